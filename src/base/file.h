@@ -1,0 +1,42 @@
+/* Files: whole reads (plain, .gz and .xz told apart by their magic), atomic writes. */
+#ifndef LL_FILE_H
+#define LL_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct {
+    uint8_t *data; /* one extra zero byte follows, so text can be parsed as a string */
+    size_t size;
+} ll_bytes;
+
+/* Reads and unpacks a file; at most `limit` unpacked bytes (LL_EFORMAT beyond). A truncated or corrupt
+ * archive is LL_EFORMAT with the file's name. Free with ll_bytes_free. */
+LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, size_t limit);
+/* The same, of a file that is mapped rather than copied when it is plain: for models. */
+LL_MUST_USE ll_status ll_file_map(ll_bytes *bytes, const char *path);
+void ll_bytes_free(ll_bytes *bytes);
+void ll_bytes_unmap(ll_bytes *bytes);
+
+/* Is it a folder? Creates a folder (and its parents) if it is missing. */
+int ll_is_folder(const char *path);
+LL_MUST_USE ll_status ll_folder_create(const char *path);
+/* Names of the regular files of a folder and its subfolders, sorted, as "folder/name"; hidden ones left out. */
+LL_MUST_USE ll_status ll_folder_list(char ***paths, int *count, const char *path);
+void ll_names_free(char **paths, int count);
+
+/* A file written beside its target ("path.tmp-PID"), flushed and renamed over it by commit; or removed
+ * by abandon. A full disk or short write is LL_EIO, and the target stays as it was. */
+typedef struct ll_writer ll_writer;
+LL_MUST_USE ll_status ll_writer_open(ll_writer **writer, const char *path);
+LL_MUST_USE ll_status ll_writer_put(ll_writer *writer, const void *data, size_t size);
+LL_MUST_USE ll_status ll_writer_commit(ll_writer *writer); /* frees the writer, also on failure */
+void ll_writer_abandon(ll_writer *writer);                 /* NULL is fine */
+LL_MUST_USE ll_status ll_file_write(const char *path, const void *data, size_t size);
+
+/* "folder/name" in new memory; NULL if memory is refused. */
+char *ll_path_join(const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,14 @@
+/* The one parallel loop. Work is cut by shape alone; the number of threads decides who does a piece,
+ * never what a piece is, so results do not depend on it. */
+#ifndef LL_PARALLEL_H
+#define LL_PARALLEL_H
+
+#include <stddef.h>
+
+/* Runs task(arg, i, worker) for i = 0..n-1 on up to ll_threads() threads; worker < ll_threads() names
+ * the scratch a task may use. Tasks must not fail. Nested calls run serially (worker 0 of the caller's
+ * own scratch must not be assumed: do not nest). */
+typedef void ll_task(void *arg, size_t i, int worker);
+void ll_parallel_for(size_t n, ll_task *task, void *arg);
+
+#endif

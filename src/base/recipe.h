@@ -1,0 +1,54 @@
+/* The recipe as numbers. recipe.c holds one table of keys (name, type, field, default, range, help) that
+ * parses, prints, checks and explains; everything else reads this struct. */
+#ifndef LL_RECIPE_H
+#define LL_RECIPE_H
+
+#include "base/status.h"
+
+enum { LL_TASK_LM, LL_TASK_CLASSIFY };
+enum { LL_NORM_PRE, LL_NORM_POST };
+enum { LL_ACT_GELU, LL_ACT_RELU };
+enum { LL_POOL_MEAN, LL_POOL_FIRST };
+enum { LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU };
+enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D };
+enum { LL_DECAY_NONE, LL_DECAY_FIXED };
+enum { LL_OPT_ADAM, LL_OPT_ADAMW };
+enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
+enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO };
+
+typedef struct {
+    /* [model] */
+    int task, vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
+    int norm, activation, tied, pool, embedding_norm, final_norm;
+    double dropout, init_std;
+    /* [attention] */
+    int kernel, query_multiple /* query/key width as a multiple of the head size */, features, redraw;
+    int normalise;
+    double feature_eps;
+    /* [position] */
+    int position, decay, max_length /* learned */, image_width, image_height;
+    double decay_first, decay_last; /* logits of r for the first head and one past the last */
+    /* [train] */
+    int64_t steps, warmup;
+    int batch, length, accumulate, optimizer, schedule;
+    double learning_rate, final_rate, beta1, beta2, adam_eps, weight_decay, clip;
+    int64_t seed;
+    int64_t eval_every, checkpoint_every;
+    int eval_batches;
+    /* [data] */
+    int format;
+    char *train, *valid, *test;                      /* files or folders; images for idx */
+    char *train_labels, *valid_labels, *test_labels; /* idx */
+    double valid_fraction;                           /* cut from the end of train where valid is empty */
+    int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
+} ll_config;
+
+struct ll_recipe {
+    ll_config c;
+    char *scratch; /* text last given by ll_recipe_get */
+};
+
+/* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
+LL_MUST_USE ll_status ll_config_check(const ll_config *c);
+
+#endif

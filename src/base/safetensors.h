@@ -1,0 +1,43 @@
+/* The safetensors format, bounded: sizes, depth, overlaps and overflow are checked before use. */
+#ifndef LL_SAFETENSORS_H
+#define LL_SAFETENSORS_H
+
+#include "base/file.h"
+
+enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_OTHER };
+
+typedef struct {
+    char *name;
+    enum ll_dtype dtype;
+    int rank;
+    size_t shape[8];
+    size_t count; /* elements */
+    const void *data; /* inside the file's bytes; may be unaligned */
+} ll_st_tensor;
+
+typedef struct ll_safetensors ll_safetensors;
+
+/* Opens, checks everything, keeps the file mapped. */
+LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
+void ll_safetensors_free(ll_safetensors *file);
+const char *ll_safetensors_path(const ll_safetensors *file);
+/* Metadata value of a key, or NULL. */
+const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
+int ll_safetensors_count(const ll_safetensors *file);
+const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i);
+const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *name); /* or NULL */
+/* Copies a numeric tensor of any type into floats (or doubles); count elements. */
+void ll_st_floats(float *out, const ll_st_tensor *tensor);
+void ll_st_doubles(double *out, const ll_st_tensor *tensor);
+
+/* Writing: add metadata and tensors (data borrowed until save), then save atomically. Tensor data
+ * start at multiples of 64 in the file. */
+typedef struct ll_st_writer ll_st_writer;
+LL_MUST_USE ll_status ll_st_writer_create(ll_st_writer **writer);
+void ll_st_writer_free(ll_st_writer *writer);
+LL_MUST_USE ll_status ll_st_meta(ll_st_writer *writer, const char *key, const char *value);
+LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_dtype dtype, int rank,
+                                const size_t *shape, const void *data);
+LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
+
+#endif

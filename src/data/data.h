@@ -1,0 +1,40 @@
+/* Batches of tokens. A reader opens the files a recipe names and hands out batches that are a function
+ * of (seed, step) alone, so that a resumed run sees what an uninterrupted one would have seen. */
+#ifndef LL_DATA_H
+#define LL_DATA_H
+
+#include "base/recipe.h"
+
+typedef struct {
+    int B, T;
+    int *tokens;  /* (B, T) */
+    int *targets; /* language models: (B, T), -1 = not counted; classifiers: (B) */
+    int *lengths; /* (B) tokens in use, from the front */
+} ll_batch;
+
+typedef struct ll_reader ll_reader;
+
+/* split: "train", "valid" or "test". LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
+LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
+void ll_reader_free(ll_reader *reader);
+int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
+int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
+int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
+
+/* Training batch number `index` (B = c->batch): random windows of text, or a shuffled pass through
+ * the examples (a new shuffle every epoch, a function of seed and epoch). Fills batch, whose arrays
+ * hold B*T, B*T (or B) and B. Cannot fail. */
+void ll_reader_batch(const ll_reader *reader, ll_batch *batch, uint64_t seed, int64_t index);
+
+/* Evaluation: consecutive windows or examples in order, each token predicted once. Batch number
+ * `index` of ll_reader_eval_batches; a short last batch has lengths 0 and targets -1 at its end. */
+int64_t ll_reader_eval_batches(const ll_reader *reader);
+void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
+
+/* The text of a byte reader (its whole split), for baselines; NULL for examples. */
+const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size);
+
+LL_MUST_USE ll_status ll_batch_create(ll_batch *batch, const ll_config *c); /* c->batch x c->length */
+void ll_batch_free(ll_batch *batch);
+
+#endif

@@ -1,0 +1,95 @@
+/* The compute: one table of functions, and what each of them means.
+ *
+ * scalar.c defines every function in plain C and is the reference; avx2.c and avx512.c are the same
+ * source (body.h) compiled against a vector vocabulary (vec_*.h). All are serial, allocate nothing,
+ * take any size, need no alignment, and never read or write outside their arguments. Outputs do not
+ * alias inputs unless "in place" is written. */
+#ifndef LL_KERNEL_H
+#define LL_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One block of features that a permutation moves together, in cycle order: feature `start + a` of
+ * the token at position p comes from `start + (a + p) mod length`. */
+typedef struct {
+    int start, length;
+} ll_cycle;
+
+typedef struct {
+    const char *name;
+    int width; /* floats in a vector */
+
+    /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col], so a transposed A
+     * costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order. */
+    void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                 size_t ldc, int add);
+    /* y (N) = or += x (K) B (K x N): one row, for generation. */
+    void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
+    /* y (M) = or += A (M x K) x (K). */
+    void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
+    /* out (cols x rows) = in (rows x cols) transposed. */
+    void (*transpose)(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo);
+
+    float (*dot)(size_t n, const float *x, const float *y);
+    float (*sum)(size_t n, const float *x);
+    void (*axpy)(size_t n, float a, const float *x, float *y);  /* y += a x */
+    void (*scale)(size_t n, float a, float *x);                 /* x *= a */
+    void (*add)(size_t n, const float *x, float *y);            /* y += x */
+    float (*max)(size_t n, const float *x);                     /* -inf for n = 0 */
+    void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place allowed, 2 ulp */
+
+    /* Feature maps of one token, m features. */
+    /* y = max(x, 0) + eps; and dx = dy where x > 0, else 0 (in place on dy allowed). */
+    void (*relu)(size_t n, float eps, const float *x, float *y);
+    void (*relu_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* y = exp(x - shift) / 2^e with e the smallest integer for which no y exceeds 1 (e = 0 and y = 0 if
+     * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. */
+    int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
+    /* y = scale * (exp(x - shift) + eps). */
+    void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
+
+    /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f the
+     * identity or, if relu >= 0, max(., 0) + relu. p_i = position[i] >= 0; back: a - p_i instead. */
+    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, float relu,
+                   const float *in, size_t ldi, float *out, size_t ldo);
+
+    /* One token into a state of doubles: S (m x n) = decay S + k v^T, z (m) = decay z + k. */
+    void (*state_add)(int m, int n, double decay, const float *k, const float *v, double *S, double *z);
+    /* y (n) = q S, returns q.z. */
+    double (*state_read)(int m, int n, const float *q, const double *S, const double *z, double *y);
+
+    /* Layers. rows of n. norm: xhat = (x - mean) rstd, y = xhat * gain + bias; mean and rstd (rows) are kept.
+     * norm_back: dx += ..., dgain += ..., dbias += .... */
+    void (*norm)(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
+                 float *rstd);
+    void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
+                      const float *dy, float *dx, float *dgain, float *dbias);
+    /* y = x Phi(x), exact (erf), relative to max(|x|, tiny) within 4 ulp + 1e-7; dx = dy (Phi(x) + x phi(x)). */
+    void (*gelu)(size_t n, const float *x, float *y);
+    void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* Softmax cross-entropy of one row: turns logits (n) into (softmax - onehot(target)) * weight in
+     * place and returns -log softmax[target]. */
+    float (*softmax_loss)(int n, float *logits, int target, float weight);
+    /* Adam on n parameters: m, v moments, g gradient (times gscale); rate already holds the bias
+     * corrections: p = p - decay p - rate m / (sqrt(v) vscale + eps). */
+    void (*adam)(size_t n, float *p, float *m, float *v, const float *g, float gscale, float beta1, float beta2,
+                 float rate, float vscale, float eps, float decay);
+
+    /* Sizes that fit this tier's caches. */
+    int tile;    /* tokens in a tile of linear attention */
+    int stretch; /* tokens between saved states of causal linear attention; a multiple of tile */
+} ll_kernels;
+
+/* The table in use; never NULL. Tests ask for tiers by name; NULL for one this machine lacks. */
+const ll_kernels *ll_kernel_table(void);
+const ll_kernels *ll_kernel_tier(const char *name);
+
+/* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and
+ * blocked; the sum of an element runs over k in an order that depends on K alone. Rows of A, B, C are
+ * lda, ldb, ldc apart. bias (N) or NULL is added to every row. Uses scratch of its own (LL_ENOMEM is
+ * impossible after ll_gemm_reserve, which a model calls when it is made). */
+void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
+             size_t ldc, int add, const float *bias);
+
+#endif

@@ -1,0 +1,62 @@
+/* A model: one block of parameters described by one table, and the functions over it.
+ *
+ *   params.c   the table and the block          layers.c   linear, norm, embedding: forward, backward
+ *   block.c    one Transformer block            network.c  embedding, blocks, head, loss, backward
+ *   stream.c   one token after another          sample.c   a token from logits
+ *   model.c    create, load, save, describe
+ */
+#ifndef LL_MODEL_H
+#define LL_MODEL_H
+
+#include "base/recipe.h"
+#include "base/safetensors.h"
+
+/* One tensor of the block: gradients and Adam's moments use the same offsets in blocks of the same size. */
+typedef struct {
+    char name[64];
+    size_t offset;
+    int rows, cols;
+    int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
+} ll_param;
+
+struct ll_model {
+    ll_recipe *recipe;   /* own copy */
+    const ll_config *c;  /* the recipe's numbers */
+    int count;           /* tensors */
+    ll_param *param;
+    size_t size;         /* floats in the block */
+    float *data;         /* 64-byte aligned */
+    ll_attention **attention; /* one operator a layer */
+    int64_t redraws;     /* how often the random projections were drawn anew */
+};
+
+/* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
+LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+
+/* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
+ * carry more. Loading names the tensor that is missing or has another shape. */
+LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
+LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
+
+/* Activations and scratch for batches of up to (B, T). */
+typedef struct ll_workspace ll_workspace;
+LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
+void ll_workspace_free(ll_workspace *ws);
+size_t ll_workspace_bytes(const ll_workspace *ws);
+
+/* What a batch came to. */
+typedef struct {
+    double loss; /* sum over counted targets, nats */
+    int64_t count, correct;
+} ll_tally;
+
+/* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers
+ * (B) with -1 = not counted. tally is added to.
+ * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
+ * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
+ * LL_ENOMEM alone can happen (attention scratch). */
+LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const int *tokens, const int *targets,
+                                   const int *lengths, int B, int T, float *grad, float scale, int64_t draw,
+                                   ll_tally *tally);
+
+#endif
