@@ -26,3 +26,12 @@ $(B)/longline: $(CLI_OBJ) $(B)/liblongline.a
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
 .PHONY: all
+
+# Tests: every tests/test_*.c is a cmocka program; tests/oracle.c holds definitions in double.
+TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
+$(B)/tests/%: tests/%.c tests/test.h $(wildcard tests/oracle*.[ch]) $(B)/liblongline.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) -Itests $< $(wildcard tests/oracle*.c) $(B)/liblongline.a $(LDFLAGS) $(LIBS) -lcmocka -o $@
+tests: $(TESTS)
+	@set -e; for t in $(TESTS); do echo "== $$t"; $$t; done
+.PHONY: tests

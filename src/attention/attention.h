@@ -31,4 +31,15 @@ struct ll_attention {
 /* Tokens in a tile for tests and `attend --tile`; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);
 
+
+/* Replaces the projection (M, D) of an operator that has one: a redraw. */
+void ll_attention_set_projection(ll_attention *op, const float *projection);
+
+/* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
+LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
+LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
+/* Linear attention in tiles (linear.c). */
+LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
+LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
+
 #endif

@@ -1,0 +1,45 @@
+/* What every test program shares: cmocka, and a few checks of our own. */
+#ifndef LL_TEST_H
+#define LL_TEST_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "longline.h"
+
+/* The call succeeds; else the test fails with the library's own words. */
+#define CHECK_OK(call)                                                                                                \
+    do {                                                                                                               \
+        if ((call) != LL_OK) fail_msg("%s: %s", #call, ll_error());                                                    \
+    } while (0)
+
+/* The call fails with this status and its text contains `word`. */
+#define CHECK_FAILS(call, status, word)                                                                                \
+    do {                                                                                                               \
+        ll_status got = (call);                                                                                        \
+        if (got != (status)) fail_msg("%s: status %d, expected %d (%s)", #call, got, (status), ll_error());            \
+        if (!strstr(ll_error(), word)) fail_msg("%s: \"%s\" does not name \"%s\"", #call, ll_error(), word);           \
+    } while (0)
+
+/* max|a - b| <= tolerance * max|b| over n values, both finite; else fails and names the worst place. */
+static inline void check_close(const char *what, size_t n, const float *a, const double *b, double tolerance) {
+    double worst = 0, scale = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        double e = fabs((double)a[i] - b[i]);
+        if (!(e <= worst)) worst = e, at = i; /* also NaN */
+        if (fabs(b[i]) > scale) scale = fabs(b[i]);
+    }
+    if (!(worst <= tolerance * scale))
+        fail_msg("%s: [%zu] is %.9g, expected %.9g; error %.3g of %.3g, allowed %.3g", what, at, (double)a[at], b[at],
+                 worst, scale, tolerance * scale);
+}
+
+#endif
