@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LL_NORM_EPS 1e-5f /* added to the variance by norm */
+
 /* One block of features that a permutation moves together, in cycle order: feature `start + a` of
  * the token at position p comes from `start + (a + p) mod length`. */
 typedef struct {
@@ -37,7 +39,7 @@ typedef struct {
     void (*scale)(size_t n, float a, float *x);                 /* x *= a */
     void (*add)(size_t n, const float *x, float *y);            /* y += x */
     float (*max)(size_t n, const float *x);                     /* -inf for n = 0 */
-    void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place allowed, 2 ulp */
+    void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place allowed, 2 ulp; 0 below FLT_MIN */
 
     /* Feature maps of one token, m features. */
     /* y = max(x, 0) + eps; and dx = dy where x > 0, else 0 (in place on dy allowed). */
@@ -59,7 +61,8 @@ typedef struct {
     /* y (n) = q S, returns q.z. */
     double (*state_read)(int m, int n, const float *q, const double *S, const double *z, double *y);
 
-    /* Layers. rows of n. norm: xhat = (x - mean) rstd, y = xhat * gain + bias; mean and rstd (rows) are kept.
+    /* Layers. rows of n. norm: xhat = (x - mean) rstd, y = xhat * gain + bias, rstd = 1 / sqrt(variance +
+     * LL_NORM_EPS); mean and rstd (rows) are kept.
      * norm_back: dx += ..., dgain += ..., dbias += .... */
     void (*norm)(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
                  float *rstd);
@@ -76,6 +79,9 @@ typedef struct {
     void (*adam)(size_t n, float *p, float *m, float *v, const float *g, float gscale, float beta1, float beta2,
                  float rate, float vscale, float eps, float decay);
 
+    /* n * 12 * width fused multiply-adds that wait for nothing, for measuring the peak. */
+    float (*peak)(size_t n);
+
     /* Sizes that fit this tier's caches. */
     int tile;    /* tokens in a tile of linear attention */
     int stretch; /* tokens between saved states of causal linear attention; a multiple of tile */
@@ -87,8 +93,7 @@ const ll_kernels *ll_kernel_tier(const char *name);
 
 /* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and
  * blocked; the sum of an element runs over k in an order that depends on K alone. Rows of A, B, C are
- * lda, ldb, ldc apart. bias (N) or NULL is added to every row. Uses scratch of its own (LL_ENOMEM is
- * impossible after ll_gemm_reserve, which a model calls when it is made). */
+ * lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);
 

@@ -1,0 +1,45 @@
+/* Every kernel of the table, written once against the vector vocabulary that a vec_*.h file defines
+ * before this one is included; LL_TIER is the name of the table and LL_TIER_NAME its text. What each
+ * function means stands in kernel.h. Sums run in lanes and then over lanes: their order depends on the
+ * size alone. */
+#include <math.h>
+
+#include "kernel/kernel.h"
+#include "kernel/tiers.h"
+
+#include "kernel/body_rows.h"
+#include "kernel/body_product.h"
+#include "kernel/body_rotate.h"
+#include "kernel/body_layer.h"
+
+const ll_kernels LL_TIER = {
+    .name = LL_TIER_NAME,
+    .width = VW,
+    .gemm = gemm,
+    .gemv = gemv,
+    .gemv_rows = gemv_rows,
+    .transpose = transpose,
+    .dot = dot,
+    .sum = sum,
+    .axpy = axpy,
+    .scale = scale,
+    .add = add,
+    .max = max,
+    .exp = exp_all,
+    .relu = relu,
+    .relu_back = relu_back,
+    .exp2_rows = exp2_rows,
+    .exp_shift = exp_shift,
+    .rotate = rotate,
+    .state_add = state_add,
+    .state_read = state_read,
+    .norm = norm,
+    .norm_back = norm_back,
+    .gelu = gelu,
+    .gelu_back = gelu_back,
+    .softmax_loss = softmax_loss,
+    .adam = adam,
+    .peak = peak,
+    .tile = VTILE,
+    .stretch = 256,
+};

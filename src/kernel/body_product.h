@@ -1,0 +1,123 @@
+/* Products. One register tile of VROWS x 2 vectors does all the work: per k it loads two vectors of B
+ * and broadcasts VROWS numbers of A, so that the FMA units, not the loads, are the limit. */
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B; all but K, strides and pointers are
+ * constants after inlining. */
+ALWAYS void micro(const int MR, const int NV, const int TAIL, size_t tail, int K, const float *restrict A, size_t row,
+                  size_t col, const float *restrict B, size_t ldb, float *restrict C, size_t ldc, int add) {
+    vf acc[VROWS][2];
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; v++) acc[i][v] = v_set(0);
+    for (int k = 0; k < K; k++, A += col, B += ldb) {
+        vf b[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; v++) b[v] = TAIL && v == NV - 1 ? v_load_n(B + v * VW, tail) : v_load(B + v * VW);
+#pragma GCC unroll 8
+        for (int i = 0; i < MR; i++) {
+            const vf a = v_set(A[(size_t)i * row]);
+#pragma GCC unroll 2
+            for (int v = 0; v < NV; v++) acc[i][v] = v_fma(a, b[v], acc[i][v]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; v++) {
+            float *c = C + (size_t)i * ldc + v * VW;
+            if (TAIL && v == NV - 1) {
+                v_store_n(c, tail, add ? v_add(v_load_n(c, tail), acc[i][v]) : acc[i][v]);
+            } else {
+                v_store(c, add ? v_add(v_load(c), acc[i][v]) : acc[i][v]);
+            }
+        }
+}
+
+ALWAYS void micro_rows(const int NV, const int TAIL, size_t tail, int M, int K, const float *A, size_t row, size_t col,
+                       const float *B, size_t ldb, float *C, size_t ldc, int add) {
+#define LL_MICRO(n) micro(n, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add)
+    for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc) LL_MICRO(VROWS);
+    switch (M) {
+    case 7: LL_MICRO(VROWS > 7 ? 7 : 1); break;
+    case 6: LL_MICRO(VROWS > 6 ? 6 : 1); break;
+    case 5: LL_MICRO(5); break;
+    case 4: LL_MICRO(4); break;
+    case 3: LL_MICRO(3); break;
+    case 2: LL_MICRO(2); break;
+    case 1: LL_MICRO(1); break;
+    default: break;
+    }
+#undef LL_MICRO
+}
+
+/* The strides of A are constants (1) in the two common cases. */
+ALWAYS void gemm_strided(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                         float *C, size_t ldc, int add) {
+    int j = 0;
+    for (; j + 2 * VW <= N; j += 2 * VW) micro_rows(2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+    const size_t tail = (size_t)(N - j) % VW;
+    if (N - j > VW) {
+        micro_rows(2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+    } else if (N - j == VW) {
+        micro_rows(1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+    } else if (N - j > 0) {
+        micro_rows(1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+    }
+}
+
+static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                 size_t ldc, int add) {
+    if (col == 1) {
+        gemm_strided(M, N, K, A, row, 1, B, ldb, C, ldc, add);
+    } else if (row == 1) {
+        gemm_strided(M, N, K, A, 1, col, B, ldb, C, ldc, add);
+    } else {
+        gemm_strided(M, N, K, A, row, col, B, ldb, C, ldc, add);
+    }
+}
+
+/* One row: B is read once, four rows at a time, so the limit is memory. */
+static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
+    if (!add)
+        for (int j = 0; j < N; j++) y[j] = 0;
+    int k = 0;
+    for (; k + 4 <= K; k += 4, B += 4 * ldb) {
+        const vf a = v_set(x[k]), b = v_set(x[k + 1]), c = v_set(x[k + 2]), d = v_set(x[k + 3]);
+        int j = 0;
+        for (; j + VW <= N; j += VW) {
+            vf s = v_fma(a, v_load(B + j), v_load(y + j));
+            s = v_fma(b, v_load(B + ldb + j), s);
+            s = v_fma(c, v_load(B + 2 * ldb + j), s);
+            v_store(y + j, v_fma(d, v_load(B + 3 * ldb + j), s));
+        }
+        if (j < N) {
+            const size_t n = (size_t)(N - j);
+            vf s = v_fma(a, v_load_n(B + j, n), v_load_n(y + j, n));
+            s = v_fma(b, v_load_n(B + ldb + j, n), s);
+            s = v_fma(c, v_load_n(B + 2 * ldb + j, n), s);
+            v_store_n(y + j, n, v_fma(d, v_load_n(B + 3 * ldb + j, n), s));
+        }
+    }
+    for (; k < K; k++, B += ldb) axpy((size_t)N, x[k], B, y);
+}
+
+static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {
+    for (int i = 0; i < M; i++, A += lda) y[i] = (add ? y[i] : 0) + dot((size_t)K, A, x);
+}
+
+/* Blocks of 16 x 16 keep the lines of both sides in L1. */
+static void transpose(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo) {
+    for (int r = 0; r < rows; r += 16)
+        for (int c = 0; c < cols; c += 16) {
+            const int re = r + 16 < rows ? r + 16 : rows, ce = c + 16 < cols ? c + 16 : cols;
+            if (re - r == 16 && ce - c == 16) {
+                v_transpose16(in + (size_t)r * ldi + c, ldi, out + (size_t)c * ldo + r, ldo);
+                continue;
+            }
+            for (int i = r; i < re; i++)
+                for (int j = c; j < ce; j++) out[(size_t)j * ldo + i] = in[(size_t)i * ldi + j];
+        }
+}

@@ -1,0 +1,134 @@
+/* Sums, exponentials and feature maps over one row of floats. */
+
+static inline vf load_upto(const float *p, size_t n) { return n >= VW ? v_load(p) : v_load_n(p, n); }
+static inline void store_upto(float *p, size_t n, vf a) {
+    if (n >= VW) {
+        v_store(p, a);
+    } else {
+        v_store_n(p, n, a);
+    }
+}
+
+static float dot(size_t n, const float *x, const float *y) {
+    vf a = v_set(0), b = v_set(0);
+    size_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        a = v_fma(v_load(x + i), v_load(y + i), a);
+        b = v_fma(v_load(x + i + VW), v_load(y + i + VW), b);
+    }
+    for (; i < n; i += VW) a = v_fma(load_upto(x + i, n - i), load_upto(y + i, n - i), a);
+    return v_sum(v_add(a, b));
+}
+
+static float sum(size_t n, const float *x) {
+    vf a = v_set(0), b = v_set(0);
+    size_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) a = v_add(a, v_load(x + i)), b = v_add(b, v_load(x + i + VW));
+    for (; i < n; i += VW) a = v_add(a, load_upto(x + i, n - i));
+    return v_sum(v_add(a, b));
+}
+
+static void axpy(size_t n, float a, const float *x, float *y) {
+    const vf va = v_set(a);
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(y + i, n - i, v_fma(va, load_upto(x + i, n - i), load_upto(y + i, n - i)));
+}
+
+static void scale(size_t n, float a, float *x) {
+    const vf va = v_set(a);
+    for (size_t i = 0; i < n; i += VW) store_upto(x + i, n - i, v_mul(va, load_upto(x + i, n - i)));
+}
+
+static void add(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(y + i, n - i, v_add(load_upto(x + i, n - i), load_upto(y + i, n - i)));
+}
+
+static float max(size_t n, const float *x) {
+    vf a = v_set(-INFINITY);
+    size_t i = 0;
+    for (; i + VW <= n; i += VW) a = v_max(a, v_load(x + i));
+    float m = v_hmax(a);
+    for (; i < n; i++) m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+/* e^t 2^-e: t = k ln 2 + r with |r| <= ln 2 / 2, a polynomial of degree 6 in r (error 1e-8), and an exact
+ * scaling by 2^(k - e). ln 2 is subtracted in two parts, the first short enough for k times it to be exact. */
+static inline vf exp_scaled(vf t, vf e) {
+    const vf k = v_round(v_mul(t, v_set(1.44269504f)));
+    vf r = v_fma(k, v_set(-0.693145752f), t);
+    r = v_fma(k, v_set(-1.42860677e-6f), r);
+    vf p = v_fma(v_set(0.00139261836f), r, v_set(0.00836317905f));
+    p = v_fma(p, r, v_set(0.0416665546f));
+    p = v_fma(p, r, v_set(0.16666577f));
+    p = v_fma(p, r, v_set(0.5f));
+    p = v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f)));
+    return v_scale2(p, v_sub(k, e));
+}
+
+/* Beyond -104 and 89 the result is 0 or infinity. */
+static inline vf exp_vector(vf x) { return exp_scaled(v_min(v_set(89.0f), v_max(v_set(-104.0f), x)), v_set(0)); }
+
+static void exp_all(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, exp_vector(load_upto(x + i, n - i)));
+}
+
+static int exp2_rows(size_t n, float shift, const float *x, float *y) {
+    const float top = max(n, x) - shift;
+    const int finite = top > -1e9f && top < 1e9f;
+    const float e = finite ? ceilf(top * 1.44269504f) : 0;
+    /* What is 200 below the largest becomes 0; to clamp it there keeps k and r small. */
+    const vf s = v_set(shift), ve = v_set(e), low = v_set(finite ? top - 200 : -104.0f);
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(y + i, n - i, exp_scaled(v_max(low, v_sub(load_upto(x + i, n - i), s)), ve));
+    return (int)e;
+}
+
+static void exp_shift(size_t n, float shift, float factor, float eps, const float *x, float *y) {
+    const vf s = v_set(shift), f = v_set(factor), ve = v_set(eps);
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(y + i, n - i, v_mul(f, v_add(exp_vector(v_sub(load_upto(x + i, n - i), s)), ve)));
+}
+
+static void relu(size_t n, float eps, const float *x, float *y) {
+    const vf zero = v_set(0), ve = v_set(eps);
+    for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_add(v_max(zero, load_upto(x + i, n - i)), ve));
+}
+
+static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(dx + i, n - i, v_positive(load_upto(x + i, n - i), load_upto(dy + i, n - i)));
+}
+
+static void state_add(int m, int n, double decay, const float *k, const float *v, double *S, double *z) {
+    for (int a = 0; a < m; a++) {
+        double *row = S + (size_t)a * (size_t)n;
+        const double ka = (double)k[a];
+        for (int j = 0; j < n; j++) row[j] = decay * row[j] + ka * (double)v[j];
+        z[a] = decay * z[a] + ka;
+    }
+}
+
+static double state_read(int m, int n, const float *q, const double *S, const double *z, double *y) {
+    double den = 0;
+    for (int j = 0; j < n; j++) y[j] = 0;
+    for (int a = 0; a < m; a++) {
+        const double qa = (double)q[a], *row = S + (size_t)a * (size_t)n;
+        for (int j = 0; j < n; j++) y[j] += qa * row[j];
+        den += qa * z[a];
+    }
+    return den;
+}
+
+/* 12 chains of multiply-adds, none waiting for another: n times 12 vectors, which fit the registers of every tier. */
+static float peak(size_t n) {
+    vf a[12];
+    for (int j = 0; j < 12; j++) a[j] = v_set((float)j);
+    const vf x = v_set(0.999f), y = v_set(1e-3f);
+    for (size_t i = 0; i < n; i++)
+#pragma GCC unroll 12
+        for (int j = 0; j < 12; j++) a[j] = v_fma(a[j], x, y);
+    for (int j = 1; j < 12; j++) a[0] = v_add(a[0], a[j]);
+    return v_sum(a[0]);
+}

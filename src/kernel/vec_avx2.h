@@ -1,0 +1,94 @@
+/* The vector vocabulary of body.h in AVX2 with FMA: 8 floats. */
+#ifndef LL_VEC_AVX2_H
+#define LL_VEC_AVX2_H
+
+#if !defined(__AVX2__) || !defined(__FMA__)
+#error "compile this file with -mavx2 -mfma"
+#endif
+#include <immintrin.h>
+
+#define VW 8
+#define VROWS 6
+#define VTILE 64
+
+typedef __m256 vf;
+typedef __m256i vi;
+
+static inline __m256i v_mask(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
+static inline vf v_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, v_mask(n)); }
+static inline void v_store_n(float *p, size_t n, vf a) { _mm256_maskstore_ps(p, v_mask(n), a); }
+static inline vf v_set(float a) { return _mm256_set1_ps(a); }
+static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+static inline vf v_sqrt(vf a) { return _mm256_sqrt_ps(a); }
+static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+static inline vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+static inline vf v_positive(vf a, vf b) {
+    return _mm256_and_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ), b);
+}
+static inline vf v_select_positive(vf a, vf b, vf c) {
+    return _mm256_blendv_ps(c, b, _mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ));
+}
+static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf v_power2(__m256i n) { /* 2^n for -126 <= n <= 127 */
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+/* In three factors, so that results underflow gradually and overflow to infinity. */
+static inline vf v_scale2(vf a, vf n) {
+    n = _mm256_min_ps(_mm256_set1_ps(378.0f), _mm256_max_ps(_mm256_set1_ps(-378.0f), n));
+    const __m256i i = _mm256_cvtps_epi32(n);
+    const __m256i lo = _mm256_set1_epi32(-126), hi = _mm256_set1_epi32(126);
+    const __m256i p = _mm256_min_epi32(hi, _mm256_max_epi32(lo, i));
+    const __m256i rest = _mm256_sub_epi32(i, p);
+    const __m256i q = _mm256_min_epi32(hi, _mm256_max_epi32(lo, rest));
+    const __m256i s = _mm256_sub_epi32(rest, q);
+    return _mm256_mul_ps(_mm256_mul_ps(_mm256_mul_ps(a, v_power2(s)), v_power2(q)), v_power2(p));
+}
+static inline float v_sum(vf a) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+static inline float v_hmax(vf a) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+static inline vi vi_load(const int *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
+static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
+
+static inline void v_transpose8(const float *in, size_t ldi, float *out, size_t ldo) {
+    __m256 a[8], b[8];
+    for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(in + (size_t)i * ldi);
+    for (int i = 0; i < 8; i += 2) {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            a[i + 2 * j] = _mm256_shuffle_ps(b[i + j], b[i + j + 2], 0x44);
+            a[i + 2 * j + 1] = _mm256_shuffle_ps(b[i + j], b[i + j + 2], 0xee);
+        }
+    for (int c = 0; c < 4; c++) {
+        _mm256_storeu_ps(out + (size_t)c * ldo, _mm256_permute2f128_ps(a[c], a[c + 4], 0x20));
+        _mm256_storeu_ps(out + (size_t)(c + 4) * ldo, _mm256_permute2f128_ps(a[c], a[c + 4], 0x31));
+    }
+}
+/* A block of 16 x 16 as four of 8 x 8. */
+static inline void v_transpose16(const float *in, size_t ldi, float *out, size_t ldo) {
+    v_transpose8(in, ldi, out, ldo);
+    v_transpose8(in + 8, ldi, out + 8 * ldo, ldo);
+    v_transpose8(in + 8 * ldi, ldi, out + 8, ldo);
+    v_transpose8(in + 8 * ldi + 8, ldi, out + 8 * ldo + 8, ldo);
+}
+
+#endif

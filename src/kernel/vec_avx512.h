@@ -1,0 +1,76 @@
+/* The vector vocabulary of body.h in AVX-512: 16 floats. */
+#ifndef LL_VEC_AVX512_H
+#define LL_VEC_AVX512_H
+
+#if !defined(__AVX512F__) || !defined(__AVX512DQ__)
+#error "compile this file with -mavx512f -mavx512dq"
+#endif
+#include <immintrin.h>
+
+#define VW 16     /* floats in a vector */
+#define VROWS 8   /* rows of a product tile in registers */
+#define VTILE 64  /* tokens in a tile of linear attention */
+
+typedef __m512 vf;
+typedef __m512i vi;
+
+static inline __mmask16 v_mask(size_t n) { return (__mmask16)((1u << n) - 1u); }
+static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+/* The first n < VW floats; the rest of a loaded vector is 0. */
+static inline vf v_load_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(v_mask(n), p); }
+static inline void v_store_n(float *p, size_t n, vf a) { _mm512_mask_storeu_ps(p, v_mask(n), a); }
+static inline vf v_set(float a) { return _mm512_set1_ps(a); }
+static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+static inline vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
+static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+/* Where one of the two is NaN, the result is b. */
+static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+static inline vf v_abs(vf a) { return _mm512_abs_ps(a); }
+/* a > 0 ? b : 0, and a > 0 ? b : c */
+static inline vf v_positive(vf a, vf b) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), b);
+}
+static inline vf v_select_positive(vf a, vf b, vf c) {
+    return _mm512_mask_mov_ps(c, _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), b);
+}
+static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/* a * 2^n for integral n, with gradual underflow. */
+static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
+static inline float v_hmax(vf a) { return _mm512_reduce_max_ps(a); }
+static inline vi vi_load(const int *p) { return _mm512_loadu_si512(p); }
+static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
+static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
+
+/* A block of 16 x 16: pairs of lanes, then of 64, 128 and 256 bits change places. */
+static inline void v_transpose16(const float *in, size_t ldi, float *out, size_t ldo) {
+    __m512 a[16], b[16];
+    for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(in + (size_t)i * ldi);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4)
+        for (int j = 0; j < 2; j++) {
+            const __m512d x = _mm512_castps_pd(b[i + j]), y = _mm512_castps_pd(b[i + j + 2]);
+            a[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+            a[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+        }
+    /* a[4g + c] holds columns c, c+4, c+8, c+12 of rows 4g..4g+3. */
+    for (int c = 0; c < 4; c++) {
+        const __m512 p = _mm512_shuffle_f32x4(a[c], a[4 + c], 0x88), q = _mm512_shuffle_f32x4(a[c], a[4 + c], 0xdd);
+        const __m512 r = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0x88);
+        const __m512 s = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0xdd);
+        _mm512_storeu_ps(out + (size_t)c * ldo, _mm512_shuffle_f32x4(p, r, 0x88));
+        _mm512_storeu_ps(out + (size_t)(c + 8) * ldo, _mm512_shuffle_f32x4(p, r, 0xdd));
+        _mm512_storeu_ps(out + (size_t)(c + 4) * ldo, _mm512_shuffle_f32x4(q, s, 0x88));
+        _mm512_storeu_ps(out + (size_t)(c + 12) * ldo, _mm512_shuffle_f32x4(q, s, 0xdd));
+    }
+}
+
+#endif
