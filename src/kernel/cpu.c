@@ -1,0 +1,85 @@
+/* Which kernel table runs: the best the processor has, unless LL_CPU or ll_set_cpu names another. */
+#include "kernel/tiers.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+#if defined(__x86_64__) && __has_include("kernel/avx2.c")
+#define HAVE_AVX2 1
+#endif
+#if defined(__x86_64__) && __has_include("kernel/avx512.c")
+#define HAVE_AVX512 1
+#endif
+
+static int always(void) {
+    return 1;
+}
+
+#if HAVE_AVX2
+static int has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+#if HAVE_AVX512
+static int has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+/* Best first. */
+static const struct {
+    const ll_kernels *table;
+    int (*runs_here)(void);
+} tiers[] = {
+#if HAVE_AVX512
+    {&ll_avx512, has_avx512},
+#endif
+#if HAVE_AVX2
+    {&ll_avx2, has_avx2},
+#endif
+    {&ll_scalar, always},
+};
+enum { TIERS = sizeof tiers / sizeof tiers[0] };
+
+static _Atomic(const ll_kernels *) chosen;
+
+const ll_kernels *ll_kernel_tier(const char *name) {
+    for (int i = 0; i < TIERS; i++)
+        if (!strcmp(tiers[i].table->name, name)) return tiers[i].runs_here() ? tiers[i].table : NULL;
+    return NULL;
+}
+
+static const ll_kernels *best(void) {
+    int i = 0;
+    while (!tiers[i].runs_here()) i++;
+    return tiers[i].table;
+}
+
+const ll_kernels *ll_kernel_table(void) {
+    const ll_kernels *table = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (table) return table;
+    const char *name = getenv("LL_CPU");
+    table = name && *name ? ll_kernel_tier(name) : NULL;
+    if (!table) table = best();
+    atomic_store_explicit(&chosen, table, memory_order_release);
+    return table;
+}
+
+ll_status ll_set_cpu(const char *tier) {
+    const char *name = tier ? tier : getenv("LL_CPU");
+    const ll_kernels *table = name && *name ? ll_kernel_tier(name) : best();
+    if (!table)
+        return ll_fail(LL_EINVAL,
+                       "%s asks for kernels \"%s\": this machine runs %s and those below it of avx512, avx2, scalar",
+                       tier ? "the caller" : "the environment variable LL_CPU", name, best()->name);
+    atomic_store_explicit(&chosen, table, memory_order_release);
+    return LL_OK;
+}
+
+const char *ll_cpu(void) {
+    return ll_kernel_table()->name;
+}

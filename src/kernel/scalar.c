@@ -1,0 +1,240 @@
+/* Every kernel in plain C: the definition that the faster tiers are tested against, and what runs on
+ * machines without them. Written to be read. Sums are kept in double where that costs nothing in
+ * clarity; the matrix product sums in float, as the other tiers do. */
+#include "kernel/tiers.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                 size_t ldc, int add) {
+    for (int i = 0; i < M; i++) {
+        float *c = C + i * ldc;
+        if (!add) memset(c, 0, (size_t)N * sizeof *c);
+        for (int k = 0; k < K; k++) {
+            float a = A[i * row + k * col];
+            const float *b = B + k * ldb;
+            for (int j = 0; j < N; j++) c[j] += a * b[j];
+        }
+    }
+}
+
+static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
+    gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
+}
+
+static float dot(size_t n, const float *x, const float *y) {
+    double s = 0;
+    for (size_t i = 0; i < n; i++) s += (double)x[i] * y[i];
+    return (float)s;
+}
+
+static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {
+    for (int i = 0; i < M; i++) y[i] = (add ? y[i] : 0) + dot((size_t)K, A + i * lda, x);
+}
+
+static void transpose(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo) {
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) out[j * ldo + i] = in[i * ldi + j];
+}
+
+static float sum(size_t n, const float *x) {
+    double s = 0;
+    for (size_t i = 0; i < n; i++) s += x[i];
+    return (float)s;
+}
+
+static void axpy(size_t n, float a, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+static void scale(size_t n, float a, float *x) {
+    for (size_t i = 0; i < n; i++) x[i] *= a;
+}
+
+static void add(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+static float max(size_t n, const float *x) {
+    float m = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] > m) m = x[i];
+    return m;
+}
+
+/* Results below the smallest normal number are 0 in every tier, so that a sum does not depend on how
+ * the processor treats denormal numbers. */
+static float exp1(float x) {
+    float y = expf(x);
+    return y < FLT_MIN ? 0 : y;
+}
+
+static void exp_all(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = exp1(x[i]);
+}
+
+static void relu(size_t n, float eps, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = (x[i] > 0 ? x[i] : 0) + eps;
+}
+
+static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
+}
+
+/* exp(t) = 2^k p with k = rint(t / ln 2): p depends on t alone and is rounded once, so that another e
+ * moves the exponent and no bit of the fraction. NaN or +inf gives NaN; below FLT_MIN: 0. */
+static int exp2_rows(size_t n, float shift, const float *x, float *y) {
+    const double log2e = 1.4426950408889634074, ln2 = 0.69314718055994530942;
+    float top = max(n, x) - shift;
+    int e = fabsf(top) < 1e9f ? (int)ceil(top * log2e) : 0;
+    for (size_t i = 0; i < n; i++) {
+        float t = x[i] - shift;
+        double k = rint(t * log2e);
+        if (k - e < -126)
+            y[i] = 0;
+        else
+            y[i] = ldexpf((float)exp(t - k * ln2), (int)fmin(k - e, 1000));
+    }
+    return e;
+}
+
+static void exp_shift(size_t n, float shift, float factor, float eps, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = factor * (exp1(x[i] - shift) + eps);
+}
+
+static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, float lift,
+                   const float *in, size_t ldi, float *out, size_t ldo) {
+    for (int i = 0; i < C; i++) {
+        for (int c = 0; c < cycles; c++) {
+            int length = cycle[c].length, p = (int)(position[i] % length);
+            if (back) p = (length - p) % length;
+            const float *x = in + i * ldi + cycle[c].start;
+            float *y = out + i * ldo + cycle[c].start;
+            for (int a = 0; a < length; a++) {
+                float value = x[(a + p) % length];
+                y[a] = lift < 0 ? value : (value > 0 ? value : 0) + lift;
+            }
+        }
+    }
+}
+
+static void state_add(int m, int n, double decay, const float *k, const float *v, double *S, double *z) {
+    for (int a = 0; a < m; a++) {
+        z[a] = decay * z[a] + k[a];
+        for (int e = 0; e < n; e++) S[(size_t)a * n + e] = decay * S[(size_t)a * n + e] + (double)k[a] * v[e];
+    }
+}
+
+static double state_read(int m, int n, const float *q, const double *S, const double *z, double *y) {
+    double weight = 0;
+    for (int e = 0; e < n; e++) y[e] = 0;
+    for (int a = 0; a < m; a++) {
+        weight += q[a] * z[a];
+        for (int e = 0; e < n; e++) y[e] += q[a] * S[(size_t)a * n + e];
+    }
+    return weight;
+}
+
+static void norm(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
+                 float *rstd) {
+    for (int i = 0; i < rows; i++, x += n, y += n) {
+        double total = 0, square = 0;
+        for (int j = 0; j < n; j++) total += x[j];
+        double mu = total / n;
+        for (int j = 0; j < n; j++) square += (x[j] - mu) * (x[j] - mu);
+        double r = 1 / sqrt(square / n + LL_NORM_EPS);
+        for (int j = 0; j < n; j++) y[j] = (float)((x[j] - mu) * r * gain[j] + bias[j]);
+        mean[i] = (float)mu;
+        rstd[i] = (float)r;
+    }
+}
+
+/* With h = dy gain: dx += rstd (h - mean(h) - xhat mean(h xhat)). */
+static void norm_back(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
+                      const float *dy, float *dx, float *dgain, float *dbias) {
+    for (int i = 0; i < rows; i++, x += n, dy += n, dx += n) {
+        double h_mean = 0, hx_mean = 0;
+        for (int j = 0; j < n; j++) {
+            double h = (double)dy[j] * gain[j], xhat = ((double)x[j] - mean[i]) * rstd[i];
+            h_mean += h / n;
+            hx_mean += h * xhat / n;
+        }
+        for (int j = 0; j < n; j++) {
+            double h = (double)dy[j] * gain[j], xhat = ((double)x[j] - mean[i]) * rstd[i];
+            dx[j] += (float)(rstd[i] * (h - h_mean - xhat * hx_mean));
+            dgain[j] += (float)(dy[j] * xhat);
+            dbias[j] += dy[j];
+        }
+    }
+}
+
+/* Phi(x), the distribution function of the standard normal. */
+static double normal_cdf(double x) {
+    return 0.5 * erfc(-x * 0.70710678118654752440);
+}
+
+static void gelu(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = (float)(x[i] * normal_cdf(x[i]));
+}
+
+static void gelu_back(size_t n, const float *x, const float *dy, float *dx) {
+    const double peak = 0.39894228040143267794; /* 1 / sqrt(2 pi) */
+    for (size_t i = 0; i < n; i++) {
+        double density = peak * exp(-0.5 * x[i] * x[i]);
+        dx[i] = (float)(dy[i] * (normal_cdf(x[i]) + x[i] * density));
+    }
+}
+
+static float softmax_loss(int n, float *logits, int target, float weight) {
+    float top = max((size_t)n, logits);
+    double total = 0;
+    for (int i = 0; i < n; i++) total += exp((double)logits[i] - top);
+    double loss = log(total) + top - logits[target];
+    for (int i = 0; i < n; i++) logits[i] = (float)(exp((double)logits[i] - top) / total);
+    logits[target] -= 1;
+    scale((size_t)n, weight, logits);
+    return (float)loss;
+}
+
+static void adam(size_t n, float *p, float *m, float *v, const float *g, float gscale, float beta1, float beta2,
+                 float rate, float vscale, float eps, float decay) {
+    for (size_t i = 0; i < n; i++) {
+        float d = g[i] * gscale;
+        m[i] = beta1 * m[i] + (1 - beta1) * d;
+        v[i] = beta2 * v[i] + (1 - beta2) * d * d;
+        p[i] = p[i] - decay * p[i] - rate * m[i] / (sqrtf(v[i]) * vscale + eps);
+    }
+}
+
+const ll_kernels ll_scalar = {
+    .name = "scalar",
+    .width = 1,
+    .gemm = gemm,
+    .gemv = gemv,
+    .gemv_rows = gemv_rows,
+    .transpose = transpose,
+    .dot = dot,
+    .sum = sum,
+    .axpy = axpy,
+    .scale = scale,
+    .add = add,
+    .max = max,
+    .exp = exp_all,
+    .relu = relu,
+    .relu_back = relu_back,
+    .exp2_rows = exp2_rows,
+    .exp_shift = exp_shift,
+    .rotate = rotate,
+    .state_add = state_add,
+    .state_read = state_read,
+    .norm = norm,
+    .norm_back = norm_back,
+    .gelu = gelu,
+    .gelu_back = gelu_back,
+    .softmax_loss = softmax_loss,
+    .adam = adam,
+    .tile = 64,
+    .stretch = 256,
+};

@@ -1,0 +1,12 @@
+/* The kernel tables that exist, for cpu.c, which chooses among them. */
+#ifndef LL_TIERS_H
+#define LL_TIERS_H
+
+#include "kernel/kernel.h"
+
+extern const ll_kernels ll_scalar;
+#if defined(__x86_64__)
+extern const ll_kernels ll_avx2, ll_avx512;
+#endif
+
+#endif
