@@ -1,37 +1,109 @@
-# longline: `make`, `make check`, `make demo`, `make install PREFIX= DESTDIR=`.
+# longline with GNU make. `make` builds, `make check` tests everything, `make demo` shows it at work,
+# `make help` lists the rest. Sources, programs and tests are found by wildcard: a new file needs no
+# line here. Everything that is built lies under $(B).
+B ?= build
+PREFIX ?= /usr/local
 CC ?= cc
-B := build
+CXX ?= c++
 CFLAGS ?= -O2 -g
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/longline.h)
+SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
-BASE := -std=c17 -D_GNU_SOURCE -Iinclude -Isrc -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off $(WARN)
+# No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
+BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fopenmp -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
 LIBS := -ljansson -linih -lz -llzma -lcairo -lm -lpthread
 
-LIB_SRC := $(shell find src -name '*.c')
-CLI_SRC := $(wildcard cli/*.c)
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+# The demo's text: the project's own sources and documentation, embedded in the library.
+CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
+LIB := $(patsubst %.c,$(B)/%.o,$(shell find src -name '*.c' | LC_ALL=C sort)) $(B)/corpus.o
+CLI := $(patsubst %.c,$(B)/%.o,$(wildcard cli/*.c))
+TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
+FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+BENCH := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+ORACLE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/oracle*.c))
 
-all: $(B)/longline
+all: $(B)/longline $(B)/liblongline.a $(B)/liblongline.so
+help:
+	@sed -n 's/^#: //p' Makefile
 
+#: make                build/longline, build/liblongline.a, build/liblongline.so
+#: make deps           install what the build and the tests need (Debian, Ubuntu)
+#: make demo           train on the project's own text, generate, draw: about two minutes
+#: make check          build and pass every test; the last line counts them
+#: make install        into $(DESTDIR)$(PREFIX)
+#: make tests          the test programs alone
+#: make cli-tests      the program as a user runs it
+#: make examples bench build and run the examples; measure
+#: make asan ubsan     tests under AddressSanitizer and UBSan
+#: make valgrind       a few tests under valgrind
+#: make scalar         tests with the plain kernels (LL_CPU=scalar)
+#: make clang aarch64  compile everything with clang; compile the objects for AArch64
+#: make lint           the house rules that a script can check
+#: make fuzz           build the fuzz targets with clang's libFuzzer
+
+# Only the compute is worth -O3, and only these two files may use instructions the machine may lack.
+$(B)/src/kernel/%.o: EXTRA := -O3
+ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
 $(B)/src/kernel/avx2.o: EXTRA := -O3 -mavx2 -mfma
-$(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
-$(B)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
+$(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+endif
+$(B)/src/%.o: INC := -Isrc
+$(B)/tests/%: INC := -Isrc -Itests
 
-$(B)/liblongline.a: $(LIB_OBJ)
+# A change of compiler or flags rebuilds everything.
+FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
+ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
+$(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
+endif
+$(B)/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
+$(B)/corpus.txt: $(CORPUS)
+	@mkdir -p $(@D)
+	cat $^ >$@
+$(B)/corpus.o: src/data/corpus.S $(B)/corpus.txt $(B)/flags
+	$(CC) $(CFLAGS) -Wa,-I$(B) -c $< -o $@
+$(B)/liblongline.a: $(LIB)
+	@rm -f $@
 	$(AR) rcs $@ $^
-$(B)/longline: $(CLI_OBJ) $(B)/liblongline.a
-	$(CC) -fopenmp $(LDFLAGS) $^ $(LIBS) -o $@
+$(B)/liblongline.so: $(LIB)
+	$(CC) -shared -fopenmp -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) $^ -Wl,-z,defs $(LIBS) -o $@
+	@ln -sf $(@F) $(B)/$(SONAME)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
-.PHONY: all
+LINK = $(CC) -fopenmp $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
+$(B)/longline: $(CLI) $(B)/liblongline.a
+	$(LINK) -o $@
+$(EXAMPLES) $(BENCH): $(B)/%: $(B)/%.o $(B)/liblongline.a
+	$(LINK) -o $@
+$(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(B)/liblongline.a
+	$(LINK) -lcmocka -o $@
+$(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(B)/liblongline.a
+	$(LINK) -o $@
+.SECONDARY:
+OBJECTS := $(LIB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXAMPLES) $(BENCH))
+-include $(OBJECTS:.o=.d)
 
-# Tests: every tests/test_*.c is a cmocka program; tests/oracle.c holds definitions in double.
-TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
-$(B)/tests/%: tests/%.c tests/test.h $(wildcard tests/oracle*.[ch]) $(B)/liblongline.a
-	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) -Itests $< $(wildcard tests/oracle*.c) $(B)/liblongline.a $(LDFLAGS) $(LIBS) -lcmocka -o $@
+# ---- Tests. tests/run.sh runs programs, shows what matters, and counts into $(RESULTS). ----
+RESULTS ?= $(B)/results
+# Tests too slow for the sanitizers; they run in `make tests` alone.
+SLOW :=
 tests: $(TESTS)
-	@set -e; for t in $(TESTS); do echo "== $$t"; $$t; done
-.PHONY: tests
+	@tests/run.sh $(RESULTS) programs $(TESTS)
+FAST = $(filter-out $(SLOW:%=$(B)/tests/%),$(TESTS))
+fast-tests: $(FAST) $(FUZZ)
+	@tests/run.sh $(RESULTS) programs $(FAST)
+	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
+cli-tests: $(B)/longline
+	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
+examples: $(EXAMPLES)
+bench: $(B)/longline $(BENCH)
+	$(B)/longline bench
+demo: deps-build
+	@$(MAKE) -j$(JOBS) $(B)/longline
+	$(B)/longline demo
+.PHONY: all help tests fast-tests cli-tests examples bench demo
+
+include rules.mk

@@ -1,0 +1,72 @@
+# The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
+
+# ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
+PKG_BUILD := gcc make pkg-config libjansson-dev libinih-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev
+PKG_CHECK := g++ libcmocka-dev clang libomp-dev valgrind cmake
+deps-build:
+	@.ci/deps $(PKG_BUILD)
+deps:
+	@.ci/deps $(PKG_BUILD) $(PKG_CHECK)
+
+# ---- Other builds of the same sources, each in its own folder. ----
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
+AGAIN = $(MAKE) --no-print-directory -j$(JOBS)
+asan:
+	@ASAN_OPTIONS=detect_leaks=1 LL_FAST=1 $(AGAIN) B=$(B)/asan CFLAGS="-O1 -g $(SAN) -fno-omit-frame-pointer" \
+	    LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
+ubsan: asan
+scalar: $(FAST)
+	@LL_CPU=scalar LL_FAST=1 tests/run.sh $(RESULTS) programs $(FAST)
+# Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
+MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
+VALGRIND_TESTS ?= recipe safetensors file data attention stream
+valgrind: $(TESTS)
+	@LL_CPU=scalar LL_FAST=1 WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
+	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
+objects: $(OBJECTS)
+clang:
+	@$(AGAIN) B=$(B)/clang CC=clang WERROR=-Werror objects
+aarch64:
+	@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
+	    $(AGAIN) B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
+	        CFLAGS="-O1" objects; \
+	else echo "aarch64: no aarch64-linux-gnu-gcc here; apt-get install gcc-aarch64-linux-gnu"; fi
+fuzz:
+	@$(AGAIN) B=$(B)/fuzz CC=clang CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
+	    FUZZ_LINK=-fsanitize=address,undefined,fuzzer fuzzers
+	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME NEW_CORPUS tests/fuzz/corpus/NAME"
+fuzzers: $(FUZZ:%=%-live)
+$(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
+	$(CC) -fopenmp $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
+
+# ---- Installation. ----
+DATA = $(DESTDIR)$(PREFIX)/share
+LIBDIR ?= $(PREFIX)/lib
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g'
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig \
+	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
+	install -m 755 $(B)/longline $(DESTDIR)$(PREFIX)/bin/longline
+	install -m 644 include/longline.h $(DESTDIR)$(PREFIX)/include/longline.h
+	install -m 644 $(B)/liblongline.a $(DESTDIR)$(LIBDIR)/liblongline.a
+	install -m 755 $(B)/liblongline.so $(DESTDIR)$(LIBDIR)/liblongline.so.$(VERSION)
+	ln -sf liblongline.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/liblongline.so
+	$(fill) packaging/longline.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc
+	$(fill) packaging/longlineConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfig.cmake
+	$(fill) packaging/longlineConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfigVersion.cmake
+	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
+	install -m 644 $(wildcard recipes/*.ini) $(DATA)/longline/recipes
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(LIBDIR)/liblongline.* \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc $(DATA)/man/man1/longline.1
+	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/longline
+
+# ---- The house rules, and everything at once. ----
+lint: $(LIB) $(B)/liblongline.so
+	@tests/lint.sh $(B)
+check:
+	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
+clean:
+	rm -rf $(B)
+.PHONY: deps deps-build asan ubsan scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
