@@ -1,0 +1,116 @@
+/* last.safetensors: the model, as ll_model_write leaves it, and what a run needs to go on:
+ *
+ *   adam.m.NAME, adam.v.NAME   moments of the parameter NAME, in its shape
+ *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
+ *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
+ *                              counts of the last steps
+ *
+ * No clock and no path is in it: the same run gives the same bytes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "train/train.h"
+
+enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
+
+static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
+
+/* Between the struct and the two arrays of the file; one of the directions by `load`. */
+static void counters(ll_run_state *s, int64_t *x, int load) {
+    int64_t *field[COUNTERS] = {&s->step, &s->tokens, &s->row, &s->evaluated, &s->best_step, &s->data_size};
+    for (int i = 0; i < COUNTERS; i++)
+        if (load)
+            *field[i] = x[i];
+        else
+            x[i] = *field[i];
+}
+
+static void measures(ll_run_state *s, double *x, int load) {
+    double *field[4] = {&s->valid_loss, &s->valid_accuracy, &s->best_loss, &s->norm};
+    for (int i = 0; i < MEASURES; i++) {
+        double *f = i < 4 ? field[i] : i < 4 + LL_ROW_EVERY ? &s->loss[i - 4] : &s->count[i - 4 - LL_ROW_EVERY];
+        if (load)
+            *f = x[i];
+        else
+            x[i] = *f;
+    }
+}
+
+static ll_status add_moments(ll_st_writer *writer, const ll_model *model, const ll_optimizer *o) {
+    char name[NAME];
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < model->count; i++) {
+            const ll_param *p = &model->param[i];
+            const size_t shape[2] = {(size_t)p->rows, (size_t)p->cols};
+            snprintf(name, sizeof name, "%s%s", MOMENT[k], p->name);
+            ll_status status =
+                ll_st_add(writer, name, LL_F32, p->cols == 1 ? 1 : 2, shape, (k ? o->v : o->m) + p->offset);
+            if (status) return status;
+        }
+    return LL_OK;
+}
+
+ll_status ll_checkpoint_save(const char *path, const ll_model *model, const ll_optimizer *o,
+                             const ll_run_state *state) {
+    ll_run_state copy = *state;
+    int64_t whole[COUNTERS];
+    double real[MEASURES];
+    counters(&copy, whole, 0);
+    measures(&copy, real, 0);
+    ll_st_writer *writer = NULL;
+    ll_status status = ll_st_writer_create(&writer);
+    if (!status) status = ll_model_write(model, writer);
+    if (!status) status = add_moments(writer, model, o);
+    if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
+    if (!status) status = ll_st_add(writer, "train.measures", LL_F64, 1, (size_t[]){MEASURES}, real);
+    if (!status) status = ll_st_save(writer, path);
+    ll_st_writer_free(writer);
+    return status;
+}
+
+static ll_status find(const ll_st_tensor **tensor, const ll_safetensors *file, const char *name, enum ll_dtype dtype,
+                      size_t count) {
+    const ll_st_tensor *found = ll_safetensors_find(file, name);
+    if (!found)
+        return ll_fail(LL_EFORMAT,
+                       "%s has no tensor %s, so it cannot be resumed; only the last.safetensors of a run can be",
+                       ll_safetensors_path(file), name);
+    if (found->dtype != dtype || found->count != count)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements or a type that a run would not have written",
+                       ll_safetensors_path(file), name, found->count);
+    *tensor = found;
+    return LL_OK;
+}
+
+ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
+    const ll_st_tensor *whole = NULL, *real = NULL;
+    int64_t x[COUNTERS];
+    double y[MEASURES];
+    ll_status status = find(&whole, file, "train.counters", LL_I64, COUNTERS);
+    if (!status) status = find(&real, file, "train.measures", LL_F64, MEASURES);
+    if (status) return status;
+    memcpy(x, whole->data, sizeof x);
+    ll_st_doubles(y, real);
+    for (int i = 0; i < COUNTERS; i++)
+        if (x[i] < 0 || x[i] > INT64_C(1) << 52)
+            return ll_fail(LL_EFORMAT, "%s: train.counters holds %lld; the file is damaged", ll_safetensors_path(file),
+                           (long long)x[i]);
+    counters(state, x, 1);
+    measures(state, y, 1);
+    return LL_OK;
+}
+
+ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file) {
+    char name[NAME];
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < model->count; i++) {
+            const ll_param *p = &model->param[i];
+            const ll_st_tensor *tensor = NULL;
+            snprintf(name, sizeof name, "%s%s", MOMENT[k], p->name);
+            ll_status status = find(&tensor, file, name, LL_F32, (size_t)p->rows * (size_t)p->cols);
+            if (status) return status;
+            ll_st_floats((k ? o->v : o->m) + p->offset, tensor);
+        }
+    return LL_OK;
+}

@@ -1,0 +1,175 @@
+/* The loop. After every update the run `settles`: evaluation, row, checkpoint, each if it is due and has
+ * not been done. A run that was stopped before it could settle does so when it is resumed; that keeps
+ * its files equal to those of an uninterrupted one. */
+#include <math.h>
+
+#include "train/train.h"
+
+double ll_recent_loss(const ll_run_state *s, int64_t n) {
+    double loss = 0, count = 0;
+    if (n > LL_ROW_EVERY) n = LL_ROW_EVERY;
+    for (int64_t step = s->step - n + 1; step <= s->step; step++) {
+        if (step < 1) continue;
+        loss += s->loss[step % LL_ROW_EVERY];
+        count += s->count[step % LL_ROW_EVERY];
+    }
+    return count > 0 ? loss / count : 0;
+}
+
+static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
+    const char *advice = "try a lower train.learning_rate, a longer train.warmup, or train.clip = 1";
+    const char *became = isnan(value) ? "not a number" : "infinite";
+    if (t->saved < 0)
+        return ll_fail(LL_EDIVERGED, "%s became %s at step %lld, before the first checkpoint; %s", what, became,
+                       (long long)step, advice);
+    return ll_fail(LL_EDIVERGED, "%s became %s at step %lld; %s still holds step %lld; %s", what, became,
+                   (long long)step, t->last, (long long)t->saved, advice);
+}
+
+/* Speed as it is now, steady enough to read: a mean that forgets. */
+static void measure(ll_trainer *t, double seconds, int64_t tokens) {
+    const double keep = t->state.step - t->begun > 1 ? 0.8 : 0;
+    t->busy = keep * t->busy + seconds;
+    t->busy_tokens = keep * t->busy_tokens + (double)tokens;
+    t->progress.tokens_per_second = t->busy > 0 ? t->busy_tokens / t->busy : 0;
+}
+
+static void refresh(ll_trainer *t) {
+    const ll_config *c = t->model->c;
+    const ll_run_state *s = &t->state;
+    ll_progress *p = &t->progress;
+    const double elapsed = ll_now() - t->began;
+    const int64_t done = s->step - t->begun;
+    p->step = s->step;
+    p->steps = c->steps;
+    p->loss = ll_recent_loss(s, LL_ROW_EVERY);
+    p->learning_rate = s->step > 0 ? ll_schedule_rate(c, s->step) : 0;
+    p->gradient_norm = s->norm;
+    p->seconds = t->metrics.seconds + elapsed;
+    p->eta = done > 1 ? elapsed / (double)done * (double)(c->steps - s->step) : NAN;
+    p->valid_loss = s->valid_loss;
+    p->valid_accuracy = s->valid_accuracy;
+}
+
+/* One update, or none and LL_EDIVERGED: the check comes before anything is changed. */
+static ll_status advance(ll_trainer *t) {
+    ll_run_state *s = &t->state;
+    const int64_t step = s->step + 1;
+    const double start = ll_now();
+    ll_gradient g;
+    ll_status status = ll_engine_gradient(t->engine, t->train, step, &g);
+    if (status) return status;
+    if (!isfinite(g.loss)) return diverged(t, "the loss", g.loss, step);
+    if (!isfinite(g.norm)) return diverged(t, "the norm of the gradient", g.norm, step);
+    ll_engine_update(t->engine, step, &g);
+    s->step = step;
+    s->tokens += g.tokens;
+    s->norm = g.norm;
+    s->loss[step % LL_ROW_EVERY] = g.loss;
+    s->count[step % LL_ROW_EVERY] = (double)g.count;
+    measure(t, ll_now() - start, g.tokens);
+    refresh(t);
+    return LL_OK;
+}
+
+static ll_status evaluate(ll_trainer *t) {
+    ll_run_state *s = &t->state;
+    ll_engine *e = t->engine;
+    ll_evaluation v;
+    ll_status status = ll_evaluate_reader(&v, t->model, e->ws, t->valid, &e->batch, t->model->c->eval_batches);
+    if (status) return status;
+    if (!isfinite(v.loss)) return diverged(t, "the loss on held-out data", v.loss, s->step);
+    s->evaluated = s->step;
+    s->valid_loss = v.loss;
+    s->valid_accuracy = v.accuracy;
+    refresh(t);
+    if (v.loss >= s->best_loss) return LL_OK; /* NaN before the first: the first is the best */
+    s->best_loss = v.loss;
+    s->best_step = s->step;
+    return ll_model_save(t->model, t->best);
+}
+
+/* The checkpoint replaces a good one, so the model must prove that it is good: finite, and giving a finite
+ * loss on the batch that comes next. */
+static ll_status save(ll_trainer *t) {
+    const ll_config *c = t->model->c;
+    ll_engine *e = t->engine;
+    ll_batch *b = &e->batch;
+    ll_tally tally = {0};
+    const double norm = ll_optimizer_norm(e->optimizer, t->model->data);
+    if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
+    ll_reader_batch(t->train, b, (uint64_t)c->seed, t->state.step * (c->accumulate > 1 ? c->accumulate : 1));
+    ll_status status = ll_model_run(t->model, e->ws, b->tokens, b->targets, b->lengths, b->B, b->T, NULL, 0, 0, &tally);
+    if (status) return status;
+    if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
+    status = ll_metrics_sync(&t->metrics);
+    if (!status) status = ll_checkpoint_save(t->last, t->model, e->optimizer, &t->state);
+    if (!status) t->saved = t->state.step;
+    return status;
+}
+
+typedef struct {
+    ll_progress_fn *call;
+    void *arg;
+    int stop;
+} watcher;
+
+static void report(ll_trainer *t, watcher *w, const char *event) {
+    t->progress.event = event;
+    if (w->call && w->call(&t->progress, w->arg)) w->stop = 1;
+}
+
+static int due(const ll_trainer *t, int64_t every) {
+    const int64_t step = t->state.step;
+    return step > 0 && (step == t->model->c->steps || (every > 0 && step % every == 0));
+}
+
+static ll_status settle(ll_trainer *t, watcher *w) {
+    const ll_config *c = t->model->c;
+    ll_run_state *s = &t->state;
+    ll_status status = LL_OK;
+    int evaluated = 0, changed = t->saved != s->step;
+    if (t->valid && due(t, c->eval_every) && s->evaluated != s->step) {
+        status = evaluate(t);
+        if (status) return status;
+        evaluated = changed = 1;
+    }
+    if ((due(t, LL_ROW_EVERY) || evaluated) && s->row != s->step) {
+        status = ll_metrics_row(&t->metrics, &t->progress, s);
+        if (status) return status;
+        s->row = s->step;
+        changed = 1;
+    }
+    if (evaluated) report(t, w, "eval");
+    if (due(t, c->checkpoint_every) && changed) {
+        status = save(t);
+        if (!status) report(t, w, "checkpoint");
+    }
+    return status;
+}
+
+static ll_status stopped(ll_trainer *t) {
+    ll_status status = t->saved == t->state.step ? LL_OK : save(t);
+    if (status) return status;
+    return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
+                   (long long)t->state.step, (long long)t->model->c->steps, t->folder);
+}
+
+ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
+    watcher w = {progress, arg, 0};
+    t->began = ll_now();
+    t->begun = t->state.step;
+    refresh(t);
+    for (;;) {
+        ll_status status = settle(t, &w);
+        if (status) return status;
+        if (t->state.step >= t->model->c->steps) break;
+        if (w.stop) return stopped(t);
+        status = advance(t);
+        if (status) return status;
+        report(t, &w, NULL);
+        if (w.stop) return stopped(t);
+    }
+    report(t, &w, "done");
+    return LL_OK;
+}

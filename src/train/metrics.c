@@ -1,0 +1,89 @@
+/* metrics.csv: one row every LL_ROW_EVERY steps and at every evaluation. A row is flushed when it is
+ * written, so that a run can be watched; a resumed run first cuts off what came after its checkpoint,
+ * so that the file ends up as if nothing had happened (but for the columns that hold times). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "train/train.h"
+
+static const char HEADER[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,"
+                             "gradient_norm,tokens_per_second,memory_mib\n";
+static const double LN2 = 0.69314718055994530942;
+
+/* Bytes of `text` up to the last whole row of a step that is at most `step`; and that row's seconds. */
+static size_t cut(const char *text, int64_t step, double *seconds) {
+    const char *row = text + strlen(HEADER);
+    for (const char *end; (end = strchr(row, '\n')); row = end + 1) {
+        char *comma = NULL;
+        const long long at = strtoll(row, &comma, 10);
+        if (comma == row || *comma != ',' || at > step) break;
+        *seconds = strtod(comma + 1, NULL);
+    }
+    return (size_t)(row - text);
+}
+
+/* Writes the start of the file `to` from the one in `resume`, which may have been lost. */
+static ll_status carry_over(ll_metrics *metrics, const char *to, const char *resume, int64_t step) {
+    ll_bytes old = {0};
+    char *from = ll_path_join(resume, "metrics.csv");
+    if (!from) return LL_ENOMEM;
+    if (access(from, F_OK)) {
+        ll_free(from);
+        return ll_file_write(to, HEADER, strlen(HEADER));
+    }
+    ll_status status = ll_file_read(&old, from, (size_t)1 << 32);
+    if (!status && strncmp((char *)old.data, HEADER, strlen(HEADER)))
+        status =
+            ll_fail(LL_EFORMAT, "%s does not begin with the columns of a run's metrics; move it away to go on", from);
+    if (!status) status = ll_file_write(to, old.data, cut((char *)old.data, step, &metrics->seconds));
+    ll_bytes_free(&old);
+    ll_free(from);
+    return status;
+}
+
+ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t step) {
+    ll_metrics m = {.path = ll_path_join(out, "metrics.csv")};
+    if (!m.path) return LL_ENOMEM;
+    ll_status status = resume ? carry_over(&m, m.path, resume, step) : ll_file_write(m.path, HEADER, strlen(HEADER));
+    if (!status && !(m.file = fopen(m.path, "ae")))
+        status = ll_fail(LL_EIO, "%s cannot be opened for writing; check its permissions", m.path);
+    if (status) {
+        ll_metrics_close(&m);
+        return status;
+    }
+    *metrics = m;
+    return LL_OK;
+}
+
+static ll_status check(ll_metrics *m, int failed) {
+    if (!failed) return LL_OK;
+    return ll_fail(LL_EIO, "%s cannot be written; is the disk full? Make room and resume the run", m->path);
+}
+
+ll_status ll_metrics_row(ll_metrics *m, const ll_progress *p, const ll_run_state *s) {
+    const int64_t n = s->step - s->row;
+    const double loss = ll_recent_loss(s, n);
+    fprintf(m->file, "%lld,%.3f,%lld,%.9g,%.9g,", (long long)s->step, p->seconds, (long long)s->tokens, loss,
+            loss / LN2);
+    if (s->evaluated == s->step)
+        fprintf(m->file, "%.9g,%.9g,%.9g,", s->valid_loss, s->valid_loss / LN2, s->valid_accuracy);
+    else
+        fputs(",,,", m->file);
+    fprintf(m->file, "%.9g,%.9g,%.1f,%.1f\n", p->learning_rate, s->norm, p->tokens_per_second,
+            (double)ll_memory_now() / 1048576);
+    return check(m, fflush(m->file) || ferror(m->file));
+}
+
+ll_status ll_metrics_sync(ll_metrics *m) {
+    return check(m, fflush(m->file) || fsync(fileno(m->file)));
+}
+
+void ll_metrics_close(ll_metrics *m) {
+    if (m->file) fclose(m->file);
+    ll_free(m->path);
+    *m = (ll_metrics){0};
+}

@@ -1,0 +1,124 @@
+/* Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019) over the block of parameters. The block
+ * is cut into pieces by its table of tensors; a piece is done by one thread, and sums over pieces are
+ * taken in the order of the table, so that the number of threads changes nothing. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernel/kernel.h"
+#include "train/train.h"
+
+enum { PIECE = 16384 }; /* floats; p, m, v and g of a piece fit a core's own cache */
+
+static size_t elements(const ll_param *p) {
+    return (size_t)p->rows * (size_t)p->cols;
+}
+
+static void cut(ll_optimizer *o, const ll_param *param, int count) {
+    ll_piece *next = o->piece;
+    for (int i = 0; i < count; i++)
+        for (size_t done = 0, n = elements(&param[i]); done < n; done += PIECE)
+            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay};
+}
+
+ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size) {
+    ll_optimizer *o = ll_alloc(1, sizeof *o);
+    if (!o) return LL_ENOMEM;
+    for (int i = 0; i < count; i++) o->pieces += (elements(&param[i]) + PIECE - 1) / PIECE;
+    o->piece = ll_alloc(o->pieces, sizeof *o->piece);
+    o->sum = ll_alloc(o->pieces, sizeof *o->sum);
+    o->m = ll_alloc(size, sizeof *o->m);
+    o->v = ll_alloc(size, sizeof *o->v);
+    if (!o->piece || !o->sum || !o->m || !o->v) {
+        ll_optimizer_free(o);
+        return LL_ENOMEM;
+    }
+    cut(o, param, count);
+    *optimizer = o;
+    return LL_OK;
+}
+
+void ll_optimizer_free(ll_optimizer *o) {
+    if (!o) return;
+    ll_free(o->piece);
+    ll_free(o->sum);
+    ll_free(o->m);
+    ll_free(o->v);
+    ll_free(o);
+}
+
+typedef struct {
+    ll_optimizer *o;
+    const float *block;
+} norm_work;
+
+/* Squares of one piece in eight sums side by side: one alone would wait for each addition. */
+static void sum_squares(void *arg, size_t i, int worker) {
+    (void)worker;
+    const norm_work *w = arg;
+    const ll_piece *piece = &w->o->piece[i];
+    const float *x = w->block + piece->offset;
+    double lane[8] = {0};
+    size_t j = 0;
+    for (; j + 8 <= piece->count; j += 8)
+        for (int k = 0; k < 8; k++) lane[k] += (double)x[j + k] * (double)x[j + k];
+    for (; j < piece->count; j++) lane[j % 8] += (double)x[j] * (double)x[j];
+    w->o->sum[i] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+double ll_optimizer_norm(ll_optimizer *o, const float *block) {
+    norm_work work = {o, block};
+    ll_parallel_for(o->pieces, sum_squares, &work);
+    double sum = 0;
+    for (size_t i = 0; i < o->pieces; i++) sum += o->sum[i];
+    return sqrt(sum);
+}
+
+double ll_clip_scale(double norm, double clip) {
+    return clip > 0 && norm > clip ? clip / norm : 1;
+}
+
+typedef struct {
+    ll_optimizer *o;
+    const ll_config *c;
+    const ll_kernels *k;
+    float *params, *grad;
+    float scale, rate, vscale;
+    float decay, l2; /* AdamW's and Adam's weight decay; one of them is 0 */
+} update_work;
+
+static void update_piece(void *arg, size_t i, int worker) {
+    (void)worker;
+    const update_work *w = arg;
+    const ll_piece *piece = &w->o->piece[i];
+    float *p = w->params + piece->offset, *g = w->grad + piece->offset;
+    float scale = w->scale;
+    if (piece->decay && w->l2 != 0) {
+        for (size_t j = 0; j < piece->count; j++) g[j] = g[j] * scale + w->l2 * p[j];
+        scale = 1;
+    }
+    w->k->adam(piece->count, p, w->o->m + piece->offset, w->o->v + piece->offset, g, scale, (float)w->c->beta1,
+               (float)w->c->beta2, w->rate, w->vscale, (float)w->c->adam_eps, piece->decay ? w->decay : 0);
+}
+
+/* With s the number of the update and a its rate:
+ *   m = b1 m + (1 - b1) g    v = b2 v + (1 - b2) g^2
+ *   p = p - [a wd p] - a / (1 - b1^s) m / (sqrt(v / (1 - b2^s)) + eps)
+ * The bracket is AdamW's; Adam puts wd p into g instead. Only tensors marked so decay. */
+void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step) {
+    const double rate = ll_schedule_rate(c, step);
+    const int decoupled = c->optimizer == LL_OPT_ADAMW;
+    update_work work = {
+        .o = o,
+        .c = c,
+        .k = ll_kernel_table(),
+        .params = params,
+        .grad = grad,
+        .scale = (float)scale,
+        .rate = (float)(rate / (1 - pow(c->beta1, (double)step))),
+        .vscale = (float)(1 / sqrt(1 - pow(c->beta2, (double)step))),
+        .decay = decoupled ? (float)(rate * c->weight_decay) : 0,
+        .l2 = decoupled ? 0 : (float)c->weight_decay,
+    };
+    ll_parallel_for(o->pieces, update_piece, &work);
+}

@@ -1,0 +1,125 @@
+/* One training step. Everything it draws on is a function of the step's number, so that step 1001 of a
+ * resumed run is step 1001 of an uninterrupted one. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "train/train.h"
+
+ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
+    const ll_config *c = model->c;
+    ll_engine *e = ll_alloc(1, sizeof *e);
+    if (!e) return LL_ENOMEM;
+    e->model = model;
+    ll_status status = ll_workspace_create(&e->ws, model, c->batch, c->length, 1);
+    if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
+    if (!status) status = ll_batch_create(&e->batch, c);
+    if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
+    if (status) {
+        ll_engine_free(e);
+        return status;
+    }
+    *engine = e;
+    return LL_OK;
+}
+
+void ll_engine_free(ll_engine *e) {
+    if (!e) return;
+    ll_workspace_free(e->ws);
+    ll_optimizer_free(e->optimizer);
+    ll_batch_free(&e->batch);
+    ll_free(e->grad);
+    ll_free(e);
+}
+
+/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
+static ll_status redraw(ll_model *model, int64_t step) {
+    const int64_t every = model->c->redraw, done = step - 1;
+    if (every <= 0 || done <= 0 || done % every) return LL_OK;
+    return ll_model_redraw(model, done / every);
+}
+
+ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
+    const ll_config *c = e->model->c;
+    const int parts = c->accumulate > 1 ? c->accumulate : 1;
+    const double expected = (double)parts * c->batch * (c->task == LL_TASK_LM ? c->length : 1);
+    ll_batch *b = &e->batch;
+    ll_tally tally = {0};
+    int64_t tokens = 0;
+    ll_status status = redraw(e->model, step);
+    if (status) return status;
+    memset(e->grad, 0, e->model->size * sizeof *e->grad);
+    for (int i = 0; i < parts; i++) {
+        const int64_t number = (step - 1) * parts + i;
+        if (reader) ll_reader_batch(reader, b, (uint64_t)c->seed, number);
+        status = ll_model_run(e->model, e->ws, b->tokens, b->targets, b->lengths, b->B, b->T, e->grad,
+                              (float)(1 / expected), number, &tally);
+        if (status) return status;
+        for (int s = 0; s < b->B; s++) tokens += b->lengths[s];
+    }
+    /* How many targets count is known only now; where all do, as in text, the scale is 1. */
+    const double scale = tally.count > 0 ? expected / (double)tally.count : 1;
+    *result = (ll_gradient){.loss = tally.loss, .count = tally.count, .tokens = tokens, .scale = scale};
+    result->norm = scale * ll_optimizer_norm(e->optimizer, e->grad);
+    return LL_OK;
+}
+
+void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
+    const ll_config *c = e->model->c;
+    ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->clip), step);
+}
+
+/* Random tokens: the time of a step does not depend on what they are. */
+static void fill(ll_batch *b, const ll_config *c) {
+    const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
+    const size_t n = (size_t)b->B * (size_t)b->T;
+    const size_t targets = c->task == LL_TASK_LM ? n : (size_t)b->B;
+    const uint32_t range = (uint32_t)(c->task == LL_TASK_LM ? c->vocab : c->classes);
+    for (size_t i = 0; i < n; i++) b->tokens[i] = (int)ll_below((uint32_t)c->vocab, (uint64_t)c->seed, stream, i);
+    for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->seed, stream, n + i);
+    for (int s = 0; s < b->B; s++) b->lengths[s] = b->T;
+}
+
+/* The median: a machine that is busy for a moment does not move it. */
+static double median(double *x, int n) {
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && x[j] < x[j - 1]; j--) {
+            const double t = x[j];
+            x[j] = x[j - 1];
+            x[j - 1] = t;
+        }
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static ll_status time_steps(ll_engine *e, int repeats, double *times) {
+    ll_gradient g;
+    for (int i = -1; i < repeats; i++) { /* number -1 warms up */
+        const double start = ll_now();
+        ll_status status = ll_engine_gradient(e, NULL, 1, &g);
+        if (status) return status;
+        ll_engine_update(e, 1, &g);
+        if (i >= 0) times[i] = ll_now() - start;
+    }
+    return LL_OK;
+}
+
+ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds) {
+    const ll_config *c = &recipe->c;
+    if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step cannot be timed; ask for at least 1", repeats);
+    if (c->vocab < 1 || (c->task == LL_TASK_CLASSIFY && c->classes < 1))
+        return ll_fail(LL_EINVAL, "without data, model.vocab and model.classes must be set to be timed");
+    ll_model *model = NULL;
+    ll_engine *engine = NULL;
+    double *times = ll_alloc((size_t)repeats, sizeof *times);
+    ll_status status = times ? ll_model_create(&model, recipe) : LL_ENOMEM;
+    if (!status) status = ll_engine_create(&engine, model);
+    if (!status) {
+        fill(&engine->batch, c);
+        status = time_steps(engine, repeats, times);
+    }
+    if (!status) *seconds = median(times, repeats);
+    ll_engine_free(engine);
+    ll_model_free(model);
+    ll_free(times);
+    return status;
+}

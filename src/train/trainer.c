@@ -1,0 +1,176 @@
+/* A run: made from a recipe, or taken over from a checkpoint. All memory is asked for and all data are
+ * opened here; the folder is touched last, so that a run that cannot start leaves nothing behind. */
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "train/train.h"
+
+static int same_folder(const char *a, const char *b) {
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A folder whose checkpoint a new run would replace is refused. */
+static ll_status refuse_old_run(const char *out) {
+    static const char *const kept[2] = {"last.safetensors", "best.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        char *path = ll_path_join(out, kept[i]);
+        if (!path) return LL_ENOMEM;
+        const int there = !access(path, F_OK);
+        ll_free(path);
+        if (there)
+            return ll_fail(LL_EINVAL, "%s holds a run already (%s); resume it, or choose another folder", out, kept[i]);
+    }
+    return LL_OK;
+}
+
+/* Text from the same file as train, or none given at all: then there is nothing to evaluate on. */
+static int has_valid(const ll_config *c) {
+    return c->format == LL_DATA_DEMO || (c->valid && c->valid[0]) || c->valid_fraction > 0;
+}
+
+static ll_status open_data(ll_trainer *t) {
+    const ll_config *c = &t->recipe->c;
+    ll_status status = ll_reader_open(&t->train, c, "train");
+    if (status) return status;
+    ll_fit_fill(t->recipe, t->train);
+    return has_valid(c) ? ll_reader_open(&t->valid, c, "valid") : LL_OK;
+}
+
+static ll_status check_data(const ll_trainer *t) {
+    const ll_config *c = &t->recipe->c;
+    ll_status status = ll_config_check(c);
+    if (!status) status = ll_fit_check(c, t->train);
+    if (!status && t->valid) status = ll_fit_check(c, t->valid);
+    return status;
+}
+
+static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) {
+    if (!recipe || !out) return ll_fail(LL_EINVAL, "a new run needs a recipe and a folder to write to");
+    ll_status status = refuse_old_run(out);
+    if (!status) status = ll_recipe_copy(&t->recipe, recipe);
+    if (!status) status = open_data(t);
+    if (!status) status = check_data(t);
+    if (!status) status = ll_model_create(&t->model, t->recipe);
+    if (!status) status = ll_engine_create(&t->engine, t->model);
+    if (status) return status;
+    t->state.data_size = ll_reader_size(t->train);
+    return LL_OK;
+}
+
+/* The checkpoint, and a recipe that is its own but for what may change. */
+static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const ll_safetensors *file) {
+    const char *path = ll_safetensors_path(file);
+    ll_status status = ll_checkpoint_state(&t->state, file);
+    if (!status) status = ll_model_read(&t->model, file);
+    if (!status) status = ll_recipe_copy(&t->recipe, recipe ? recipe : t->model->recipe);
+    if (!status) status = open_data(t);
+    if (!status) status = ll_fit_resume(t->model, t->recipe, path);
+    if (!status) status = check_data(t);
+    if (status) return status;
+    const int64_t size = ll_reader_size(t->train);
+    if (size != t->state.data_size)
+        return ll_fail(LL_EINVAL,
+                       "data.train has %lld tokens or examples, but the run of %s began with %lld; give it "
+                       "the same data",
+                       (long long)size, path, (long long)t->state.data_size);
+    status = ll_engine_create(&t->engine, t->model);
+    return status ? status : ll_checkpoint_moments(t->engine->optimizer, t->model, file);
+}
+
+static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
+    ll_safetensors *file = NULL;
+    ll_status status = same_folder(out, resume) ? LL_OK : refuse_old_run(out);
+    if (status) return status;
+    char *path = ll_path_join(resume, "last.safetensors");
+    if (!path) return LL_ENOMEM;
+    status = ll_safetensors_open(&file, path);
+    if (!status) status = take_over(t, recipe, file);
+    ll_safetensors_free(file);
+    ll_free(path);
+    return status;
+}
+
+/* A resumed run that moves to another folder takes its best model along. */
+static ll_status copy_best(const ll_trainer *t, const char *resume) {
+    ll_bytes bytes = {0};
+    char *from = ll_path_join(resume, "best.safetensors");
+    if (!from) return LL_ENOMEM;
+    ll_status status = LL_OK;
+    if (!access(from, F_OK)) {
+        status = ll_file_map(&bytes, from);
+        if (!status) status = ll_file_write(t->best, bytes.data, bytes.size);
+        ll_bytes_unmap(&bytes);
+    }
+    ll_free(from);
+    return status;
+}
+
+static ll_status write_recipe(const ll_trainer *t) {
+    char *text = NULL;
+    char *path = ll_path_join(t->folder, "recipe.ini");
+    ll_status status = path ? ll_recipe_text(t->recipe, &text) : LL_ENOMEM;
+    if (!status) {
+        size_t size = 0;
+        while (text[size]) size++;
+        status = ll_file_write(path, text, size);
+    }
+    ll_text_free(text);
+    ll_free(path);
+    return status;
+}
+
+static ll_status open_folder(ll_trainer *t, const char *out, const char *resume) {
+    t->folder = ll_strdup(out);
+    t->last = ll_path_join(out, "last.safetensors");
+    t->best = ll_path_join(out, "best.safetensors");
+    if (!t->folder || !t->last || !t->best) return LL_ENOMEM;
+    ll_status status = ll_folder_create(out);
+    if (!status) status = write_recipe(t);
+    if (!status) status = ll_metrics_open(&t->metrics, out, resume, t->state.step);
+    if (status || !resume) return status;
+    if (!same_folder(out, resume)) return copy_best(t, resume);
+    t->saved = t->state.step;
+    return LL_OK;
+}
+
+ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
+    ll_trainer *t = ll_alloc(1, sizeof *t);
+    if (!t) return LL_ENOMEM;
+    t->saved = -1;
+    t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
+    if (resume && !out) out = resume;
+    ll_status status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
+    if (!status) status = open_folder(t, out, resume);
+    if (status) {
+        ll_trainer_free(t);
+        return status;
+    }
+    *trainer = t;
+    return LL_OK;
+}
+
+void ll_trainer_free(ll_trainer *t) {
+    if (!t) return;
+    ll_metrics_close(&t->metrics);
+    ll_engine_free(t->engine);
+    ll_reader_free(t->train);
+    ll_reader_free(t->valid);
+    ll_model_free(t->model);
+    ll_recipe_free(t->recipe);
+    ll_free(t->folder);
+    ll_free(t->last);
+    ll_free(t->best);
+    ll_free(t);
+}
+
+ll_model *ll_trainer_model(ll_trainer *trainer) {
+    return trainer->model;
+}
+
+const char *ll_trainer_folder(const ll_trainer *trainer) {
+    return trainer->folder;
+}

@@ -1,0 +1,146 @@
+/* Adam and AdamW against the definition in double, the norm of a gradient, and clipping. */
+#include "test.h"
+
+#include "train/train.h"
+
+/* Three tensors with gaps between them; the middle one is longer than a piece of parallel work. */
+enum { TENSORS = 3, SIZE = 40000, BIG = 33333 };
+static const ll_param table[TENSORS] = {
+    {.name = "a", .offset = 0, .rows = 7, .cols = 3, .decay = 1},
+    {.name = "b", .offset = 64, .rows = BIG, .cols = 1, .decay = 0},
+    {.name = "c", .offset = 33408, .rows = 50, .cols = 100, .decay = 1},
+};
+
+static float start[SIZE], params[SIZE], grad[SIZE];
+static double p[SIZE], m[SIZE], v[SIZE];
+
+static ll_config config(int optimizer, double weight_decay) {
+    ll_config c = {0};
+    c.optimizer = optimizer;
+    c.schedule = LL_LR_COSINE;
+    c.steps = 60;
+    c.warmup = 5;
+    c.learning_rate = 1e-2;
+    c.final_rate = 1e-3;
+    c.beta1 = 0.9;
+    c.beta2 = 0.98;
+    c.adam_eps = 1e-8;
+    c.weight_decay = weight_decay;
+    return c;
+}
+
+/* Something rough but the same everywhere. */
+static double wave(int i, int step) {
+    return sin(1.0 + 0.37 * i + 1.3 * step) * (1 + i % 5);
+}
+
+/* One update by the definition, of all parameters of the table. */
+static void reference(const ll_config *c, int step) {
+    const double rate = ll_schedule_rate(c, step);
+    for (int t = 0; t < TENSORS; t++)
+        for (size_t j = 0; j < (size_t)table[t].rows * (size_t)table[t].cols; j++) {
+            const size_t i = table[t].offset + j;
+            double g = (double)(float)wave((int)i, step);
+            if (c->optimizer == LL_OPT_ADAM && table[t].decay) g += c->weight_decay * p[i];
+            m[i] = c->beta1 * m[i] + (1 - c->beta1) * g;
+            v[i] = c->beta2 * v[i] + (1 - c->beta2) * g * g;
+            const double mhat = m[i] / (1 - pow(c->beta1, step)), vhat = v[i] / (1 - pow(c->beta2, step));
+            double next = p[i] - rate * mhat / (sqrt(vhat) + c->adam_eps);
+            if (c->optimizer == LL_OPT_ADAMW && table[t].decay) next -= rate * c->weight_decay * p[i];
+            p[i] = next;
+        }
+}
+
+static void fifty_steps(int optimizer, double weight_decay) {
+    const ll_config c = config(optimizer, weight_decay);
+    ll_optimizer *o = NULL;
+    CHECK_OK(ll_optimizer_create(&o, table, TENSORS, SIZE));
+    for (int i = 0; i < SIZE; i++) {
+        start[i] = params[i] = (float)wave(i, -3);
+        p[i] = (double)params[i];
+        m[i] = v[i] = 0;
+    }
+    for (int step = 1; step <= 50; step++) {
+        for (int i = 0; i < SIZE; i++) grad[i] = (float)wave(i, step) * 4;
+        ll_optimizer_update(o, &c, params, grad, 0.25, step);
+        reference(&c, step);
+    }
+    check_close("parameters", SIZE, params, p, 2e-6);
+    ll_optimizer_free(o);
+    /* Gaps between tensors are nobody's. */
+    for (size_t i = 21; i < 64; i++) assert_true(params[i] == start[i]);
+}
+
+static void test_adam(void **state) {
+    (void)state;
+    fifty_steps(LL_OPT_ADAM, 0);
+}
+
+static void test_adam_decay_is_in_the_gradient(void **state) {
+    (void)state;
+    fifty_steps(LL_OPT_ADAM, 0.3);
+}
+
+static void test_adamw(void **state) {
+    (void)state;
+    fifty_steps(LL_OPT_ADAMW, 0.3);
+}
+
+static void test_norm(void **state) {
+    (void)state;
+    ll_optimizer *o = NULL;
+    CHECK_OK(ll_optimizer_create(&o, table, TENSORS, SIZE));
+    double sum = 0;
+    for (int i = 0; i < SIZE; i++) grad[i] = 1e30f; /* gaps do not count */
+    for (int t = 0; t < TENSORS; t++)
+        for (size_t j = 0; j < (size_t)table[t].rows * (size_t)table[t].cols; j++) {
+            const size_t i = table[t].offset + j;
+            grad[i] = (float)wave((int)i, 1);
+            sum += (double)grad[i] * (double)grad[i];
+        }
+    const double norm = ll_optimizer_norm(o, grad);
+    assert_true(fabs(norm - sqrt(sum)) <= 1e-12 * sqrt(sum));
+    grad[64 + 20000] = INFINITY;
+    assert_false(isfinite(ll_optimizer_norm(o, grad)));
+    grad[64 + 20000] = NAN;
+    assert_true(isnan(ll_optimizer_norm(o, grad)));
+    ll_optimizer_free(o);
+}
+
+static void test_clip(void **state) {
+    (void)state;
+    assert_true(ll_clip_scale(5, 0) == 1);
+    assert_true(ll_clip_scale(5, 10) == 1);
+    assert_true(ll_clip_scale(5, 5) == 1);
+    assert_true(fabs(ll_clip_scale(5, 2) * 5 - 2) < 1e-15);
+    assert_true(ll_clip_scale(0, 2) == 1);
+}
+
+static void test_threads_change_nothing(void **state) {
+    (void)state;
+    const ll_config c = config(LL_OPT_ADAMW, 0.1);
+    const int threads[2] = {1, 3};
+    double norm[2];
+    for (int k = 0; k < 2; k++) {
+        ll_optimizer *o = NULL;
+        ll_set_threads(threads[k]);
+        CHECK_OK(ll_optimizer_create(&o, table, TENSORS, SIZE));
+        for (int i = 0; i < SIZE; i++) params[i] = grad[i] = (float)wave(i, 2);
+        norm[k] = ll_optimizer_norm(o, grad);
+        ll_optimizer_update(o, &c, params, grad, 1, 3);
+        if (k == 0) memcpy(start, params, sizeof start);
+        ll_optimizer_free(o);
+    }
+    ll_set_threads(0);
+    assert_true(norm[0] == norm[1]);
+    assert_memory_equal(start, params, sizeof start);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adam),  cmocka_unit_test(test_adam_decay_is_in_the_gradient),
+        cmocka_unit_test(test_adamw), cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_clip),  cmocka_unit_test(test_threads_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
