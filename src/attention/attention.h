@@ -2,36 +2,50 @@
  *
  *     project -> [position before] -> feature map -> [position after] -> accumulate -> normalise
  *
- * features.c is the first half of that line for one tile of one head, forward and backward;
- * linear.c accumulates (bidirectional and causal), exact.c is softmax attention in tiles, stream.c
- * the recurrent form, position/ one file an encoding. */
+ * features.c is the first part of that line for one tile of one head, forward and backward; linear.c
+ * shares out the heads, causal.c and bidirectional.c accumulate; exact.c is softmax attention in tiles,
+ * stream.c the recurrent form, position/ one file an encoding. */
 #ifndef LL_ATTENTION_H
 #define LL_ATTENTION_H
 
 #include "base/status.h"
 #include "kernel/kernel.h"
 
+/* How softmax features exp(u - n - c) are scaled. */
+enum {
+    LL_PHI_PLAIN,   /* no stabiliser: relu, elu1 */
+    LL_PHI_RUNNING, /* c = e ln 2 with an integer e for each token, kept beside the features: rescaling by
+                     * powers of two is exact, so nothing depends on what c will become */
+    LL_PHI_FIXED    /* c as a released rule says; 1/sqrt(M) and eps are in the features */
+};
+
+enum { LL_QUERY, LL_KEY };
+enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent */
+
 /* A permutation in cycle order: feature a of the operator is feature order[a] of the caller. */
 typedef struct {
-    int axes;       /* 0: no permutation; 1: by token number; 2: first cycles by x, the others by y */
-    int *order;     /* (H, features) */
-    ll_cycle *cycle; /* (H, features) entries, of which count[h] are used */
-    int *count;     /* (H): cycles of head h; with two axes the first half of them move by x */
+    int axes;        /* 0: no permutation; 1: by token number; 2: the first half by x, the second by y */
+    int reorder;     /* order is not the identity, and no projection absorbs it */
+    int *order;      /* (H, features) */
+    ll_cycle *cycle; /* (H, features), of which count[h][0] + count[h][1] are used */
+    int (*count)[2]; /* (H): cycles that move by x (or by the token number), then those that move by y */
 } ll_permute;
 
 struct ll_attention {
     ll_attention_config c; /* its pointers are our copies */
     int features;          /* M, or D where M = 0 */
+    int ld;                /* features and padding: the distance of feature rows in scratch */
+    int phi[2];            /* LL_PHI_..., of queries and keys */
+    int scale_cancels;     /* numerator and denominator carry every common factor of the features */
     int tile;              /* tokens a tile; 0 = the kernel table's */
     ll_permute permute;
-    float *weight;   /* (H, D, features): projection in cycle order, transposed, one a head; NULL where M = 0 */
-    float *weight_t; /* (H, features, D) */
+    float *weight;   /* (H or 1, D, ld): projection times input_scale, transposed, in cycle order; or NULL */
+    float *weight_t; /* (H or 1, features, D): the same, not transposed */
 };
 
-/* Tokens in a tile for tests and `attend --tile`; 0 = default. */
+/* Tokens in a tile for tests and `attend --tile`, at most 256; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);
-
-
+int ll_attention_tile(const ll_attention *op);
 /* Replaces the projection (M, D) of an operator that has one: a redraw. */
 void ll_attention_set_projection(ll_attention *op, const float *projection);
 
@@ -41,5 +55,15 @@ LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attenti
 /* Linear attention in tiles (linear.c). */
 LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S);
+
+/* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
+LL_MUST_USE ll_status ll_permute_create(ll_attention *op);
+void ll_permute_free(ll_permute *p);
+/* Places of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
+void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t *y);
+/* out = P^position f(in), or its inverse; f = max(., 0) + eps where eps >= 0, else the identity. */
+void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                      int back, float eps, const float *in, size_t ldi, float *out, size_t ldo);
 
 #endif
