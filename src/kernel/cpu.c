@@ -7,23 +7,14 @@
 
 #include "base/status.h"
 
-#if defined(__x86_64__) && __has_include("kernel/avx2.c")
-#define HAVE_AVX2 1
-#endif
-#if defined(__x86_64__) && __has_include("kernel/avx512.c")
-#define HAVE_AVX512 1
-#endif
-
 static int always(void) {
     return 1;
 }
 
-#if HAVE_AVX2
+#if defined(__x86_64__)
 static int has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
-#endif
-#if HAVE_AVX512
 static int has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -35,10 +26,8 @@ static const struct {
     const ll_kernels *table;
     int (*runs_here)(void);
 } tiers[] = {
-#if HAVE_AVX512
+#if defined(__x86_64__)
     {&ll_avx512, has_avx512},
-#endif
-#if HAVE_AVX2
     {&ll_avx2, has_avx2},
 #endif
     {&ll_scalar, always},
