@@ -217,6 +217,9 @@ LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *pa
 LL_API void ll_model_free(ll_model *model);
 
 LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
+/* Changes a key of [data] or [train] in the model's recipe ("data.test=other.txt"), so that it can be
+ * evaluated on other files or lengths. LL_EINVAL for keys that say what the model is. */
+LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
 LL_API size_t ll_model_parameters(const ll_model *model);
 
 typedef struct {

@@ -1,0 +1,16 @@
+/* What may change about a model that is made: on what data and in what batches it is evaluated. */
+#include <string.h>
+
+#include "model/model.h"
+
+ll_status ll_model_set(ll_model *model, const char *assignment) {
+    if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
+        return ll_fail(LL_EINVAL, "\"%s\": the model is made; only keys of [data] and [train] can change", assignment);
+    /* On a copy first: a refused value must leave the model as it was. */
+    ll_recipe *copy = NULL;
+    ll_status status = ll_recipe_copy(&copy, model->recipe);
+    if (!status) status = ll_recipe_set(copy, assignment);
+    if (!status) status = ll_config_check(&copy->c);
+    ll_recipe_free(copy);
+    return status ? status : ll_recipe_set(model->recipe, assignment);
+}
