@@ -24,6 +24,7 @@ const ll_kernels LL_TIER = {
     .axpy = axpy,
     .scale = scale,
     .add = add,
+    .mul = mul,
     .max = max,
     .exp = exp_all,
     .relu = relu,

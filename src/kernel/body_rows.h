@@ -44,6 +44,11 @@ static void add(size_t n, const float *x, float *y) {
         store_upto(y + i, n - i, v_add(load_upto(x + i, n - i), load_upto(y + i, n - i)));
 }
 
+static void mul(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(y + i, n - i, v_mul(load_upto(x + i, n - i), load_upto(y + i, n - i)));
+}
+
 static float max(size_t n, const float *x) {
     vf a = v_set(-INFINITY);
     size_t i = 0;

@@ -38,6 +38,7 @@ typedef struct {
     void (*axpy)(size_t n, float a, const float *x, float *y);  /* y += a x */
     void (*scale)(size_t n, float a, float *x);                 /* x *= a */
     void (*add)(size_t n, const float *x, float *y);            /* y += x */
+    void (*mul)(size_t n, const float *x, float *y);            /* y *= x */
     float (*max)(size_t n, const float *x);                     /* -inf for n = 0 */
     void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place allowed, 2 ulp; or 0 below FLT_MIN */
 

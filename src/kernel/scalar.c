@@ -52,6 +52,10 @@ static void scale(size_t n, float a, float *x) {
     for (size_t i = 0; i < n; i++) x[i] *= a;
 }
 
+static void mul(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] *= x[i];
+}
+
 static void add(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
@@ -221,6 +225,7 @@ const ll_kernels ll_scalar = {
     .axpy = axpy,
     .scale = scale,
     .add = add,
+    .mul = mul,
     .max = max,
     .exp = exp_all,
     .relu = relu,
