@@ -1,0 +1,182 @@
+/* The operator: what fits together, its own copies of the draws, and the way to the engine. */
+#include "attention/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
+
+ll_attention_config ll_attention_default(void) {
+    return (ll_attention_config){
+        .kernel = LL_KERNEL_SOFTMAX, .causal = 1, .H = 1, .D = 64, .E = 64, .input_scale = 0.125f};
+}
+
+static ll_status check_sizes(const ll_attention_config *c) {
+    if (c->H < 1 || c->H > MOST) return ll_fail(LL_EINVAL, "attention: heads is %d, must be 1 to %d", c->H, MOST);
+    if (c->D < 1 || c->D > MOST) return ll_fail(LL_EINVAL, "attention: query size is %d, must be 1 to %d", c->D, MOST);
+    if (c->E < 1 || c->E > MOST) return ll_fail(LL_EINVAL, "attention: value size is %d, must be 1 to %d", c->E, MOST);
+    if (c->M < 0 || c->M > MOST) return ll_fail(LL_EINVAL, "attention: features is %d, must be 0 to %d", c->M, MOST);
+    if (!isfinite(c->input_scale) || c->input_scale <= 0)
+        return ll_fail(LL_EINVAL, "attention: input scale is %g, must be positive", (double)c->input_scale);
+    if (!isfinite(c->feature_eps) || c->feature_eps < 0)
+        return ll_fail(LL_EINVAL, "attention: feature eps is %g, must be 0 or more", (double)c->feature_eps);
+    if (!isfinite(c->den_eps) || c->den_eps < 0)
+        return ll_fail(LL_EINVAL, "attention: denominator eps is %g, must be 0 or more", (double)c->den_eps);
+    return LL_OK;
+}
+
+static ll_status check_parts(const ll_attention_config *c) {
+    const int softmax = c->kernel == LL_KERNEL_SOFTMAX, favor = c->kernel == LL_KERNEL_FAVOR;
+    if (softmax && (c->M || c->position != LL_POSITION_NONE || c->decay))
+        return ll_fail(LL_EINVAL, "attention: softmax has no features, so no projection, permutation or decay");
+    if (favor && !c->M) return ll_fail(LL_EINVAL, "attention: favor needs a random projection (features at least 1)");
+    if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
+    if (c->position != LL_POSITION_NONE && !c->permutation)
+        return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
+    if (c->decay && !c->causal)
+        return ll_fail(LL_EINVAL, "attention: decay needs causal attention (r^(i-j) has no meaning for later j)");
+    for (int h = 0; c->decay && h < c->H; h++)
+        if (!(c->decay[h] > 0 && c->decay[h] <= 1))
+            return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
+    if (c->position == LL_POSITION_PERMUTE2D) {
+        if (c->causal) return ll_fail(LL_EINVAL, "attention: permute2d is for whole images, not causal attention");
+        if ((c->M ? c->M : c->D) % 2)
+            return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", c->M ? c->M : c->D);
+        if (c->width < 1 || c->height < 1 || c->before < 0)
+            return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
+    }
+    if (favor && c->key_max == LL_MAX_TOKEN)
+        return ll_fail(LL_EINVAL, "attention: keys cannot each have their own maximum; use prefix");
+    if (favor && (c->query_max == LL_MAX_SEQUENCE || c->query_max == LL_MAX_BATCH))
+        return ll_fail(LL_EINVAL, "attention: positive features take the queries' maximum over one token, or none");
+    if (favor && c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && c->feature_eps > 0)
+        return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
+    return LL_OK;
+}
+
+/* Which scaling of softmax features is exact, and which has to be the released one. */
+static void choose_features(ll_attention *op) {
+    const ll_attention_config *c = &op->c;
+    op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_PLAIN;
+    op->scale_cancels = 0;
+    if (c->kernel != LL_KERNEL_FAVOR) return;
+    op->scale_cancels = c->feature_eps == 0 && (c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0));
+    op->phi[LL_QUERY] = op->scale_cancels ? LL_PHI_RUNNING : LL_PHI_FIXED;
+    op->phi[LL_KEY] = op->scale_cancels || (c->key_max == LL_MAX_PREFIX && c->causal) ? LL_PHI_RUNNING : LL_PHI_FIXED;
+}
+
+void ll_attention_set_projection(ll_attention *op, const float *projection) {
+    const int D = op->c.D, m = op->features, copies = op->permute.axes ? op->c.H : 1;
+    if (projection != op->c.projection)
+        memcpy((float *)op->c.projection, projection, (size_t)m * (size_t)D * sizeof *projection);
+    for (int h = 0; h < copies; h++) {
+        float *w = op->weight + (size_t)h * (size_t)D * (size_t)op->ld;
+        float *t = op->weight_t + (size_t)h * (size_t)D * (size_t)m;
+        for (int a = 0; a < m; a++) {
+            const int from = op->permute.axes ? op->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
+            for (int e = 0; e < D; e++) {
+                const float x = op->c.input_scale * projection[(size_t)from * (size_t)D + (size_t)e];
+                t[(size_t)a * (size_t)D + (size_t)e] = w[(size_t)e * (size_t)op->ld + (size_t)a] = x;
+            }
+        }
+    }
+}
+
+static void *copy(const void *from, size_t count, size_t size) {
+    void *to = from ? ll_alloc(count, size) : NULL;
+    return to ? memcpy(to, from, count * size) : NULL;
+}
+
+static ll_status build(ll_attention *op, const ll_attention_config *config) {
+    const size_t H = (size_t)op->c.H, D = (size_t)op->c.D, m = (size_t)op->features;
+    op->c.projection = copy(config->projection, (size_t)op->c.M * D, sizeof(float));
+    op->c.permutation = copy(config->permutation, H * (m / (op->c.position == LL_POSITION_PERMUTE2D ? 2 : 1)), 4);
+    op->c.decay = copy(config->decay, H, sizeof(float));
+    if ((config->projection && !op->c.projection) || (config->permutation && !op->c.permutation) ||
+        (config->decay && !op->c.decay))
+        return LL_ENOMEM;
+    if (op->c.position != LL_POSITION_NONE) {
+        const ll_status status = ll_permute_create(op);
+        if (status) return status;
+    }
+    if (!op->c.M) return LL_OK;
+    op->permute.reorder = 0; /* the projection's rows are put in cycle order instead */
+    const size_t copies = op->permute.axes ? H : 1;
+    op->weight = ll_alloc(copies * D * (size_t)op->ld, sizeof(float));
+    op->weight_t = ll_alloc(copies * D * m, sizeof(float));
+    if (!op->weight || !op->weight_t) return LL_ENOMEM;
+    ll_attention_set_projection(op, op->c.projection);
+    return LL_OK;
+}
+
+ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
+    ll_status status = check_sizes(config);
+    if (!status) status = check_parts(config);
+    if (status) return status;
+    ll_attention *op = ll_alloc(1, sizeof *op);
+    if (!op) return LL_ENOMEM;
+    op->c = *config;
+    op->c.projection = op->c.decay = NULL;
+    op->c.permutation = NULL;
+    op->features = config->M ? config->M : config->D;
+    op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
+    if (config->position == LL_POSITION_NONE && config->permutation) {
+        ll_free(op);
+        return ll_fail(LL_EINVAL, "attention: a permutation is given but position is none");
+    }
+    status = build(op, config);
+    if (status) {
+        ll_attention_free(op);
+        return status;
+    }
+    choose_features(op);
+    *out = op;
+    return LL_OK;
+}
+
+void ll_attention_free(ll_attention *op) {
+    if (!op) return;
+    ll_permute_free(&op->permute);
+    ll_free(op->weight);
+    ll_free(op->weight_t);
+    ll_free((void *)op->c.projection);
+    ll_free((void *)op->c.permutation);
+    ll_free((void *)op->c.decay);
+    ll_free(op);
+}
+
+void ll_attention_set_tile(ll_attention *op, int tile) { op->tile = tile < 0 ? 0 : tile > 256 ? 256 : tile; }
+
+int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
+
+size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
+    if (op->c.kernel == LL_KERNEL_SOFTMAX) return (size_t)B * (size_t)op->c.H * (size_t)T;
+    return ll_linear_saved(op, B, T, S);
+}
+
+static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
+    if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
+    if (op->c.causal && c->S != c->T)
+        return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
+    for (int b = 0; c->lengths && b < c->B; b++)
+        if (c->lengths[b] < 0 || c->lengths[b] > c->S)
+            return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
+    if (op->c.kernel == LL_KERNEL_SOFTMAX && c->key_mask)
+        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give softmax lengths");
+    return LL_OK;
+}
+
+ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
+    const ll_status status = check_call(op, call);
+    if (status) return status;
+    return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_forward(op, call) : ll_linear_forward(op, call);
+}
+
+ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
+    ll_status status = check_call(op, call);
+    if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
+    if (status) return status;
+    return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_backward(op, call) : ll_linear_backward(op, call);
+}

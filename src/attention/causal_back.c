@@ -1,0 +1,231 @@
+/* Causal linear attention, backward. Stretches of tokens from the last to the first; each starts from the
+ * state that forward saved there. Within a stretch the tiles are first walked forward, for dq (and for
+ * what the tile itself gives dk and dv), then backward, for dk and dv, with the reverse state
+ *
+ *   U = sum over later rows i of r^i 2^(-P_i) phi_i [dnum_i, dden_i]^T
+ *
+ * Both states are kept transposed and with the normaliser as one more row (E + 1 x features), so that all
+ * products read rows. Features are made once and stay in cache for the whole stretch. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/causal.h"
+
+typedef struct {
+    float *phi_q, *phi_k; /* (stretch, ld) */
+    float *A, *D;         /* (stretch, lda): weights w_ij, and their gradients times the same factors */
+    float *dn, *v;        /* (stretch, ldv): [dnum, dden], [v, 1] */
+    float *kt, *work, *dphi, *vt, *tmp, *dvt, *St, *Ut, *kappa, *V, *count, *phi_sum;
+    ll_scales *f;         /* a tile each */
+    int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
+    size_t ld, lda, ldv;
+    int next;             /* P of the first row after the current tile */
+    float *W;             /* (E): sum over later rows of eps' Phi_i dnum_i */
+} scratch;
+
+static int least(int a, int b) { return a < b ? a : b; }
+static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
+
+/* [dnum_i, dden_i] of rows t0..: g/den and -(g.y)/den, in units of the features' part. */
+static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, float *dn) {
+    const size_t E = (size_t)j->op->c.E;
+    for (int i = 0; i < n; i++, dn += w->ldv) {
+        const float *g = ll_at(j, &j->c->g, t0 + i), *y = ll_at(j, &j->c->y, t0 + i);
+        const float inverse = ll_inverse(j->den[t0 + i]);
+        for (size_t e = 0; e < E; e++) dn[e] = g[e] * inverse;
+        dn[E] = j->op->c.den == LL_DEN_NONE ? 0 : -j->k->dot(E, g, y) * inverse;
+    }
+}
+
+/* What reaches every feature of a query alike: through eps in the keys and through eps in the divisor. */
+static void phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn, float *dphi) {
+    const ll_attention *op = j->op;
+    const size_t E = (size_t)op->c.E;
+    float d = op->c.den == LL_DEN_EPS_PHI ? op->c.den_eps * dn[E] : 0;
+    if (w->V) {
+        const float eps = op->c.feature_eps / sqrtf((float)op->c.M);
+        d += eps * (j->k->dot(E, dn, w->V + (size_t)i * E) + dn[E] * w->count[i]);
+    }
+    for (int a = 0; a < op->features && d != 0; a++) dphi[a] += d;
+}
+
+/* Products within the tile: A = w_ij, and D = dL/d<phi_i, phi_j>, both with their factors. */
+static void products_within(const ll_head *j, scratch *w, int at, int n, const ll_scales *f) {
+    const int m = j->op->features, E1 = j->op->c.E + 1;
+    const float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
+    j->k->transpose(n, m, w->phi_k + (size_t)at * w->ld, w->ld, w->kt, w->lda);
+    j->k->transpose(n, E1, v, w->ldv, w->vt, w->lda);
+    for (int i = 0; i < n; i += LL_BLOCK) {
+        const int rows = least(LL_BLOCK, n - i), width = i + rows;
+        float *A = w->A + (size_t)(at + i) * w->lda, *D = w->D + (size_t)(at + i) * w->lda;
+        j->k->gemm(rows, width, m, w->phi_q + (size_t)(at + i) * w->ld, w->ld, 1, w->kt, w->lda, A, w->lda, 0);
+        j->k->gemm(rows, width, E1, dn + (size_t)i * w->ldv, w->ldv, 1, w->vt, w->lda, D, w->lda, 0);
+        for (int a = 0; a < rows; a++) {
+            ll_scales_apply(f, j, i + a, width, A + (size_t)a * w->lda);
+            ll_scales_apply(f, j, i + a, width, D + (size_t)a * w->lda);
+        }
+    }
+}
+
+/* out (n x cols) = rows of in (n x cols), each times its factor. */
+static void scaled_rows(const ll_head *j, const float *in, const float *factor, int n, int cols, size_t ld, float *out) {
+    for (int i = 0; i < n; i++) {
+        memcpy(out + (size_t)i * ld, in + (size_t)i * ld, (size_t)cols * sizeof *out);
+        j->k->scale((size_t)cols, factor[i], out + (size_t)i * ld);
+    }
+}
+
+/* state (E+1 x m) = carry state + rows^T phi. */
+static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
+                 float *state) {
+    const int E1 = j->op->c.E + 1, m = j->op->features;
+    if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
+    j->k->gemm(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1);
+}
+
+static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E, eps = ll_causal_has_eps(op);
+    float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
+    float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
+    int none[LL_TILE_MOST];
+    float top[LL_TILE_MOST];
+    ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
+    ll_features(&q, phi_q, none, NULL);
+    ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
+    ll_features(&k, phi_k, f->e, eps ? top : NULL);
+    ll_scales_set(f, j, t0, n, st->exponent);
+    ll_pack_values(j, &j->c->v, t0, n, v, w->ldv);
+    for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
+    row_gradients(j, w, t0, n, dn);
+    if (eps) ll_causal_rows(st, j, t0, f, top, v, w->ldv, w->kappa + at, w->V, w->count);
+    memset(w->dphi, 0, (size_t)n * w->ld * sizeof *w->dphi);
+    for (int i = 0; i < n; i++) {
+        phi_sum_gradient(j, w, i, dn + (size_t)i * w->ldv, w->dphi + (size_t)i * w->ld);
+        if (!eps) continue;
+        w->phi_sum[at + i] = j->k->sum((size_t)m, phi_q + (size_t)i * w->ld);
+        j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
+    }
+    scaled_rows(j, dn, f->state, n, E + 1, w->ldv, w->tmp);
+    j->k->gemm(n, m, E + 1, w->tmp, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 1);
+    products_within(j, w, at, n, f);
+    for (int i = 0; i < n; i += LL_BLOCK) {
+        const int rows = least(LL_BLOCK, n - i);
+        j->k->gemm(rows, m, i + rows, w->D + (size_t)(at + i) * w->lda, w->lda, 1, phi_k, w->ld,
+                   w->dphi + (size_t)i * w->ld, w->ld, 1);
+    }
+    q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
+    ll_features_back(&q, phi_q, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, NULL);
+    scaled_rows(j, v, f->add, n, E + 1, w->ldv, w->tmp);
+    fold(j, w, f->carry, w->tmp, phi_k, n, w->St);
+    st->exponent = f->next;
+}
+
+/* dv_j += mask_j W with W the running sum of eps' Phi_i dnum_i over i >= j, taken from the last row down. */
+static void eps_values(const ll_head *j, scratch *w, int t0, int at, int n, float *dv, size_t lddv) {
+    const size_t E = (size_t)j->op->c.E;
+    const float eps = j->op->c.feature_eps / sqrtf((float)j->op->c.M);
+    for (int i = n - 1; i >= 0; i--) {
+        const float *g = ll_at(j, &j->c->g, t0 + i);
+        j->k->axpy(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, w->W);
+        if (!j->mask || j->mask[t0 + i] != 0) j->k->add(E, w->W, dv + (size_t)i * lddv);
+    }
+}
+
+static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E;
+    float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
+    float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv, *dv = w->tmp;
+    float later[LL_TILE_MOST], first[LL_TILE_MOST];
+    const int running = op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
+    for (int i = 0; i < n; i++) { /* what later tiles count for key i, and row i for the tiles before */
+        const int kept = !f->mask || f->mask[i] != 0;
+        later[i] = kept ? j->power[n - i] * (running ? power2(f->e[i] - w->next) : 1) : 0;
+        first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
+    }
+    if (w->next == LL_NO_EXPONENT) memset(later, 0, sizeof later); /* no later tile */
+    scaled_rows(j, v, later, n, E + 1, w->ldv, dv);
+    j->k->gemm(n, m, E + 1, dv, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0);
+    j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
+    j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
+    j->k->transpose(E, n, w->dvt, w->lda, dv, w->ldv);
+    for (int i = 0; i < n; i++) j->k->scale((size_t)E, later[i], dv + (size_t)i * w->ldv);
+    for (int i = 0; i < n; i += LL_BLOCK) {
+        const int cols = least(LL_BLOCK, n - i);
+        const size_t corner = (size_t)(at + i) * w->lda + (size_t)i;
+        j->k->gemm(cols, m, n - i, w->D + corner, 1, w->lda, phi_q + (size_t)i * w->ld, w->ld,
+                   w->dphi + (size_t)i * w->ld, w->ld, 1);
+        j->k->gemm(cols, E, n - i, w->A + corner, 1, w->lda, dn + (size_t)i * w->ldv, w->ldv,
+                   dv + (size_t)i * w->ldv, w->ldv, 1);
+    }
+    if (w->V) eps_values(j, w, t0, at, n, dv, w->ldv);
+    for (int i = 0; i < n; i++)
+        memcpy(ll_at(j, &j->c->dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
+    ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
+    ll_features_back(&k, phi_k, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop);
+    scaled_rows(j, dn, first, n, E + 1, w->ldv, w->tmp);
+    const float carry = f->P[0] == LL_NO_EXPONENT ? 0
+                        : w->next == LL_NO_EXPONENT || !running ? j->power[n]
+                                                                : j->power[n] * power2(f->P[0] - w->next);
+    fold(j, w, carry, w->tmp, phi_q, n, w->Ut);
+    w->next = f->P[0];
+}
+
+static void load_transposed(const ll_head *j, const scratch *w, const ll_causal_state *st) {
+    const int m = j->op->features, E = j->op->c.E;
+    j->k->transpose(m, E, st->S, (size_t)E, w->St, w->ld);
+    memcpy(w->St + (size_t)E * w->ld, st->z, (size_t)m * sizeof *st->z);
+}
+
+static void take_all(ll_head *j, scratch *w, float **pool) {
+    const ll_attention *op = j->op;
+    const size_t C = (size_t)j->tile, R = (size_t)j->stretch, E = (size_t)op->c.E, m = (size_t)op->features;
+    w->ld = (size_t)op->ld;
+    w->lda = C + 16;
+    w->ldv = (E + 16) / 16 * 16 + 16;
+    w->phi_q = ll_take(pool, R * w->ld);
+    w->phi_k = ll_take(pool, R * w->ld);
+    w->A = ll_take(pool, R * w->lda);
+    w->D = ll_take(pool, R * w->lda);
+    w->dn = ll_take(pool, R * w->ldv);
+    w->v = ll_take(pool, R * w->ldv);
+    w->kt = ll_take(pool, m * w->lda);
+    w->work = ll_take(pool, C * w->ld);
+    w->dphi = ll_take(pool, C * w->ld);
+    w->vt = ll_take(pool, (E + 1) * w->lda);
+    w->tmp = ll_take(pool, C * w->ldv);
+    w->dvt = ll_take(pool, E * w->lda);
+    w->St = ll_take(pool, (E + 1) * w->ld);
+    w->Ut = ll_take(pool, (E + 1) * w->ld);
+    w->W = ll_take(pool, E);
+    w->f = (ll_scales *)(void *)ll_take(pool, (R / C) * sizeof(ll_scales) / sizeof(float) + 16);
+    if (!ll_causal_has_eps(op)) return;
+    w->kappa = ll_take(pool, R);
+    w->phi_sum = ll_take(pool, R);
+    w->V = ll_take(pool, C * E);
+    w->count = ll_take(pool, C);
+}
+
+void ll_causal_backward(ll_head *j) {
+    const ll_attention *op = j->op;
+    float *pool = j->pool;
+    scratch w = {.next = LL_NO_EXPONENT};
+    take_all(j, &w, &pool);
+    ll_causal_state st = ll_causal_state_take(op, &pool);
+    memset(w.St, 0, (size_t)(op->c.E + 1) * w.ld * sizeof *w.St);
+    memset(w.Ut, 0, (size_t)(op->c.E + 1) * w.ld * sizeof *w.Ut);
+    memset(w.W, 0, (size_t)op->c.E * sizeof *w.W);
+    const int stretches = (j->n + j->stretch - 1) / j->stretch;
+    for (int s = stretches - 1; s >= 0; s--) {
+        const int from = s * j->stretch, to = least(j->n, from + j->stretch);
+        ll_causal_state_load(op, &st, j->states + (size_t)s * ll_state_floats(op));
+        load_transposed(j, &w, &st);
+        for (int t0 = from, i = 0; t0 < to; t0 += j->tile, i++)
+            forward_tile(j, &w, &st, t0, t0 - from, least(j->tile, to - t0), &w.f[i]);
+        for (int i = (to - from - 1) / j->tile; i >= 0; i--) {
+            const int t0 = from + i * j->tile;
+            reverse_tile(j, &w, t0, t0 - from, least(j->tile, to - t0), &w.f[i]);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/* The gradient of a head's decay r, for those who ask: forward differentiation of the recurrence, token by
+ * token in double. With S' = dS/dr and z' = dz/dr,
+ *
+ *   S'_i = S_{i-1} + r S'_{i-1}        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i */
+#include <math.h>
+#include <string.h>
+
+#include "attention/causal.h"
+
+typedef struct {
+    double *S, *dS; /* (features, E + 1): the normaliser is the last column */
+    int exponent;
+} tangent;
+
+size_t ll_decay_scratch(const ll_attention *op) {
+    return 4 * (size_t)op->features * ((size_t)op->c.E + 1) + 4 * (size_t)op->ld + 3 * (size_t)op->c.E + 512;
+}
+
+/* Moves the state past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
+static double step(const ll_attention *op, tangent *s, double r, double weight, const float *phi_k, const float *v,
+                   const float *phi_q, const double *dn) {
+    const int m = op->features, E1 = op->c.E + 1;
+    double dr = 0;
+    for (int a = 0; a < m; a++) {
+        double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1, read = 0;
+        const double k = weight * (double)phi_k[a];
+        for (int e = 0; e < E1; e++) {
+            dS[e] = S[e] + r * dS[e];
+            S[e] = r * S[e] + k * (e + 1 < E1 ? (double)v[e] : 1);
+            read += dS[e] * dn[e];
+        }
+        dr += (double)phi_q[a] * read;
+    }
+    return dr;
+}
+
+static void rescale(const ll_attention *op, tangent *s, int exponent) {
+    const size_t n = 2 * (size_t)op->features * ((size_t)op->c.E + 1);
+    const double f = s->exponent == LL_NO_EXPONENT ? 1 : ldexp(1, s->exponent - exponent);
+    for (size_t i = 0; i < n; i++) s->S[i] *= f; /* dS lies behind S */
+    s->exponent = exponent;
+}
+
+double ll_decay_gradient(ll_head *j) {
+    const ll_attention *op = j->op;
+    const size_t E = (size_t)op->c.E, state = (size_t)op->features * (E + 1);
+    const int eps = ll_causal_has_eps(op);
+    float *pool = j->pool;
+    tangent s = {.exponent = LL_NO_EXPONENT};
+    s.S = (double *)(void *)ll_take(&pool, 4 * state);
+    s.dS = s.S + state;
+    memset(s.S, 0, 2 * state * sizeof *s.S);
+    float *phi_q = ll_take(&pool, (size_t)op->ld), *phi_k = ll_take(&pool, (size_t)op->ld);
+    float *work = ll_take(&pool, (size_t)op->ld);
+    double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
+    const double r = (double)op->c.decay[j->h], root = eps ? 1 / sqrt((double)op->c.M) : 1;
+    float top = -INFINITY;
+    double dr = 0;
+    for (int t = 0; t < j->n; t++) {
+        int64_t x, y;
+        int e, none;
+        float own;
+        ll_feature_tile q = ll_tile_at(j, LL_QUERY, t, 1, &x, &y, work);
+        ll_features(&q, phi_q, &none, NULL);
+        ll_feature_tile k = ll_tile_at(j, LL_KEY, t, 1, &x, &y, work);
+        ll_features(&k, phi_k, &e, eps ? &own : NULL);
+        const double keep = j->mask ? (double)j->mask[t] : 1;
+        if (keep != 0 && e > s.exponent) rescale(op, &s, e);
+        if (eps && keep != 0 && own > top) top = own;
+        const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
+        const float *g = ll_at(j, &j->c->g, t), *out = ll_at(j, &j->c->y, t);
+        const double inverse = (double)ll_inverse(j->den[t]) * unit;
+        dn[E] = 0;
+        for (size_t i = 0; i < E; i++) {
+            dn[i] = (double)g[i] * inverse;
+            if (op->c.den != LL_DEN_NONE) dn[E] -= (double)g[i] * (double)out[i] * inverse;
+        }
+        const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
+        dr += step(op, &s, r, weight, phi_k, ll_at(j, &j->c->v, t), phi_q, dn);
+    }
+    return dr;
+}

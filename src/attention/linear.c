@@ -1,0 +1,247 @@
+/* Linear attention: shares the heads of a call out over the threads. One (sequence, head) is one task. */
+#include "attention/linear.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+
+typedef struct {
+    const ll_attention *op;
+    const ll_attention_call *c;
+    int backward, tile, stretch;
+    float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
+    size_t scratch; /* floats a worker */
+    float *pool;    /* (workers, scratch) */
+    ll_top *top;    /* (B H) largest exponents of the keys, for the released stabilisers; or NULL */
+    double *dtop;   /* (B H) gradients of those */
+    double *ddecay; /* (B H) */
+} linear_call;
+
+size_t ll_state_floats(const ll_attention *op) {
+    return (size_t)op->features * ((size_t)op->c.E + 1) + (size_t)op->c.E + 3;
+}
+
+float *ll_take(float **pool, size_t floats) {
+    float *p = *pool;
+    *pool += (floats + 15) / 16 * 16;
+    return p;
+}
+
+float *ll_at(const ll_head *j, const ll_view *view, int token) {
+    return view->data + (size_t)j->b * view->batch + (size_t)j->h * view->head + (size_t)token * view->token;
+}
+
+ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
+    const ll_view *view = side == LL_QUERY ? &j->c->q : &j->c->k;
+    ll_positions(j->op, t0, C, px, py);
+    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(j, view, t0), view->token, j->shift, work};
+}
+
+float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
+    const float eps = op->c.den_eps;
+    switch (op->c.den) {
+    case LL_DEN_EPS: return s + eps;
+    case LL_DEN_EPS_PHI: return s + eps * phi;
+    case LL_DEN_EPS_L: return s + eps * (float)keys;
+    case LL_DEN_GUARD: return fabsf(s) <= eps ? s + 2 * eps : s;
+    case LL_DEN_NONE: return 1;
+    case LL_DEN_SUM: break;
+    }
+    return s;
+}
+
+float ll_inverse(float den) { return den != 0 ? 1 / den : 0; }
+
+void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
+    for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(j, view, t0 + i), (size_t)j->op->c.E * sizeof *out);
+}
+
+/* Causal scans save a state at the start of every stretch, bidirectional ones the whole sum. */
+static int stretch_of(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
+
+static size_t states(const ll_attention *op, int T) {
+    const int stretch = stretch_of(ll_attention_tile(op));
+    return op->c.causal ? ((size_t)T + (size_t)stretch - 1) / (size_t)stretch : 1;
+}
+
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S) {
+    (void)S;
+    return (size_t)B * (size_t)op->c.H * ((size_t)T + states(op, T) * ll_state_floats(op));
+}
+
+static void zero_rows(const ll_head *j, const ll_view *view, int from, int to, int n) {
+    for (int t = from; t < to; t++) memset(ll_at(j, view, t), 0, (size_t)n * sizeof(float));
+}
+
+static ll_head head_of(linear_call *l, size_t index, int worker) {
+    const ll_attention_call *c = l->c;
+    const int H = l->op->c.H, b = (int)(index / (size_t)H);
+    const int s = c->lengths ? c->lengths[b] : c->S;
+    ll_head j = {.op = l->op, .k = ll_kernel_table(), .c = c, .b = b, .h = (int)(index % (size_t)H), .s = s};
+    j.n = c->lengths && c->S == c->T ? s : c->T;
+    j.tile = l->tile;
+    j.stretch = l->stretch;
+    j.mask = c->key_mask ? c->key_mask + (size_t)b * (size_t)c->S : NULL;
+    j.power = l->power;
+    j.reverse = l->reverse;
+    j.pool = l->pool + (size_t)worker * l->scratch;
+    const size_t all = (size_t)c->B * (size_t)H;
+    if (c->saved) {
+        j.den = c->saved + index * (size_t)c->T;
+        j.states = c->saved + all * (size_t)c->T + index * states(l->op, c->T) * ll_state_floats(l->op);
+    } else {
+        j.den = ll_take(&j.pool, (size_t)l->tile);
+    }
+    if (l->top) j.shift = l->top[index].value;
+    if (l->dtop) j.dtop = &l->dtop[index];
+    return j;
+}
+
+/* Powers of this head's decay; computed for each head, in the worker's own copy. */
+static void set_powers(ll_head *j, float *power, float *reverse) {
+    const double r = j->op->c.decay ? (double)j->op->c.decay[j->h] : 1;
+    double p = 1;
+    for (int i = 0; i <= j->tile; i++, p *= r) power[i] = (float)p;
+    for (int i = 0; i < j->tile; i++) reverse[i] = power[j->tile - 1 - i];
+    j->power = power;
+    j->reverse = reverse;
+}
+
+static void run_head(void *arg, size_t index, int worker) {
+    linear_call *l = arg;
+    ll_head j = head_of(l, index, worker);
+    const ll_attention_call *c = l->c;
+    float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
+    set_powers(&j, power, reverse);
+    if (!l->backward) {
+        zero_rows(&j, &c->y, j.n, c->T, l->op->c.E);
+        if (l->op->c.causal) {
+            ll_causal_forward(&j);
+        } else {
+            ll_bidirectional_forward(&j);
+        }
+        return;
+    }
+    zero_rows(&j, &c->dq, j.n, c->T, l->op->c.D);
+    zero_rows(&j, &c->dk, j.s, c->S, l->op->c.D);
+    zero_rows(&j, &c->dv, j.s, c->S, l->op->c.E);
+    if (l->op->c.causal) {
+        ll_causal_backward(&j);
+    } else {
+        ll_bidirectional_backward(&j);
+    }
+    if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
+}
+
+/* ---- The released stabilisers: one number for many keys, known before the scan ------------------ */
+
+static void top_of_head(void *arg, size_t index, int worker) {
+    linear_call *l = arg;
+    ll_head j = head_of(l, index, worker);
+    float *work = ll_take(&j.pool, (size_t)l->tile * (size_t)l->op->ld);
+    int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
+    ll_top best = {-INFINITY, 0, 0};
+    for (int t0 = 0; t0 < j.s; t0 += j.tile) {
+        const int C = j.s - t0 < j.tile ? j.s - t0 : j.tile;
+        ll_feature_tile tile = ll_tile_at(&j, LL_KEY, t0, C, px, py, work);
+        ll_top top = ll_features_top(&tile, j.mask ? j.mask + t0 : NULL);
+        top.token += t0;
+        if (top.value > best.value) best = top;
+    }
+    if (best.value == -INFINITY) best.value = 0;
+    l->top[index] = best;
+}
+
+static size_t best_head(const linear_call *l, size_t heads) {
+    size_t best = 0;
+    for (size_t i = 1; i < heads; i++)
+        if (l->top[i].value > l->top[best].value) best = i;
+    return best;
+}
+
+static int fixed_rule(const ll_attention *op) {
+    return op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE;
+}
+
+static ll_status find_tops(linear_call *l, size_t heads) {
+    ll_top *top = ll_alloc(heads, sizeof *top);
+    if (!top) return LL_ENOMEM;
+    l->top = top;
+    ll_parallel_for(heads, top_of_head, l);
+    return LL_OK;
+}
+
+/* The gradient of a stabiliser goes to the key that set it. */
+static void push_tops(linear_call *l, size_t heads) {
+    const ll_attention *op = l->op;
+    const int batch = op->c.key_max == LL_MAX_BATCH;
+    const size_t best = batch ? best_head(l, heads) : 0;
+    if (batch)
+        for (size_t i = 0; i < heads; i++)
+            if (i != best) l->dtop[best] += l->dtop[i];
+    for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
+        const ll_head j = {.c = l->c, .b = (int)(i / (size_t)op->c.H), .h = (int)(i % (size_t)op->c.H)};
+        if (j.c->lengths && j.c->lengths[j.b] == 0) continue;
+        const int token = l->top[i].token;
+        ll_features_top_back(op, j.h, l->top[i].feature, l->dtop[i], ll_at(&j, &l->c->k, token),
+                             ll_at(&j, &l->c->dk, token));
+    }
+}
+
+static ll_status run(linear_call *l, size_t heads) {
+    const ll_attention *op = l->op;
+    if (fixed_rule(op)) {
+        if (find_tops(l, heads)) return LL_ENOMEM;
+        if (op->c.key_max == LL_MAX_BATCH) { /* every head takes the value of the best, and remembers its own place */
+            const float value = l->top[best_head(l, heads)].value;
+            ll_top *shared = ll_alloc(heads, sizeof *shared);
+            if (!shared) return LL_ENOMEM;
+            for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
+            ll_top *own = l->top;
+            l->top = shared;
+            ll_parallel_for(heads, run_head, l);
+            l->top = own;
+            ll_free(shared);
+        } else {
+            ll_parallel_for(heads, run_head, l);
+        }
+        if (l->dtop) push_tops(l, heads);
+        return LL_OK;
+    }
+    ll_parallel_for(heads, run_head, l);
+    return LL_OK;
+}
+
+static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
+    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op)};
+    if (!heads) return LL_OK;
+    l.stretch = stretch_of(l.tile);
+    l.scratch = op->c.causal ? ll_causal_scratch(op, l.tile, l.stretch, backward)
+                             : ll_bidirectional_scratch(op, l.tile, backward);
+    if (backward && c->ddecay && ll_decay_scratch(op) > l.scratch) l.scratch = ll_decay_scratch(op);
+    l.scratch += (size_t)l.tile + 16;
+    l.pool = ll_alloc((size_t)ll_threads() * l.scratch, sizeof *l.pool);
+    ll_status status = l.pool ? LL_OK : LL_ENOMEM;
+    if (!status && backward && fixed_rule(op) && op->c.max_gradient) {
+        l.dtop = ll_alloc(heads, sizeof *l.dtop);
+        if (!l.dtop) status = LL_ENOMEM;
+    }
+    if (!status && backward && c->ddecay && op->c.decay) {
+        l.ddecay = ll_alloc(heads, sizeof *l.ddecay);
+        if (!l.ddecay) status = LL_ENOMEM;
+    }
+    if (!status) status = run(&l, heads);
+    if (!status && l.ddecay)
+        for (size_t i = 0; i < heads; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
+    ll_free(l.pool);
+    ll_free(l.top);
+    ll_free(l.dtop);
+    ll_free(l.ddecay);
+    return status;
+}
+
+ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 0); }
+ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 1); }

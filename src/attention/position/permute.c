@@ -1,0 +1,116 @@
+/* PermuteFormer's positions (Chen 2021): the i-th power of a permutation acts on the features of token i.
+ * In cycle order each cycle of the permutation is a contiguous block and its i-th power a rotation by
+ * i mod the cycle's length: no table that grows with the sequence, no longest sequence. In two
+ * dimensions the first half of the features moves by the column, the second half by the row; moving
+ * disjoint features, the two commute. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention/attention.h"
+#include "base/memory.h"
+
+void ll_permute_free(ll_permute *p) {
+    ll_free(p->order);
+    ll_free(p->cycle);
+    ll_free(p->count);
+    memset(p, 0, sizeof *p);
+}
+
+static int longer(const void *a, const void *b) {
+    const ll_cycle *x = a, *y = b;
+    return x->length != y->length ? (x->length < y->length) - (x->length > y->length) : x->start - y->start;
+}
+
+/* Cycles of pi (0..n-1) as {first feature, length}; seen (n) is scratch. */
+static int find_cycles(const int32_t *pi, int n, ll_cycle *cycle, char *seen) {
+    int count = 0;
+    memset(seen, 0, (size_t)n);
+    for (int a = 0; a < n; a++) {
+        if (seen[a]) continue;
+        int length = 0;
+        for (int b = a; !seen[b]; b = pi[b]) seen[b] = 1, length++;
+        cycle[count++] = (ll_cycle){a, length};
+    }
+    return count;
+}
+
+/* Already contiguous cycles a -> a+1: then the order is the identity and nothing has to move. */
+static int contiguous(const int32_t *pi, const ll_cycle *cycle, int count) {
+    for (int c = 0; c < count; c++)
+        for (int a = 0; a < cycle[c].length; a++)
+            if (pi[cycle[c].start + a] != cycle[c].start + (a + 1) % cycle[c].length) return 0;
+    return 1;
+}
+
+/* One permutation of n features, placed at `offset`. Long cycles come first, so that the short ones are
+ * neighbours and move together. Returns the number of cycles, or -1 where pi is no permutation. */
+static int place(const int32_t *pi, int n, int offset, int *order, ll_cycle *cycle, char *seen, int *moved) {
+    memset(seen, 0, (size_t)n);
+    for (int a = 0; a < n; a++) {
+        if (pi[a] < 0 || pi[a] >= n || seen[pi[a]]) return -1;
+        seen[pi[a]] = 1;
+    }
+    const int count = find_cycles(pi, n, cycle, seen);
+    if (!contiguous(pi, cycle, count)) {
+        *moved = 1;
+        qsort(cycle, (size_t)count, sizeof *cycle, longer);
+    }
+    int at = offset;
+    for (int c = 0; c < count; c++) {
+        int b = cycle[c].start;
+        cycle[c].start = at;
+        for (int a = 0; a < cycle[c].length; a++, b = pi[b]) order[at++] = offset + b;
+    }
+    return count;
+}
+
+ll_status ll_permute_create(ll_attention *op) {
+    ll_permute *p = &op->permute;
+    const int H = op->c.H, axes = op->c.position == LL_POSITION_PERMUTE2D ? 2 : 1;
+    const int n = op->features / axes;
+    const size_t total = (size_t)H * (size_t)op->features;
+    p->order = ll_alloc(total, sizeof *p->order);
+    p->cycle = ll_alloc(total, sizeof *p->cycle);
+    p->count = ll_alloc((size_t)H, sizeof *p->count);
+    char *seen = ll_alloc((size_t)op->features, 1);
+    ll_status status = p->order && p->cycle && p->count && seen ? LL_OK : LL_ENOMEM;
+    for (int h = 0; h < H && status == LL_OK; h++) {
+        int *order = p->order + (size_t)h * (size_t)op->features;
+        ll_cycle *cycle = p->cycle + (size_t)h * (size_t)op->features;
+        for (int half = 0; half < axes; half++) {
+            const int count = place(op->c.permutation + (size_t)h * (size_t)n, n, half * n, order,
+                                    cycle + (half ? p->count[h][0] : 0), seen, &p->reorder);
+            if (count < 0) {
+                status = ll_fail(LL_EINVAL, "permutation of head %d: not each of 0..%d once", h, n - 1);
+                break;
+            }
+            p->count[h][half] = count;
+        }
+    }
+    ll_free(seen);
+    p->axes = axes;
+    return status;
+}
+
+void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t *y) {
+    if (op->permute.axes < 2) {
+        for (int i = 0; i < C; i++) x[i] = t0 + i;
+        return;
+    }
+    const int64_t W = op->c.width, pixels = W * op->c.height;
+    for (int i = 0; i < C; i++) {
+        int64_t p = t0 + i - op->c.before; /* tokens around the image stand at its first and last pixel */
+        p = p < 0 ? 0 : p >= pixels ? pixels - 1 : p;
+        x[i] = p % W;
+        y[i] = p / W;
+    }
+}
+
+void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                      int back, float eps, const float *in, size_t ldi, float *out, size_t ldo) {
+    const ll_permute *p = &op->permute;
+    const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)op->features;
+    const int *count = p->count[head];
+    k->rotate(C, x, count[0], cycle, back, eps, in, ldi, out, ldo);
+    if (p->axes == 2) k->rotate(C, y, count[1], cycle + count[0], back, eps, in, ldi, out, ldo);
+}
