@@ -103,7 +103,11 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
 static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi, double *dtop) {
     const ll_attention *op = t->op;
     const int m = op->features, fixed = op->phi[t->side] == LL_PHI_FIXED;
-    const float eps = fixed ? op->c.feature_eps / sqrtf((float)op->c.M) : 0;
+    if (!fixed) {
+        t->k->mul((size_t)m, phi, dphi);
+        return t->k->sum((size_t)m, dphi);
+    }
+    const float eps = op->c.feature_eps / sqrtf((float)op->c.M);
     float total = 0;
     int best = 0;
     for (int a = 0; a < m; a++) {
@@ -111,7 +115,7 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
         total += dphi[a];
         if (phi[a] > phi[best]) best = a;
     }
-    if (!fixed || !op->c.max_gradient) return total;
+    if (!op->c.max_gradient) return total;
     if (t->side == LL_KEY) {
         if (dtop) *dtop -= (double)total;
         return total;
