@@ -72,7 +72,7 @@ static void exp_all(size_t n, const float *x, float *y) {
 }
 
 static void relu(size_t n, float eps, const float *x, float *y) {
-    for (size_t i = 0; i < n; i++) y[i] = (x[i] > 0 ? x[i] : 0) + eps;
+    for (size_t i = 0; i < n; i++) y[i] = (x[i] < 0 ? 0 : x[i]) + eps; /* NaN stays */
 }
 
 static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
@@ -110,7 +110,7 @@ static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *c
             float *y = out + i * ldo + cycle[c].start;
             for (int a = 0; a < length; a++) {
                 float value = x[(a + p) % length];
-                y[a] = lift < 0 ? value : (value > 0 ? value : 0) + lift;
+                y[a] = lift < 0 ? value : (value < 0 ? 0 : value) + lift;
             }
         }
     }

@@ -1,0 +1,211 @@
+/* Products and transposes of every tier of this machine, and ll_gemm, against sums in double: both
+ * strides of A, odd sizes, distances between rows, guard bytes; and the rule that a number depends on
+ * its own row and column alone, to the last bit. */
+#include "guard.h"
+
+#include <float.h>
+
+static const int sizes[] = {0, 1, 2, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 61, 64, 97};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* Every combination of sizes would take minutes: each value of each size, with the others drawn. */
+enum { ROUNDS = 24 * SIZES };
+static void draw_sizes(uint64_t *seed, int round, int size[3]) {
+    for (int i = 0; i < 3; i++) size[i] = sizes[below(seed, SIZES)];
+    size[round % 3] = sizes[round / 3 % SIZES];
+}
+
+/* Sum over k of A(i, k) B(k, j), and of the absolute terms. */
+static double exact(int K, const float *A, size_t step_a, const float *B, size_t step_b, double *terms) {
+    double s = 0;
+    *terms = 0;
+    for (int i = 0; i < K; i++) {
+        const double t = (double)A[i * step_a] * B[i * step_b];
+        s += t, *terms += fabs(t);
+    }
+    return s;
+}
+
+static double slack(int K) {
+    return 8 * FLT_EPSILON * sqrt(K);
+}
+
+static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
+    const int M = size[0], N = size[1], K = size[2];
+    uint64_t from = seed;
+    const int turned = below(&from, 3), add = below(&from, 2);
+    const size_t gap = (size_t)below(&from, 5), ldb = (size_t)N + gap, ldc = (size_t)N + (size_t)below(&from, 9);
+    /* A as rows, as columns, or with neither next to each other. */
+    const size_t row = turned == 0 ? (size_t)K + gap : turned == 1 ? 1 : (size_t)K * 2 + gap;
+    const size_t col = turned == 0 ? 1 : turned == 1 ? (size_t)M + gap : 2;
+    const size_t extent = M && K ? (size_t)(M - 1) * row + (size_t)(K - 1) * col + 1 : 0;
+    guarded A = guard_random(extent, gap % 4, &from), B = guard_random(K ? (size_t)K * ldb - gap : 0, 1, &from);
+    guarded C = guard_random((size_t)M * ldc, 3, &from), was = guard((size_t)M * ldc, 0);
+    memcpy(was.p, C.p, was.n * sizeof(float));
+    k->gemm(M, N, K, A.p, row, col, B.p, ldb, C.p, ldc, add);
+    for (int i = 0; i < M; i++)
+        for (size_t j = 0; j < ldc; j++) {
+            const size_t at = (size_t)i * ldc + j;
+            double terms, expect = was.p[at], allowed = 0;
+            if (j < (size_t)N) {
+                const double s = exact(K, A.p + (size_t)i * row, col, B.p + j, ldb, &terms);
+                expect = s + (add ? was.p[at] : 0);
+                allowed = slack(K) * terms + (add ? FLT_EPSILON * (fabs(expect) + fabs(s)) : 0);
+            }
+            near(k->name, "gemm", (size_t)K, at, seed, C.p[at], expect, allowed);
+        }
+    if (M > 2 && N > 2 && K > 0) { /* a part of C alone: the same bits */
+        const int i0 = below(&from, M), j0 = below(&from, N), m = 1 + below(&from, M - i0),
+                  n = 1 + below(&from, N - j0);
+        guarded part = guard((size_t)m * (size_t)n, 1);
+        for (int i = 0; i < m; i++)
+            memcpy(part.p + i * n, was.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float));
+        k->gemm(m, n, K, A.p + (size_t)i0 * row, row, col, B.p + j0, ldb, part.p, (size_t)n, add);
+        for (int i = 0; i < m; i++)
+            if (memcmp(part.p + i * n, C.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float)))
+                fail_msg("%s gemm: %d x %d x %d, seed %llx: rows %d+%d, columns %d+%d alone give other bits", k->name,
+                         M, N, K, (unsigned long long)seed, i0, m, j0, n);
+        guard_end(part, "gemm", k->name);
+    }
+    guarded all[] = {A, B, C, was};
+    for (size_t i = 0; i < 4; i++) guard_end(all[i], "gemm", k->name);
+}
+
+static void gemv_once(const ll_kernels *k, const int size[3], uint64_t seed) {
+    const int N = size[0], K = size[1], add = size[2] & 1;
+    uint64_t from = seed;
+    const size_t gap = (size_t)below(&from, 4), ldb = (size_t)N + gap, lda = (size_t)K + gap;
+    guarded x = guard_random((size_t)K, gap, &from), B = guard_random(K ? (size_t)K * ldb - gap : 0, 1, &from);
+    guarded A = guard_random(N ? (size_t)N * lda - gap : 0, 2, &from), y = guard_random((size_t)N, gap, &from);
+    guarded r = guard_random((size_t)N, 1, &from), y0 = guard((size_t)N, 0), r0 = guard((size_t)N, 0);
+    memcpy(y0.p, y.p, (size_t)N * sizeof(float));
+    memcpy(r0.p, r.p, (size_t)N * sizeof(float));
+    k->gemv(N, K, x.p, B.p, ldb, y.p, add);
+    k->gemv_rows(N, K, A.p, lda, x.p, r.p, add);
+    for (size_t j = 0; j < (size_t)N; j++) {
+        double terms, s = exact(K, x.p, 1, B.p + j, ldb, &terms), before = add ? y0.p[j] : 0;
+        near(k->name, "gemv", (size_t)K, j, seed, y.p[j], before + s, slack(K) * (terms + fabs(before)));
+        s = exact(K, A.p + j * lda, 1, x.p, 1, &terms), before = add ? r0.p[j] : 0;
+        near(k->name, "gemv_rows", (size_t)K, j, seed, r.p[j], before + s,
+             slack(K) * terms + FLT_EPSILON * fabs(before + s));
+    }
+    guarded all[] = {x, B, A, y, r, y0, r0};
+    for (size_t i = 0; i < 7; i++) guard_end(all[i], "gemv", k->name);
+}
+
+static void transpose_once(const ll_kernels *k, const int size[3], uint64_t seed) {
+    const int rows = size[0], cols = size[1];
+    uint64_t from = seed;
+    const size_t ldi = (size_t)cols + (size_t)below(&from, 4), ldo = (size_t)rows + (size_t)below(&from, 4);
+    guarded in = guard_random((size_t)rows * ldi, 1, &from), out = guard_random((size_t)cols * ldo, 3, &from);
+    guarded was = guard((size_t)cols * ldo, 0);
+    memcpy(was.p, out.p, was.n * sizeof(float));
+    k->transpose(rows, cols, in.p, ldi, out.p, ldo);
+    for (size_t j = 0; j < (size_t)cols; j++)
+        for (size_t i = 0; i < ldo; i++)
+            near(k->name, "transpose", (size_t)rows, j * ldo + i, seed, out.p[j * ldo + i],
+                 i < (size_t)rows ? in.p[i * ldi + j] : was.p[j * ldo + i], 0);
+    guard_end(in, "transpose", k->name);
+    guard_end(out, "transpose", k->name);
+    guard_end(was, "transpose", k->name);
+}
+
+static void rounds(void (*once)(const ll_kernels *k, const int size[3], uint64_t seed)) {
+    uint64_t seed = 5;
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++)
+        for (int round = 0; round < ROUNDS; round++) {
+            int size[3];
+            draw_sizes(&seed, round, size);
+            once(k, size, next64(&seed));
+        }
+}
+static void test_gemm(void **state) {
+    (void)state;
+    rounds(gemm_once);
+}
+static void test_gemv(void **state) {
+    (void)state;
+    rounds(gemv_once);
+}
+static void test_transpose(void **state) {
+    (void)state;
+    rounds(transpose_once);
+}
+
+typedef struct {
+    int ta, tb, M, N, K, add, biased;
+    uint64_t seed;
+} whole;
+
+/* ll_gemm on 1, 2 and 5 threads: right, and the same bits. */
+static void whole_once(const whole *w) {
+    uint64_t from = w->seed;
+    const size_t M = (size_t)w->M, N = (size_t)w->N, K = (size_t)w->K, gap = (size_t)below(&from, 4);
+    const size_t lda = (w->ta ? M : K) + gap, ldb = (w->tb ? K : N) + gap, ldc = N + gap;
+    guarded A = guard_random((w->ta ? K : M) * lda, 1, &from), B = guard_random((w->tb ? N : K) * ldb, 2, &from);
+    guarded was = guard_random(M * ldc, 0, &from), bias = guard_random(N, 3, &from), first = guard(M * ldc, 0);
+    const int threads[] = {1, 2, 5};
+    for (int t = 0; t < 3; t++) {
+        guarded C = guard(M * ldc, 1);
+        memcpy(C.p, was.p, C.n * sizeof(float));
+        ll_set_threads(threads[t]);
+        ll_gemm(w->ta, w->tb, w->M, w->N, w->K, A.p, lda, B.p, ldb, C.p, ldc, w->add, w->biased ? bias.p : NULL);
+        if (t == 0) memcpy(first.p, C.p, C.n * sizeof(float));
+        if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
+            fail_msg("ll_gemm: %d threads give other bits", threads[t]);
+        guard_end(C, "ll_gemm", ll_cpu());
+    }
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < ldc; j++) {
+            const size_t at = i * ldc + j;
+            double terms, expect = was.p[at], allowed = 0;
+            if (j < N) {
+                const double s = exact(w->K, A.p + (w->ta ? i : i * lda), w->ta ? lda : 1, B.p + (w->tb ? j * ldb : j),
+                                       w->tb ? 1 : ldb, &terms);
+                const double before = (w->add ? was.p[at] : 0) + (double)(w->biased ? bias.p[j] : 0);
+                expect = s + before, allowed = slack(w->K) * terms + 4 * FLT_EPSILON * (fabs(s) + 2);
+            }
+            near(ll_cpu(),
+                 w->ta   ? w->tb ? "ll_gemm tt" : "ll_gemm tn"
+                 : w->tb ? "ll_gemm nt"
+                         : "ll_gemm nn",
+                 K, at, w->seed, first.p[at], expect, allowed);
+        }
+    guarded all[] = {A, B, was, bias, first};
+    for (size_t i = 0; i < 5; i++) guard_end(all[i], "ll_gemm", ll_cpu());
+}
+static void test_whole(void **state) {
+    (void)state;
+    static const int some[] = {0, 1, 7, 16, 63, 64, 100, 127, 128, 129, 200, 255, 256, 257, 301};
+    enum { SOME = sizeof some / sizeof some[0] };
+    uint64_t seed = 9;
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++) {
+        CHECK_OK(ll_set_cpu(k->name));
+        for (int round = 0; round < 32; round++) {
+            whole w = {round & 1,
+                       round >> 1 & 1,
+                       some[below(&seed, SOME)],
+                       some[below(&seed, SOME)],
+                       some[below(&seed, SOME)],
+                       round >> 2 & 1,
+                       round >> 3 & 1,
+                       0};
+            w.seed = next64(&seed);
+            whole_once(&w);
+        }
+    }
+    CHECK_OK(ll_set_cpu(NULL));
+    ll_set_threads(0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemv),
+        cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
