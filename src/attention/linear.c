@@ -222,7 +222,7 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     l.scratch = op->c.causal ? ll_causal_scratch(op, l.tile, l.stretch, backward)
                              : ll_bidirectional_scratch(op, l.tile, backward);
     if (backward && c->ddecay && ll_decay_scratch(op) > l.scratch) l.scratch = ll_decay_scratch(op);
-    l.scratch += (size_t)l.tile + 16;
+    l.scratch = (l.scratch + (size_t)l.tile + 31) / 16 * 16; /* every worker starts on a line */
     l.pool = ll_alloc((size_t)ll_threads() * l.scratch, sizeof *l.pool);
     ll_status status = l.pool ? LL_OK : LL_ENOMEM;
     if (!status && backward && fixed_rule(op) && op->c.max_gradient) {
