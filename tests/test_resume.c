@@ -1,0 +1,197 @@
+/* That a resumed run ends in the same bits as an uninterrupted one, and that nothing that can go wrong
+ * on the way costs the checkpoint that is on disk. */
+#include "runs.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+
+/* The run that was never interrupted: what all others are compared with. */
+static int make_straight(void **state) {
+    if (make_data(state)) return -1;
+    run(NULL, at("straight"), NULL, 0, LL_OK);
+    return 0;
+}
+
+static void test_stop_and_resume_give_the_same_bits(void **state) {
+    (void)state;
+    /* Steps at which nothing, a checkpoint, an evaluation and the end are due. */
+    const int64_t stops[] = {3, 5, 7, 20};
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "stopped%d", i);
+        const observer o = run(NULL, at(name), NULL, stops[i], LL_ESTOPPED);
+        assert_int_equal(o.last.step, stops[i]);
+        assert_non_null(strstr(ll_error(), "resume"));
+        run(NULL, at(name), at(name), 0, LL_OK);
+        same_run("straight", name);
+    }
+}
+
+static void test_a_killed_run_loses_only_what_came_after_its_checkpoint(void **state) {
+    (void)state;
+    ll_recipe *recipe = recipe_of(NULL);
+    ll_trainer *trainer = NULL;
+    observer o = {.copy_at = 15, .from = at("victim"), .to = at("killed")};
+    CHECK_OK(ll_trainer_create(&trainer, recipe, o.from, NULL));
+    CHECK_OK(ll_trainer_run(trainer, observe, &o)); /* copied before step 15 is saved: has rows up to 14 */
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    /* Half a row, as a kill may leave it. */
+    FILE *f = fopen(in("killed", "metrics.csv"), "a");
+    assert_non_null(f);
+    fputs("15,1.2", f);
+    fclose(f);
+    CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("killed"))); /* the recipe is in the checkpoint */
+    assert_string_equal(ll_trainer_folder(trainer), at("killed"));
+    CHECK_OK(ll_trainer_run(trainer, NULL, NULL));
+    ll_trainer_free(trainer);
+    same_run("straight", "killed");
+}
+
+static void test_a_run_can_move_to_another_folder(void **state) {
+    (void)state;
+    run(NULL, at("old"), NULL, 8, LL_ESTOPPED);
+    run(NULL, at("new"), at("old"), 0, LL_OK);
+    same_run("straight", "new");
+    CHECK_FAILS(refused(NULL, at("straight"), at("old")), LL_EINVAL, "holds a run");
+}
+
+static void test_a_finished_run_can_be_made_longer(void **state) {
+    (void)state;
+    copy_folder(at("straight"), at("longer"));
+    observer o = run(NULL, at("longer"), at("longer"), 0, LL_OK); /* nothing to do */
+    assert_int_equal(o.calls, 0);
+    assert_int_equal(o.done, 1);
+    same_run("straight", "longer");
+    o = run("train.steps=23 train.eval-every=100", at("longer"), at("longer"), 0, LL_OK);
+    assert_int_equal(o.calls, 3);
+    assert_int_equal(o.last.step, 23);
+}
+
+/* ---- What can go wrong ---- */
+
+static void test_divergence_keeps_the_last_checkpoint(void **state) {
+    (void)state;
+    run(NULL, at("diverge"), NULL, 6, LL_ESTOPPED);
+    copy_folder(at("diverge"), at("before"));
+    run("train.learning-rate=1e30 train.schedule=constant train.checkpoint-every=1 train.eval-every=0 train.warmup=0",
+        at("diverge"), at("diverge"), 0, LL_EDIVERGED);
+    assert_non_null(strstr(ll_error(), "step 7"));
+    assert_non_null(strstr(ll_error(), "still holds step 6"));
+    assert_non_null(strstr(ll_error(), "train.learning-rate"));
+    same_file(in("diverge", "last.safetensors"), in("before", "last.safetensors"));
+    run(NULL, at("diverge"), at("diverge"), 0, LL_OK);
+    same_run("straight", "diverge");
+}
+
+static void test_divergence_before_the_first_checkpoint(void **state) {
+    (void)state;
+    run("train.learning-rate=1e30 train.schedule=constant train.warmup=0", at("diverge0"), NULL, 0, LL_EDIVERGED);
+    assert_non_null(strstr(ll_error(), "before the first checkpoint"));
+    assert_int_not_equal(access(in("diverge0", "last.safetensors"), F_OK), 0);
+    run(NULL, at("diverge0"), NULL, 0, LL_OK); /* the folder holds nothing to lose */
+}
+
+static void test_a_full_disk_leaves_the_checkpoint_whole(void **state) {
+    (void)state;
+    struct rlimit old, small;
+    run(NULL, at("full"), NULL, 6, LL_ESTOPPED);
+    copy_folder(at("full"), at("whole"));
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 6000; /* room for the metrics, not for a checkpoint */
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const observer o = run("train.eval-every=0", at("full"), at("full"), 0, LL_EIO);
+    setrlimit(RLIMIT_FSIZE, &old);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(o.last.step, 10);
+    same_file(in("full", "last.safetensors"), in("whole", "last.safetensors"));
+    char **files = NULL;
+    int count = 0;
+    CHECK_OK(ll_folder_list(&files, &count, at("full")));
+    assert_int_equal(count, 3); /* recipe.ini, metrics.csv, last.safetensors: nothing half written */
+    ll_names_free(files, count);
+    run(NULL, at("full"), at("full"), 0, LL_OK);
+    same_run("straight", "full");
+}
+
+static void test_another_model_is_refused(void **state) {
+    (void)state;
+    CHECK_FAILS(refused("model.width=32", at("straight"), at("straight")), LL_EINVAL, "model.width");
+    CHECK_FAILS(refused("attention.features=32", at("straight"), at("straight")), LL_EINVAL, "attention.features");
+    CHECK_FAILS(refused("position.type=none", at("straight"), at("straight")), LL_EINVAL, "position.type");
+    CHECK_FAILS(refused("train.seed=9", at("straight"), at("straight")), LL_EINVAL, "train.seed");
+    char more[200];
+    snprintf(more, sizeof more, "data.train=%s", at("other.txt"));
+    CHECK_FAILS(refused(more, at("straight"), at("straight")), LL_EINVAL, "data.train");
+    assert_int_equal(mkdir(at("weights"), 0777), 0);
+    ll_bytes best = slurp(in("straight", "best.safetensors"));
+    CHECK_OK(ll_file_write(in("weights", "last.safetensors"), best.data, best.size));
+    ll_bytes_free(&best);
+    CHECK_FAILS(refused(NULL, at("weights"), at("weights")), LL_EFORMAT, "cannot be resumed");
+    CHECK_FAILS(refused(NULL, at("nowhere"), at("nowhere")), LL_EIO, "last.safetensors");
+    assert_int_not_equal(access(at("nowhere"), F_OK), 0);
+}
+
+static void test_a_folder_with_a_run_is_refused(void **state) {
+    (void)state;
+    CHECK_FAILS(refused(NULL, at("straight"), NULL), LL_EINVAL, "resume");
+    CHECK_FAILS(refused(NULL, NULL, NULL), LL_EINVAL, "folder");
+    CHECK_FAILS(refused("data.train=/does/not/exist", at("empty"), NULL), LL_EIO, "/does/not/exist");
+    CHECK_FAILS(refused("model.vocab=60", at("empty"), NULL), LL_EINVAL, "model.vocab");
+    assert_int_not_equal(access(at("empty"), F_OK), 0);
+}
+
+/* Cut anywhere, a checkpoint is refused and nothing crashes. */
+static void test_damaged_checkpoints(void **state) {
+    (void)state;
+    ll_bytes whole = slurp(in("straight", "last.safetensors"));
+    assert_int_equal(mkdir(at("damaged"), 0777), 0);
+    for (size_t cut = 0; cut < whole.size; cut += whole.size / 23 + 1) {
+        CHECK_OK(ll_file_write(in("damaged", "last.safetensors"), whole.data, cut));
+        assert_int_equal(refused(NULL, at("damaged"), at("damaged")), LL_EFORMAT);
+    }
+    ll_bytes_free(&whole);
+    copy_folder(at("straight"), at("metrics"));
+    CHECK_OK(ll_file_write(in("metrics", "metrics.csv"), "a,b\n1,2\n", 8));
+    CHECK_FAILS(refused(NULL, at("metrics"), at("metrics")), LL_EFORMAT, "metrics.csv");
+}
+
+static void test_memory_refused(void **state) {
+    (void)state;
+    int failures = 0;
+    for (long n = 1; n < 10000; n += 1 + n / 8) {
+        ll_recipe *recipe = recipe_of(NULL);
+        ll_trainer *trainer = NULL;
+        ll_memory_fail_at(n);
+        const ll_status status = ll_trainer_create(&trainer, recipe, at("memory"), NULL);
+        ll_memory_fail_at(0);
+        ll_trainer_free(trainer);
+        ll_recipe_free(recipe);
+        if (!status) break;
+        assert_int_equal(status, LL_ENOMEM);
+        failures++;
+    }
+    assert_true(failures > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stop_and_resume_give_the_same_bits),
+        cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
+        cmocka_unit_test(test_a_run_can_move_to_another_folder),
+        cmocka_unit_test(test_a_finished_run_can_be_made_longer),
+        cmocka_unit_test(test_divergence_keeps_the_last_checkpoint),
+        cmocka_unit_test(test_divergence_before_the_first_checkpoint),
+        cmocka_unit_test(test_a_full_disk_leaves_the_checkpoint_whole),
+        cmocka_unit_test(test_another_model_is_refused),
+        cmocka_unit_test(test_a_folder_with_a_run_is_refused),
+        cmocka_unit_test(test_damaged_checkpoints),
+        cmocka_unit_test(test_memory_refused),
+    };
+    return cmocka_run_group_tests(tests, make_straight, remove_data);
+}

@@ -1,0 +1,179 @@
+/* What a run comes to, and that it does not depend on how it was done. Resuming and failing are the
+ * matter of test_resume.c. */
+#include "runs.h"
+
+static void test_a_run_reports_what_it_does(void **state) {
+    (void)state;
+    const observer o = run(NULL, at("straight"), NULL, 0, LL_OK);
+    assert_int_equal(o.calls, 20);
+    assert_int_equal(o.evals, 3);       /* 7, 14, 20 */
+    assert_int_equal(o.checkpoints, 4); /* 5, 10, 15, 20 */
+    assert_int_equal(o.done, 1);
+    assert_int_equal(o.last.step, 20);
+    assert_true(o.last.loss > 0 && o.last.loss < log(256));
+    assert_true(o.last.valid_loss > 0 && o.last.valid_loss < log(256));
+    assert_true(o.last.tokens_per_second > 0);
+    ll_bytes csv = slurp(in("straight", "metrics.csv"));
+    const int expected[] = {7, 10, 14, 20};
+    const char *row = strchr((char *)csv.data, '\n') + 1;
+    for (int i = 0; i < 4; i++) {
+        int step, used = 0;
+        long tokens;
+        double seconds, loss, bits, valid = 0;
+        assert_int_equal(sscanf(row, "%d,%lf,%ld,%lf,%lf,%n%lf", &step, &seconds, &tokens, &loss, &bits, &used, &valid),
+                         step == 10 ? 5 : 6);
+        assert_int_equal(step, expected[i]);
+        assert_int_equal(tokens, 4 * 24 * step);
+        assert_true(fabs(bits - loss / log(2)) < 1e-7 * bits);
+        assert_true((row[used] == ',') == (step == 10)); /* no evaluation in that row */
+        row = strchr(row, '\n') + 1;
+    }
+    assert_true(*row == 0);
+    ll_bytes_free(&csv);
+}
+
+/* ---- The same result by other ways ---- */
+
+/* Distance of two models' parameters and the size of the first. */
+static double distance(const char *a, const char *b, double *size) {
+    ll_model *x = NULL, *y = NULL;
+    double d = 0;
+    CHECK_OK(ll_model_load(&x, a));
+    CHECK_OK(ll_model_load(&y, b));
+    *size = 0;
+    for (int i = 0; ll_model_tensor(x, i).data; i++) {
+        const ll_tensor s = ll_model_tensor(x, i), t = ll_model_tensor(y, i);
+        for (int j = 0; j < s.rows * s.cols; j++) {
+            d = fmax(d, fabs((double)s.data[j] - (double)t.data[j]));
+            *size = fmax(*size, fabs((double)s.data[j]));
+        }
+    }
+    ll_model_free(x);
+    ll_model_free(y);
+    return d;
+}
+
+/* Adam divides by the size of a gradient, so its eps must be large for rounding to stay small. */
+static void test_accumulation_is_a_larger_batch(void **state) {
+    (void)state;
+    const char *same = "model.dropout=0 train.steps=6 train.adam-eps=0.001 ";
+    char more[200];
+    double size;
+    snprintf(more, sizeof more, "%strain.batch=8", same);
+    run(more, at("batch8"), NULL, 0, LL_OK);
+    snprintf(more, sizeof more, "%strain.batch=4 train.accumulate=2", same);
+    run(more, at("batch4"), NULL, 0, LL_OK);
+    snprintf(more, sizeof more, "%strain.batch=4", same);
+    run(more, at("half"), NULL, 0, LL_OK);
+    const double d = distance(in("batch8", "last.safetensors"), in("batch4", "last.safetensors"), &size);
+    const double half = distance(in("batch8", "last.safetensors"), in("half", "last.safetensors"), &size);
+    if (!(d < 1e-5 * size && half > 100 * d)) fail_msg("distance %g, with half the batch %g of %g", d, half, size);
+}
+
+static void test_threads_change_no_bit(void **state) {
+    (void)state;
+    ll_set_threads(1);
+    run("train.steps=3", at("threads1"), NULL, 0, LL_OK);
+    ll_set_threads(2);
+    run("train.steps=3", at("threads2"), NULL, 0, LL_OK);
+    ll_set_threads(0);
+    same_run("threads1", "threads2");
+}
+
+/* The mean of -logp over what the reader hands out, by way of the public function. */
+static void test_evaluation_against_log_probabilities(void **state) {
+    (void)state;
+    ll_model *model = NULL;
+    ll_reader *reader = NULL;
+    ll_batch b = {0};
+    ll_evaluation e;
+    CHECK_OK(ll_model_load(&model, in("straight", "best.safetensors")));
+    CHECK_OK(ll_evaluate(model, "valid", 0, &e));
+    const ll_config *c = &ll_model_recipe(model)->c;
+    CHECK_OK(ll_reader_open(&reader, c, "valid"));
+    CHECK_OK(ll_batch_create(&b, c));
+    float *logp = calloc((size_t)b.B * (size_t)b.T * (size_t)c->vocab, sizeof *logp);
+    double loss = 0, right = 0, count = 0;
+    for (int64_t i = 0; i < ll_reader_eval_batches(reader); i++) {
+        ll_reader_eval_batch(reader, &b, i);
+        CHECK_OK(ll_model_logp(model, logp, b.tokens, b.lengths, b.B, b.T));
+        for (int j = 0; j < b.B * b.T; j++) {
+            if (b.targets[j] < 0) continue;
+            const float *row = logp + (size_t)j * (size_t)c->vocab;
+            int best = 0;
+            for (int k = 1; k < c->vocab; k++) best = row[k] > row[best] ? k : best;
+            loss -= (double)row[b.targets[j]];
+            right += best == b.targets[j];
+            count++;
+        }
+    }
+    assert_true(count >= 1500 - 2 * 24);
+    assert_int_equal(e.count, (int64_t)count);
+    assert_true(fabs(e.loss - loss / count) < 1e-5 * e.loss);
+    assert_true(fabs(e.bits_per_token - e.loss / log(2)) < 1e-12);
+    assert_true(fabs(e.accuracy - right / count) < 1e-3);
+    free(logp);
+    ll_batch_free(&b);
+    ll_reader_free(reader);
+    ll_model_free(model);
+}
+
+static void test_training_learns(void **state) {
+    (void)state;
+    const observer o =
+        run("train.steps=150 train.checkpoint-every=0 train.eval-every=0 model.dropout=0", at("learn"), NULL, 0, LL_OK);
+    assert_int_equal(o.evals, 1);
+    assert_int_equal(o.checkpoints, 1);
+    if (!(o.last.valid_loss < 2.2)) fail_msg("loss %g after 150 steps", o.last.valid_loss);
+}
+
+static void test_without_held_out_data(void **state) {
+    (void)state;
+    const observer o = run("data.valid= data.valid-fraction=0", at("novalid"), NULL, 0, LL_OK);
+    assert_int_equal(o.evals, 0);
+    assert_true(isnan(o.last.valid_loss));
+    assert_int_not_equal(access(in("novalid", "best.safetensors"), F_OK), 0);
+    assert_int_equal(access(in("novalid", "last.safetensors"), F_OK), 0);
+}
+
+/* Pairs of train: ab 300 times, ba 299. Pairs of valid, over 100 times "aab": aa 100, ab 100, ba 99. */
+static void test_bigram_bits_by_hand(void **state) {
+    (void)state;
+    char text[600], more[200];
+    double bits = 0;
+    for (int i = 0; i < 600; i++) text[i] = "ab"[i % 2];
+    CHECK_OK(ll_file_write(at("ab.txt"), text, 600));
+    for (int i = 0; i < 300; i++) text[i] = "aab"[i % 3];
+    CHECK_OK(ll_file_write(at("aab.txt"), text, 300));
+    snprintf(more, sizeof more, "data.train=%s data.valid=%s", at("ab.txt"), at("aab.txt"));
+    ll_recipe *recipe = recipe_of(more);
+    CHECK_OK(ll_bigram_bits(recipe, "valid", &bits));
+    const double aa = 1.0 / (300 + 256), ab = 301.0 / (300 + 256), ba = 300.0 / (299 + 256);
+    const double expected = -(100 * log2(aa) + 100 * log2(ab) + 99 * log2(ba)) / 299;
+    assert_true(fabs(bits - expected) < 1e-12);
+    ll_recipe_free(recipe);
+}
+
+static void test_step_time(void **state) {
+    (void)state;
+    double seconds = 0;
+    ll_recipe *recipe = recipe_of("data.train=/does/not/exist");
+    CHECK_OK(ll_train_step_time(recipe, 3, &seconds));
+    assert_true(seconds > 0);
+    CHECK_FAILS(ll_train_step_time(recipe, 0, &seconds), LL_EINVAL, "repeats");
+    ll_recipe_free(recipe);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_run_reports_what_it_does),
+        cmocka_unit_test(test_accumulation_is_a_larger_batch),
+        cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_evaluation_against_log_probabilities),
+        cmocka_unit_test(test_training_learns),
+        cmocka_unit_test(test_without_held_out_data),
+        cmocka_unit_test(test_bigram_bits_by_hand),
+        cmocka_unit_test(test_step_time),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
