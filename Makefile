@@ -53,27 +53,28 @@ endif
 $(B)/src/%.o: INC := -Isrc
 $(B)/tests/%: INC := -Isrc -Itests
 
-# A change of compiler or flags rebuilds everything.
+# One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
+run = $(if $(V),,@echo '  $(1)  $@';)
 FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
+	$(call run,cc)$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
 $(B)/corpus.txt: $(CORPUS)
 	@mkdir -p $(@D)
-	cat $^ >$@
+	@cat $^ >$@
 $(B)/corpus.o: src/data/corpus.S $(B)/corpus.txt $(B)/flags
-	$(CC) $(CFLAGS) -Wa,-I$(B) -c $< -o $@
+	$(call run,as)$(CC) $(CFLAGS) -Wa,-I$(B) -c $< -o $@
 $(B)/liblongline.a: $(LIB)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call run,ar)$(AR) rcs $@ $^
 $(B)/liblongline.so: $(LIB)
-	$(CC) -shared -fopenmp -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) $^ -Wl,-z,defs $(LIBS) -o $@
+	$(call run,ld)$(CC) -shared -fopenmp -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) $^ -Wl,-z,defs $(LIBS) -o $@
 	@ln -sf $(@F) $(B)/$(SONAME)
 
-LINK = $(CC) -fopenmp $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
+LINK = $(call run,ld)$(CC) -fopenmp $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
 $(B)/longline: $(CLI) $(B)/liblongline.a
 	$(LINK) -o $@
 $(EXAMPLES) $(BENCH): $(B)/%: $(B)/%.o $(B)/liblongline.a
