@@ -20,6 +20,8 @@ void ll_reader_free(ll_reader *reader);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
+/* Pixels in a row and rows of an image; 0 and 0 for what is not an image. */
+void ll_reader_image(const ll_reader *reader, int *width, int *height);
 
 /* Training batch number `index` (B = c->batch): random windows of text, or a shuffled pass through
  * the examples (a new shuffle every epoch, a function of seed and epoch). Fills batch, whose arrays
