@@ -1,0 +1,36 @@
+/* A shuffle that needs no table: example number i of epoch e is found without having drawn the others, so
+ * a run that resumes in the middle of an epoch has nothing to restore.
+ *
+ * A Feistel network permutes the numbers of 2k bits: with halves (a, b), one round is
+ * (a, b) -> (b, a xor F(b)), which can be undone whatever F is; four rounds with random F are enough for
+ * the result to pass for a random permutation (Luby and Rackoff 1988). 2^2k is the first even power of
+ * two with at least n numbers. What falls outside [0, n) is permuted again until it falls inside (cycle
+ * walking: Black and Rogaway 2002), which again is a permutation, of [0, n), and takes fewer than four tries on
+ * average because n > 2^2k / 4. */
+#include "base/random.h"
+#include "data/reader.h"
+
+enum { ROUNDS = 4 };
+
+static uint64_t permute(uint64_t x, int k, uint64_t seed, uint32_t epoch) {
+    const uint64_t mask = ((uint64_t)1 << k) - 1;
+    uint64_t a = x >> k, b = x & mask;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t draw[4];
+        /* Coordinate 0 of this purpose draws windows of text. */
+        ll_random4(draw, seed, ll_stream_id(LL_RANDOM_BATCH, 1 + round, epoch), b);
+        const uint64_t next = a ^ (draw[0] & mask);
+        a = b;
+        b = next;
+    }
+    return a << k | b;
+}
+
+int64_t ll_shuffle(int64_t i, int64_t n, uint64_t seed, uint32_t epoch) {
+    int k = 1;
+    while ((uint64_t)n > (uint64_t)1 << 2 * k) k++;
+    uint64_t x = (uint64_t)i;
+    do x = permute(x, k, seed, epoch);
+    while (x >= (uint64_t)n);
+    return (int64_t)x;
+}
