@@ -1,0 +1,192 @@
+/* The option parser of all commands. */
+#include "args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static int64_t threads;
+static const char *cpu;
+static int help;
+
+/* What every command has, after its own. */
+static const ll_arg common[] = {
+    {LL_ARG_INTEGER, 0, "threads", "N", &threads, 0, 4096, "threads to use; 0 = one a physical core"},
+    {LL_ARG_TEXT, 0, "cpu", "TIER", &cpu, 0, 0, "instructions to use: scalar, avx2, avx512; else the best there is"},
+    {LL_ARG_FLAG, 'h', "help", NULL, &help, 0, 0, "print this page"},
+    {.type = LL_ARG_END},
+};
+
+/* Option number i of a command, its own first; NULL past the last. */
+static const ll_arg *option_at(const ll_command *command, int i) {
+    int own = 0;
+    if (command->args)
+        for (; command->args[own].type; own++)
+            if (own == i) return &command->args[i];
+    return common[i - own].type ? &common[i - own] : NULL;
+}
+
+/* ---- Suggestions ---- */
+
+/* Edits (one character put in, left out, replaced, or two swapped) between two words; 99 if they are long. */
+static int edits(const char *a, const char *b) {
+    enum { MOST = 48 };
+    int d[MOST + 1][MOST + 1];
+    const size_t n = strlen(a), m = strlen(b);
+    if (n > MOST || m > MOST) return 99;
+    for (size_t i = 0; i <= n; i++) d[i][0] = (int)i;
+    for (size_t j = 0; j <= m; j++) d[0][j] = (int)j;
+    for (size_t i = 1; i <= n; i++)
+        for (size_t j = 1; j <= m; j++) {
+            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+const char *ll_args_nearest(const char *word, const char *const *names, int n) {
+    const char *best = NULL;
+    int least = 1 + (int)strlen(word) / 3;
+    for (int i = 0; i < n; i++) {
+        const int e = edits(word, names[i]);
+        if (e <= least && (!best || e < least)) best = names[i], least = e;
+    }
+    return best;
+}
+
+static int unknown(const ll_command *command, const char *word, size_t length) {
+    char name[64];
+    const char *names[64];
+    int n = 0;
+    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
+    for (const ll_arg *a; n < 64 && (a = option_at(command, n)); n++) names[n] = a->name;
+    const char *near = strncmp(name, "--", 2) ? NULL : ll_args_nearest(name + 2, names, n);
+    if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
+    return ll_usage("unknown option '%s'", name);
+}
+
+/* ---- Values ---- */
+
+static int bad_value(const ll_arg *a, const char *text) {
+    if (a->type == LL_ARG_INTEGER)
+        return ll_usage("--%s %s: needs a whole number from %.0f to %.0f", a->name, text, a->min, a->max);
+    return ll_usage("--%s %s: needs a number from %g to %g", a->name, text, a->min, a->max);
+}
+
+/* Whole text as a number within the option's range; -1, or the exit code. */
+static int take_number(const ll_arg *a, const char *text) {
+    char *end = NULL;
+    errno = 0;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !isfinite(x) || x < a->min || x > a->max) return bad_value(a, text);
+    if (a->type == LL_ARG_NUMBER) {
+        *(double *)a->to = x;
+        return -1;
+    }
+    const long long i = strtoll(text, &end, 10);
+    if (*end || errno) return bad_value(a, text);
+    *(int64_t *)a->to = i;
+    return -1;
+}
+
+static int take(const ll_arg *a, const char *text, int argc) {
+    ll_arg_list *list = a->to;
+    switch (a->type) {
+    case LL_ARG_INTEGER:
+    case LL_ARG_NUMBER: return take_number(a, text);
+    case LL_ARG_TEXT: *(const char **)a->to = text; return -1;
+    case LL_ARG_LIST:
+        if (!list->at) list->at = calloc((size_t)argc, sizeof *list->at); /* lives as long as the program */
+        if (!list->at) return ll_trouble("out of memory");
+        list->at[list->n++] = text;
+        return -1;
+    case LL_ARG_FLAG: *(int *)a->to = 1; return -1;
+    case LL_ARG_END: break;
+    }
+    return -1;
+}
+
+/* ---- Words ---- */
+
+static const ll_arg *find(const ll_command *command, const char *word, size_t length) {
+    for (int i = 0; option_at(command, i); i++) {
+        const ll_arg *a = option_at(command, i);
+        if (length == 2 && word[0] == '-' && a->letter && word[1] == a->letter) return a;
+        if (length == strlen(a->name) + 2 && !strncmp(word, "--", 2) && !strncmp(word + 2, a->name, length - 2)) return a;
+    }
+    return NULL;
+}
+
+/* The option at argv[*i], and its value; -1, or the exit code. */
+static int one_option(const ll_command *command, int argc, const char **argv, int *i) {
+    const char *word = argv[*i], *equals = strchr(word, '=');
+    const size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const ll_arg *a = find(command, word, length);
+    if (!a) return unknown(command, word, length);
+    if (a->type == LL_ARG_FLAG) return equals ? ll_usage("--%s takes no value", a->name) : take(a, NULL, argc);
+    if (equals) return take(a, equals + 1, argc);
+    if (*i + 1 >= argc) return ll_usage("--%s needs a value: --%s %s", a->name, a->name, a->value);
+    return take(a, argv[++*i], argc);
+}
+
+/* Threads and tier, for all commands alike. */
+static int set_machine(void) {
+    ll_set_threads((int)threads);
+    if (cpu) {
+        const ll_status status = ll_set_cpu(cpu);
+        if (status) return ll_failed(status, NULL);
+    }
+    return -1;
+}
+
+int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n) {
+    int ended = 0;
+    *n = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        if (!ended && !strcmp(word, "--")) {
+            ended = 1;
+        } else if (!ended && word[0] == '-' && word[1]) {
+            const int code = one_option(command, argc, argv, &i);
+            if (code >= 0) return code;
+            if (help) {
+                ll_args_help(command);
+                return 0;
+            }
+        } else {
+            argv[(*n)++] = word;
+        }
+    }
+    if (*n < command->least) return ll_usage("needs %s", command->words);
+    if (*n > command->most) return ll_usage("does not know what to do with '%s'", argv[command->most]);
+    return set_machine();
+}
+
+/* ---- Help ---- */
+
+static void help_option(const ll_arg *a) {
+    char left[64];
+    if (a->letter)
+        snprintf(left, sizeof left, "-%c, --%s %s", a->letter, a->name, a->value ? a->value : "");
+    else
+        snprintf(left, sizeof left, "--%s %s", a->name, a->value ? a->value : "");
+    printf("  %-24s %s", left, a->help);
+    if (a->type == LL_ARG_INTEGER) printf(" (default %lld)", (long long)*(int64_t *)a->to);
+    if (a->type == LL_ARG_NUMBER) printf(" (default %g)", *(double *)a->to);
+    if (a->type == LL_ARG_TEXT && *(const char **)a->to) printf(" (default %s)", *(const char **)a->to);
+    printf("\n");
+}
+
+void ll_args_help(const ll_command *command) {
+    printf("usage: longline %s%s%s [options]\n\n%s\n\noptions:\n", command->name, command->words[0] ? " " : "",
+           command->words, command->text);
+    for (int i = 0; option_at(command, i); i++) help_option(option_at(command, i));
+}

@@ -1,0 +1,39 @@
+/* longline attend: the operator by itself, on a case that another implementation may have made. */
+#include <stdio.h>
+
+#include "cli.h"
+
+static const char *out;
+static int streaming;
+static int64_t tile;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "where the results go, a .safetensors file"},
+    {LL_ARG_FLAG, 0, "streaming", NULL, &streaming, 0, 0, "compute the causal result one token at a time"},
+    {LL_ARG_INTEGER, 0, "tile", "N", &tile, 0, 1 << 20, "tokens in a tile; 0 = what suits the machine"},
+    {.type = LL_ARG_END},
+};
+
+static int attend(int n, const char **words) {
+    (void)n;
+    if (!out) return ll_usage("needs -o FILE, where the results go");
+    const ll_status status = ll_attend_file(words[0], out, streaming, (int)tile);
+    if (status) return ll_failed(status, words[0]);
+    printf("attend.out=%s\n", out);
+    return 0;
+}
+
+const ll_command ll_command_attend = {
+    .name = "attend",
+    .words = "CASE.safetensors -o OUT.safetensors",
+    .least = 1,
+    .most = 1,
+    .summary = "apply attention to tensors in a file",
+    .text = "Reads q, k, v, every random draw and the mechanism from a file (docs/format.md), and writes y and, if\n"
+            "the file has g, the gradient grad.NAME of sum(y*g) for every input that has one. A mechanism that\n"
+            "does not exist is refused by name.\n\n"
+            "  longline attend case.safetensors -o out.safetensors\n"
+            "  longline attend case.safetensors -o out.safetensors --streaming",
+    .args = args,
+    .run = attend,
+};

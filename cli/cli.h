@@ -1,0 +1,57 @@
+/* What the commands share. Results go to stdout, messages to stderr, one line each.
+ * Exit codes: 0 done; 1 failure; 2 usage and bad input (an option, a recipe, a file that is given). */
+#ifndef LL_CLI_H
+#define LL_CLI_H
+
+#include "args.h"
+#include "longline.h"
+
+/* All commands, up to NULL. */
+extern const ll_command *const ll_commands[];
+extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_inspect, ll_command_attend,
+    ll_command_demo, ll_command_recipe, ll_command_help, ll_command_version;
+
+/* "longline train: message" on stderr. */
+void ll_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same; gives exit code 1. */
+int ll_trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, with a pointer to --help; gives exit code 2. */
+int ll_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says ll_error() and gives the exit code of a status. A file that cannot be read or written is bad input
+ * if `input`, a path the user gave (or NULL), cannot be opened; else it is a failure. */
+int ll_failed(ll_status status, const char *input);
+
+/* ---- Recipes and runs ---- */
+
+/* Applies every "section.key=value" of --set. */
+ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set);
+/* As ll_failed, of a call that opens the data which a recipe names. */
+int ll_failed_data(ll_status status, const ll_recipe *recipe);
+/* The first of "runs/NAME-1", "runs/NAME-2", ... that does not exist. */
+void ll_new_run(char *out, size_t size, const char *name);
+/* The best model of a run, or the last where nothing was evaluated. */
+void ll_run_model(char *path, size_t size, const char *run);
+/* What a language model's loss is counted in: "byte", or "token" where tokens are not bytes. NULL for a
+ * classifier. */
+const char *ll_unit(const ll_recipe *recipe);
+
+/* ---- Training as it is seen ---- */
+
+typedef struct {
+    const char *unit;     /* ll_unit */
+    int terminal;         /* stderr is one, and wants a line that moves */
+    double shown;         /* when the last line was written */
+    int width;            /* of that line, to wipe it */
+    ll_progress last;
+} ll_watch;
+
+/* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second time they end the program. */
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe);
+int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
+void ll_watch_end(ll_watch *watch); /* ends the line that moves */
+
+/* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
+char *ll_duration(char *text, double seconds);
+char *ll_size(char *text, double bytes);
+
+#endif

@@ -1,0 +1,77 @@
+/* longline eval: how well a model predicts data it was not trained on. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static ll_arg_list set;
+static const char *data, *labels, *split;
+static int64_t batches;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "evaluate on this file or folder; else on a split of the recipe"},
+    {LL_ARG_TEXT, 0, "labels", "PATH", &labels, 0, 0, "the labels that belong to --data, for images"},
+    {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid or test; else test if the recipe names it, or valid"},
+    {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluate on N batches, evenly spread; 0 = on all"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of [data] or [train]; may be given again"},
+    {.type = LL_ARG_END},
+};
+
+static ll_status change(ll_model *model, const char *key, const char *value) {
+    char assignment[4200];
+    if (!value) return LL_OK;
+    snprintf(assignment, sizeof assignment, "%s=%s", key, value);
+    return ll_model_set(model, assignment);
+}
+
+static ll_status change_all(ll_model *model) {
+    ll_status status = change(model, "data.test", data);
+    if (!status) status = change(model, "data.test-labels", labels);
+    for (int i = 0; !status && i < set.n; i++) status = ll_model_set(model, set.at[i]);
+    return status;
+}
+
+static int evaluate(ll_model *model) {
+    const ll_recipe *recipe = ll_model_recipe(model);
+    if (!split) {
+        const char *test = ll_recipe_get(recipe, "data.test");
+        split = data || (test && *test) ? "test" : "valid";
+    }
+    ll_evaluation e;
+    const ll_status status = ll_evaluate(model, split, (int)batches, &e);
+    if (status) return ll_failed_data(status, recipe);
+    const char *unit = ll_unit(recipe);
+    printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
+    if (unit) printf("eval.bits_per_%s=%.4f\n", unit, e.bits_per_token);
+    printf("eval.accuracy=%.4f\neval.seconds=%.2f\n", e.accuracy, e.seconds);
+    return 0;
+}
+
+static int eval(int n, const char **words) {
+    (void)n;
+    ll_model *model = NULL;
+    if (split && strcmp(split, "train") && strcmp(split, "valid") && strcmp(split, "test"))
+        return ll_usage("--split %s: needs train, valid or test", split);
+    if (data && split) return ll_usage("give --data or --split, not both");
+    if (labels && !data) return ll_usage("--labels needs --data");
+    ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    status = change_all(model);
+    const int code = status ? ll_failed(status, NULL) : evaluate(model);
+    ll_model_free(model);
+    return code;
+}
+
+const ll_command ll_command_eval = {
+    .name = "eval",
+    .words = "MODEL",
+    .least = 1,
+    .most = 1,
+    .summary = "measure a model on data",
+    .text = "Prints the loss (nats), bits a byte for text, and the fraction of bytes or images guessed right.\n"
+            "Text is cut into windows of train.length; longer ones show what a model makes of more context.\n\n"
+            "  longline eval runs/text-bytes-1/best.safetensors --data other.txt\n"
+            "  longline eval runs/text-bytes-1/best.safetensors --set train.length=8192 --set train.batch=1",
+    .args = args,
+    .run = eval,
+};

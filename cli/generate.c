@@ -1,0 +1,116 @@
+/* longline generate: text from a model, one byte after another, with memory that does not grow. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "speak.h"
+
+static const char *prompt, *prompt_file;
+static int64_t tokens = 512, top_k, seed = 1;
+static double temperature = 1, top_p = 1;
+static int echo;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from, byte for byte; else a new line"},
+    {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0, "the same from a file of any length; - is standard input"},
+    {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
+    {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15, "how many bytes to generate; 0 = until stopped"},
+    {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100, "below 1 safer, above 1 wilder; 0 = always the likeliest"},
+    {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
+    {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
+    {.type = LL_ARG_END},
+};
+
+static ll_status feed_and_echo(ll_speaker *s, const uint8_t *bytes, size_t n) {
+    if (echo) fwrite(bytes, 1, n, stdout);
+    return ll_speaker_feed(s, bytes, n);
+}
+
+/* Feeds a file block by block: a prompt may be longer than memory. -1, or the exit code. */
+static int feed_file(ll_speaker *s, FILE *file, const char *name) {
+    uint8_t block[4096];
+    size_t n = 0;
+    while ((n = fread(block, 1, sizeof block, file)) > 0) {
+        const ll_status status = feed_and_echo(s, block, n);
+        if (status) return ll_failed(status, NULL);
+    }
+    if (!ferror(file)) return -1;
+    ll_say("cannot read %s: %s", name, strerror(errno));
+    return 2;
+}
+
+static int feed_prompt(ll_speaker *s) {
+    ll_status status = LL_OK;
+    if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
+    if (status) return ll_failed(status, NULL);
+    int code = -1;
+    if (prompt_file && !strcmp(prompt_file, "-")) {
+        code = feed_file(s, stdin, "standard input");
+    } else if (prompt_file) {
+        FILE *file = fopen(prompt_file, "rb");
+        if (!file) {
+            ll_say("cannot read %s: %s", prompt_file, strerror(errno));
+            return 2;
+        }
+        code = feed_file(s, file, prompt_file);
+        fclose(file);
+    }
+    if (code < 0 && !ll_stream_position(s->stream)) {
+        /* A model needs something to go on from; most texts begin after a new line. */
+        status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
+        if (status) return ll_failed(status, NULL);
+    }
+    return code;
+}
+
+static int speak(ll_speaker *s) {
+    const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
+    const int code = feed_prompt(s);
+    if (code >= 0) return code;
+    const double start = ll_now();
+    int64_t n = 0;
+    int c = '\n';
+    for (; !tokens || n < tokens; n++) {
+        const ll_status status = ll_speaker_next(s, &how, &c);
+        if (status) return ll_failed(status, NULL);
+        putchar(c);
+        if (fflush(stdout)) return 1; /* main says why */
+    }
+    if (c != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    char state[24], memory[24];
+    ll_say("%lld bytes, %.0f a second; the stream holds %s, the program %s", (long long)n,
+           (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
+           ll_size(memory, (double)ll_memory_now()));
+    return 0;
+}
+
+static int generate(int n, const char **words) {
+    (void)n;
+    ll_model *model = NULL;
+    ll_speaker speaker = {0};
+    if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
+    const ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    int code = ll_speaker_create(&speaker, model);
+    if (code < 0) code = speak(&speaker);
+    ll_speaker_free(&speaker);
+    ll_model_free(model);
+    return code;
+}
+
+const ll_command ll_command_generate = {
+    .name = "generate",
+    .words = "MODEL",
+    .least = 1,
+    .most = 1,
+    .summary = "write text as a model would",
+    .text = "Writes bytes to standard output as they come. Time and memory for a byte do not depend on how many\n"
+            "came before (linear attention). The same seed, model and prompt give the same text.\n\n"
+            "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
+            "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt",
+    .args = args,
+    .run = generate,
+};

@@ -1,0 +1,72 @@
+/* longline inspect: what is in a model, and what it costs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static int64_t length;
+
+static const ll_arg args[] = {
+    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, 1e9, "cost of a token at this position; 0 = at train.length"},
+    {.type = LL_ARG_END},
+};
+
+static void tensors(const ll_model *model) {
+    for (int i = 0;; i++) {
+        const ll_tensor t = ll_model_tensor(model, i);
+        if (!t.data) return;
+        if (t.cols > 1)
+            printf("tensor %s %dx%d\n", t.name, t.rows, t.cols);
+        else
+            printf("tensor %s %d\n", t.name, t.rows);
+    }
+}
+
+static void costs(const ll_model *model, int at) {
+    const size_t parameters = ll_model_parameters(model);
+    printf("inspect.parameters=%zu\n", parameters);
+    printf("inspect.parameter_bytes=%zu\n", parameters * sizeof(float));
+    /* Parameters, their gradient, and two moments of Adam. */
+    printf("inspect.training_bytes=%zu\n", 4 * parameters * sizeof(float));
+    printf("inspect.memory_now=%zu\n", ll_memory_now());
+    printf("inspect.position=%d\n", at);
+    printf("inspect.multiply_adds_per_token=%.0f\n", ll_model_token_cost(model, at));
+    if (ll_unit(ll_model_recipe(model))) printf("inspect.stream_bytes=%zu\n", ll_model_stream_bytes(model, at));
+}
+
+static int inspect(int n, const char **words) {
+    (void)n;
+    ll_model *model = NULL;
+    char *text = NULL;
+    ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    const ll_recipe *recipe = ll_model_recipe(model);
+    status = ll_recipe_text(recipe, &text);
+    if (!status) {
+        const char *own = ll_recipe_get(recipe, "train.length");
+        int at = (int)length;
+        if (!at && own) sscanf(own, "%d", &at);
+        printf("%s\n", text);
+        tensors(model);
+        printf("\n");
+        costs(model, at > 0 ? at : 1);
+    }
+    ll_text_free(text);
+    ll_model_free(model);
+    return status ? ll_failed(status, NULL) : 0;
+}
+
+const ll_command ll_command_inspect = {
+    .name = "inspect",
+    .words = "MODEL",
+    .least = 1,
+    .most = 1,
+    .summary = "print a model's recipe, tensors, memory and cost",
+    .text = "Prints the recipe that made a model, its tensors, and what it costs: parameters, bytes held when it\n"
+            "is trained (parameters, gradient, moments; without activations), multiply-adds for one token at a\n"
+            "position, bytes of state while it generates.\n\n"
+            "  longline inspect runs/text-bytes-1/last.safetensors\n"
+            "  longline inspect runs/text-bytes-1/last.safetensors --length 1000000",
+    .args = args,
+    .run = inspect,
+};

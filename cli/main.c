@@ -1,0 +1,106 @@
+/* longline: the program. Finds the command in one table and runs it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "say.h"
+
+const ll_command *const ll_commands[] = {
+    &ll_command_train, &ll_command_eval,   &ll_command_generate, &ll_command_inspect, &ll_command_attend,
+    &ll_command_demo,  &ll_command_recipe, &ll_command_help,     &ll_command_version, NULL,
+};
+
+/* A standard stream that is closed would be taken by the next file opened, and messages would end up in
+ * it. It is held by /dev/null, opened the wrong way round, so that using it still fails. */
+static void hold_streams(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return;
+}
+
+static const ll_command *find(const char *name) {
+    for (int i = 0; ll_commands[i]; i++)
+        if (!strcmp(ll_commands[i]->name, name)) return ll_commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name) {
+    const char *names[32];
+    int n = 0;
+    for (; n < 32 && ll_commands[n]; n++) names[n] = ll_commands[n]->name;
+    const char *near = ll_args_nearest(name, names, n);
+    if (near) return ll_usage("there is no command '%s'; did you mean '%s'?", name, near);
+    return ll_usage("there is no command '%s'", name);
+}
+
+/* Results that did not reach their file are a failure, whatever came before. */
+static int finish(int code) {
+    if (!fflush(stdout) && !ferror(stdout)) return code;
+    const int failed = ll_trouble("cannot write to standard output: %s", strerror(errno));
+    return code ? code : failed;
+}
+
+/* ---- The commands about commands ---- */
+
+static void overview(void) {
+    printf("longline %s: Transformers on very long sequences\n\nusage: longline COMMAND [options]\n\n", ll_version());
+    for (int i = 0; ll_commands[i]; i++) printf("  %-10s %s\n", ll_commands[i]->name, ll_commands[i]->summary);
+    printf("\nTry first:\n"
+           "  longline demo                                     two minutes, needs nothing else\n"
+           "  longline train recipes/text-bytes.ini --data my.txt\n"
+           "  longline generate runs/text-bytes-1/last.safetensors --prompt 'It was'\n\n"
+           "'longline COMMAND --help' explains a command.\n"
+           "Exit codes: 0 done; 1 failure; 2 wrong usage or bad input.\n");
+}
+
+static int help(int n, const char **words) {
+    if (!n) {
+        overview();
+        return 0;
+    }
+    const ll_command *command = find(words[0]);
+    if (!command) return unknown(words[0]);
+    ll_args_help(command);
+    return 0;
+}
+
+const ll_command ll_command_help = {
+    .name = "help",
+    .words = "[COMMAND]",
+    .most = 1,
+    .summary = "explain a command",
+    .text = "Prints what a command does and its options; without a command, the list of commands.\n\n"
+            "  longline help train",
+    .run = help,
+};
+
+static int version(int n, const char **words) {
+    (void)n, (void)words;
+    printf("longline %s\n", ll_version());
+    return 0;
+}
+
+const ll_command ll_command_version = {
+    .name = "version",
+    .words = "",
+    .summary = "print the version",
+    .text = "Prints the version.\n\n  longline version",
+    .run = version,
+};
+
+int main(int argc, char **argv) {
+    hold_streams();
+    const char *name = argc > 1 ? argv[1] : "";
+    if (argc < 2) return ll_usage("needs a command");
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    if (!strcmp(name, "--version")) name = "version";
+    const ll_command *command = find(name);
+    if (!command) return unknown(name);
+    ll_say_as(command->name);
+    int n = 0;
+    const char **words = (const char **)argv + 2;
+    int code = ll_args_parse(command, argc - 2, words, &n);
+    if (code < 0) code = command->run(n, words);
+    return finish(code);
+}

@@ -1,0 +1,50 @@
+/* Recipes as the command line changes them, and where runs are. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set) {
+    for (int i = 0; i < set->n; i++) {
+        const ll_status status = ll_recipe_set(recipe, set->at[i]);
+        if (status) return status;
+    }
+    return LL_OK;
+}
+
+void ll_new_run(char *out, size_t size, const char *name) {
+    int i = 1;
+    do snprintf(out, size, "runs/%s-%d", name, i);
+    while (i++ < 1000000 && !access(out, F_OK));
+}
+
+void ll_run_model(char *path, size_t size, const char *run) {
+    snprintf(path, size, "%s/best.safetensors", run);
+    if (access(path, F_OK)) snprintf(path, size, "%s/last.safetensors", run);
+}
+
+const char *ll_unit(const ll_recipe *recipe) {
+    const char *task = ll_recipe_get(recipe, "model.task"), *format = ll_recipe_get(recipe, "data.format");
+    if (task && !strcmp(task, "classify")) return NULL;
+    return format && !strcmp(format, "idx") ? "token" : "byte";
+}
+
+char *ll_duration(char *text, double seconds) {
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e8) return strcpy(text, "?");
+    const int s = (int)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(text, 24, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(text, 24, "%d:%02d", s / 60, s % 60);
+    return text;
+}
+
+char *ll_size(char *text, double bytes) {
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
+    int i = 0;
+    for (; bytes >= 999.5 && i < 4; i++) bytes /= 1000;
+    snprintf(text, 24, bytes < 9.95 && i ? "%.1f %s" : "%.0f %s", bytes, unit[i]);
+    return text;
+}

@@ -1,0 +1,23 @@
+/* Bytes into a stream and out of it: what generate and demo share. */
+#ifndef LL_SPEAK_H
+#define LL_SPEAK_H
+
+#include <stddef.h>
+
+#include "cli.h"
+
+typedef struct {
+    ll_stream *stream;
+    int vocab;
+    float *logits; /* (vocab): of the byte that comes next */
+} ll_speaker;
+
+/* -1; or, after saying why, the exit code: for a model that does not generate, or whose tokens are not
+ * bytes. The model must outlive it. */
+int ll_speaker_create(ll_speaker *s, ll_model *model);
+void ll_speaker_free(ll_speaker *s);
+ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n);
+/* The next byte, which is fed back. */
+ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, int *byte);
+
+#endif

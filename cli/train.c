@@ -1,0 +1,118 @@
+/* longline train: a run from a recipe, or a run that goes on. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static ll_arg_list set;
+static const char *data, *out, *resume;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "train on this; the same as --set data.train=PATH"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of the recipe; may be given again"},
+    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; else runs/NAME-1, -2, ..."},
+    {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "go on with the run in this folder"},
+    {.type = LL_ARG_END},
+};
+
+/* The recipe file, or the one that a resumed run wrote; then --set and --data. NULL where a resumed run
+ * shall stay as it is. -1, or the exit code. */
+static int get_recipe(ll_recipe **recipe, const char *path) {
+    char own[4096];
+    if (!path && !set.n && !data) return -1;
+    if (!path) {
+        snprintf(own, sizeof own, "%s/recipe.ini", resume);
+        path = own;
+    }
+    ll_status status = ll_recipe_load(recipe, path);
+    if (!status) status = ll_set_all(*recipe, &set);
+    if (!status && data) {
+        char assignment[4200];
+        if (snprintf(assignment, sizeof assignment, "data.train=%s", data) >= (int)sizeof assignment)
+            return ll_usage("--data: the path is too long");
+        status = ll_recipe_set(*recipe, assignment);
+    }
+    return status ? ll_failed(status, path) : -1;
+}
+
+/* "recipes/text-bytes.ini" -> "runs/text-bytes-1" */
+static void name_run(char *folder, size_t size, const char *path) {
+    char name[128];
+    const char *slash = strrchr(path, '/');
+    snprintf(name, sizeof name, "%s", slash ? slash + 1 : path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name) *dot = 0;
+    ll_new_run(folder, size, name);
+}
+
+static void report(ll_trainer *trainer, const ll_watch *watch) {
+    const ll_progress *p = &watch->last;
+    char model[4200];
+    ll_run_model(model, sizeof model, ll_trainer_folder(trainer));
+    printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\ntrain.loss=%.6f\n", ll_trainer_folder(trainer), model,
+           (long long)p->step, p->loss);
+    if (watch->unit) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
+    if (isfinite(p->valid_loss)) {
+        printf("train.valid_loss=%.6f\n", p->valid_loss);
+        if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
+        printf("train.valid_accuracy=%.4f\n", p->valid_accuracy);
+    }
+    printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", p->tokens_per_second, p->seconds);
+}
+
+static int run_it(ll_trainer *trainer) {
+    ll_watch watch;
+    const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
+    ll_watch_start(&watch, recipe);
+    const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
+    ll_watch_end(&watch);
+    if (status == LL_ESTOPPED) {
+        ll_say("stopped after step %lld and saved; go on with: longline train --resume '%s'",
+               (long long)watch.last.step, ll_trainer_folder(trainer));
+        return 0;
+    }
+    if (status) return ll_failed(status, NULL);
+    report(trainer, &watch);
+    return 0;
+}
+
+static int train(int n, const char **words) {
+    if (!n && !resume) return ll_usage("needs a RECIPE, or --resume DIR");
+    ll_recipe *recipe = NULL;
+    ll_trainer *trainer = NULL;
+    char folder[300];
+    int code = get_recipe(&recipe, n ? words[0] : NULL);
+    if (code < 0) {
+        if (!out && !resume) {
+            name_run(folder, sizeof folder, words[0]);
+            out = folder;
+        }
+        const ll_status status = ll_trainer_create(&trainer, recipe, out ? out : resume, resume);
+        char last[4200];
+        if (resume) snprintf(last, sizeof last, "%s/last.safetensors", resume);
+        if (status && resume && status == LL_EIO)
+            code = ll_failed(status, last);
+        else if (status)
+            code = ll_failed_data(status, recipe);
+        else
+            code = run_it(trainer);
+    }
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return code;
+}
+
+const ll_command ll_command_train = {
+    .name = "train",
+    .words = "[RECIPE]",
+    .most = 1,
+    .summary = "train a model as a recipe says, or go on with a run",
+    .text = "Trains a model and leaves a folder: recipe.ini, metrics.csv, last.safetensors (everything needed\n"
+            "to go on), best.safetensors (lowest held-out loss). Ctrl-C and SIGTERM save and stop.\n\n"
+            "  longline train recipes/text-bytes.ini --data my.txt --set train.steps=2000\n"
+            "  longline train --resume runs/text-bytes-1\n\n"
+            "'longline recipe' lists the keys.",
+    .args = args,
+    .run = train,
+};

@@ -1,0 +1,89 @@
+/* A run as its user sees it: one line that moves on a terminal, a line now and then elsewhere; and the
+ * signals that end it. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number) {
+    (void)number;
+    stop = 1;
+}
+
+/* A terminal that can move back in its line, and whose user has not asked for plain output. */
+static int moving_terminal(void) {
+    const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") && !(plain && *plain);
+}
+
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    *watch = (ll_watch){.unit = ll_unit(recipe), .terminal = moving_terminal(), .shown = ll_now()};
+    watch->last.valid_loss = NAN;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        /* What the parent ignores (nohup, a shell's background jobs) stays ignored. */
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN) continue;
+        sigaction(numbers[i], &action, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
+}
+
+/* "step 120/2000  2.314 bits/byte  valid 2.410  38.2k tokens/s  eta 1:23  412 MB" */
+static void describe(char *line, size_t size, const ll_watch *w) {
+    const ll_progress *p = &w->last;
+    const double unit = w->unit ? 1 / log(2) : 1;
+    char valid[64] = "", eta[24], memory[24];
+    if (isfinite(p->valid_loss)) {
+        if (w->unit)
+            snprintf(valid, sizeof valid, "  valid %.3f", p->valid_loss * unit);
+        else
+            snprintf(valid, sizeof valid, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
+    }
+    snprintf(line, size, "step %lld/%lld  %.3f %s%s%s  %.*f tokens/s  eta %s  %s", (long long)p->step,
+             (long long)p->steps, p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "", valid,
+             p->tokens_per_second < 10, p->tokens_per_second, ll_duration(eta, p->eta),
+             ll_size(memory, (double)ll_memory_now()));
+}
+
+/* Over the line before, cut to the terminal's width: a line that wraps cannot be gone back on. */
+static void move_line(ll_watch *w, char *line) {
+    struct winsize window;
+    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1 && strlen(line) >= window.ws_col)
+        line[window.ws_col - 1] = 0;
+    const int width = (int)strlen(line);
+    fprintf(stderr, "\r%s%*s", line, w->width > width ? w->width - width : 0, "");
+    fflush(stderr);
+    w->width = width;
+}
+
+int ll_watch_step(const ll_progress *progress, void *arg) {
+    ll_watch *w = arg;
+    const double now = ll_now(), every = w->terminal ? 0.1 : 10;
+    const int event = progress->event && (!strcmp(progress->event, "eval") || !strcmp(progress->event, "done"));
+    w->last = *progress;
+    if (event || progress->step == 1 || now - w->shown >= every) {
+        char line[256];
+        describe(line, sizeof line, w);
+        if (w->terminal)
+            move_line(w, line);
+        else
+            fprintf(stderr, "%s\n", line);
+        w->shown = now;
+    }
+    return stop;
+}
+
+void ll_watch_end(ll_watch *w) {
+    if (w->width) fputc('\n', stderr);
+    w->width = 0;
+}
