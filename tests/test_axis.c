@@ -1,0 +1,84 @@
+/* Axes and labels: round numbers within the range, each written differently, and names that do not overlap. */
+#include "test.h"
+
+#include "report/report.h"
+
+static void check_axis(int log, double lo, double hi, int open) {
+    ll_axis a;
+    int numbered = 0;
+    ll_axis_set(&a, log, lo, hi, 500, 50, open);
+    assert_true(a.lo < a.hi && a.lo <= lo && a.hi >= hi);
+    for (int i = 0; i < a.n; i++) {
+        const double t = a.tick[i].at, slack = 1e-6 * (a.hi - a.lo);
+        assert_true(t >= a.lo - slack && t <= a.hi + slack);
+        assert_true(i == 0 || t > a.tick[i - 1].at);
+        if (!a.tick[i].text[0]) continue;
+        numbered++;
+        for (int j = 0; j < i; j++) assert_string_not_equal(a.tick[i].text, a.tick[j].text);
+    }
+    if (numbered < 2 || numbered > 25) fail_msg("%d numbers on an axis from %g to %g", numbered, lo, hi);
+}
+
+static void axes_have_round_numbers(void **state) {
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        const double size = pow(10, (i * 37 % 200) / 10.0 - 8), lo = size * (1 + (i * 91 % 17)),
+                     span = pow(10, i * 53 % 30 / 6.0 - 2);
+        check_axis(0, lo, lo + span * size, i & 1);
+        check_axis(0, -lo, -lo + span * size, i & 1);
+        check_axis(1, lo, lo * (1 + span), i & 1);
+    }
+    ll_axis a;
+    ll_axis_set(&a, 1, 256, 65536, 900, 80, 0);
+    const char *want[] = {"500", "1,000", "2,000", "5,000", "10,000", "20,000", "50,000"};
+    int n = 0;
+    for (int i = 0; i < a.n; i++)
+        if (a.tick[i].text[0]) assert_string_equal(a.tick[i].text, want[n++]);
+    assert_int_equal(n, 7);
+}
+
+static void numbers_are_written_for_people(void **state) {
+    (void)state;
+    const struct {
+        double v, step, largest;
+        const char *text;
+    } want[] = {{0, 1, 5, "0"},
+                {1234567, 1, 999999, "1,234,567"},
+                {65536, 1, 65536, "65,536"},
+                {999, 1, 999, "999"},
+                {1500000, 500000, 2e6, "1.5M"},
+                {2e9, 1e9, 3e9, "2G"},
+                {0.25, 0.05, 1, "0.25"},
+                {-20, 10, 50,
+                 "\xe2\x88\x92"
+                 "20"},
+                {1e20, 1e20, 1e20, "1e+20"},
+                {0, 5e5, 2e6, "0"},
+                {7.5, 2.5, 10, "7.5"}};
+    char text[24];
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        ll_number_text(text, sizeof text, want[i].v, want[i].step, want[i].largest);
+        assert_string_equal(text, want[i].text);
+    }
+}
+
+static void labels_move_apart(void **state) {
+    (void)state;
+    ll_label l[12] = {0};
+    for (int i = 0; i < 12; i++) l[i] = (ll_label){.x = i < 10 ? 100 : 400, .y = 50 + i % 3, .width = 80, .curve = i};
+    ll_labels_spread(l, 12, 17, 0, 400);
+    for (int i = 0; i < 12; i++) {
+        assert_true(l[i].y >= 0 && l[i].y <= 400);
+        for (int j = 0; j < i; j++)
+            if (l[i].x == l[j].x) assert_true(fabs(l[i].y - l[j].y) > 16);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(axes_have_round_numbers),
+        cmocka_unit_test(numbers_are_written_for_people),
+        cmocka_unit_test(labels_move_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
