@@ -1,0 +1,41 @@
+/* The text of the last error, one a thread: a status travels up through returns, its sentence waits here. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT = 1024 };
+
+static _Thread_local char last[TEXT];
+
+const char *ll_error(void) {
+    return last[0] ? last : "no error";
+}
+
+/* Names come from files and may hold anything; an error is one line that cannot steer a terminal. */
+static void keep(const char *text) {
+    size_t n = 0;
+    for (; text[n] && n < TEXT - 1; n++) last[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? '?' : text[n];
+    /* Not half a character where a long text is cut. */
+    if (text[n])
+        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
+    last[n] = 0;
+}
+
+ll_status ll_fail(ll_status status, const char *format, ...) {
+    char text[TEXT + 8]; /* the arguments may include ll_error() itself */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    keep(text);
+    return status;
+}
+
+ll_status ll_fail_in(ll_status status, const char *where) {
+    char text[TEXT + 8];
+    snprintf(text, sizeof text, "%s: %s", where, ll_error());
+    keep(text);
+    return status;
+}
