@@ -49,7 +49,7 @@ typedef struct {
     /* y = exp(x - shift) / 2^e with e the smallest integer for which no y exceeds 1 (e = 0 and y = 0 if
      * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
-    /* y = scale * (exp(x - shift) + eps). */
+    /* y = scale * (exp(x - shift) + eps), in place allowed. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
 
     /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f the
