@@ -92,7 +92,7 @@ static void read_queries(ll_head *j, scratch *w, int t0, int n) {
     for (int i = 0; i < n; i++) {
         const float *num = w->rows + (size_t)i * w->ldv;
         const float phi = op->c.den == LL_DEN_EPS_PHI ? j->k->sum((size_t)m, w->phi + (size_t)i * w->ld) : 0;
-        const float den = ll_divisor(op, w->s[i], phi, j->s), inverse = ll_inverse(den);
+        const float den = ll_divisor(op, w->s[i], phi, j->keys), inverse = ll_inverse(den);
         float *y = ll_at(j, &j->c->y, t0 + i);
         for (int e = 0; e < E; e++) y[e] = num[e] * inverse;
         if (j->states) j->den[t0 + i] = den;
@@ -107,6 +107,7 @@ void ll_bidirectional_forward(ll_head *j) {
     memset(w.S, 0, m * E * sizeof *w.S);
     memset(w.z, 0, m * sizeof *w.z);
     for (int t0 = 0; t0 < j->s; t0 += j->tile) add_keys(j, &w, t0, least(j->tile, j->s - t0));
+    j->keys = ll_keys(j, 0, j->s);
     for (int t0 = 0; t0 < j->n; t0 += j->tile) read_queries(j, &w, t0, least(j->tile, j->n - t0));
     if (!j->states) return;
     memcpy(j->states, w.S, m * E * sizeof *w.S);

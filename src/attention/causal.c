@@ -6,7 +6,7 @@
  *
  * Softmax features with an eps under a running maximum c_i (PREFIX) are the exponential part, in units of
  * 2^P_i, and eps: num_i = kappa_i num'_i + eps' Phi_i V_i with kappa_i = 2^P_i e^(-c_i) / sqrt(M),
- * Phi_i = sum phi(q_i), V_i = sum_{j <= i} v_j. */
+ * Phi_i = sum phi(q_i), V_i = sum_{j <= i} r^(i-j) v_j. */
 #include <math.h>
 #include <string.h>
 
@@ -58,20 +58,23 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
     const size_t E = (size_t)op->c.E;
     const float root = 1 / sqrtf((float)op->c.M);
     for (int i = 0; i < f->n; i++) {
-        const int kept = !j->mask || j->mask[t0 + i] != 0;
-        if (kept) {
+        if (j->op->c.decay) {
+            j->k->scale(E, j->power[1], s->V);
+            s->count *= j->power[1];
+        }
+        if (!j->mask || j->mask[t0 + i] != 0) {
             if (top[i] > s->top) s->top = top[i];
             j->k->add(E, v + (size_t)i * ldv, s->V);
             s->count += 1;
         }
-        kappa[i] = s->count > 0 ? root * expf((float)f->P[i] * 0.693147181f - s->top) : 0;
+        kappa[i] = s->top > -INFINITY ? root * expf((float)f->P[i] * 0.693147181f - s->top) : 0;
         count[i] = s->count;
         memcpy(V + (size_t)i * E, s->V, E * sizeof *V);
     }
 }
 
 /* Row i of the tile from its weighted sums to y; returns the divisor. */
-static float finish_row(const ll_head *j, int t, float s, float phi, float *num, float kappa, const float *V,
+static float finish_row(ll_head *j, int t, float s, float phi, float *num, float kappa, const float *V,
                         float count) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
@@ -81,7 +84,8 @@ static float finish_row(const ll_head *j, int t, float s, float phi, float *num,
         j->k->scale(E, kappa, num);
         j->k->axpy(E, eps * phi, V, num);
     }
-    const float den = ll_divisor(op, s, phi, t + 1);
+    j->keys += ll_keys(j, t, t + 1);
+    const float den = ll_divisor(op, s, phi, j->keys);
     float *y = ll_at(j, &j->c->y, t);
     const float inverse = ll_inverse(den);
     for (size_t e = 0; e < E; e++) y[e] = num[e] * inverse;

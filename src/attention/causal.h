@@ -6,7 +6,7 @@
 
 typedef struct {
     float *S, *z; /* (features, E), (features): in units of 2^exponent */
-    float *V;     /* (E) sum of the values, and how many, and the largest c: only with eps */
+    float *V;     /* (E) sum of r^(i-j) v_j, count the same of ones, top the largest c: only with eps */
     int exponent;
     float top, count;
 } ll_causal_state;

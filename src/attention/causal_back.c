@@ -20,7 +20,7 @@ typedef struct {
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, lda, ldv;
     int next;             /* P of the first row after the current tile */
-    float *W;             /* (E): sum over later rows of eps' Phi_i dnum_i */
+    float *W;             /* (E): sum over later rows of r^i eps' Phi_i dnum_i */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -121,12 +121,13 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     st->exponent = f->next;
 }
 
-/* dv_j += mask_j W with W the running sum of eps' Phi_i dnum_i over i >= j, taken from the last row down. */
+/* dv_j += mask_j W with W the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, taken from the last row down. */
 static void eps_values(const ll_head *j, scratch *w, int t0, int at, int n, float *dv, size_t lddv) {
     const size_t E = (size_t)j->op->c.E;
     const float eps = j->op->c.feature_eps / sqrtf((float)j->op->c.M);
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(j, &j->c->g, t0 + i);
+        if (j->op->c.decay) j->k->scale(E, j->power[1], w->W);
         j->k->axpy(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, w->W);
         if (!j->mask || j->mask[t0 + i] != 0) j->k->add(E, w->W, dv + (size_t)i * lddv);
     }

@@ -1,7 +1,9 @@
 /* The gradient of a head's decay r, for those who ask: forward differentiation of the recurrence, token by
  * token in double. With S' = dS/dr and z' = dz/dr,
  *
- *   S'_i = S_{i-1} + r S'_{i-1}        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i */
+ *   S'_i = S_{i-1} + r S'_{i-1}        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i
+ *
+ * An eps beside features under a running maximum is one more feature, 1 in every key. */
 #include <math.h>
 #include <string.h>
 
@@ -13,13 +15,12 @@ typedef struct {
 } tangent;
 
 size_t ll_decay_scratch(const ll_attention *op) {
-    return 4 * (size_t)op->features * ((size_t)op->c.E + 1) + 4 * (size_t)op->ld + 3 * (size_t)op->c.E + 512;
+    return 4 * ((size_t)op->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)op->ld + 3 * (size_t)op->c.E + 512;
 }
 
-/* Moves the state past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
-static double step(const ll_attention *op, tangent *s, double r, double weight, const float *phi_k, const float *v,
+/* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
+static double step(int m, int E1, tangent *s, double r, double weight, const float *phi_k, const float *v,
                    const float *phi_q, const double *dn) {
-    const int m = op->features, E1 = op->c.E + 1;
     double dr = 0;
     for (int a = 0; a < m; a++) {
         double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1, read = 0;
@@ -46,10 +47,13 @@ double ll_decay_gradient(ll_head *j) {
     const size_t E = (size_t)op->c.E, state = (size_t)op->features * (E + 1);
     const int eps = ll_causal_has_eps(op);
     float *pool = j->pool;
-    tangent s = {.exponent = LL_NO_EXPONENT};
+    tangent s = {.exponent = LL_NO_EXPONENT}, ones = {.exponent = 0};
     s.S = (double *)(void *)ll_take(&pool, 4 * state);
     s.dS = s.S + state;
     memset(s.S, 0, 2 * state * sizeof *s.S);
+    ones.S = (double *)(void *)ll_take(&pool, 4 * (E + 1));
+    ones.dS = ones.S + E + 1;
+    memset(ones.S, 0, 2 * (E + 1) * sizeof *ones.S);
     float *phi_q = ll_take(&pool, (size_t)op->ld), *phi_k = ll_take(&pool, (size_t)op->ld);
     float *work = ll_take(&pool, (size_t)op->ld);
     double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
@@ -69,14 +73,18 @@ double ll_decay_gradient(ll_head *j) {
         if (eps && keep != 0 && own > top) top = own;
         const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
         const float *g = ll_at(j, &j->c->g, t), *out = ll_at(j, &j->c->y, t);
-        const double inverse = (double)ll_inverse(j->den[t]) * unit;
+        const double inverse = (double)ll_inverse(j->den[t]);
         dn[E] = 0;
         for (size_t i = 0; i < E; i++) {
             dn[i] = (double)g[i] * inverse;
             if (op->c.den != LL_DEN_NONE) dn[E] -= (double)g[i] * (double)out[i] * inverse;
         }
         const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
-        dr += step(op, &s, r, weight, phi_k, ll_at(j, &j->c->v, t), phi_q, dn);
+        const float *v = ll_at(j, &j->c->v, t), one = 1;
+        dr += unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
+        if (!eps) continue;
+        const float sum = op->c.feature_eps / sqrtf((float)op->c.M) * j->k->sum((size_t)op->features, phi_q);
+        dr += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
     }
     return dr;
 }

@@ -1,7 +1,7 @@
 /* Feature maps of a tile of queries or keys: projection, map, permutation, and the way back.
  *
  *   relu    phi = max(u, 0) + eps                                   (Performer's generalized attention)
- *   elu1    phi = u + 1 for u > 0, else e^u                         (Linear Transformer)
+ *   elu1    phi = (u + 1 for u > 0, else e^u) + eps                 (Linear Transformer)
  *   favor   phi = e^(u - n - c) [+ eps], u = W x, n = |x|^2 / 2     (Performer, positive features)
  *
  * with x the query or key times input_scale, and u = x where there is no projection. */
@@ -43,11 +43,15 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     return out;
 }
 
-/* e^x = e^min(x, 0) times whatever max(x, 0) adds. */
-static void elu1(const ll_kernels *k, int m, const float *u, float *phi) {
-    for (int a = 0; a < m; a++) phi[a] = u[a] < 0 ? u[a] : 0;
-    k->exp((size_t)m, phi, phi);
-    for (int a = 0; a < m; a++) phi[a] += u[a] > 0 ? u[a] : 0;
+/* e^min(u, 0) + max(u, 0) + eps; in place allowed. */
+static void elu1(const ll_kernels *k, int m, float eps, const float *u, float *phi) {
+    float low[64];
+    for (int from = 0; from < m; from += 64, u += 64, phi += 64) {
+        const int n = m - from < 64 ? m - from : 64;
+        for (int a = 0; a < n; a++) low[a] = u[a] < 0 ? u[a] : 0;
+        k->exp((size_t)n, low, low);
+        for (int a = 0; a < n; a++) phi[a] = low[a] + (u[a] > 0 ? u[a] : 0) + eps;
+    }
 }
 
 static int query_rule(const ll_attention *op) { return op->c.query_max != LL_MAX_NONE; }
@@ -89,7 +93,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
             if (op->c.kernel == LL_KERNEL_RELU) {
                 t->k->relu((size_t)m, op->c.feature_eps, u + (size_t)i * ld, row(mapped, i, (size_t)op->ld));
             } else {
-                elu1(t->k, m, u + (size_t)i * ld, row(mapped, i, (size_t)op->ld));
+                elu1(t->k, m, op->c.feature_eps, u + (size_t)i * ld, row(mapped, i, (size_t)op->ld));
             }
         }
     }
@@ -133,7 +137,7 @@ static void map_back(const ll_feature_tile *t, const float *phi, float *dphi, fl
         if (op->c.kernel == LL_KERNEL_FAVOR) {
             sum[i] = favor_back(t, phi, dphi, dtop);
         } else if (op->c.kernel == LL_KERNEL_ELU1) {
-            for (int a = 0; a < m; a++) dphi[a] *= phi[a] < 1 ? phi[a] : 1;
+            for (int a = 0; a < m; a++) dphi[a] *= fminf(phi[a] - op->c.feature_eps, 1);
         }
     }
 }

@@ -52,6 +52,12 @@ float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
     return s;
 }
 
+int ll_keys(const ll_head *j, int from, int to) {
+    int keys = to - from;
+    for (int t = from; t < to && j->mask; t++) keys -= j->mask[t] == 0;
+    return keys;
+}
+
 float ll_inverse(float den) { return den != 0 ? 1 / den : 0; }
 
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
@@ -94,7 +100,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
-    if (l->top) j.shift = l->top[index].value;
+    if (l->top && l->top[index].value > -INFINITY) j.shift = l->top[index].value;
     if (l->dtop) j.dtop = &l->dtop[index];
     return j;
 }
@@ -150,8 +156,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
         top.token += t0;
         if (top.value > best.value) best = top;
     }
-    if (best.value == -INFINITY) best.value = 0;
-    l->top[index] = best;
+    l->top[index] = best; /* -inf for no keys: it must not count among other heads' */
 }
 
 static size_t best_head(const linear_call *l, size_t heads) {

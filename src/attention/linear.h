@@ -13,6 +13,7 @@ typedef struct {
     const ll_kernels *k;
     const ll_attention_call *c;
     int b, h, n, s, tile, stretch;
+    int keys;               /* that count: kept by the mask, and causal: so far */
     const float *mask;      /* (s) or NULL */
     float shift;            /* stabiliser of LL_PHI_FIXED keys */
     double *dtop;           /* its gradient, or NULL */
@@ -36,6 +37,8 @@ ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *p
 float ll_divisor(const ll_attention *op, float s, float phi, int keys);
 /* 1/den, 0 for an empty row. */
 float ll_inverse(float den);
+/* Keys from..to-1 that the mask keeps. */
+int ll_keys(const ll_head *j, int from, int to);
 /* C rows of a view of E values, packed with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
 
