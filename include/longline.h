@@ -122,6 +122,7 @@ typedef enum { LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D } ll
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
  * PREFIX is the default: causal, and can be streamed. With eps = 0 the choice changes nothing.
+ * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
 typedef enum { LL_MAX_PREFIX, LL_MAX_TOKEN, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_NONE } ll_max;
 

@@ -27,6 +27,11 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Do numerator and denominator carry every common factor of the features? */
+static int scale_cancels(const ll_attention_config *c) {
+    return c->feature_eps == 0 && (c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0));
+}
+
 static ll_status check_parts(const ll_attention_config *c) {
     const int softmax = c->kernel == LL_KERNEL_SOFTMAX, favor = c->kernel == LL_KERNEL_FAVOR;
     if (softmax && (c->M || c->position != LL_POSITION_NONE || c->decay))
@@ -51,7 +56,7 @@ static ll_status check_parts(const ll_attention_config *c) {
         return ll_fail(LL_EINVAL, "attention: keys cannot each have their own maximum; use prefix");
     if (favor && (c->query_max == LL_MAX_SEQUENCE || c->query_max == LL_MAX_BATCH))
         return ll_fail(LL_EINVAL, "attention: positive features take the queries' maximum over one token, or none");
-    if (favor && c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && c->feature_eps > 0)
+    if (favor && c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !scale_cancels(c))
         return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
     return LL_OK;
 }
@@ -62,7 +67,7 @@ static void choose_features(ll_attention *op) {
     op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_PLAIN;
     op->scale_cancels = 0;
     if (c->kernel != LL_KERNEL_FAVOR) return;
-    op->scale_cancels = c->feature_eps == 0 && (c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0));
+    op->scale_cancels = scale_cancels(c);
     op->phi[LL_QUERY] = op->scale_cancels ? LL_PHI_RUNNING : LL_PHI_FIXED;
     op->phi[LL_KEY] = op->scale_cancels || (c->key_max == LL_MAX_PREFIX && c->causal) ? LL_PHI_RUNNING : LL_PHI_FIXED;
 }
