@@ -1,0 +1,37 @@
+/* Runs the library on a drawn call (oracle.h). */
+#ifndef LL_DRAWN_H
+#define LL_DRAWN_H
+
+#include "attention/attention.h"
+#include "oracle.h"
+#include "test.h"
+
+static inline void drawn_forget(drawn *d, const ll_view *v) {
+    for (size_t i = 0; i < v->batch * (size_t)d->call.B; i++) v->data[i] = NAN;
+}
+
+/* The library's results, with tiles of `tile` tokens (0: its own choice); outputs are NaN before. */
+static inline void drawn_run(drawn *d, int tile, int backward) {
+    ll_attention *op;
+    ll_attention_call *c = &d->call;
+    CHECK_OK(ll_attention_create(&op, &d->config));
+    ll_attention_set_tile(op, tile);
+    const size_t saved = ll_attention_saved(op, c->B, c->T, c->S);
+    drawn_forget(d, &c->y);
+    if (backward) {
+        drawn_forget(d, &c->dq);
+        drawn_forget(d, &c->dk);
+        drawn_forget(d, &c->dv);
+        for (int h = 0; h < d->config.H; h++) c->ddecay[h] = (float)d->dr[h]; /* is added to */
+        c->saved = calloc(saved + 1, sizeof(float));
+        assert_non_null(c->saved);
+        for (size_t i = 0; i < saved; i++) c->saved[i] = NAN;
+    }
+    CHECK_OK(ll_attention_forward(op, c));
+    if (backward) CHECK_OK(ll_attention_backward(op, c));
+    ll_attention_free(op);
+    free(c->saved);
+    c->saved = NULL;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* Attention by its definition, forward. Quadratic, slow, obvious. */
+#include "oracle.h"
+#include "oracle_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int oracle_features(const ll_attention_config *c) {
+    return c->M ? c->M : c->D;
+}
+
+void *oracle_alloc(size_t n, size_t size) {
+    void *p = calloc(n ? n : 1, size);
+    if (!p) abort();
+    return p;
+}
+
+size_t oracle_row(const oracle_case *o, int b, int h, int t, int tokens) {
+    return ((size_t)b * (size_t)o->c.H + (size_t)h) * (size_t)tokens + (size_t)t;
+}
+
+/* ---- Which tokens there are ---------------------------------------------------------------------- */
+
+int oracle_queries(const oracle_case *o, int b) {
+    return o->lengths && o->S == o->T ? o->lengths[b] : o->T;
+}
+
+int oracle_sees(const oracle_case *o, int b, int i, int j) {
+    const int there = j < (o->lengths ? o->lengths[b] : o->S);
+    const int kept = !o->mask || o->mask[(size_t)b * (size_t)o->S + (size_t)j] != 0;
+    return there && kept && (!o->c.causal || j <= i);
+}
+
+/* ---- Features ------------------------------------------------------------------------------------ */
+
+/* u (m) = W x, or x where there is no W; returns n = |x|^2 / 2, x being scaled. */
+double oracle_project(const ll_attention_config *c, const double *x, double *u) {
+    const double scale = (double)c->input_scale;
+    double n = 0;
+    for (int e = 0; e < c->D; e++) n += scale * x[e] * scale * x[e] / 2;
+    for (int a = 0; a < oracle_features(c); a++) {
+        u[a] = c->M ? 0 : scale * x[a];
+        for (int e = 0; e < c->D && c->M; e++) u[a] += (double)c->projection[a * c->D + e] * scale * x[e];
+    }
+    return n;
+}
+
+/* phi(x) (m), before its position acts on it. */
+static void feature(const ll_attention_config *c, const double *x, double shift, double *phi) {
+    const double n = oracle_project(c, x, phi), eps = (double)c->feature_eps;
+    for (int a = 0; a < oracle_features(c); a++) {
+        const double u = phi[a];
+        if (c->kernel == LL_KERNEL_RELU) phi[a] = (u > 0 ? u : 0) + eps;
+        if (c->kernel == LL_KERNEL_ELU1) phi[a] = (u > 0 ? u + 1 : exp(u)) + eps;
+        if (c->kernel == LL_KERNEL_FAVOR) phi[a] = (exp(u - n - shift) + eps) / sqrt(c->M);
+    }
+}
+
+/* to[a] = pi(pi(...(a))), p times. */
+static void power(const int32_t *pi, int n, int p, int *to) {
+    for (int a = 0; a < n; a++) {
+        to[a] = a;
+        for (int i = 0; i < p; i++) to[a] = pi[to[a]];
+    }
+}
+
+/* Feature a of the token at its place is feature from[a] of phi. */
+static void place(const ll_attention_config *c, int h, int t, int *from) {
+    const int m = oracle_features(c), half = m / 2;
+    if (c->position == LL_POSITION_NONE) {
+        for (int a = 0; a < m; a++) from[a] = a;
+    } else if (c->position == LL_POSITION_PERMUTE) {
+        power(c->permutation + h * m, m, t, from);
+    } else {
+        const int pixels = c->width * c->height, p = t - c->before;
+        const int x = p < 0 ? 0 : p >= pixels ? c->width - 1 : p % c->width;
+        const int y = p < 0 ? 0 : p >= pixels ? c->height - 1 : p / c->width;
+        power(c->permutation + h * half, half, x, from);
+        power(c->permutation + h * half, half, y, from + half);
+        for (int a = half; a < m; a++) from[a] += half;
+    }
+}
+
+/* ---- Stabilisers --------------------------------------------------------------------------------- */
+
+static void raise_top(oracle_top *top, const oracle_top *other) {
+    if (other->feature >= 0 && (top->feature < 0 || other->value > top->value)) *top = *other;
+}
+
+/* The largest exponent of one query or key. */
+static oracle_top own_top(const ll_attention_config *c, const double *x, size_t token, double *u) {
+    const double n = oracle_project(c, x, u);
+    oracle_top top = {0, 0, -1};
+    for (int a = 0; a < oracle_features(c); a++)
+        raise_top(&top, &(oracle_top){c->max_of_u ? u[a] : u[a] - n, token, a});
+    return top;
+}
+
+static oracle_top *own_tops(const ll_attention_config *c, const double *x, size_t count) {
+    oracle_top *top = oracle_alloc(count, sizeof *top);
+    double *u = oracle_alloc((size_t)oracle_features(c), sizeof *u);
+    for (size_t i = 0; i < count; i++) top[i] = own_top(c, x + i * (size_t)c->D, i, u);
+    free(u);
+    return top;
+}
+
+void oracle_tops(const oracle_case *o, oracle_top *of_query, oracle_top *of_key) {
+    const ll_attention_config *c = &o->c;
+    const size_t heads = (size_t)o->B * (size_t)c->H, rows = heads * (size_t)o->T;
+    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
+    oracle_top none = {0, 0, -1}, batch = none;
+    for (size_t row = 0; row < rows; row++) of_query[row] = of_key[row] = none;
+    if (c->kernel != LL_KERNEL_FAVOR) return;
+    oracle_top *query = own_tops(c, o->q, rows), *key = own_tops(c, o->k, heads * (size_t)o->S);
+    for (int b = 0; b < o->B; b++)
+        for (int h = 0; h < c->H; h++)
+            for (int i = 0; i < o->T; i++) {
+                const size_t row = oracle_row(o, b, h, i, o->T);
+                if (c->query_max != LL_MAX_NONE) of_query[row] = query[row];
+                for (int j = 0; j < o->S && c->key_max != LL_MAX_NONE; j++)
+                    if (oracle_sees(o, b, whole ? o->S : i, j))
+                        raise_top(&of_key[row], &key[oracle_row(o, b, h, j, o->S)]);
+                raise_top(&batch, &of_key[row]);
+            }
+    for (size_t row = 0; row < rows && c->key_max == LL_MAX_BATCH; row++) of_key[row] = batch;
+    free(query);
+    free(key);
+}
+
+/* ---- One head ------------------------------------------------------------------------------------ */
+
+oracle_head oracle_head_create(const oracle_case *o, int b, int h) {
+    const size_t m = (size_t)oracle_features(&o->c), S = (size_t)o->S, most = (size_t)(o->S > o->T ? o->S : o->T);
+    oracle_head a = {.o = o, .b = b, .h = h, .m = (int)m, .shift = NAN};
+    a.from = oracle_alloc(most * m, sizeof *a.from);
+    a.plain = oracle_alloc(m, sizeof *a.plain);
+    a.phi_q = oracle_alloc(m, sizeof *a.phi_q);
+    a.phi_k = oracle_alloc(S * m, sizeof *a.phi_k);
+    a.A = oracle_alloc(S, sizeof *a.A);
+    a.num = oracle_alloc((size_t)o->c.E, sizeof *a.num);
+    if (o->c.kernel != LL_KERNEL_SOFTMAX)
+        for (size_t t = 0; t < most; t++) place(&o->c, h, (int)t, a.from + t * m);
+    return a;
+}
+
+void oracle_head_free(oracle_head *a) {
+    free(a->from);
+    free(a->plain);
+    free(a->phi_q);
+    free(a->phi_k);
+    free(a->A);
+    free(a->num);
+}
+
+static void placed(oracle_head *a, const double *x, int t, double shift, double *phi) {
+    feature(&a->o->c, x, shift, a->plain);
+    for (int f = 0; f < a->m; f++) phi[f] = a->plain[a->from[(size_t)t * (size_t)a->m + (size_t)f]];
+}
+
+/* Weights of one row up to the factor that cancels, by softmax. */
+static void softmax_weights(oracle_head *a, int i) {
+    const oracle_case *o = a->o;
+    const double *q = o->q + oracle_row(o, a->b, a->h, i, o->T) * (size_t)o->c.D;
+    double top = -INFINITY;
+    for (int j = 0; j < o->S; j++) {
+        const double *k = o->k + oracle_row(o, a->b, a->h, j, o->S) * (size_t)o->c.D;
+        a->A[j] = 0;
+        for (int e = 0; e < o->c.D; e++) a->A[j] += (double)o->c.input_scale * q[e] * k[e];
+        if (oracle_sees(o, a->b, i, j) && a->A[j] > top) top = a->A[j];
+    }
+    for (int j = 0; j < o->S; j++) a->A[j] = oracle_sees(o, a->b, i, j) ? exp(a->A[j] - top) : 0;
+}
+
+double oracle_decay(const oracle_case *o, int h, int i, int j) {
+    return o->c.causal ? pow(o->r[h], i - j) : 1;
+}
+
+/* The keys' features are those under the stabiliser of row i; most rules have one for all rows. */
+static void linear_weights(oracle_head *a, int i, double query_shift, double key_shift) {
+    const oracle_case *o = a->o;
+    const size_t m = (size_t)a->m, D = (size_t)o->c.D;
+    placed(a, o->q + oracle_row(o, a->b, a->h, i, o->T) * D, i, query_shift, a->phi_q);
+    for (int j = 0; j < o->S && a->shift != key_shift; j++)
+        placed(a, o->k + oracle_row(o, a->b, a->h, j, o->S) * D, j, key_shift, a->phi_k + (size_t)j * m);
+    a->shift = key_shift;
+    for (int j = 0; j < o->S; j++) {
+        a->A[j] = 0;
+        if (!oracle_sees(o, a->b, i, j)) continue;
+        for (size_t f = 0; f < m; f++) a->A[j] += a->phi_q[f] * a->phi_k[(size_t)j * m + f];
+        a->A[j] *= oracle_decay(o, a->h, i, j);
+    }
+}
+
+void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_shift) {
+    const oracle_case *o = a->o;
+    const double eps = (double)o->c.den_eps;
+    double phi = 0;
+    if (o->c.kernel == LL_KERNEL_SOFTMAX) {
+        softmax_weights(a, i);
+    } else {
+        linear_weights(a, i, query_shift, key_shift);
+        for (int f = 0; f < a->m; f++) phi += a->phi_q[f];
+    }
+    a->keys = 0;
+    a->s = 0;
+    memset(a->num, 0, (size_t)o->c.E * sizeof *a->num);
+    for (int j = 0; j < o->S; j++) {
+        const double *v = o->v + oracle_row(o, a->b, a->h, j, o->S) * (size_t)o->c.E;
+        if (!oracle_sees(o, a->b, i, j)) continue;
+        a->keys++;
+        a->s += a->A[j];
+        for (int e = 0; e < o->c.E; e++) a->num[e] += a->A[j] * v[e];
+    }
+    a->den = a->s;
+    if (o->c.kernel == LL_KERNEL_SOFTMAX) return;
+    if (o->c.den == LL_DEN_EPS) a->den = a->s + eps;
+    if (o->c.den == LL_DEN_EPS_PHI) a->den = a->s + eps * phi;
+    if (o->c.den == LL_DEN_EPS_L) a->den = a->s + eps * a->keys;
+    if (o->c.den == LL_DEN_GUARD && fabs(a->s) <= eps) a->den = a->s + 2 * eps;
+    if (o->c.den == LL_DEN_NONE) a->den = 1;
+}
+
+void oracle_forward(const oracle_case *o, const oracle_top *of_query, const oracle_top *of_key, double *y) {
+    const size_t rows = (size_t)o->B * (size_t)o->c.H * (size_t)o->T;
+    oracle_top *own = of_query ? NULL : oracle_alloc(2 * rows, sizeof *own);
+    if (own) oracle_tops(o, own, own + rows);
+    for (int b = 0; b < o->B; b++)
+        for (int h = 0; h < o->c.H; h++) {
+            oracle_head a = oracle_head_create(o, b, h);
+            for (int i = 0; i < o->T; i++) {
+                const size_t row = oracle_row(o, b, h, i, o->T); /* a row that sees no weight is 0 */
+                double *to = y + row * (size_t)o->c.E;
+                memset(to, 0, (size_t)o->c.E * sizeof *to);
+                if (i >= oracle_queries(o, b)) continue;
+                oracle_row_forward(&a, i, (own ? own : of_query)[row].value, (own ? own + rows : of_key)[row].value);
+                for (int e = 0; e < o->c.E && a.den != 0; e++) to[e] = a.num[e] / a.den;
+            }
+            oracle_head_free(&a);
+        }
+    free(own);
+}

@@ -1,0 +1,164 @@
+/* The attention operator against its definition in double (oracle.c): forward and backward, every kernel, position
+ * and rule in random sizes, all tile sizes, and lengths around every edge of tiles and stretches. */
+#include "drawn.h"
+
+/* A stopped or differentiated maximum, every kernel and rule: the oracle's gradients are those of its y. */
+static void test_oracle_against_differences(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (int n = 0; n < 150; n++) {
+        ll_attention_config c = draw_config(&seed);
+        const int T = draw_int(&seed, 1, 6), S = c.causal ? T : draw_int(&seed, 1, 6);
+        drawn *d = drawn_create(c, 2, T, S, 0.7, draw_int(&seed, 0, 3), &seed);
+        drawn_solve(d, 1);
+        struct {
+            const char *name;
+            double *x, *dx;
+            int n;
+        } part[] = {{"q", d->o.q, d->dq, 2 * c.H * T * c.D},
+                    {"k", d->o.k, d->dk, 2 * c.H * S * c.D},
+                    {"v", d->o.v, d->dv, 2 * c.H * S * c.E},
+                    {"r", d->o.r, d->dr, c.decay ? c.H : 0}};
+        for (int p = 0; p < 4; p++) {
+            double scale = 1e-2;
+            for (int i = 0; i < part[p].n; i++) scale = fmax(scale, fabs(part[p].dx[i]));
+            for (int i = 0; i < part[p].n; i += 1 + part[p].n / 12) {
+                const double difference = oracle_difference(&d->o, part[p].x + i);
+                if (!(fabs(difference - part[p].dx[i]) <= 1e-6 * scale))
+                    fail_msg("case %d, d%s[%d] is %.9g, differences say %.9g: %s", n, part[p].name, i, part[p].dx[i],
+                             difference, drawn_name(d));
+            }
+        }
+        drawn_free(d);
+    }
+}
+
+static void test_random_operators(void **state) {
+    (void)state;
+    uint64_t seed = 2;
+    for (int n = 0; n < 400; n++) {
+        ll_attention_config c = draw_config(&seed);
+        const int tile = draw_int(&seed, 1, 40), most = draw_int(&seed, 0, 3) ? 50 : 150;
+        const int T = draw_int(&seed, 1, most), S = c.causal || draw_int(&seed, 0, 1) ? T : draw_int(&seed, 1, most);
+        drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, S, 0.8, draw_int(&seed, 0, 7), &seed);
+        char what[40];
+        snprintf(what, sizeof what, "case %d, tile %d", n, tile);
+        drawn_solve(d, 1);
+        drawn_run(d, tile, 1);
+        drawn_check(d, what, 1, 1e-5, 1e-4);
+        drawn_free(d);
+    }
+}
+
+/* Sizes that matter, with every feature of a kernel in use. */
+static ll_attention_config edge_config(int kind, uint64_t *seed) {
+    ll_attention_config c = {.kernel = LL_KERNEL_RELU, .causal = 1, .H = 2, .D = 12, .E = 10, .input_scale = 1};
+    c.feature_eps = 1e-3f;
+    if (kind == 0) c.position = LL_POSITION_PERMUTE;
+    if (kind == 1) c.kernel = LL_KERNEL_FAVOR, c.M = 20, c.feature_eps = 0, c.input_scale = 0.5f;
+    if (kind == 2) c.kernel = LL_KERNEL_FAVOR, c.M = 20, c.query_max = LL_MAX_TOKEN, c.input_scale = 0.5f;
+    if (kind == 3) c.kernel = LL_KERNEL_SOFTMAX, c.input_scale = 0.3f, c.feature_eps = 0;
+    if (kind == 4) c.causal = 0, c.position = LL_POSITION_PERMUTE2D, c.width = 7, c.height = 9, c.before = 1;
+    if (kind == 5) c.kernel = LL_KERNEL_SOFTMAX, c.input_scale = 0.3f, c.feature_eps = 0, c.causal = 0;
+    draw_parts(&c, kind == 0 || kind == 1, seed);
+    return c;
+}
+
+static void test_edges_of_tiles(void **state) {
+    (void)state;
+    /* a stretch of states is 256 tokens for these tiles */
+    static const int tiles[] = {1, 2, 16, 64, 256}, lengths[] = {1, 15, 16, 17, 63, 65, 127, 129, 255, 257, 530};
+    uint64_t seed = 3;
+    for (int kind = 0; kind < 6; kind++)
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+            drawn *d = drawn_create(edge_config(kind, &seed), 1, lengths[l], lengths[l], 0.8, 0, &seed);
+            drawn_solve(d, 1);
+            for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++) {
+                char what[40];
+                snprintf(what, sizeof what, "kind %d, tile %d", kind, tiles[t]);
+                drawn_run(d, tiles[t], 1);
+                drawn_check(d, what, 1, 1e-5, 1e-4);
+            }
+            drawn_run(d, 0, 0); /* forward alone, the table's own tile */
+            drawn_check(d, "default tile", 0, 1e-5, 0);
+            drawn_free(d);
+        }
+}
+
+/* A model keeps one operator for many shapes. */
+static void test_shapes_in_turn(void **state) {
+    (void)state;
+    uint64_t seed = 4;
+    static const int shapes[][2] = {{3, 40}, {1, 1}, {2, 100}, {5, 7}};
+    for (int kind = 0; kind < 6; kind++) {
+        ll_attention *op;
+        ll_attention_config c = edge_config(kind, &seed);
+        CHECK_OK(ll_attention_create(&op, &c));
+        draw_config_free(&c); /* the operator keeps copies */
+        c = op->c;
+        for (int s = 0; s < 4; s++) {
+            drawn *d = drawn_create(c, shapes[s][0], shapes[s][1], shapes[s][1], 0.8, s * 2, &seed);
+            drawn_solve(d, 0);
+            CHECK_OK(ll_attention_forward(op, &d->call));
+            drawn_check(d, "one operator", 0, 1e-5, 0);
+            d->config.projection = d->config.decay = NULL; /* the operator's own */
+            d->config.permutation = NULL;
+            drawn_free(d);
+        }
+        ll_attention_free(op);
+    }
+}
+
+/* Every float of the tensors that this call writes. */
+static float *everything(drawn *d, size_t *count) {
+    const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
+    const int T = d->call.T, S = d->call.S, n[] = {T, T, S, S};
+    const int width[] = {d->config.E, d->config.D, d->config.D, d->config.E};
+    float *all = calloc((size_t)(d->call.B * d->config.H * (T + S) * (d->config.D + d->config.E) + d->config.H), 4);
+    assert_non_null(all);
+    *count = 0;
+    for (int i = 0; i < 4; i++) {
+        const size_t floats = (size_t)(d->call.B * d->config.H * n[i] * width[i]);
+        memcpy(all + *count, drawn_packed(d, v[i], n[i], width[i]), floats * sizeof *all);
+        *count += floats;
+    }
+    memcpy(all + *count, d->call.ddecay, (size_t)d->config.H * sizeof *all);
+    *count += (size_t)d->config.H;
+    return all;
+}
+
+static void test_threads_give_the_same_bits(void **state) {
+    (void)state;
+    static const int threads[] = {1, 2, 5};
+    uint64_t seed = 5;
+    for (int n = 0; n < 60; n++) {
+        ll_attention_config c = draw_config(&seed);
+        const int T = draw_int(&seed, 1, 120), S = c.causal ? T : draw_int(&seed, 1, 120);
+        drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, S, 0.8, draw_int(&seed, 0, 3), &seed);
+        float *one = NULL;
+        for (int t = 0; t < 3; t++) {
+            size_t count;
+            ll_set_threads(threads[t]);
+            drawn_run(d, 16, 1);
+            float *all = everything(d, &count);
+            if (one && memcmp(one, all, count * sizeof *all))
+                fail_msg("case %d: %d threads and 1 differ: %s", n, threads[t], drawn_name(d));
+            free(one);
+            one = all;
+        }
+        free(one);
+        drawn_free(d);
+    }
+    ll_set_threads(0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_oracle_against_differences),
+        cmocka_unit_test(test_random_operators),
+        cmocka_unit_test(test_edges_of_tiles),
+        cmocka_unit_test(test_shapes_in_turn),
+        cmocka_unit_test(test_threads_give_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
