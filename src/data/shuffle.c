@@ -2,15 +2,16 @@
  * a run that resumes in the middle of an epoch has nothing to restore.
  *
  * A Feistel network permutes the numbers of 2k bits: with halves (a, b), one round is
- * (a, b) -> (b, a xor F(b)), which can be undone whatever F is; four rounds with random F are enough for
- * the result to pass for a random permutation (Luby and Rackoff 1988). 2^2k is the first even power of
- * two with at least n numbers. What falls outside [0, n) is permuted again until it falls inside (cycle
- * walking: Black and Rogaway 2002), which again is a permutation, of [0, n), and takes fewer than four tries on
- * average because n > 2^2k / 4. */
+ * (a, b) -> (b, a xor F(b)), which can be undone whatever F is. Four rounds with random F pass for a
+ * random permutation of many numbers (Luby and Rackoff 1988); of 5 they would send some pairs of examples
+ * to some pairs of places 1.6 times too often, of which ten rounds leave nothing that 200,000 epochs show.
+ * 2^2k is the first such power with at least n numbers. What falls outside [0, n) is permuted again until
+ * it falls inside (cycle walking: Black and Rogaway 2002), which again is a permutation, of [0, n), and
+ * takes at most four tries on average because n is at least a quarter of 2^2k. */
 #include "base/random.h"
 #include "data/reader.h"
 
-enum { ROUNDS = 4 };
+enum { ROUNDS = 10 };
 
 static uint64_t permute(uint64_t x, int k, uint64_t seed, uint32_t epoch) {
     const uint64_t mask = ((uint64_t)1 << k) - 1;

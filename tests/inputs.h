@@ -1,0 +1,157 @@
+/* Files that tests of readers make, in a folder that goes with them, and the data that lie in ../shared. */
+#ifndef LL_INPUTS_H
+#define LL_INPUTS_H
+
+#include "test.h"
+
+#include <lzma.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+#include "data/reader.h"
+
+static char folder[] = "/tmp/ll-data-XXXXXX";
+
+static inline int make_folder(void **state) {
+    (void)state;
+    return !mkdtemp(folder);
+}
+
+static inline int remove_folder(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+/* folder/name, in one of a few buffers. */
+static inline char *at(const char *name) {
+    static char names[16][128];
+    static int next;
+    char *text = names[next++ % 16];
+    snprintf(text, sizeof names[0], "%s/%s", folder, name);
+    return text;
+}
+
+static inline char *put(const char *name, const void *data, size_t size) {
+    FILE *f = fopen(at(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+    return at(name);
+}
+
+static inline char *put_gz(const char *name, const void *data, size_t size) {
+    gzFile f = gzopen(at(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(gzwrite(f, data, (unsigned)size), size);
+    assert_int_equal(gzclose(f), Z_OK);
+    return at(name);
+}
+
+static inline char *put_xz(const char *name, const void *data, size_t size) {
+    const size_t bound = lzma_stream_buffer_bound(size);
+    uint8_t *packed = malloc(bound);
+    size_t n = 0;
+    assert_non_null(packed);
+    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, data, size, packed, &n, bound), LZMA_OK);
+    char *path = put(name, packed, n);
+    free(packed);
+    return path;
+}
+
+static inline ll_reader *opened(const ll_config *c, const char *split) {
+    ll_reader *reader = NULL;
+    CHECK_OK(ll_reader_open(&reader, c, split));
+    return reader;
+}
+
+/* The status of a reader that should not open; what is refused leaves the pointer alone. */
+static inline ll_status refused(const ll_config *c, const char *split) {
+    ll_reader *reader = NULL;
+    const ll_status status = ll_reader_open(&reader, c, split);
+    assert_true((status == LL_OK) == (reader != NULL));
+    ll_reader_free(reader);
+    return status;
+}
+
+static inline size_t targets_of(const ll_batch *b, const ll_config *c) {
+    return c->task == LL_TASK_LM ? (size_t)b->B * (size_t)b->T : (size_t)b->B;
+}
+
+static inline void assert_same_batch(const ll_batch *a, const ll_batch *b, const ll_config *c) {
+    assert_memory_equal(a->tokens, b->tokens, sizeof(int) * (size_t)a->B * (size_t)a->T);
+    assert_memory_equal(a->targets, b->targets, sizeof(int) * targets_of(a, c));
+    assert_memory_equal(a->lengths, b->lengths, sizeof(int) * (size_t)a->B);
+}
+
+/* Two readers hand out the same, in training and in evaluation. */
+static inline void assert_same_readers(const ll_reader *a, const ll_reader *b, const ll_config *c) {
+    ll_batch x, y;
+    CHECK_OK(ll_batch_create(&x, c));
+    CHECK_OK(ll_batch_create(&y, c));
+    assert_int_equal(ll_reader_size(a), ll_reader_size(b));
+    assert_int_equal(ll_reader_eval_batches(a), ll_reader_eval_batches(b));
+    for (int64_t i = 0; i < 5; i++) {
+        ll_reader_batch(a, &x, 3, i);
+        ll_reader_batch(b, &y, 3, i);
+        assert_same_batch(&x, &y, c);
+    }
+    for (int64_t i = 0; i < ll_reader_eval_batches(a); i++) {
+        ll_reader_eval_batch(a, &x, i);
+        ll_reader_eval_batch(b, &y, i);
+        assert_same_batch(&x, &y, c);
+    }
+    ll_batch_free(&x);
+    ll_batch_free(&y);
+}
+
+/* Batch i does not depend on what was asked for before, nor on which reader of the same files answers. */
+static inline void assert_pure(const ll_config *c) {
+    ll_reader *a = opened(c, "train"), *b = opened(c, "train");
+    ll_batch x, y;
+    CHECK_OK(ll_batch_create(&x, c));
+    CHECK_OK(ll_batch_create(&y, c));
+    for (int64_t i = 40; i >= 0; i -= 8) {
+        for (int64_t j = 0; j < i; j++) ll_reader_batch(a, &x, 5, j);
+        ll_reader_batch(a, &x, 5, i);
+        ll_reader_batch(b, &y, 5, i);
+        assert_same_batch(&x, &y, c);
+        ll_reader_batch(b, &y, 6, i); /* another seed is another order */
+        assert_memory_not_equal(x.tokens, y.tokens, sizeof(int) * (size_t)x.B * (size_t)x.T);
+    }
+    ll_batch_free(&x);
+    ll_batch_free(&y);
+    ll_reader_free(a);
+    ll_reader_free(b);
+}
+
+/* Opening fails cleanly whichever allocation is refused; sanitizers see what it leaves behind. */
+static inline void assert_memory_can_end(const ll_config *c, const char *split) {
+    for (long n = 1; n < 1000; n++) {
+        ll_memory_fail_at(n);
+        const ll_status status = refused(c, split);
+        ll_memory_fail_at(0);
+        if (status == LL_OK) {
+            assert_true(n > 1);
+            return;
+        }
+        assert_int_equal(status, LL_ENOMEM);
+    }
+    fail_msg("no end of allocations");
+}
+
+/* Path of a file of the shared data, or NULL, having said so. */
+static inline char *shared(const char *name) {
+    static char paths[8][256];
+    static int next;
+    const char *root = getenv("LL_SHARED");
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/data/%s", root ? root : "../shared", name);
+    if (!access(path, R_OK)) return path;
+    printf("not there, so not tested: %s\n", path);
+    return NULL;
+}
+
+#endif
