@@ -63,8 +63,8 @@ uninstall:
 	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/longline
 
 # ---- The house rules, and everything at once. ----
-lint: $(LIB) $(B)/liblongline.so
-	@tests/lint.sh $(B)
+lint: $(LIB) $(B)/liblongline.a $(B)/liblongline.so
+	@RESULTS=$(RESULTS) tests/lint.sh $(B)
 check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:

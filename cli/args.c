@@ -120,7 +120,8 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
     for (int i = 0; option_at(command, i); i++) {
         const ll_arg *a = option_at(command, i);
         if (length == 2 && word[0] == '-' && a->letter && word[1] == a->letter) return a;
-        if (length == strlen(a->name) + 2 && !strncmp(word, "--", 2) && !strncmp(word + 2, a->name, length - 2)) return a;
+        if (length == strlen(a->name) + 2 && !strncmp(word, "--", 2) && !strncmp(word + 2, a->name, length - 2))
+            return a;
     }
     return NULL;
 }

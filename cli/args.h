@@ -31,11 +31,11 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    const char *words;   /* what follows the name: "RECIPE", "[KEY]" */
-    int least, most;     /* how many words */
-    const char *summary; /* one line, for the list of commands */
-    const char *text;    /* what it does, and examples */
-    const ll_arg *args;  /* up to LL_ARG_END; NULL: none */
+    const char *words;                     /* what follows the name: "RECIPE", "[KEY]" */
+    int least, most;                       /* how many words */
+    const char *summary;                   /* one line, for the list of commands */
+    const char *text;                      /* what it does, and examples */
+    const ll_arg *args;                    /* up to LL_ARG_END; NULL: none */
     int (*run)(int n, const char **words); /* gives the exit code */
 } ll_command;
 

@@ -38,17 +38,17 @@ const char *ll_unit(const ll_recipe *recipe);
 /* ---- Training as it is seen ---- */
 
 typedef struct {
-    const char *unit;     /* ll_unit */
-    int terminal;         /* stderr is one, and wants a line that moves */
-    double shown;         /* when the last line was written */
-    int width;            /* of that line, to wipe it */
+    const char *unit; /* ll_unit */
+    int terminal;     /* stderr is one, and wants a line that moves */
+    double shown;     /* when the last line was written */
+    int width;        /* of that line, to wipe it */
     ll_progress last;
 } ll_watch;
 
 /* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second time they end the program. */
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
-void ll_watch_end(ll_watch *watch); /* ends the line that moves */
+void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
 
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);

@@ -14,10 +14,12 @@ static int echo;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from, byte for byte; else a new line"},
-    {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0, "the same from a file of any length; - is standard input"},
+    {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
+     "the same from a file of any length; - is standard input"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15, "how many bytes to generate; 0 = until stopped"},
-    {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100, "below 1 safer, above 1 wilder; 0 = always the likeliest"},
+    {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
+     "below 1 safer, above 1 wilder; 0 = always the likeliest"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},

@@ -1,0 +1,41 @@
+#!/bin/sh
+# make check: tests/check.sh BUILD MAKE JOBS. Every way to build and test, one after the other; goes on
+# after a failure, so that one run tells all. The last line counts everything.
+set -u
+build=$1/check make=$2 jobs=$3
+results=$build/results
+failed_steps=
+start=$(date +%s)
+mkdir -p "$build"
+: >"$results"
+export RESULTS="$results"
+unset MAKEFLAGS MFLAGS LL_CPU LL_THREADS OMP_NUM_THREADS NO_COLOR
+
+# step NAME MAKE-ARGUMENT...
+step() {
+    name=$1
+    shift
+    echo
+    echo "== $name"
+    before=$(wc -l <"$results")
+    if $make --no-print-directory -j"$jobs" B="$build" RESULTS="$results" "$@" </dev/null; then return; fi
+    failed_steps="$failed_steps $name,"
+    # A step that counted no failure of its own (it did not build) is one.
+    tail -n +$((before + 1)) "$results" | awk '$2 > 0 {n++} END {exit !n}' || echo "0 1 $name" >>"$results"
+}
+
+step packages deps
+step build WERROR=-Werror all examples
+step tests WERROR=-Werror tests
+step "plain kernels" WERROR=-Werror scalar
+step "the program, as a user runs it" WERROR=-Werror cli-tests
+step "house rules" WERROR=-Werror lint
+step "sanitizers and fuzz corpora" asan
+! command -v clang >/dev/null || step clang clang
+! command -v valgrind >/dev/null || step valgrind WERROR=-Werror valgrind
+
+echo
+awk '$2 > 0 {print "FAILED: " $3 " (" $2 ")"}' "$results"
+[ -z "$failed_steps" ] || echo "steps with failures:${failed_steps%,}"
+echo "$(($(date +%s) - start)) seconds"
+awk '{p += $1; f += $2} END {printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0}' "$results"

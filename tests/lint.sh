@@ -1,0 +1,96 @@
+#!/bin/sh
+# The house rules that a script can check: tests/lint.sh BUILD. Prints what breaks them; CONTRIBUTING.md
+# has the reasons.
+set -u
+build=$1
+export LC_ALL=C
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+# verdict NAME FILE: FILE lists what breaks the rule.
+verdict() {
+    if [ -s "$2" ]; then
+        failed=$((failed + 1))
+        echo "[ FAIL ] $1"
+        sed 's/^/    /' "$2"
+    else
+        passed=$((passed + 1))
+        echo "[ ok ] $1"
+    fi
+}
+sources() { find "$@" -type f \( -name '*.[ch]' -o -name '*.S' \) 2>/dev/null | sort; }
+
+# Rooms: which other rooms' headers a room may include.
+law() {
+    room=$1
+    shift
+    allowed=$(echo "$room $*" | tr ' ' '|')
+    grep -nE '#include "(base|kernel|attention|model|train|data|dist|report|cli)/' $(sources "src/$room") /dev/null |
+        grep -vE "#include \"($allowed)/"
+}
+{
+    law base
+    law kernel base
+    law attention base kernel
+    law model base kernel attention
+    law data base
+    law dist base
+    law report base
+    law train base kernel attention model data dist
+} >"$work/rooms"
+verdict "a room includes only the rooms below it" "$work/rooms"
+
+grep -nE '#include "[^"]*/[^"]*"' $(sources cli bench examples) /dev/null >"$work/outside"
+verdict "cli, bench and examples see only longline.h" "$work/outside"
+
+grep -nE '(immintrin|x86intrin|arm_neon|arm_sve)\.h|\b_mm(256|512)?_|__builtin_ia32_' \
+    $(sources src cli bench examples include | grep -v '^src/kernel/') /dev/null >"$work/simd"
+verdict "vector instructions only in src/kernel" "$work/simd"
+
+sources src cli bench examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
+verdict "no file over 400 lines" "$work/long"
+sources src cli bench examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
+    >"$work/wide"
+verdict "no line over 120 characters" "$work/wide"
+grep -nE '[[:blank:]]$|	' $(sources src cli bench examples include tests) /dev/null | head -20 >"$work/blank"
+verdict "no tabs, no blanks at line ends" "$work/blank"
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src cli bench examples include tests) /dev/null >"$work/todo"
+verdict "nothing left to do in the sources" "$work/todo"
+
+# ---- What the objects say ----
+nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
+    grep -E ' (printf|vprintf|__printf_chk|puts|putchar|perror|exit|_exit|_Exit|abort|quick_exit|stdout|stderr|malloc|calloc|realloc|rand|srand|system)$' |
+    grep -vE '^memory\.o: (malloc|calloc|realloc)$' >"$work/forbidden"
+verdict "the library does not print, exit, abort, or allocate outside memory.c" "$work/forbidden"
+nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
+verdict "every global name begins with ll_" "$work/names"
+
+tr '\n' ' ' <include/longline.h | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
+nm -D --defined-only "$build/liblongline.so" | awk '{print $3}' | sort -u >"$work/exported"
+comm -3 "$work/declared" "$work/exported" | sed 's/^\t\(.*\)/exported, not declared: \1/; t; s/^/declared, not exported: /' \
+    >"$work/api"
+verdict "the shared library exports what longline.h declares, and nothing else" "$work/api"
+
+# ---- Headers stand alone ----
+for header in $(find include src cli tests -name '*.h' | sort); do
+    case $header in
+    src/kernel/body*.h | src/kernel/vec_*.h | tests/test.h) continue ;; # pieces of one file; needs cmocka
+    esac
+    case $header in tests/*) grep -q cmocka "$header" && continue ;; esac
+    printf '#include "%s"\nextern int nothing;\n' "$PWD/$header" |
+        cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -Icli -Itests -fsyntax-only -x c - 2>&1
+done >"$work/headers"
+verdict "every header compiles by itself" "$work/headers"
+: >"$work/cxx"
+for standard in c++11 c++20; do
+    command -v c++ >/dev/null || { echo "    (no C++ compiler here)"; break; }
+    printf '#include "longline.h"\nint main() { return ll_error() == nullptr; }\n' |
+        c++ -std=$standard -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ - 2>>"$work/cxx"
+done
+printf '#include "longline.h"\nextern int nothing;\n' |
+    cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c - 2>>"$work/cxx"
+verdict "longline.h compiles as C99 and as C++" "$work/cxx"
+
+[ -z "${RESULTS:-}" ] || echo "$passed $failed lint" >>"$RESULTS"
+[ "$failed" -eq 0 ]
