@@ -1,0 +1,306 @@
+/* Softmax attention in tiles: a block of queries against a block of keys at a time, never the whole
+ * matrix of weights.
+ *
+ *   s_ij = scale <q_i, k_j>     P_ij = e^(s_ij - lse_i)     y_i = sum_j P_ij v_j
+ *
+ * Forward runs over the keys with a running maximum m_i and sum l_i of each row: where m_i grows, what
+ * was summed is scaled by e^(m_old - m_new) (Milakov and Gimelshein 2018). lse_i = m_i + ln l_i is all
+ * that backward needs besides y; it makes P again, and with delta_i = <g_i, y_i>
+ *
+ *   dS_ij = P_ij (<g_i, v_j> - delta_i)      dq_i = scale sum_j dS_ij k_j
+ *   dv_j = sum_i P_ij g_i                    dk_j = scale sum_i dS_ij q_i
+ *
+ * Both pack their operands into contiguous rows, keys transposed: a few percent of the products' time. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/attention.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+
+/* Of a tile: its weights and the packed rows of both sides fit L2. PAD keeps rows out of step with L1. */
+enum { QUERIES = 128, KEYS = 256, PAD = 16 };
+
+typedef struct {
+    const ll_attention *op;
+    const ll_attention_call *c;
+    const ll_kernels *k;
+    int queries, keys, query_blocks, key_blocks; /* of a tile; of the whole call */
+    int want_q, want_kv;                         /* what this pass of backward is for */
+    size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
+    float *pool;
+    size_t scratch; /* floats a worker */
+} exact;
+
+/* One (sequence, head), and one worker's packed rows. */
+typedef struct {
+    const exact *x;
+    size_t row;   /* of saved: (b, h, 0) */
+    int b, h;
+    int n, s;     /* queries and keys in use */
+    float *q, *g, *sum, *lse, *delta; /* (queries, D), (queries, E) twice, (queries) twice */
+    float *k, *kt, *v, *vt;           /* (keys, D), (D, keys), (keys, E), (E, keys) */
+    float *P, *dP;                    /* (queries, keys) */
+} head;
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+static float *at(const head *j, const ll_view *view, int token) {
+    return view->data + (size_t)j->b * view->batch + (size_t)j->h * view->head + (size_t)token * view->token;
+}
+
+static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
+    float *p = pool ? pool + *used : NULL;
+    *used += (rows * ld + 15) / 16 * 16;
+    return p;
+}
+
+/* Cuts a worker's pool (NULL: only measures) into pieces; returns how many floats that takes. */
+static size_t cut(const exact *x, head *j, float *pool) {
+    const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
+    size_t used = 0;
+    j->q = take(pool, &used, Q, x->ldd);
+    j->g = take(pool, &used, Q, x->lde);
+    j->sum = take(pool, &used, Q, x->lde);
+    j->lse = take(pool, &used, Q, 1);
+    j->delta = take(pool, &used, Q, 1);
+    j->k = take(pool, &used, K, x->ldd);
+    j->kt = take(pool, &used, D, x->lds);
+    j->v = take(pool, &used, K, x->lde);
+    j->vt = take(pool, &used, E, x->lds);
+    j->P = take(pool, &used, Q, x->lds);
+    j->dP = take(pool, &used, Q, x->lds);
+    return used;
+}
+
+static head head_at(const exact *x, size_t index, int worker) {
+    const ll_attention_call *c = x->c;
+    head j = {.x = x, .row = index * (size_t)c->T, .h = (int)(index % (size_t)x->op->c.H)};
+    j.b = (int)(index / (size_t)x->op->c.H);
+    j.s = c->lengths ? c->lengths[j.b] : c->S;
+    j.n = c->lengths && c->S == c->T ? j.s : c->T;
+    cut(x, &j, x->pool + (size_t)worker * x->scratch);
+    return j;
+}
+
+static void pack(const head *j, const ll_view *view, int token, int rows, int n, float factor, float *out, size_t ld) {
+    for (int i = 0; i < rows; i++, out += ld) {
+        memcpy(out, at(j, view, token + i), (size_t)n * sizeof *out);
+        if (factor != 1) j->x->k->scale((size_t)n, factor, out);
+    }
+}
+
+static void clear(const head *j, const ll_view *view, int from, int to, int n) {
+    for (int t = from; t < to; t++) memset(at(j, view, t), 0, (size_t)n * sizeof(float));
+}
+
+/* How many of the tile of keys from j0 on query i sees: from the front. */
+static int seen(const head *j, int i, int j0) {
+    const int n = (j->x->op->c.causal ? least(i + 1, j->s) : j->s) - j0;
+    return n < 0 ? 0 : least(n, j->x->keys);
+}
+
+/* P (rows, width) = logits, of the packed queries and the transposed keys. */
+static void logits(const head *j, int rows, int width) {
+    const exact *x = j->x;
+    x->k->gemm(rows, width, x->op->c.D, j->q, x->ldd, 1, j->kt, x->lds, j->P, x->lds, 0);
+}
+
+/* ---- Forward ------------------------------------------------------------------------------------- */
+
+/* Row i of a tile of logits to e^(s - m), past n zeros; the running maximum m and sum l, and what was
+ * summed so far, follow. */
+static void soften(const ll_kernels *k, int n, int width, float *row, float *m, float *l, int E, float *sum) {
+    memset(row + n, 0, (size_t)(width - n) * sizeof *row);
+    if (n == 0) return;
+    const float top = fmaxf(*m, k->max((size_t)n, row));
+    if (top > *m && *l > 0) {
+        const float factor = expf(*m - top);
+        *l *= factor;
+        k->scale((size_t)E, factor, sum);
+    }
+    *m = top;
+    k->exp_shift((size_t)n, top, 1, 0, row, row);
+    *l += k->sum((size_t)n, row);
+}
+
+static void finish(const head *j, int i0, int rows, const float *m, const float *l) {
+    const size_t E = (size_t)j->x->op->c.E;
+    for (int i = 0; i < rows; i++) {
+        float *y = at(j, &j->x->c->y, i0 + i);
+        memcpy(y, j->sum + (size_t)i * j->x->lde, E * sizeof *y);
+        if (l[i] != 0) j->x->k->scale(E, 1 / l[i], y);
+        /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
+        if (j->x->c->saved) j->x->c->saved[j->row + (size_t)(i0 + i)] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
+    }
+}
+
+static void forward_block(void *arg, size_t index, int worker) {
+    const exact *x = arg;
+    const ll_attention_config *o = &x->op->c;
+    const size_t blocks = (size_t)x->query_blocks;
+    head j = head_at(x, index / blocks, worker);
+    const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
+    const int rows = least(x->queries, j.n - i0);
+    float *m = j.lse, *l = j.delta;
+    clear(&j, &x->c->y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, x->c->T), o->E);
+    if (rows <= 0) return;
+    pack(&j, &x->c->q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
+    memset(j.sum, 0, (size_t)rows * x->lde * sizeof *j.sum);
+    for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
+    for (int j0 = 0, width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
+        pack(&j, &x->c->k, j0, width, o->D, 1, j.k, x->ldd);
+        x->k->transpose(width, o->D, j.k, x->ldd, j.kt, x->lds);
+        pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
+        logits(&j, rows, width);
+        for (int i = 0; i < rows; i++)
+            soften(x->k, seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i, o->E,
+                   j.sum + (size_t)i * x->lde);
+        x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->lde, 1);
+    }
+    finish(&j, i0, rows, m, l);
+}
+
+/* ---- Backward ------------------------------------------------------------------------------------ */
+
+static void pack_keys(const head *j, int j0, int rows) {
+    const exact *x = j->x;
+    const ll_attention_config *o = &x->op->c;
+    pack(j, &x->c->k, j0, rows, o->D, 1, j->k, x->ldd);
+    x->k->transpose(rows, o->D, j->k, x->ldd, j->kt, x->lds);
+    for (int i = 0; i < rows; i++) x->k->scale((size_t)o->D, o->input_scale, j->k + (size_t)i * x->ldd);
+    pack(j, &x->c->v, j0, rows, o->E, 1, j->v, x->lde);
+    x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
+}
+
+static void pack_queries(const head *j, int i0, int rows) {
+    const exact *x = j->x;
+    const ll_attention_config *o = &x->op->c;
+    pack(j, &x->c->q, i0, rows, o->D, o->input_scale, j->q, x->ldd);
+    pack(j, &x->c->g, i0, rows, o->E, 1, j->g, x->lde);
+    for (int i = 0; i < rows; i++) {
+        j->lse[i] = x->c->saved[j->row + (size_t)(i0 + i)];
+        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, at(j, &x->c->y, i0 + i));
+    }
+}
+
+/* What one tile adds to the gradients. */
+static void backward_tile(const head *j, int i0, int rows, int j0, int width) {
+    const exact *x = j->x;
+    const ll_attention_call *c = x->c;
+    const int D = x->op->c.D, E = x->op->c.E;
+    const size_t lds = x->lds;
+    logits(j, rows, width);
+    for (int i = 0; i < rows; i++) {
+        float *P = j->P + (size_t)i * lds, *dP = j->dP + (size_t)i * lds;
+        const int n = seen(j, i0 + i, j0);
+        x->k->exp_shift((size_t)n, j->lse[i], 1, 0, P, P);
+        memset(P + n, 0, (size_t)(width - n) * sizeof *P);
+        for (int e = 0; e < width; e++) dP[e] = -j->delta[i];
+    }
+    x->k->gemm(rows, width, E, j->g, x->lde, 1, j->vt, lds, j->dP, lds, 1);
+    if (x->want_kv)
+        x->k->gemm(width, E, rows, j->P, 1, lds, j->g, x->lde, at(j, &c->dv, j0), c->dv.token, 1);
+    for (int i = 0; i < rows; i++) x->k->mul((size_t)width, j->P + (size_t)i * lds, j->dP + (size_t)i * lds);
+    if (x->want_kv)
+        x->k->gemm(width, D, rows, j->dP, 1, lds, j->q, x->ldd, at(j, &c->dk, j0), c->dk.token, 1);
+    if (x->want_q)
+        x->k->gemm(rows, D, width, j->dP, lds, 1, j->k, x->ldd, at(j, &c->dq, i0), c->dq.token, 1);
+}
+
+/* The tiles of key blocks k0..k1-1 and query blocks q0..q1-1. The sums for one row run over the tiles in
+ * the same order however the blocks are shared out, so the results are the same bits. */
+static void backward_range(head *j, int k0, int k1, int q0, int q1) {
+    const exact *x = j->x;
+    const ll_attention_call *c = x->c;
+    if (x->want_q) clear(j, &c->dq, q0 * x->queries, least(q1 * x->queries, c->T), x->op->c.D);
+    if (x->want_kv) {
+        clear(j, &c->dk, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.D);
+        clear(j, &c->dv, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.E);
+    }
+    for (int j0 = k0 * x->keys; j0 < least(k1 * x->keys, j->s); j0 += x->keys) {
+        int packed = 0;
+        for (int i0 = q0 * x->queries; i0 < least(q1 * x->queries, j->n); i0 += x->queries) {
+            const int rows = least(x->queries, j->n - i0), width = seen(j, i0 + rows - 1, j0);
+            if (width == 0) continue;
+            if (!packed) pack_keys(j, j0, least(x->keys, j->s - j0));
+            packed = 1;
+            pack_queries(j, i0, rows);
+            backward_tile(j, i0, rows, j0, width);
+        }
+    }
+}
+
+static void backward_head(void *arg, size_t index, int worker) {
+    const exact *x = arg;
+    head j = head_at(x, index, worker);
+    backward_range(&j, 0, x->key_blocks, 0, x->query_blocks);
+}
+
+static void backward_keys(void *arg, size_t index, int worker) {
+    const exact *x = arg;
+    head j = head_at(x, index / (size_t)x->key_blocks, worker);
+    const int block = (int)(index % (size_t)x->key_blocks);
+    backward_range(&j, block, block + 1, 0, x->query_blocks);
+}
+
+static void backward_queries(void *arg, size_t index, int worker) {
+    const exact *x = arg;
+    const int block = x->query_blocks - 1 - (int)(index % (size_t)x->query_blocks);
+    head j = head_at(x, index / (size_t)x->query_blocks, worker);
+    backward_range(&j, 0, x->key_blocks, block, block + 1);
+}
+
+/* A head at once takes 5 products a tile; where there are too few heads for the threads, its gradients
+ * for keys and for queries are shared out apart, with 7. */
+static void backward(exact *x, size_t heads) {
+    const size_t threads = (size_t)ll_threads(), rounds = (heads + threads - 1) / threads;
+    x->want_q = x->want_kv = 1;
+    if (5 * rounds * threads <= 7 * heads) {
+        ll_parallel_for(heads, backward_head, x);
+        return;
+    }
+    x->want_q = 0;
+    ll_parallel_for(heads * (size_t)x->key_blocks, backward_keys, x);
+    x->want_q = 1, x->want_kv = 0;
+    ll_parallel_for(heads * (size_t)x->query_blocks, backward_queries, x);
+}
+
+/* ---- Calls --------------------------------------------------------------------------------------- */
+
+static int blocks_of(int n, int size) { return (n + size - 1) / size; }
+
+static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_call *c) {
+    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    *x = (exact){.op = op, .c = c, .k = ll_kernel_table()};
+    x->queries = c->T < 1 ? 1 : least(c->T, most_queries);
+    x->keys = c->S < 1 ? 1 : least(c->S, most_keys);
+    x->query_blocks = blocks_of(c->T, x->queries);
+    x->key_blocks = blocks_of(c->S, x->keys);
+    x->ldd = ((size_t)op->c.D + 15) / 16 * 16 + PAD;
+    x->lde = ((size_t)op->c.E + 15) / 16 * 16 + PAD;
+    x->lds = ((size_t)x->keys + 15) / 16 * 16 + PAD;
+    head unused;
+    x->scratch = cut(x, &unused, NULL);
+    x->pool = ll_alloc((size_t)ll_threads() * x->scratch, sizeof *x->pool);
+    return x->pool ? LL_OK : LL_ENOMEM;
+}
+
+ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
+    exact x;
+    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    const ll_status status = prepare(&x, op, c);
+    if (status) return status;
+    ll_parallel_for(heads * (size_t)x.query_blocks, forward_block, &x);
+    ll_free(x.pool);
+    return LL_OK;
+}
+
+ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
+    exact x;
+    const ll_status status = prepare(&x, op, c);
+    if (status) return status;
+    backward(&x, (size_t)c->B * (size_t)op->c.H);
+    ll_free(x.pool);
+    return LL_OK;
+}
