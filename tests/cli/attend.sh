@@ -1,0 +1,33 @@
+# longline attend: cases that are there, and wrong ones. Whether the numbers are right is the matter of
+# the test programs.
+shared=${LL_SHARED:-$root/../shared}
+golden=$shared/golden
+if [ ! -d "$golden" ]; then
+    echo "no folder of golden cases at ../shared/golden: attend was not run on them"
+else
+    c=$golden/relu-proj-causal.safetensors
+    t 0 "$longline" attend "$c" -o whole.safetensors
+    out "^attend.out=whole.safetensors$"
+    check "the result has y and gradients" sh -c "head -c 2000 whole.safetensors | grep -q '\"grad.q\"'"
+    t 0 "$longline" attend "$c" -o again.safetensors --threads 1
+    check "one thread, same bits" cmp whole.safetensors again.safetensors
+    t 0 "$longline" attend "$c" --out stream.safetensors --streaming
+    check "the stream's result has y" sh -c "head -c 2000 stream.safetensors | grep -q '\"y\"'"
+    t 0 "$longline" attend "$c" -o tile.safetensors --tile 7
+    t 0 "$longline" attend "$c" -o scalar.safetensors --cpu scalar
+    for c in permute-bidir permute2d-bidir favor-eps0-causal softmax-bidir permute-decay-causal; do
+        t 0 "$longline" attend "$golden/$c.safetensors" -o o.safetensors
+        rm -f o.safetensors
+    done
+    refused "rope" "$longline" attend "$golden/rope-linear-relu-causal.safetensors" -o o.safetensors
+    refused "sine-spe" "$longline" attend "$golden/sine-spe-relu-causal.safetensors" -o o.safetensors
+    refused "causal|later" "$longline" attend "$golden/permute-bidir.safetensors" -o o.safetensors --streaming
+    check "what is refused leaves no file" test ! -e o.safetensors
+    : >file
+    t 1 "$longline" attend "$golden/relu-proj-causal.safetensors" -o file/o.safetensors
+    err "file/o.safetensors"
+    if [ -w /dev/full ]; then t 1 "$longline" attend "$golden/relu-proj-causal.safetensors" -o nowhere/o.safetensors; fi
+    head -c 5000 "$golden/relu-proj-causal.safetensors" >cut.safetensors
+    refused "cut.safetensors" "$longline" attend cut.safetensors -o o.safetensors
+fi
+refused "missing.safetensors" "$longline" attend missing.safetensors -o o.safetensors

@@ -1,0 +1,45 @@
+# Models that are not: each command that reads one says what is wrong, in one line, and writes nothing.
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --out run
+m=run/best.safetensors
+size=$(wc -c <$m)
+
+each() {
+    pattern=$1 file=$2
+    refused "$pattern" "$longline" eval "$file"
+    refused "$pattern" "$longline" generate "$file" --tokens 3
+    refused "$pattern" "$longline" inspect "$file"
+    refused "$pattern" "$longline" attend "$file" -o result.safetensors
+}
+each "missing.safetensors" missing.safetensors
+: >empty.safetensors
+each "empty.safetensors" empty.safetensors
+head -c 7 $m >short.safetensors
+each "short.safetensors" short.safetensors
+head -c 100 $m >header.safetensors
+each "header.safetensors" header.safetensors
+head -c $((size - 1)) $m >cut.safetensors
+each "cut.safetensors" cut.safetensors
+printf 'PK\003\004 something else altogether, and long enough' >magic.safetensors
+each "magic.safetensors" magic.safetensors
+{ printf '\377\377\377\377\377\377\377\177'; tail -c +9 $m; } >huge.safetensors
+each "huge.safetensors" huge.safetensors
+mkdir folder
+each "folder" folder
+# A model is no case, and a case no model.
+refused "best.safetensors" "$longline" attend $m -o result.safetensors
+# A flipped bit somewhere in the header: an error or a model, never a crash.
+bad=0
+for at in 8 9 20 50 90 130 200 300 500 700 1000; do
+    { head -c $at $m; printf '\052'; tail -c +$((at + 2)) $m; } >flip.safetensors
+    "$longline" inspect flip.safetensors >out 2>err
+    code=$?
+    [ $code -eq 0 ] || [ $code -eq 2 ] || { bad=1; last="a star at byte $at: exit code $code"; }
+done
+check "a star in the header never crashes it" test $bad -eq 0
+# A resumed run whose checkpoint is cut.
+cp -r run cutrun
+head -c 3000 run/last.safetensors >cutrun/last.safetensors
+refused "last.safetensors" "$longline" train --resume cutrun
+check "no result was left" test ! -e result.safetensors

@@ -1,0 +1,58 @@
+# What is installed can be used from elsewhere: by a shell, a compiler with pkg-config, and CMake.
+last="make install"
+(cd "$root" && make --no-print-directory B="$build" install DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
+check "make install" test $? -eq 0
+to=$scratch/stage/opt/longline
+for f in bin/longline include/longline.h lib/liblongline.a lib/liblongline.so lib/pkgconfig/longline.pc \
+    lib/cmake/longline/longlineConfig.cmake share/man/man1/longline.1 share/longline/recipes/text-bytes.ini; do
+    check "installed: $f" test -s "$to/$f"
+done
+t 0 "$to/bin/longline" version
+version=$(sed -n 's/^longline //p' out)
+
+export PKG_CONFIG_PATH="$to/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$scratch/stage" LD_LIBRARY_PATH="$to/lib"
+t 0 pkg-config --modversion longline
+out "^$version$"
+flags=$(pkg-config --cflags --libs longline)
+# shellcheck disable=SC2086
+t 0 cc "$root/examples/attention.c" $flags -lm -o attention
+t 0 ./attention
+out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
+export PKG_CONFIG_SYSROOT_DIR=
+# Statically: everything the library needs is named.
+flags=$(pkg-config --cflags --static --libs longline | sed "s|/opt/longline|$to|g; s|-llongline|-l:liblongline.a|")
+# shellcheck disable=SC2086
+t 0 cc "$root/examples/attention.c" $flags -o attention-static
+LD_LIBRARY_PATH= t 0 ./attention-static
+
+if command -v cmake >/dev/null; then
+    cat >CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.13)
+project(uses C)
+find_package(longline ${version%.*} REQUIRED)
+add_executable(uses $root/examples/attention.c)
+target_link_libraries(uses longline::longline m)
+END
+    t 0 cmake -S . -B cmake-build -DCMAKE_PREFIX_PATH="$to"
+    t 0 cmake --build cmake-build
+    t 0 cmake-build/uses
+    sed -i 's/find_package(longline [0-9.]*/find_package(longline 99.0/' CMakeLists.txt
+    t 1 cmake -S . -B cmake-other -DCMAKE_PREFIX_PATH="$to"
+else
+    echo "no cmake here: find_package was not tried"
+fi
+
+# An example that streams from a model.
+if [ -f "$root/examples/stream.c" ]; then
+    small_text
+    # shellcheck disable=SC2086
+    t 0 "$to/bin/longline" train "$to/share/longline/recipes/text-bytes.ini" --data text.txt $small --out run
+    export PKG_CONFIG_SYSROOT_DIR="$scratch/stage"
+    # shellcheck disable=SC2046
+    t 0 cc "$root/examples/stream.c" $(pkg-config --cflags --libs longline) -lm -o stream
+    t 0 ./stream run/best.safetensors
+    check "the stream writes" test -s out
+fi
+last="make uninstall"
+(cd "$root" && make --no-print-directory B="$build" uninstall DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
+check "make uninstall leaves no file" sh -c "! find '$to' -type f -o -type l | grep -q ."

@@ -1,0 +1,130 @@
+# A run as a user makes it, wrongly, interrupted, and gone on with; and what can be done with its model.
+small_text
+recipe=$root/recipes/text-bytes.ini
+# shellcheck disable=SC2086
+run() { "$longline" train "$recipe" --data text.txt $small "$@"; }
+
+t 0 run --out straight
+err "^step 1/30  [0-9.]+ bits/byte .*tokens/s  eta [0-9:?]+  [0-9.]+ [kMG]B$"
+err "^step 30/30 .*valid [0-9.]+"
+out "^train.folder=straight$"
+out "^train.model=straight/best.safetensors$"
+out "^train.valid_bits_per_byte=[0-9.]+$"
+check "stdout is key=value alone" sh -c "! grep -vqE '^train\.[a-z_]+=.+$' out"
+for f in recipe.ini metrics.csv last.safetensors best.safetensors; do check "the run left $f" test -s straight/$f; done
+check "it learned something" awk "BEGIN {exit !($(value train.valid_bits_per_byte) < 7)}"
+t 0 run
+out "^train.folder=runs/text-bytes-1$"
+check "same recipe, same bits" cmp straight/best.safetensors runs/text-bytes-1/best.safetensors
+t 0 run --threads 1
+out "^train.folder=runs/text-bytes-2$"
+check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/best.safetensors
+refused "holds a run already" run --out straight
+
+# ---- Interrupted, then gone on with ----
+t 0 run --out whole --set train.steps=400
+last="train, SIGTERM"
+# shellcheck disable=SC2086
+"$longline" train "$recipe" --data text.txt $small --out halved --set train.steps=400 >out 2>err </dev/null &
+pid=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    grep -q '^step' err && break
+    sleep 0.1
+done
+kill -TERM $pid
+wait $pid
+check "SIGTERM ends the run with exit code 0" test $? -eq 0
+err "stopped after step [0-9]+ and saved; go on with: longline train --resume 'halved'"
+silent
+check "it did not reach the end" sh -c "! grep -q '^step 400/400' err"
+t 0 "$longline" train --resume halved
+out "^train.steps=400$"
+check "the same bits as without interruption" cmp whole/best.safetensors halved/best.safetensors
+t 0 "$longline" train --resume straight --set train.steps=40
+out "^train.steps=40$"
+
+# ---- Wrong ----
+refused "missing.ini" "$longline" train missing.ini
+refused "train.stepps.*train.steps" run --out w --set train.stepps=3
+refused "train.steps" run --out w --set train.steps=many
+refused "heads" run --out w --set model.heads=3
+refused "missing.txt" run --out w --set data.train=missing.txt
+refused "data.train" "$longline" train "$recipe" --out w
+refused "nowhere" "$longline" train --resume nowhere
+refused "model.width" "$longline" train --resume straight --set model.width=64
+printf 'not a recipe' >bad.ini
+refused "bad.ini" "$longline" train bad.ini
+printf '[model]\nwidht = 3\n' >bad.ini
+refused "bad.ini.*widht.*width" "$longline" train bad.ini
+: >empty.txt
+refused "empty.txt" run --out w --data empty.txt
+check "nothing was left behind" test ! -e w
+: >file
+t 1 run --out file/run
+err "file"
+silent
+if [ -w /dev/full ]; then
+    run --out full >/dev/full 2>err </dev/null
+    check "results to a full disk are a failure" test $? -eq 1
+    check "but the model is there" test -s full/best.safetensors
+fi
+
+# ---- The model ----
+m=straight/best.safetensors
+t 0 "$longline" inspect $m
+out "^\[model\]$"
+out "^tensor [a-z0-9_.]+ [0-9]+x[0-9]+$"
+out "^inspect.parameters=[0-9]+$"
+out "^inspect.multiply_adds_per_token=[0-9]+$"
+stream=$(value inspect.stream_bytes)
+t 0 "$longline" inspect $m --length 1000000
+check "a stream holds the same at a million tokens" test "$(value inspect.stream_bytes)" = "$stream"
+t 0 "$longline" eval $m
+out "^eval.split=valid$"
+out "^eval.bits_per_byte=[0-9.]+$"
+bits=$(value eval.bits_per_byte)
+t 0 "$longline" eval $m --threads 1
+check "one thread, same result" test "$(value eval.bits_per_byte)" = "$bits"
+t 0 "$longline" eval $m --data text.txt --set train.length=200
+out "^eval.split=test$"
+gzip -k text.txt 2>/dev/null && {
+    plain=$(value eval.bits_per_byte)
+    t 0 "$longline" eval $m --data text.txt.gz --set train.length=200
+    check "gzip makes no difference" test "$(value eval.bits_per_byte)" = "$plain"
+}
+refused "missing.txt" "$longline" eval $m --data missing.txt
+refused "model.width" "$longline" eval $m --set model.width=8
+refused "data.test" "$longline" eval $m --split test
+
+# ---- Text ----
+t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5
+check "as many bytes as asked for" test "$(wc -c <out)" -eq 300
+err "^longline generate: 300 bytes, [0-9]+ a second; the stream holds"
+cp out first
+t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --threads 1
+check "same seed, same text" cmp -s out first
+t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 6
+check "other seed, other text" sh -c "! cmp -s out first"
+printf 'line 1' >prompt
+t 0 "$longline" generate $m --prompt-file prompt --tokens 300 --seed 5
+check "a prompt from a file" cmp -s out first
+"$longline" generate $m --prompt-file - --tokens 300 --seed 5 <prompt >out 2>err
+check "a prompt from standard input" cmp -s out first
+t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --echo
+check "echo puts the prompt in front" sh -c "cat prompt first | cmp -s - out"
+t 0 "$longline" generate $m --prompt 'a\nb' --tokens 1 --echo
+out '^a\\nb'
+t 0 "$longline" generate $m --tokens 100 --temperature 0
+cp out first
+t 0 "$longline" generate $m --tokens 100 --top-k 1 --seed 9
+check "the likeliest of one is the likeliest" cmp -s out first
+"$longline" generate $m --tokens 0 2>err | head -c 1000 >out
+check "without end, until the reader goes" test "$(wc -c <out)" -eq 1000
+check "and quietly" test ! -s err
+refused "missing" "$longline" generate $m --prompt-file missing
+refused "cannot read" "$longline" generate $m --prompt-file .
+if [ -w /dev/full ]; then
+    "$longline" generate $m --tokens 0 >/dev/full 2>err
+    check "text to a full disk is a failure" test $? -eq 1
+    check "said in one line" test "$(wc -l <err)" -eq 1
+fi

@@ -1,0 +1,69 @@
+# The program without any work: help, versions, wrong words, streams that are full or closed.
+commands="train eval generate inspect attend demo recipe help version"
+
+t 0 "$longline" help
+for c in $commands; do out "^  $c +[a-z]"; done
+out "^Exit codes: 0 "
+t 0 "$longline" --help
+out "^usage: longline COMMAND"
+for c in $commands; do
+    t 0 "$longline" "$c" --help
+    out "^usage: longline $c"
+    out "^  longline $c"        # an example
+    out "--threads N .*(default 0)"
+    check "help $c and $c --help are the same" sh -c "'$longline' help $c | cmp -s - out"
+    awk 'length > 120' out >wide
+    check "$c --help fits in 120 columns" test ! -s wide
+done
+t 0 "$longline" version
+out "^longline [0-9]+\.[0-9]+\.[0-9]+$"
+t 0 "$longline" --version
+out "^longline [0-9]"
+
+refused "needs a command" "$longline"
+refused "no command 'trian'; did you mean 'train'" "$longline" trian
+refused "no command 'zzzzzz'" "$longline" zzzzzz
+refused "did you mean 'generate'" "$longline" help genrate
+refused "does not know what to do with 'b'" "$longline" help a b
+refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect x --lenght 3
+refused "unknown option '-x'" "$longline" inspect -x
+refused "unknown option '--nothing-like-it'" "$longline" eval --nothing-like-it=3 x
+refused "needs MODEL" "$longline" generate
+refused "needs MODEL" "$longline" eval
+refused "needs MODEL" "$longline" inspect
+refused "needs CASE" "$longline" attend
+refused "needs -o FILE" "$longline" attend case.safetensors
+refused "needs a RECIPE, or --resume" "$longline" train
+refused "does not know what to do with 'b'" "$longline" train a b
+refused "--tokens needs a value" "$longline" generate x --tokens
+refused "--tokens ten: needs a whole number" "$longline" generate x --tokens ten
+refused "--tokens 1.5: needs a whole number" "$longline" generate x --tokens=1.5
+refused "--tokens -1: needs a whole number from 0" "$longline" generate x --tokens -1
+refused "--tokens : needs a whole number" "$longline" generate x --tokens ''
+refused "--temperature nan: needs a number" "$longline" generate x --temperature nan
+refused "--top-p 1.5: needs a number" "$longline" generate x --top-p 1.5
+refused "--top-k 99999999999999999999" "$longline" generate x --top-k 99999999999999999999
+refused "--threads -2" "$longline" version --threads -2
+refused "not both" "$longline" generate x --prompt a --prompt-file b
+refused "--echo takes no value" "$longline" generate x --echo=1
+refused "--split all: needs train, valid or test" "$longline" eval x --split all
+refused "--labels needs --data" "$longline" eval x --labels y
+refused "turbo" "$longline" version --cpu turbo
+t 0 "$longline" version --cpu scalar --threads 1
+refused "turbo" env LL_CPU=turbo "$longline" inspect x --cpu turbo
+refused "line.?break" "$longline" "line
+break"
+
+if [ -w /dev/full ]; then
+    for c in help version recipe; do
+        last="$c >/dev/full"
+        "$longline" $c >/dev/full 2>err
+        check "$c to a full disk is a failure" test $? -eq 1
+        err "^longline $c: cannot write to standard output"
+    done
+fi
+last="version >&-"
+"$longline" version >&- 2>err
+check "a closed stdout is a failure" test $? -eq 1
+last="help | head -1"
+check "a reader that goes away ends it quietly" sh -c "{ '$longline' recipe; } 2>err | head -n 1 >out; test ! -s err"
