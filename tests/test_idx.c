@@ -181,7 +181,8 @@ static const wrong_file wrong[] = {
     {1, sizeof labels + 1, -1, 0, {"/labels", "29 bytes", "expected 28"}},
     {1, sizeof labels, 0, 0x803, {"/labels", "magic 0x00000803", "changed places"}},
     {1, sizeof labels, 4, COUNT - 1, {"/labels", "byte 4 has 19 labels", "expected 20"}},
-    {1, sizeof labels, 12, 0x0405060a, {"/labels", "byte 15 has label 10", "expected 0..6"}},
+    {1, sizeof labels, 12, 0x04050607, {"/labels", "byte 15 has label 7", "expected 0..6"}},
+    {1, sizeof labels, 12, 0xff050600, {"/labels", "byte 12 has label 255", "expected 0..6"}},
 };
 
 static void wrong_files_are_refused(void **state) {
