@@ -1,0 +1,128 @@
+/* Folders: made with their parents, and listed in an order that does not depend on the disk. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { DEPTH = 64, NAMES = 1 << 24 };
+
+typedef struct {
+    char **name;
+    int count, capacity;
+} names;
+
+int ll_is_folder(const char *path) {
+    struct stat info;
+    return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+char *ll_path_join(const char *folder, const char *name) {
+    const size_t n = strlen(folder), m = strlen(name) + 1;
+    const size_t slash = n && folder[n - 1] != '/';
+    char *path = ll_alloc(n + slash + m, 1);
+    if (!path) return NULL;
+    memcpy(path, folder, n);
+    if (slash) path[n] = '/';
+    memcpy(path + n + slash, name, m);
+    return path;
+}
+
+static ll_status make(const char *path) {
+    if (!mkdir(path, 0777) || ll_is_folder(path)) return LL_OK;
+    if (errno == EEXIST) return ll_fail(LL_EIO, "cannot create folder %s: a file has that name", path);
+    return ll_fail(LL_EIO, "cannot create folder %s: %s", path, strerror(errno));
+}
+
+ll_status ll_folder_create(const char *path) {
+    if (!*path) return ll_fail(LL_EINVAL, "cannot create a folder without a name");
+    char *part = ll_strdup(path);
+    if (!part) return LL_ENOMEM;
+    ll_status status = LL_OK;
+    for (char *p = part + 1; !status && *p; p++)
+        if (*p == '/' && p[-1] != '/') {
+            *p = 0;
+            status = make(part);
+            *p = '/';
+        }
+    if (!status) status = make(part);
+    ll_free(part);
+    return status;
+}
+
+/* Takes `path` over. */
+static ll_status add(names *list, char *path) {
+    if (list->count == list->capacity) {
+        const int capacity = list->capacity ? 2 * list->capacity : 64;
+        char **bigger = capacity > NAMES ? NULL : ll_alloc((size_t)capacity, sizeof *bigger);
+        if (!bigger) {
+            ll_free(path);
+            return capacity > NAMES ? ll_fail(LL_EINVAL, "more than %d files in one folder", NAMES) : LL_ENOMEM;
+        }
+        if (list->count) memcpy(bigger, list->name, (size_t)list->count * sizeof *bigger);
+        ll_free(list->name);
+        list->name = bigger;
+        list->capacity = capacity;
+    }
+    list->name[list->count++] = path;
+    return LL_OK;
+}
+
+static ll_status walk(names *list, const char *folder, int depth);
+
+/* Links to files count as files; links to folders are not followed, so that no walk is endless. */
+static ll_status visit(names *list, char *path, int depth) {
+    struct stat info, link;
+    ll_status status = LL_OK;
+    if (!stat(path, &info)) {
+        if (S_ISREG(info.st_mode)) return add(list, path);
+        if (S_ISDIR(info.st_mode) && !lstat(path, &link) && S_ISDIR(link.st_mode)) status = walk(list, path, depth + 1);
+    }
+    ll_free(path);
+    return status;
+}
+
+static ll_status walk(names *list, const char *folder, int depth) {
+    if (depth > DEPTH) return ll_fail(LL_EIO, "%s: folders are nested more than %d deep", folder, DEPTH);
+    DIR *dir = opendir(folder);
+    if (!dir) return ll_fail(LL_EIO, "cannot read folder %s: %s", folder, strerror(errno));
+    ll_status status = LL_OK;
+    while (!status) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (!entry) {
+            if (errno) status = ll_fail(LL_EIO, "cannot read folder %s: %s", folder, strerror(errno));
+            break;
+        }
+        if (entry->d_name[0] == '.') continue;
+        char *path = ll_path_join(folder, entry->d_name);
+        status = path ? visit(list, path, depth) : LL_ENOMEM;
+    }
+    closedir(dir);
+    return status;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+ll_status ll_folder_list(char ***paths, int *count, const char *path) {
+    names list = {0};
+    const ll_status status = walk(&list, path, 0);
+    if (status) {
+        ll_names_free(list.name, list.count);
+        return status;
+    }
+    if (list.count) qsort(list.name, (size_t)list.count, sizeof *list.name, by_name);
+    *paths = list.name;
+    *count = list.count;
+    return LL_OK;
+}
+
+void ll_names_free(char **paths, int count) {
+    for (int i = 0; i < count; i++) ll_free(paths[i]);
+    ll_free(paths);
+}

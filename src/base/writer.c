@@ -1,0 +1,149 @@
+/* Files that are whole or not there. What is written goes to a neighbour of the target; only when all
+ * of it has reached the disk does it take the target's name, so a crash, a full disk or a second
+ * interrupt leaves the old file as it was. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { BUFFER = 1 << 16, STEP = 1 << 30 };
+
+struct ll_writer {
+    char *path, *temp;
+    int fd, failed;
+    size_t used;
+    uint8_t buffer[BUFFER];
+};
+
+static ll_status unwritable(ll_writer *w) {
+    const int reason = errno;
+    w->failed = 1;
+    return ll_fail(LL_EIO, "cannot write %s: %s", w->path, strerror(reason));
+}
+
+/* A link's target is replaced, not the link; what is no file (a device, a pipe) cannot be. */
+static ll_status choose_target(ll_writer *w, const char *path) {
+    struct stat info;
+    char real[PATH_MAX];
+    const int exists = !stat(path, &info);
+    if (exists && !S_ISREG(info.st_mode))
+        return ll_fail(LL_EIO, "cannot write %s: it is %s", path,
+                       S_ISDIR(info.st_mode) ? "a folder; name a file" : "no regular file, which could be replaced");
+    const char *target = exists && realpath(path, real) ? real : path;
+    const size_t size = strlen(target) + 32;
+    w->path = ll_strdup(target);
+    w->temp = ll_alloc(size, 1);
+    if (!w->path || !w->temp) return LL_ENOMEM;
+    snprintf(w->temp, size, "%s.tmp-%ld", target, (long)getpid());
+    return LL_OK;
+}
+
+ll_status ll_writer_open(ll_writer **writer, const char *path) {
+    ll_writer *w = ll_alloc(1, sizeof *w);
+    if (!w) return LL_ENOMEM;
+    w->fd = -1;
+    ll_status status = choose_target(w, path);
+    if (!status) {
+        unlink(w->temp); /* of a process with this number that died; and never through a link */
+        w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd < 0) status = unwritable(w);
+    }
+    if (status) {
+        ll_writer_abandon(w);
+        return status;
+    }
+    *writer = w;
+    return LL_OK;
+}
+
+static ll_status send(ll_writer *w, const uint8_t *data, size_t size) {
+    while (size) {
+        const ssize_t n = write(w->fd, data, size < STEP ? size : STEP);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return unwritable(w);
+        data += n;
+        size -= (size_t)n;
+    }
+    return LL_OK;
+}
+
+static ll_status flush(ll_writer *w) {
+    const size_t used = w->used;
+    w->used = 0;
+    return send(w, w->buffer, used);
+}
+
+ll_status ll_writer_put(ll_writer *w, const void *data, size_t size) {
+    if (!size) return LL_OK;
+    if (size > BUFFER - w->used) {
+        const ll_status status = flush(w);
+        if (status) return status;
+    }
+    if (size >= BUFFER) return send(w, data, size);
+    memcpy(w->buffer + w->used, data, size);
+    w->used += size;
+    return LL_OK;
+}
+
+/* The new name is on the disk only when its folder is. File systems that cannot do that say so with
+ * other errors than these, and keep their own promises. */
+static int folder_lost(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= sizeof folder) return 0;
+    memcpy(folder, path, n);
+    folder[n] = 0;
+    const int fd = open(n ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    const int lost = fsync(fd) && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    return lost;
+}
+
+static ll_status finish(ll_writer *w) {
+    if (w->failed) return ll_fail(LL_EIO, "cannot write %s: an earlier write to it failed", w->path);
+    const ll_status status = flush(w);
+    if (status) return status;
+    if (fsync(w->fd)) return unwritable(w);
+    const int failed = close(w->fd);
+    w->fd = -1;
+    if (failed || rename(w->temp, w->path)) return unwritable(w);
+    w->temp[0] = 0; /* gone: it has the target's name now */
+    return folder_lost(w->path) ? unwritable(w) : LL_OK;
+}
+
+ll_status ll_writer_commit(ll_writer *w) {
+    const ll_status status = finish(w);
+    ll_writer_abandon(w);
+    return status;
+}
+
+void ll_writer_abandon(ll_writer *w) {
+    if (!w) return;
+    const int opened = w->fd >= 0;
+    if (opened) close(w->fd);
+    if (w->temp && w->temp[0]) unlink(w->temp);
+    ll_free(w->path);
+    ll_free(w->temp);
+    ll_free(w);
+}
+
+ll_status ll_file_write(const char *path, const void *data, size_t size) {
+    ll_writer *w = NULL;
+    ll_status status = ll_writer_open(&w, path);
+    if (status) return status;
+    status = ll_writer_put(w, data, size);
+    if (!status) return ll_writer_commit(w);
+    ll_writer_abandon(w);
+    return status;
+}
