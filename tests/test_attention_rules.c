@@ -1,0 +1,301 @@
+/* What must hold for attention whatever it computes: padding changes nothing, the future changes nothing, extreme
+ * inputs stay finite and right, nothing to look at gives nothing, and what cannot be is refused. */
+#include "base/memory.h"
+#include "drawn.h"
+
+/* Everything a run wrote, packed: y, dq, dk, dv. */
+typedef struct {
+    float *y, *dq, *dk, *dv;
+} results;
+
+static float *kept(drawn *d, const ll_view *v, int n, int width) {
+    const size_t floats = (size_t)(d->call.B * d->config.H * n * width);
+    float *to = calloc(floats + 1, sizeof *to);
+    assert_non_null(to);
+    memcpy(to, drawn_packed(d, v, n, width), floats * sizeof *to);
+    return to;
+}
+
+static results run(drawn *d, int tile) {
+    const int T = d->call.T, S = d->call.S, D = d->config.D, E = d->config.E;
+    drawn_run(d, tile, 1);
+    return (results){kept(d, &d->call.y, T, E), kept(d, &d->call.dq, T, D), kept(d, &d->call.dk, S, D),
+                     kept(d, &d->call.dv, S, E)};
+}
+
+static void results_free(results *r) {
+    free(r->y);
+    free(r->dq);
+    free(r->dk);
+    free(r->dv);
+}
+
+/* Rows 0..rows-1 of each head: of sequence b in `all` (n rows a head), and of the only sequence in `one`. */
+static void check_rows(const drawn *d, const char *what, const float *all, int b, int n, const float *one, int rows,
+                       int one_rows, int width) {
+    for (int h = 0; h < d->config.H; h++) {
+        const float *x = all + ((size_t)b * (size_t)d->config.H + (size_t)h) * (size_t)n * (size_t)width;
+        const float *y = one + (size_t)h * (size_t)one_rows * (size_t)width;
+        for (int i = 0; i < rows * width; i++)
+            if (x[i] != y[i]) /* the same bits, but for the sign of 0 */
+                fail_msg("%s of sequence %d, head %d, row %d: %.9g is %.9g: %s", what, b, h, i / width, (double)y[i],
+                         (double)x[i], drawn_name(d));
+    }
+}
+
+/* A sequence in a padded batch gives the bits that it gives alone. */
+static void test_padding_changes_nothing(void **state) {
+    (void)state;
+    uint64_t seed = 11;
+    for (int n = 0; n < 120; n++) {
+        ll_attention_config c = draw_config(&seed);
+        if (c.key_max == LL_MAX_BATCH) c.key_max = LL_MAX_SEQUENCE; /* the one rule that mixes sequences */
+        const int T = draw_int(&seed, 1, 70), tile = draw_int(&seed, 1, 33);
+        drawn *d = drawn_create(c, 3, T, T, 0.8, DRAW_LENGTHS | draw_int(&seed, 0, 7), &seed);
+        results all = run(d, tile);
+        for (int b = 0; b < 3; b++) {
+            drawn one = *d;
+            ll_view *views[] = {&one.call.q, &one.call.k,  &one.call.v,  &one.call.y,
+                                &one.call.g, &one.call.dq, &one.call.dk, &one.call.dv};
+            for (int i = 0; i < 8; i++) views[i]->data += (size_t)b * views[i]->batch;
+            one.call.B = 1;
+            one.call.T = one.call.S = d->call.lengths[b];
+            one.call.lengths = NULL;
+            if (one.call.key_mask) one.call.key_mask += (size_t)b * (size_t)T;
+            results alone = run(&one, tile);
+            const int rows = one.call.T;
+            check_rows(d, "y", all.y, b, T, alone.y, rows, rows, c.E);
+            check_rows(d, "dq", all.dq, b, T, alone.dq, rows, rows, c.D);
+            check_rows(d, "dk", all.dk, b, T, alone.dk, rows, rows, c.D);
+            check_rows(d, "dv", all.dv, b, T, alone.dv, rows, rows, c.E);
+            results_free(&alone);
+        }
+        results_free(&all);
+        drawn_free(d);
+    }
+}
+
+static float *element(const ll_view *v, int b, int h, int t) {
+    return v->data + (size_t)b * v->batch + (size_t)h * v->head + (size_t)t * v->token;
+}
+
+/* Replaces rows of a view for which `mask` is 0 (NULL: those from `from` on). */
+static void replace(drawn *d, const ll_view *v, int n, int width, const float *mask, int from, uint64_t *seed) {
+    for (int b = 0; b < d->call.B; b++)
+        for (int h = 0; h < d->config.H; h++)
+            for (int t = 0; t < n; t++) {
+                if (mask ? mask[(size_t)b * (size_t)n + (size_t)t] != 0 : t < from) continue;
+                for (int e = 0; e < width; e++) element(v, b, h, t)[e] = (float)(6 * draw_normal(seed));
+            }
+}
+
+static void test_masked_keys_change_nothing(void **state) {
+    (void)state;
+    uint64_t seed = 12;
+    for (int n = 0; n < 120; n++) {
+        ll_attention_config c = draw_config(&seed);
+        const int T = draw_int(&seed, 2, 60), S = c.causal ? T : draw_int(&seed, 2, 60), tile = draw_int(&seed, 1, 33);
+        drawn *d = drawn_create(c, 2, T, S, 0.8, DRAW_MASK, &seed);
+        if (d->call.key_mask) {
+            results before = run(d, tile);
+            replace(d, &d->call.k, S, c.D, d->call.key_mask, 0, &seed);
+            replace(d, &d->call.v, S, c.E, d->call.key_mask, 0, &seed);
+            results after = run(d, tile);
+            check_rows(d, "y", before.y, 0, T, after.y, T, T, c.E);
+            check_rows(d, "dq", before.dq, 0, T, after.dq, T, T, c.D);
+            check_rows(d, "dk", before.dk, 0, S, after.dk, S, S, c.D);
+            check_rows(d, "dv", before.dv, 0, S, after.dv, S, S, c.E);
+            results_free(&before);
+            results_free(&after);
+        }
+        drawn_free(d);
+    }
+}
+
+/* Causal, except under the released rules that look ahead on purpose. */
+static int looks_ahead(const ll_attention_config *c) {
+    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
+    return !c->causal || (whole && c->kernel == LL_KERNEL_FAVOR && (c->feature_eps > 0 || c->den != LL_DEN_SUM));
+}
+
+static void test_later_tokens_change_nothing(void **state) {
+    (void)state;
+    uint64_t seed = 13;
+    int ran = 0;
+    for (int n = 0; n < 400; n++) {
+        ll_attention_config c = draw_config(&seed);
+        if (looks_ahead(&c)) {
+            draw_config_free(&c);
+            continue;
+        }
+        const int T = draw_int(&seed, 2, 90), from = draw_int(&seed, 1, T - 1), tile = draw_int(&seed, 1, 40);
+        drawn *d = drawn_create(c, 1, T, T, 0.8, draw_int(&seed, 0, 1) ? DRAW_MASK : 0, &seed);
+        drawn_run(d, tile, 0);
+        float *before = kept(d, &d->call.y, T, c.E);
+        replace(d, &d->call.q, T, c.D, NULL, from, &seed);
+        replace(d, &d->call.k, T, c.D, NULL, from, &seed);
+        replace(d, &d->call.v, T, c.E, NULL, from, &seed);
+        drawn_run(d, tile, 0);
+        check_rows(d, "y", before, 0, T, drawn_packed(d, &d->call.y, T, c.E), from, T, c.E);
+        free(before);
+        drawn_free(d);
+        ran++;
+    }
+    assert_in_range(ran, 100, 400);
+}
+
+/* Vectors so long that e^u alone leaves the range of float: only the stabilisers keep it finite. */
+static void test_long_vectors(void **state) {
+    (void)state;
+    uint64_t seed = 14;
+    for (int kind = 0; kind < 6; kind++) {
+        ll_attention_config c = {.H = 2, .E = 9, .causal = kind % 2, .input_scale = kind < 4 ? 0.5f : 0.25f};
+        c.kernel = kind < 4 ? LL_KERNEL_FAVOR : LL_KERNEL_SOFTMAX;
+        c.D = 16;
+        c.M = kind < 4 ? 48 : 0;
+        draw_parts(&c, kind == 3, &seed);
+        drawn *d = drawn_create(c, 1, 150, 150, kind < 4 ? 3 : 6, 0, &seed);
+        drawn_solve(d, 1);
+        drawn_run(d, 32, 1);
+        drawn_check(d, "long vectors", 1, 3e-5, 2e-4);
+        drawn_free(d);
+    }
+}
+
+/* 0.5^3000 is no float, nor is its inverse: no power may be taken by itself. */
+static void test_long_decay(void **state) {
+    (void)state;
+    uint64_t seed = 15;
+    for (int kind = 0; kind < 2; kind++) {
+        ll_attention_config c = {
+            .kernel = kind ? LL_KERNEL_FAVOR : LL_KERNEL_RELU, .H = 1, .D = 6, .E = 4, .causal = 1};
+        c.input_scale = 0.6f;
+        c.M = kind ? 12 : 0;
+        c.feature_eps = kind ? 0 : 1e-3f;
+        c.position = LL_POSITION_PERMUTE;
+        draw_parts(&c, 1, &seed);
+        ((float *)c.decay)[0] = 0.5f;
+        drawn *d = drawn_create(c, 1, 3000, 3000, 0.8, 0, &seed);
+        drawn_solve(d, 1);
+        drawn_run(d, 64, 1);
+        drawn_check(d, "long decay", 1, 1e-5, 1e-4);
+        drawn_free(d);
+    }
+}
+
+/* Rows that see no key are 0 in y and in every gradient, whatever they are divided by. */
+static void test_nothing_to_see(void **state) {
+    (void)state;
+    uint64_t seed = 16;
+    for (int n = 0; n < 60; n++) {
+        ll_attention_config c = draw_config(&seed);
+        const int T = draw_int(&seed, 1, 40), S = c.causal ? T : n % 3 ? draw_int(&seed, 1, 40) : 0;
+        drawn *d = drawn_create(c, 2, T, S, 0.8, DRAW_MASK, &seed);
+        int lengths[2] = {0, 0};
+        if (d->call.key_mask) memset((void *)d->call.key_mask, 0, (size_t)(2 * S) * sizeof(float));
+        if (!d->call.key_mask) d->call.lengths = d->o.lengths = lengths;
+        drawn_solve(d, 1);
+        drawn_run(d, 16, 1);
+        for (int i = 0; i < 2 * c.H * T * c.E; i++) assert_true(d->y[i] == 0);
+        drawn_check(d, "no keys", 1, 0, 0);
+        d->call.lengths = NULL;
+        drawn_free(d);
+    }
+}
+
+static void test_no_sequences(void **state) {
+    (void)state;
+    ll_attention_config c = ll_attention_default();
+    ll_attention_call none = {0};
+    ll_attention *op;
+    for (int kernel = LL_KERNEL_SOFTMAX; kernel <= LL_KERNEL_ELU1; kernel += LL_KERNEL_ELU1) {
+        c.kernel = (ll_kernel)kernel;
+        float saved[1] = {0};
+        none.saved = saved;
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_OK(ll_attention_forward(op, &none));
+        CHECK_OK(ll_attention_backward(op, &none));
+        ll_attention_free(op);
+    }
+}
+
+static void test_memory_refused(void **state) {
+    (void)state;
+    uint64_t seed = 17;
+    for (int n = 0; n < 40; n++) {
+        ll_attention_config c = draw_config(&seed);
+        drawn *d = drawn_create(c, 1, 20, 20, 0.8, 0, &seed);
+        ll_status status = LL_ENOMEM;
+        for (long at = 1; status != LL_OK; at++) {
+            ll_attention *op = NULL;
+            ll_memory_fail_at(at);
+            status = ll_attention_create(&op, &c);
+            if (!status) {
+                d->call.saved = calloc(ll_attention_saved(op, 1, 20, 20), sizeof(float));
+                status = ll_attention_forward(op, &d->call);
+                if (!status) status = ll_attention_backward(op, &d->call);
+                free(d->call.saved);
+                d->call.saved = NULL;
+            }
+            ll_memory_fail_at(0);
+            ll_attention_free(op);
+            if (status != LL_OK && status != LL_ENOMEM) fail_msg("allocation %ld: status %d", at, status);
+            if (at > 100) fail_msg("more than 100 allocations, or one is not checked");
+        }
+        drawn_free(d);
+    }
+}
+
+static void test_what_cannot_be(void **state) {
+    (void)state;
+    const float w[8] = {1, 1, 1, 1, 1, 1, 1, 1}, one[2] = {1, 1}, big[2] = {1, 1.5f};
+    const int32_t twice[4] = {0, 0, 1, 1}, pair[4] = {1, 0, 0, 1}, outside[4] = {0, 2, 0, 1};
+    const ll_attention_config relu = {.kernel = LL_KERNEL_RELU, .H = 2, .D = 2, .E = 2, .input_scale = 1};
+    ll_attention_config c;
+    ll_attention *op;
+#define REFUSED(base, change, word)                                                                                    \
+    c = base;                                                                                                          \
+    change;                                                                                                            \
+    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
+    REFUSED(relu, c.H = 0, "heads");
+    REFUSED(relu, c.D = -1, "query size");
+    REFUSED(relu, c.E = 1 << 30, "value size");
+    REFUSED(relu, c.M = 4, "projection");
+    REFUSED(relu, c.input_scale = NAN, "scale");
+    REFUSED(relu, c.feature_eps = -1, "eps");
+    REFUSED(relu, c.decay = one, "causal");
+    REFUSED(relu, (c.causal = 1, c.decay = big), "head 1");
+    REFUSED(relu, c.position = LL_POSITION_PERMUTE, "permutation");
+    REFUSED(relu, c.permutation = pair, "permutation");
+    REFUSED(relu, (c.position = LL_POSITION_PERMUTE, c.permutation = twice), "head 0");
+    REFUSED(relu, (c.position = LL_POSITION_PERMUTE, c.permutation = outside), "head 0");
+    REFUSED(relu, (c.position = LL_POSITION_PERMUTE2D, c.permutation = pair), "image");
+    REFUSED(relu, c.kernel = LL_KERNEL_FAVOR, "projection");
+    REFUSED(relu, (c.kernel = LL_KERNEL_SOFTMAX, c.decay = one, c.causal = 1), "softmax");
+    REFUSED(relu, (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.key_max = LL_MAX_TOKEN), "maximum");
+    REFUSED(
+        relu,
+        (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.causal = 1, c.max_gradient = 1, c.den = LL_DEN_NONE),
+        "gradient");
+#undef REFUSED
+    CHECK_OK(ll_attention_create(&op, &relu));
+    const int lengths[1] = {3};
+    ll_attention_call call = {.B = 1, .T = 2, .S = 2, .lengths = lengths};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "length 3");
+    ll_attention_free(op);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_padding_changes_nothing),
+        cmocka_unit_test(test_masked_keys_change_nothing),
+        cmocka_unit_test(test_later_tokens_change_nothing),
+        cmocka_unit_test(test_long_vectors),
+        cmocka_unit_test(test_long_decay),
+        cmocka_unit_test(test_nothing_to_see),
+        cmocka_unit_test(test_no_sequences),
+        cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
