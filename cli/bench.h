@@ -1,0 +1,74 @@
+/* Inside `longline bench`: cases that take turns, and the rows they become.
+ *
+ *   bench.c           the command              bench_run.c    who is next, medians, memory
+ *   bench_ops.c       attention by itself      bench_rows.c   table, key=value lines, JSON
+ *   bench_models.c    training steps           bench_figure.c time against length
+ *   bench_generate.c  tokens one by one */
+#ifndef LL_BENCH_H
+#define LL_BENCH_H
+
+#include "cli.h"
+
+enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640 };
+
+typedef struct {
+    char name[80];
+    double seconds; /* median, of one call, training step or token */
+    int repeats;
+    double tokens; /* in one */
+    double flops;  /* needed for one; 0: not said */
+    double bytes;  /* that one takes beyond what it is given; of a stream: its state */
+} ll_bench_row;
+
+typedef struct {
+    int rows;
+    ll_bench_row row[LL_BENCH_ROWS];
+    double peak_one, peak; /* flop/s of one and of all threads */
+    int lengths, length[LL_BENCH_LENGTHS];
+    int figure;          /* also what the figure shows */
+    const char *pattern; /* of case names; NULL: all that are usual */
+    int64_t repeats;     /* 0: as many as there is time for */
+    int64_t position;    /* where generation is measured; 0: as far as there is time for, up to a million */
+    const ll_arg_list *set;
+    double seconds; /* for each section */
+} ll_bench;
+
+/* Something to be timed. */
+typedef struct ll_bench_case ll_bench_case;
+struct ll_bench_case {
+    ll_bench_row row; /* name, tokens, flops; and bytes that the process's memory does not show */
+    ll_status (*run)(ll_bench_case *c, double *seconds);
+    int kind, causal, backward, one_layer, T, B;
+    int warm; /* run warms up by itself */
+    void *shared;
+    double cost;     /* seconds that the last run took altogether */
+    int runs, times; /* made; that count */
+    double time[LL_BENCH_REPEATS];
+};
+
+/* Is a case of this name asked for? usual: whether it is if nobody asks. */
+int ll_bench_wanted(const ll_bench *b, const char *name, int usual);
+/* Runs the cases in turn and adds their rows. what: "attention", for progress. */
+ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int n);
+double ll_bench_median(double *x, int n);
+void ll_bench_add(ll_bench *b, const ll_bench_row *row);
+const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "attention: 12 of 70 timed, about 0:40 left", on stderr and not too often; done: over and out. */
+void ll_bench_progress(const char *what, int done, int of, double left);
+
+/* The sections. */
+ll_status ll_bench_ops(ll_bench *b);
+ll_status ll_bench_models(ll_bench *b);
+ll_status ll_bench_generate(ll_bench *b);
+
+/* Rows from number `from` on as a table; and what follows from all of them. */
+void ll_bench_table(const ll_bench *b, int from);
+void ll_bench_summary(const ll_bench *b);
+/* 0, or the exit code after saying why. */
+int ll_bench_json(const ll_bench *b, const char *path);
+/* Length at which row A/... becomes slower than row B/... (both with a length at the end), between the
+ * lengths measured; NaN if it does not, 0 if it always is. */
+double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast);
+ll_status ll_bench_figure(const ll_bench *b, const char *path);
+
+#endif
