@@ -1,0 +1,223 @@
+/* Streams against the definition in double (oracle.c) and against themselves: any cut into calls gives the
+ * same bits, and nothing grows. */
+#include "base/memory.h"
+#include "drawn.h"
+
+static ll_view from_token(ll_view v, int t) {
+    v.data += (size_t)t * v.token;
+    return v;
+}
+
+/* The whole drawn call through a stream, in pieces of up to `most` tokens (1: one at a time). */
+static void feed_all(ll_attention_stream *s, const ll_attention_call *c, int most, uint64_t *seed) {
+    for (int t = 0, n; t < c->T; t += n) {
+        n = draw_int(seed, most > 3 ? 0 : 1, most);
+        if (n > c->T - t) n = c->T - t;
+        CHECK_OK(ll_attention_stream_feed(s, n, from_token(c->q, t), from_token(c->k, t), from_token(c->v, t),
+                                          from_token(c->y, t)));
+    }
+}
+
+static int streams(const ll_attention_config *c) {
+    const int later = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
+    return c->causal && !(c->kernel == LL_KERNEL_FAVOR && later);
+}
+
+/* Every kernel, rule, divisor and decay: the stream is the definition, in whole pieces and token by token,
+ * also after a reset and on another number of threads, to the last bit. */
+static void test_definition(void **state) {
+    (void)state;
+    uint64_t seed = 11;
+    for (int n = 0, ran = 0; ran < 250; n++) {
+        ll_attention_config c = draw_config(&seed);
+        c.causal = streams(&c) ? 1 : c.causal;
+        if (!streams(&c)) {
+            draw_config_free(&c);
+            continue;
+        }
+        ran++;
+        const int T = draw_int(&seed, 1, 70);
+        drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, T, 0.8, draw_int(&seed, 0, 1) * DRAW_TOKEN_MAJOR, &seed);
+        drawn_solve(d, 0);
+        ll_attention *op;
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_create(&op, &d->config));
+        CHECK_OK(ll_attention_stream_create(&s, op, d->call.B));
+        const size_t count = (size_t)(d->call.B * c.H * T * c.E);
+        float *first = malloc(count * sizeof *first);
+        static const int most[] = {1, 40, 3}, threads[] = {2, 1, 5};
+        for (int way = 0; way < 3; way++) {
+            char what[40];
+            snprintf(what, sizeof what, "stream case %d, way %d", n, way);
+            drawn_forget(d, &d->call.y);
+            ll_set_threads(threads[way]);
+            feed_all(s, &d->call, most[way], &seed);
+            drawn_check(d, what, 0, 1e-5, 0);
+            const float *y = drawn_packed(d, &d->call.y, T, c.E);
+            if (way == 0) memcpy(first, y, count * sizeof *first);
+            if (memcmp(first, y, count * sizeof *first)) fail_msg("%s: other bits: %s", what, drawn_name(d));
+            ll_attention_stream_reset(s);
+        }
+        free(first);
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+        drawn_free(d);
+    }
+    ll_set_threads(0);
+}
+
+/* Keys that grow, shrink and jump by factors of e^100: the running exponent follows. */
+static void test_steep_keys(void **state) {
+    (void)state;
+    uint64_t seed = 12;
+    for (int n = 0; n < 40; n++) {
+        ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .causal = 1, .H = 2, .D = 6, .E = 5, .M = 12};
+        c.input_scale = 1;
+        if (n & 1) c.feature_eps = 1e-4f, c.query_max = LL_MAX_TOKEN;
+        draw_parts(&c, n & 2, &seed);
+        drawn *d = drawn_create(c, 1, 60, 60, 0.5, 0, &seed);
+        for (size_t i = 0; i < (size_t)(c.H * 60 * c.D); i++) { /* every token its own size */
+            const int t = (int)(i / (size_t)c.D) % 60, h = (int)(i / (size_t)(60 * c.D)), e = (int)(i % (size_t)c.D);
+            const float size = n & 4   ? (t % 7 == 6 ? 12.0f : 1.0f)
+                               : n & 8 ? 0.1f + 0.2f * (float)t
+                                       : 12 - 0.2f * (float)t;
+            float *k = d->call.k.data + (size_t)h * d->call.k.head + (size_t)t * d->call.k.token + e;
+            d->o.k[i] = (double)(*k *= size);
+        }
+        drawn_solve(d, 0);
+        ll_attention *op;
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_create(&op, &d->config));
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        feed_all(s, &d->call, 5, &seed);
+        char what[40];
+        snprintf(what, sizeof what, "steep keys %d", n);
+        drawn_check(d, what, 0, 1e-4, 0);
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+        drawn_free(d);
+    }
+}
+
+/* Random tokens for as long as one likes, from few numbers: T, then `count` more. */
+typedef struct {
+    float q[64], k[64], v[64], y[64];
+} token;
+static void feed_token(ll_attention_stream *s, const ll_attention_config *c, token *x, uint64_t *seed) {
+    const size_t D = (size_t)c->D, E = (size_t)c->E, H = (size_t)c->H;
+    for (size_t i = 0; i < D * H; i++) x->q[i] = (float)draw_uniform(seed), x->k[i] = (float)draw_uniform(seed);
+    for (size_t i = 0; i < E * H; i++) x->v[i] = (float)draw_uniform(seed);
+    CHECK_OK(ll_attention_stream_feed(s, 1, (ll_view){x->q, D * H, D, D * H}, (ll_view){x->k, D * H, D, D * H},
+                                      (ll_view){x->v, E * H, E, E * H}, (ll_view){x->y, E * H, E, E * H}));
+}
+
+/* A linear stream allocates nothing and does not grow; after 100,000 equal values the answer is that value. */
+static void test_constant_size(void **state) {
+    (void)state;
+    uint64_t seed = 13;
+    for (int kind = 0; kind < 3; kind++) {
+        ll_attention_config c = {.kernel = kind ? LL_KERNEL_FAVOR : LL_KERNEL_RELU, .causal = 1, .H = 2};
+        c.D = c.E = 8, c.M = kind ? 16 : 0, c.input_scale = 1, c.position = LL_POSITION_PERMUTE, c.feature_eps = 1e-3f;
+        c.query_max = LL_MAX_TOKEN;
+        draw_parts(&c, kind == 2, &seed);
+        ll_attention *op;
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        token x;
+        feed_token(s, &c, &x, &seed);
+        const size_t bytes = ll_attention_stream_bytes(s);
+        ll_memory_fail_at(1);
+        for (int t = 1; t < 30000; t++) feed_token(s, &c, &x, &seed);
+        ll_memory_fail_at(0);
+        assert_int_equal(ll_attention_stream_bytes(s), bytes);
+        for (int e = 0; e < 16; e++)
+            if (!(x.y[e] > 0 && x.y[e] < 1))
+                fail_msg("kind %d: y[%d] is %g, not a mean of values", kind, e, (double)x.y[e]);
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+        draw_config_free(&c);
+    }
+}
+
+/* Softmax grows by doubling; refused memory leaves the stream where it was. */
+static void test_growth(void **state) {
+    (void)state;
+    uint64_t seed = 14, again;
+    ll_attention_config c = ll_attention_default();
+    c.H = 2, c.D = c.E = 8;
+    ll_attention *op;
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    const size_t bytes = ll_attention_stream_bytes(s);
+    token x, y;
+    for (int t = 0; t < 256; t++) feed_token(s, &c, &x, &seed);
+    again = seed;
+    for (int n = 1; n < 4; n++) {
+        ll_memory_fail_at(n);
+        ll_view none = {x.q, 16, 8, 16};
+        const ll_status status = ll_attention_stream_feed(s, 1, none, none, none, (ll_view){y.y, 16, 8, 16});
+        ll_memory_fail_at(0);
+        assert_int_equal(status, LL_ENOMEM);
+    }
+    feed_token(s, &c, &x, &seed);
+    assert_true(ll_attention_stream_bytes(s) > bytes);
+    ll_attention_stream_reset(s); /* the same tokens without a failure on the way */
+    seed = 14;
+    for (int t = 0; t < 256; t++) feed_token(s, &c, &y, &seed);
+    assert_int_equal(seed, again);
+    feed_token(s, &c, &y, &seed);
+    assert_memory_equal(x.y, y.y, 16 * sizeof(float));
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    uint64_t seed = 15;
+    ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .causal = 1, .H = 1, .D = 4, .E = 4, .M = 8, .input_scale = 1};
+    c.feature_eps = 1e-4f, c.query_max = LL_MAX_TOKEN;
+    draw_parts(&c, 0, &seed);
+    ll_attention *op;
+    ll_attention_stream *s = NULL;
+    static const ll_max rules[] = {LL_MAX_SEQUENCE, LL_MAX_BATCH};
+    static const char *const names[] = {"sequence", "batch"};
+    for (int i = 0; i < 2; i++) {
+        c.key_max = rules[i];
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_FAILS(ll_attention_stream_create(&s, op, 1), LL_EINVAL, names[i]);
+        ll_attention_free(op);
+    }
+    c.feature_eps = 0; /* then the rule changes nothing */
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    ll_attention_stream_free(s);
+    s = NULL;
+    CHECK_FAILS(ll_attention_stream_create(&s, op, 0), LL_EINVAL, "at least 1");
+    ll_attention_free(op);
+    c.causal = 0;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_FAILS(ll_attention_stream_create(&s, op, 1), LL_EINVAL, "not causal");
+    assert_null(s);
+    ll_attention_free(op);
+    c.causal = 1;
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int n = 1; n < 5; n++) { /* memory refused at every place */
+        ll_memory_fail_at(n);
+        const ll_status status = ll_attention_stream_create(&s, op, 2);
+        ll_memory_fail_at(0);
+        assert_int_equal(status, LL_ENOMEM);
+    }
+    ll_attention_free(op);
+    draw_config_free(&c);
+    ll_attention_stream_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_definition), cmocka_unit_test(test_steep_keys), cmocka_unit_test(test_constant_size),
+        cmocka_unit_test(test_growth),     cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
