@@ -177,7 +177,8 @@ typedef struct {
     ll_view q, k, v, y;     /* y is written; rows past `lengths` become 0 */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
-    ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten */
+    ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
+                             * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
 } ll_attention_call;
 
@@ -192,12 +193,14 @@ LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const
  * its keys and values and grows), fed with any number of tokens at a time. */
 typedef struct ll_attention_stream ll_attention_stream;
 
-/* LL_EINVAL with the reason for an operator that needs later tokens. */
+/* Keeps the operator, which must outlive it. LL_EINVAL with the reason for an operator that needs later
+ * tokens. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
 LL_API void ll_attention_stream_free(ll_attention_stream *s);
 LL_API void ll_attention_stream_reset(ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
-/* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. */
+/* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
+ * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
 
