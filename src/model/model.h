@@ -1,9 +1,11 @@
 /* A model: one block of parameters described by one table, and the functions over it.
  *
- *   params.c   the table and the block          layers.c   linear, norm, embedding: forward, backward
- *   block.c    one Transformer block            network.c  embedding, blocks, head, loss, backward
- *   stream.c   one token after another          sample.c   a token from logits
- *   model.c    create, load, save, describe
+ *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
+ *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
+ *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
+ *   network.c    all of it in order            workspace.c  activations and scratch, planned first
+ *   stream.c     one token after another       sample.c     a token from logits
+ *   model.c      create, describe              file.c       load, save
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
@@ -20,14 +22,19 @@ typedef struct {
 } ll_param;
 
 struct ll_model {
-    ll_recipe *recipe;   /* own copy */
-    const ll_config *c;  /* the recipe's numbers */
-    int count;           /* tensors */
+    ll_recipe *recipe;  /* own copy */
+    const ll_config *c; /* the recipe's numbers */
+    int count;          /* tensors */
     ll_param *param;
-    size_t size;         /* floats in the block */
-    float *data;         /* 64-byte aligned */
+    size_t size;              /* floats in the block */
+    float *data;              /* 64-byte aligned */
     ll_attention **attention; /* one operator a layer */
-    int64_t redraws;     /* how often the random projections were drawn anew */
+    int64_t redraws;          /* how often the random projections were drawn anew */
+    int queries, values;      /* widths H D and H E of all heads together */
+    int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
+    struct {                  /* numbers of tensors in the table; -1: the model has none */
+        int embedding, position, first, embedding_norm, blocks, norm, head;
+    } at;
 };
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */

@@ -1,0 +1,136 @@
+/* From tokens to vectors, and from the vectors' gradients to the tables.
+ *
+ *   r_0 = dropout(norm(E[token] + position))      the norm where the recipe asks for one
+ *
+ * A class token in front (pool = first) is a vector of its own, without a position. Sinusoids have the
+ * amplitude init-std: sin and cos of size 1 beside embeddings of size 0.02 would hide what the token is. */
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "model/network.h"
+
+enum { COLUMNS = 32 /* of one task of the scatter */ };
+
+/* out[i] = amplitude [sin p w_0, cos p w_0, sin p w_1, ...], w_t = 10000^(-2t/C), p = first + i. Angles in
+ * double: float loses them after 10,000 tokens. */
+void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
+    for (int t = 0; 2 * t < C; t++) {
+        const double w = pow(10000, -2.0 * t / C);
+        for (int i = 0; i < count; i++) {
+            const double angle = (double)(first + i) * w;
+            float *x = out + (size_t)i * (size_t)C + 2 * t;
+            x[0] = (float)(amplitude * sin(angle));
+            if (2 * t + 1 < C) x[1] = (float)(amplitude * cos(angle));
+        }
+    }
+}
+
+/* Place of a row: its sequence, and its position among the caller's tokens; -1: the class token. */
+typedef struct {
+    size_t b;
+    int t, used;
+} place;
+
+static place place_of(const ll_batch_run *run, size_t row) {
+    const size_t b = row / (size_t)run->T;
+    const int t = (int)(row % (size_t)run->T);
+    return (place){b, t - run->model->front, t < run->lengths[b]};
+}
+
+static int token_at(const ll_batch_run *run, place p) {
+    return run->tokens[p.b * (size_t)(run->T - run->model->front) + (size_t)p.t];
+}
+
+/* E[token] + position of one row. */
+static void gather(const ll_batch_run *run, size_t row, float *out) {
+    const ll_model *m = run->model;
+    const size_t C = (size_t)run->c->width;
+    const place p = place_of(run, row);
+    if (!p.used) {
+        memset(out, 0, C * sizeof *out);
+        return;
+    }
+    if (p.t < 0) {
+        memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
+        return;
+    }
+    const size_t t = (size_t)p.t + (size_t)(run->ws->stream ? run->position : 0);
+    memcpy(out, ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C, C * sizeof *out);
+    if (m->at.position >= 0) run->k->add(C, ll_param_at(m, m->at.position) + t * C, out);
+    if (run->ws->sinus) run->k->add(C, run->ws->sinus + (size_t)p.t * C, out);
+}
+
+typedef struct {
+    const ll_batch_run *run;
+    ll_rows rows;
+    float *out;
+} job;
+
+static void gather_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t C = (size_t)j->run->c->width;
+    for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < (size_t)j->rows.n; r++)
+        gather(j->run, j->rows.first + r, j->out + r * C);
+}
+
+static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
+    job j = {run, rows, out};
+    ll_parallel_for(((size_t)rows.n + LL_PIECE - 1) / LL_PIECE, gather_task, &j);
+}
+
+void ll_embed(const ll_batch_run *run) {
+    const int norm = run->model->at.embedding_norm;
+    const size_t C = (size_t)run->c->width;
+    if (run->ws->stream && run->ws->sinus)
+        ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, run->c->init_std);
+    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+        float *x = run->ws->residual[0] + r.first * C;
+        if (norm >= 0) {
+            gather_rows(run, r, run->ws->input);
+            ll_norm(run, r.n, norm, run->ws->input, x);
+        } else {
+            gather_rows(run, r, x);
+        }
+        ll_dropout(run, r, 0, LL_SITE_EMBEDDING, x, x, 0);
+    }
+}
+
+/* All rows, some columns: every element of a table is one sum in the order of the rows. */
+static void scatter_task(void *arg, size_t i, int worker) {
+    const ll_batch_run *run = ((const job *)arg)->run;
+    const ll_model *m = run->model;
+    (void)worker;
+    const size_t C = (size_t)run->c->width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
+    float *tokens = ll_param_in(m, run->grad, m->at.embedding) + first;
+    for (size_t row = 0; row < run->rows; row++) {
+        const place p = place_of(run, row);
+        const float *d = run->ws->d + row * C + first;
+        if (!p.used) continue;
+        if (p.t < 0) {
+            run->k->add(n, d, ll_param_in(m, run->grad, m->at.first) + first);
+            continue;
+        }
+        run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
+        if (m->at.position >= 0) run->k->add(n, d, ll_param_in(m, run->grad, m->at.position) + (size_t)p.t * C + first);
+    }
+}
+
+void ll_embed_back(const ll_batch_run *run) {
+    ll_workspace *ws = run->ws;
+    const int norm = run->model->at.embedding_norm;
+    const size_t C = (size_t)run->c->width;
+    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+        float *d = ws->d + r.first * C;
+        ll_dropout(run, r, 0, LL_SITE_EMBEDDING, d, d, 0);
+        if (norm < 0) continue;
+        gather_rows(run, r, ws->input);
+        ll_norm(run, r.n, norm, ws->input, ws->output); /* for its statistics */
+        memset(ws->gradient, 0, (size_t)r.n * C * sizeof(float));
+        ll_norm_back(run, r.n, norm, ws->input, d, ws->gradient);
+        ll_copy_rows(run, r.n, ws->gradient, d);
+    }
+    job j = {.run = run};
+    ll_parallel_for((C + COLUMNS - 1) / COLUMNS, scatter_task, &j);
+}

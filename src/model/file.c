@@ -1,0 +1,122 @@
+/* Models in files: parameters and draws as tensors, the recipe as metadata; docs/format.md describes them.
+ * A file is checked against its own recipe before memory is taken for it. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/network.h"
+
+static const char format[] = "longline-model", version[] = "1";
+
+static int rank_of(const ll_param *p) {
+    return p->cols == 1 ? 1 : 2;
+}
+
+ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
+    char redraws[32];
+    snprintf(redraws, sizeof redraws, "%lld", (long long)m->redraws);
+    char *text = NULL;
+    ll_status status = ll_recipe_text(m->recipe, &text);
+    if (!status) status = ll_st_meta(writer, "format", format);
+    if (!status) status = ll_st_meta(writer, "version", version);
+    if (!status) status = ll_st_meta(writer, "redraws", redraws);
+    if (!status) status = ll_st_meta(writer, "recipe", text);
+    ll_text_free(text);
+    for (int i = 0; i < m->count && !status; i++) {
+        const ll_param *p = &m->param[i];
+        const size_t shape[2] = {(size_t)p->rows, (size_t)p->cols};
+        status = ll_st_add(writer, p->name, LL_F32, rank_of(p), shape, m->data + p->offset);
+    }
+    return status ? status : ll_operators_write(m, writer);
+}
+
+ll_status ll_model_save(const ll_model *m, const char *path) {
+    ll_st_writer *writer = NULL;
+    ll_status status = ll_st_writer_create(&writer);
+    if (status) return status;
+    status = ll_model_write(m, writer);
+    if (!status) status = ll_st_save(writer, path);
+    ll_st_writer_free(writer);
+    return status;
+}
+
+/* Is it ours? The recipe and the number of redraws out of the metadata. */
+static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
+    const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
+    const char *number = ll_safetensors_meta(file, "version"), *redraws = ll_safetensors_meta(file, "redraws");
+    const char *recipe = ll_safetensors_meta(file, "recipe");
+    if (!what || strcmp(what, format))
+        return ll_fail(LL_EFORMAT, "%s: not a longline model (its metadata has no format = %s)", path, format);
+    if (!number || strcmp(number, version))
+        return ll_fail(LL_EFORMAT, "%s: model format version %s; this program reads version %s", path,
+                       number ? number : "(none)", version);
+    if (!recipe) return ll_fail(LL_EFORMAT, "%s: the metadata has no recipe", path);
+    char *end = NULL;
+    errno = 0;
+    const long long count = redraws ? strtoll(redraws, &end, 10) : -1;
+    if (count < 0 || errno || *end || end == redraws)
+        return ll_fail(LL_EFORMAT, "%s: redraws is \"%s\", must be a number from 0", path, redraws ? redraws : "");
+    m->redraws = count;
+    ll_status status = ll_recipe_parse(&m->recipe, recipe, path);
+    if (status == LL_EINVAL) status = LL_EFORMAT;
+    if (!status) m->c = &m->recipe->c;
+    return status;
+}
+
+static ll_status check_tensor(const ll_param *p, const ll_safetensors *file) {
+    const char *path = ll_safetensors_path(file);
+    const ll_st_tensor *t = ll_safetensors_find(file, p->name);
+    if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", path, p->name);
+    if (t->dtype != LL_F32) return ll_fail(LL_EFORMAT, "%s: tensor %s is not of type F32", path, p->name);
+    if (t->rank != rank_of(p) || t->shape[0] != (size_t)p->rows || (p->cols > 1 && t->shape[1] != (size_t)p->cols))
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements in %d dimensions; its recipe says %d x %d", path,
+                       p->name, t->count, t->rank, p->rows, p->cols);
+    return LL_OK;
+}
+
+static ll_status read_tensors(ll_model *m, const ll_safetensors *file) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < m->count && !status; i++) status = check_tensor(&m->param[i], file);
+    if (status) return status;
+    if (!(m->data = ll_alloc(m->size, sizeof *m->data))) return LL_ENOMEM;
+    for (int i = 0; i < m->count; i++) {
+        const ll_st_tensor *t = ll_safetensors_find(file, m->param[i].name);
+        float *x = m->data + m->param[i].offset;
+        ll_st_floats(x, t);
+        for (size_t j = 0; j < t->count; j++)
+            if (!isfinite(x[j]))
+                return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", ll_safetensors_path(file),
+                               t->name, j);
+    }
+    return LL_OK;
+}
+
+ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
+    ll_model *m = ll_alloc(1, sizeof *m);
+    if (!m) return LL_ENOMEM;
+    ll_status status = read_meta(m, file);
+    if (!status) {
+        status = ll_params_plan(m);
+        if (status == LL_EINVAL) status = ll_fail_in(LL_EFORMAT, ll_safetensors_path(file));
+    }
+    if (!status) status = read_tensors(m, file);
+    if (!status) status = ll_operators_create(m, file);
+    if (status) {
+        ll_model_free(m);
+        return status;
+    }
+    *out = m;
+    return LL_OK;
+}
+
+ll_status ll_model_load(ll_model **model, const char *path) {
+    ll_safetensors *file = NULL;
+    ll_status status = ll_safetensors_open(&file, path);
+    if (status) return status;
+    status = ll_model_read(model, file);
+    ll_safetensors_free(file);
+    return status;
+}

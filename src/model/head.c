@@ -1,0 +1,265 @@
+/* The top of the network: final norm, pooling, logits, cross-entropy, and the way back into ws->d.
+ *
+ * Language models make logits, losses and their gradients for a few rows at a time: (tokens, V) is never
+ * in memory. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "model/network.h"
+
+enum { COLUMNS = 32 /* of one task of pooling */ };
+
+static int tied(const ll_model *m) {
+    return m->at.head < 0;
+}
+
+int ll_head_width(const ll_model *m) {
+    return m->c->task == LL_TASK_CLASSIFY ? m->c->classes : m->c->vocab;
+}
+
+const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
+    ll_workspace *ws = run->ws;
+    const float *x = ll_sublayer_input(run, 2 * run->c->layers, rows, ws->input);
+    if (run->model->at.norm < 0) return x;
+    ll_norm(run, rows.n, run->model->at.norm, x, ws->output);
+    return ws->output;
+}
+
+/* After ll_head_input of the same rows: their ws->d, from the gradient of what it gave. */
+static void input_back(const ll_batch_run *run, ll_rows rows, const float *dx) {
+    const size_t C = (size_t)run->c->width;
+    float *d = run->ws->d + rows.first * C;
+    if (run->model->at.norm < 0) {
+        ll_copy_rows(run, rows.n, dx, d);
+        return;
+    }
+    const int changed = run->c->norm == LL_NORM_POST;
+    const float *x = changed ? run->ws->input : run->ws->residual[2 * run->c->layers] + rows.first * C;
+    memset(d, 0, (size_t)rows.n * C * sizeof *d);
+    ll_norm_back(run, rows.n, run->model->at.norm, x, dx, d);
+}
+
+/* ---- Logits ---- */
+
+typedef struct {
+    const ll_batch_run *run;
+    const float *x, *W;
+    float *out;
+} job;
+
+enum { ROWS = 1024 /* of the embedding, in one task of a single row of logits */ };
+
+static void logits_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const int C = j->run->c->width, first = (int)i * ROWS, left = j->run->c->vocab - first;
+    j->run->k->gemv_rows(left < ROWS ? left : ROWS, C, j->W + (size_t)first * (size_t)C, (size_t)C, j->x,
+                         j->out + first, 0);
+}
+
+void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits) {
+    const ll_model *m = run->model;
+    const int C = run->c->width, V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
+    const float *W = ll_param_at(m, head);
+    if (!tied(m)) {
+        const float *bias = run->c->task == LL_TASK_CLASSIFY ? ll_param_at(m, head + 1) : NULL;
+        ll_linear(run->k, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
+    } else if (n == 1) {
+        job j = {run, x, W, logits};
+        ll_parallel_for(((size_t)V + ROWS - 1) / ROWS, logits_task, &j);
+    } else {
+        ll_gemm(0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
+    }
+}
+
+/* dlogits (n, V) to the head's gradients and dx (n, C). */
+static void logits_back(const ll_batch_run *run, int n, const float *x, const float *dlogits, float *dx) {
+    const ll_model *m = run->model;
+    const int C = run->c->width, V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
+    const size_t width = (size_t)C, row = (size_t)V;
+    const float *W = ll_param_at(m, head);
+    float *dW = ll_param_in(m, run->grad, head);
+    if (tied(m)) {
+        ll_gemm(1, 0, V, C, n, dlogits, row, x, width, dW, width, 1, NULL);
+        ll_gemm(0, 0, n, C, V, dlogits, row, W, width, dx, width, 0, NULL);
+        return;
+    }
+    ll_linear_weight_back(n, C, V, x, width, dlogits, row, dW);
+    ll_linear_input_back(n, C, V, dlogits, row, W, dx, width, 0);
+    if (run->c->task == LL_TASK_CLASSIFY) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
+}
+
+/* ---- Cross-entropy ---- */
+
+typedef struct {
+    const ll_batch_run *run;
+    const int *targets;
+    float scale;
+    int n, V;
+    size_t first; /* row, or sequence of a classifier */
+} losses;
+
+/* The target of row i, or -1. */
+static int target_of(const losses *l, int i) {
+    const size_t row = l->first + (size_t)i;
+    const ll_batch_run *run = l->run;
+    if (run->c->task == LL_TASK_CLASSIFY) return l->targets[row];
+    const size_t b = row / (size_t)run->T;
+    return (int)(row % (size_t)run->T) < run->lengths[b] ? l->targets[row] : -1;
+}
+
+static void loss_task(void *arg, size_t i, int worker) {
+    const losses *l = arg;
+    (void)worker;
+    const ll_kernels *k = l->run->k;
+    const size_t V = (size_t)l->V;
+    for (int r = (int)i * LL_PIECE; r < ((int)i + 1) * LL_PIECE && r < l->n; r++) {
+        float *x = l->run->ws->logits + (size_t)r * V, *loss = l->run->ws->loss + r;
+        const int target = target_of(l, r);
+        if (target < 0) {
+            memset(x, 0, V * sizeof *x);
+            continue;
+        }
+        const float top = k->max(V, x);
+        int best = 0; /* of equal answers, the first counts: a constant output is not right everywhere */
+        while (best < l->V - 1 && x[best] != top) best++;
+        loss[LL_CHUNK] = best == target;
+        loss[0] = k->softmax_loss(l->V, x, target, l->scale);
+    }
+}
+
+/* Losses of n rows whose logits are in ws->logits, which become their gradients. */
+static int loss_rows(losses *l, ll_tally *tally) {
+    ll_parallel_for(((size_t)l->n + LL_PIECE - 1) / LL_PIECE, loss_task, l);
+    int count = 0;
+    for (int r = 0; r < l->n; r++) {
+        if (target_of(l, r) < 0) continue;
+        count++;
+        tally->loss += l->run->ws->loss[r];
+        tally->correct += l->run->ws->loss[LL_CHUNK + r] > 0;
+    }
+    tally->count += count;
+    return count;
+}
+
+static int any_target(const losses *l) {
+    for (int r = 0; r < l->n; r++)
+        if (target_of(l, r) >= 0) return 1;
+    return 0;
+}
+
+/* Rows x (n, C), numbered from l->first, through logits and back: dx (n, C) where gradients are wanted. */
+static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally *tally) {
+    const ll_batch_run *run = l->run;
+    const size_t C = (size_t)run->c->width, first = l->first;
+    for (int done = 0; done < n; done += l->n) {
+        const int left = n - done;
+        l->n = left < run->ws->logit_rows ? left : run->ws->logit_rows;
+        l->first = first + (size_t)done;
+        const float *in = x + (size_t)done * C;
+        float *out = dx ? dx + (size_t)done * C : NULL;
+        if (any_target(l)) {
+            ll_head_logits(run, l->n, in, run->ws->logits);
+            loss_rows(l, tally);
+            if (out) logits_back(run, l->n, in, run->ws->logits, out);
+        } else if (out) {
+            memset(out, 0, (size_t)l->n * C * sizeof *out);
+        }
+    }
+}
+
+/* ---- Pooling ---- */
+
+/* Tokens of sequence b that are pooled. */
+static int pooled(const ll_batch_run *run, size_t b) {
+    return run->c->pool == LL_POOL_FIRST ? 1 : run->lengths[b];
+}
+
+typedef struct {
+    const ll_batch_run *run;
+    ll_rows rows;
+    const float *x;
+    float *dx;
+} pooling;
+
+/* All rows, some columns: a sum in the order of the rows, so that padding cannot change it. */
+static void pool_task(void *arg, size_t i, int worker) {
+    const pooling *p = arg;
+    (void)worker;
+    const size_t C = (size_t)p->run->c->width, T = (size_t)p->run->T, first = i * COLUMNS;
+    const size_t end = first + COLUMNS < C ? first + COLUMNS : C;
+    for (size_t r = 0; r < (size_t)p->rows.n; r++) {
+        const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
+        if (t >= (size_t)pooled(p->run, b)) continue;
+        for (size_t c = first; c < end; c++) p->run->ws->pool[b * C + c] += p->x[r * C + c];
+    }
+}
+
+void ll_head_pool(const ll_batch_run *run) {
+    const size_t C = (size_t)run->c->width;
+    memset(run->ws->pool, 0, (size_t)run->B * C * sizeof(double));
+    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+        pooling p = {.run = run, .rows = r, .x = ll_head_input(run, r)};
+        ll_parallel_for((C + COLUMNS - 1) / COLUMNS, pool_task, &p);
+    }
+}
+
+const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences) {
+    const size_t C = (size_t)run->c->width;
+    float *x = run->ws->output;
+    for (size_t i = 0; i < (size_t)sequences.n; i++) {
+        const size_t b = sequences.first + i;
+        const int n = pooled(run, b);
+        for (size_t c = 0; c < C; c++) x[i * C + c] = (float)(run->ws->pool[b * C + c] / (n > 0 ? n : 1));
+    }
+    return x;
+}
+
+static void unpool_task(void *arg, size_t i, int worker) {
+    const pooling *p = arg;
+    (void)worker;
+    const size_t C = (size_t)p->run->c->width, T = (size_t)p->run->T, n = (size_t)p->rows.n;
+    for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < n; r++) {
+        const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
+        const int count = pooled(p->run, b), used = t < (size_t)count;
+        for (size_t c = 0; c < C; c++) p->dx[r * C + c] = used ? (float)(p->run->ws->dpool[b * C + c] / count) : 0;
+    }
+}
+
+static void pool_back(const ll_batch_run *run) {
+    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+        ll_head_input(run, r); /* for the statistics of its norm */
+        pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
+        ll_parallel_for(((size_t)r.n + LL_PIECE - 1) / LL_PIECE, unpool_task, &p);
+        input_back(run, r, run->ws->gradient);
+    }
+}
+
+/* ---- Loss ---- */
+
+static void classify_loss(losses *l, ll_tally *tally) {
+    const ll_batch_run *run = l->run;
+    const size_t C = (size_t)run->c->width;
+    ll_head_pool(run);
+    for (ll_rows s = {0}; ll_next_rows(&s, (size_t)run->B);) {
+        float *dx = run->grad ? run->ws->gradient : NULL;
+        l->first = s.first;
+        cross_entropy(l, s.n, ll_head_pooled(run, s), dx, tally);
+        for (size_t i = 0; dx && i < (size_t)s.n * C; i++) run->ws->dpool[s.first * C + i] = dx[i];
+    }
+    if (run->grad) pool_back(run);
+}
+
+void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally) {
+    losses l = {.run = run, .targets = targets, .scale = scale, .V = ll_head_width(run->model)};
+    if (run->c->task == LL_TASK_CLASSIFY) {
+        classify_loss(&l, tally);
+        return;
+    }
+    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+        const float *x = ll_head_input(run, r);
+        l.first = r.first;
+        cross_entropy(&l, r.n, x, run->grad ? run->ws->gradient : NULL, tally);
+        if (run->grad) input_back(run, r, run->ws->gradient);
+    }
+}

@@ -1,0 +1,224 @@
+/* Layers on rows, forward and backward. Elementwise work is cut into pieces of LL_PIECE rows, sums over
+ * rows into columns or fixed pieces: by shape alone, so that the bits do not depend on the threads. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/random.h"
+#include "model/network.h"
+
+enum {
+    SLAB = 256,       /* columns of one task of a vector-matrix product */
+    SERIAL = 1 << 17, /* products smaller than this are not worth waking threads */
+    COLUMNS = 64,     /* of one task of a column sum */
+    SUM_ROWS = 256    /* rows summed in float before they go into double */
+};
+
+/* What a task over rows or columns reads and writes. */
+typedef struct {
+    const ll_batch_run *run;
+    const ll_kernels *k;
+    int n, K, N;
+    const float *x, *y, *gain, *bias;
+    float *out, *extra;
+    size_t ld;
+    ll_rows rows;
+    uint64_t stream;
+    unsigned dropped;
+    int add;
+} job;
+
+static size_t pieces(int n, int piece) {
+    return (size_t)((n + piece - 1) / piece);
+}
+
+/* Rows of piece i. */
+static int piece_rows(const job *j, size_t i) {
+    const int left = j->n - (int)i * LL_PIECE;
+    return left < LL_PIECE ? left : LL_PIECE;
+}
+
+/* ---- Linear ---- */
+
+static void slab_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const int first = (int)i * SLAB, left = j->N - first, n = left < SLAB ? left : SLAB;
+    if (j->bias) memcpy(j->out + first, j->bias + first, (size_t)n * sizeof *j->out);
+    j->k->gemv(n, j->K, j->x, j->y + first, j->ld, j->out + first, j->bias != NULL);
+}
+
+/* One row: the product that generation waits for. */
+static void linear_row(const ll_kernels *k, int K, int N, const float *in, const float *W, const float *bias,
+                       float *out) {
+    job j = {.k = k, .K = K, .N = N, .x = in, .y = W, .bias = bias, .out = out, .ld = (size_t)N};
+    if ((size_t)K * (size_t)N >= SERIAL) {
+        ll_parallel_for(pieces(N, SLAB), slab_task, &j);
+        return;
+    }
+    if (bias) memcpy(out, bias, (size_t)N * sizeof *out);
+    k->gemv(N, K, in, W, (size_t)N, out, bias != NULL);
+}
+
+void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
+               float *out, size_t ldo) {
+    if (n == 1) {
+        linear_row(k, K, N, in, W, bias, out);
+    } else {
+        ll_gemm(0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
+    }
+}
+
+void ll_linear_weight_back(int n, int K, int N, const float *in, size_t ldi, const float *dout, size_t ldo, float *dW) {
+    ll_gemm(1, 0, K, N, n, in, ldi, dout, ldo, dW, (size_t)N, 1, NULL);
+}
+
+void ll_linear_input_back(int n, int K, int N, const float *dout, size_t ldo, const float *W, float *din, size_t ldi,
+                          int add) {
+    ll_gemm(0, 1, n, K, N, dout, ldo, W, (size_t)N, din, ldi, add, NULL);
+}
+
+static void column_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t first = i * COLUMNS, left = (size_t)j->N - first, n = left < COLUMNS ? left : COLUMNS;
+    double total[COLUMNS] = {0};
+    for (int from = 0; from < j->n; from += SUM_ROWS) {
+        float part[COLUMNS] = {0};
+        const int to = j->n - from < SUM_ROWS ? j->n : from + SUM_ROWS;
+        for (int r = from; r < to; r++) j->k->add(n, j->x + (size_t)r * (size_t)j->N + first, part);
+        for (size_t c = 0; c < n; c++) total[c] += part[c];
+    }
+    for (size_t c = 0; c < n; c++) j->out[first + c] += (float)total[c];
+}
+
+void ll_bias_back(int n, int N, const float *dout, float *db) {
+    job j = {.k = ll_kernel_table(), .n = n, .N = N, .x = dout, .out = db};
+    ll_parallel_for(pieces(N, COLUMNS), column_task, &j);
+}
+
+/* ---- Norm ---- */
+
+static void norm_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t row = i * LL_PIECE, at = row * (size_t)j->N;
+    j->k->norm(piece_rows(j, i), j->N, j->x + at, j->gain, j->bias, j->out + at, j->extra + row,
+               j->extra + LL_CHUNK + row);
+}
+
+void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y) {
+    job j = {.k = run->k, .n = n, .N = run->c->width, .x = x, .out = y, .extra = run->ws->statistics};
+    j.gain = ll_param_at(run->model, gain);
+    j.bias = ll_param_at(run->model, gain + 1);
+    ll_parallel_for(pieces(n, LL_PIECE), norm_task, &j);
+}
+
+static void norm_back_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t row = i * LL_PIECE, C = (size_t)j->N, at = row * C;
+    const float *mean = j->run->ws->statistics + row;
+    float *partial = j->extra + i * 2 * C;
+    memset(partial, 0, 2 * C * sizeof *partial);
+    j->k->norm_back(piece_rows(j, i), j->N, j->x + at, j->gain, mean, mean + LL_CHUNK, j->y + at, j->out + at, partial,
+                    partial + C);
+}
+
+void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx) {
+    job j = {.run = run, .k = run->k, .n = n, .N = run->c->width, .x = x, .y = dy, .out = dx};
+    const size_t C = (size_t)j.N;
+    j.gain = ll_param_at(run->model, gain);
+    j.extra = run->ws->partial;
+    ll_parallel_for(pieces(n, LL_PIECE), norm_back_task, &j);
+    float *dgain = ll_param_in(run->model, run->grad, gain), *dbias = ll_param_in(run->model, run->grad, gain + 1);
+    for (size_t i = 0; i < pieces(n, LL_PIECE); i++) {
+        run->k->add(C, j.extra + i * 2 * C, dgain);
+        run->k->add(C, j.extra + i * 2 * C + C, dbias);
+    }
+}
+
+/* ---- Activation ---- */
+
+static void activate_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
+    if (j->run->c->activation == LL_ACT_RELU) {
+        j->k->relu(n, 0, j->x + at, j->out + at);
+    } else {
+        j->k->gelu(n, j->x + at, j->out + at);
+    }
+}
+
+void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y) {
+    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .out = y};
+    ll_parallel_for(pieces(n, LL_PIECE), activate_task, &j);
+}
+
+static void activate_back_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
+    if (j->run->c->activation == LL_ACT_RELU) {
+        j->k->relu_back(n, j->x + at, j->y + at, j->out + at);
+    } else {
+        j->k->gelu_back(n, j->x + at, j->y + at, j->out + at);
+    }
+}
+
+void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx) {
+    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .y = dy, .out = dx};
+    ll_parallel_for(pieces(n, LL_PIECE), activate_back_task, &j);
+}
+
+/* ---- Dropout and copies ---- */
+
+/* Eight columns share one draw of four words, 16 bits each: column 8 g + l of token t in sequence b is
+ * dropped where lane l of draw b 2^44 + t ceil(C / 8) + g is below 2^16 p. Masks are never stored. */
+static void drop_row(const job *j, size_t row, const float *x, float *y) {
+    const size_t T = (size_t)j->run->T, C = (size_t)j->N;
+    const uint64_t base = (uint64_t)(row / T) << 44 | (uint64_t)(row % T) * ((C + 7) / 8);
+    const float scale = 65536.0f / (float)(65536 - j->dropped);
+    for (size_t g = 0; g * 8 < C; g++) {
+        uint32_t word[4];
+        ll_random4(word, (uint64_t)j->run->c->seed, j->stream, base + g);
+        for (size_t l = 0; l < 8 && g * 8 + l < C; l++) {
+            const size_t c = g * 8 + l;
+            const unsigned lane = word[l / 2] >> (l % 2 * 16) & 0xffff;
+            const float kept = lane < j->dropped ? 0 : x[c] * scale;
+            y[c] = j->add ? y[c] + kept : kept;
+        }
+    }
+}
+
+static void drop_task(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    (void)worker;
+    const size_t C = (size_t)j->N, n = (size_t)piece_rows(j, i), first = i * LL_PIECE;
+    const float *x = j->x + first * C;
+    float *y = j->out + first * C;
+    if (j->dropped) {
+        for (size_t r = 0; r < n; r++) drop_row(j, j->rows.first + first + r, x + r * C, y + r * C);
+    } else if (j->add) {
+        j->k->add(n * C, x, y);
+    } else if (x != y) {
+        memcpy(y, x, n * C * sizeof *y);
+    }
+}
+
+void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add) {
+    job j = {.run = run, .k = run->k, .n = rows.n, .N = run->c->width, .x = x, .out = y, .rows = rows, .add = add};
+    if (run->grad && run->c->dropout > 0) {
+        const double share = run->c->dropout * 65536 + 0.5;
+        j.dropped = share < 65535 ? (unsigned)share : 65535;
+        j.stream = ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(layer * 4 + site), (uint32_t)run->draw);
+    } else if (x == y) {
+        return;
+    }
+    ll_parallel_for(pieces(rows.n, LL_PIECE), drop_task, &j);
+}
+
+void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y) {
+    job j = {.run = run, .n = n, .N = run->c->width, .x = x, .out = y};
+    ll_parallel_for(pieces(n, LL_PIECE), drop_task, &j);
+}

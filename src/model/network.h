@@ -1,0 +1,181 @@
+/* What the files of this room share: where parameters are, what a workspace holds, and the parts of a
+ * network, each with its forward and backward.
+ *
+ * A network is a chain of 2 x layers sublayers (attention, feed-forward, attention, ...) around one
+ * residual stream. Sublayer j has the norm N_j and the function F_j:
+ *
+ *   pre-norm    a_j = N_j(r_j)                                    r_(j+1) = r_j + F_j(a_j)
+ *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
+ *
+ * What leaves the last block is r_2L (pre) or N_(2L-1)(r_2L) (post). Training keeps r_j, projections and
+ * pre-activations; inputs a_j, norms' statistics, activations and dropout masks are computed again on
+ * the way back, in chunks of rows, so that scratch does not grow with the length. Rows are tokens,
+ * (sequence, position) in that order; rows past a sequence's length hold zeros at the bottom of the
+ * network, count nowhere, and get gradients of zero. */
+#ifndef LL_NETWORK_H
+#define LL_NETWORK_H
+
+#include "kernel/kernel.h"
+#include "model/model.h"
+
+/* Tensors of a block, in table order; a gain is followed by its bias. */
+enum {
+    LL_ATTENTION_NORM,
+    LL_QUERY_WEIGHT = 2,
+    LL_KEY_WEIGHT,
+    LL_VALUE_WEIGHT,
+    LL_OUTPUT_WEIGHT,
+    LL_FEED_NORM,
+    LL_IN_WEIGHT = 8,
+    LL_IN_BIAS,
+    LL_OUT_WEIGHT,
+    LL_OUT_BIAS,
+    LL_BLOCK_TENSORS
+};
+
+enum {
+    LL_CHUNK = 1024, /* rows that pass through a layer together */
+    LL_PIECE = 64    /* rows of one parallel task */
+};
+
+/* Rows first .. first+n-1 of all rows. */
+typedef struct {
+    size_t first;
+    int n;
+} ll_rows;
+
+enum { LL_EVALUATE, LL_TRAIN, LL_STREAM };
+
+struct ll_workspace {
+    const ll_model *model;
+    int mode; /* one of the above */
+    int B, T; /* at most; T with the front */
+    size_t bytes;
+    float *memory, **layers;
+    /* Kept from forward for backward; evaluation has one of each and writes over it. */
+    float **residual; /* (2 layers + 1) of (rows, C) */
+    float **project;  /* (layers) of (rows, 2 H D + H E): q, k, v side by side */
+    float **mixed;    /* (layers) of (rows, H E): what attention gives */
+    float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
+    float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
+    float *sinus;     /* (T, C) sinusoidal positions, or NULL */
+    /* Backward. */
+    float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
+    float *dproject; /* (rows, 2 H D + H E) */
+    float *dmixed;   /* (rows, H E) */
+    /* Scratch of one chunk. */
+    float *input, *output, *gradient; /* (chunk, C) */
+    float *wide, *dwide;              /* (chunk, ff) */
+    float *statistics;                /* (2, chunk) means and reciprocal deviations */
+    float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
+    float *logits;                    /* (logit_rows, V or classes) */
+    int logit_rows;
+    float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
+    double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
+    int *lengths;                 /* (B), front included */
+    ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
+};
+
+/* One batch on its way. */
+typedef struct {
+    const ll_model *model;
+    const ll_config *c;
+    ll_workspace *ws;
+    const ll_kernels *k;
+    const int *tokens;
+    int B, T;           /* T: front included */
+    size_t rows;        /* B T */
+    const int *lengths; /* (B), front included */
+    int64_t position;   /* of the first token: streams */
+    float *grad;        /* NULL: forward alone */
+    int64_t draw;       /* dropout; applies where grad is wanted */
+} ll_batch_run;
+
+/* ---- params.c ---- */
+
+/* Fills the table, at, front, widths and size. LL_EINVAL names what cannot be. */
+LL_MUST_USE ll_status ll_params_plan(ll_model *model);
+/* Draws all parameters from train.seed; model->data is there. */
+void ll_params_init(ll_model *model);
+/* Tensor number i in a block of parameters or gradients. */
+float *ll_param_in(const ll_model *model, float *block, int i);
+const float *ll_param_at(const ll_model *model, int i);
+/* Number of a tensor of a layer. */
+int ll_block_tensor(const ll_model *model, int layer, int which);
+
+/* ---- operators.c ---- */
+
+/* Makes model->attention; draws come from `file`, or are drawn if it is NULL. */
+LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors *file);
+void ll_operators_free(ll_model *model);
+LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
+
+/* ---- layers.c: what acts on rows; out never aliases in ---- */
+
+/* out (n, N) = in (n, K) W + bias; bias may be NULL. */
+void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
+               float *out, size_t ldo);
+/* dW (K, N) += in^T dout. */
+void ll_linear_weight_back(int n, int K, int N, const float *in, size_t ldi, const float *dout, size_t ldo, float *dW);
+/* din (n, K) = or += dout W^T. */
+void ll_linear_input_back(int n, int K, int N, const float *dout, size_t ldo, const float *W, float *din, size_t ldi,
+                          int add);
+/* db (N) += column sums of dout (n, N). */
+void ll_bias_back(int n, int N, const float *dout, float *db);
+/* Norm whose gain is tensor `gain` (its bias follows); the statistics stay in the workspace for ... */
+void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y);
+/* ... dx += and the gradients of gain and bias, after ll_norm of the same rows. */
+void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx);
+void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y);
+void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx);
+enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED };
+/* y = or += x / keep where the mask of (train.seed, draw, layer, site, row, column) keeps, else 0; the same
+ * call forward and backward. Nothing is dropped where no gradient is wanted. y == x is allowed if !add. */
+void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add);
+/* Copies n rows of width C. */
+void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y);
+
+/* ---- embed.c ---- */
+
+/* (count, C) position vectors for positions first, first + 1, ... */
+void ll_sinus(float *out, int count, int C, int64_t first, double amplitude);
+void ll_embed(const ll_batch_run *run);
+/* From ws->d to the gradients of embedding, positions and their norm; ws->d is destroyed. */
+void ll_embed_back(const ll_batch_run *run);
+
+/* ---- block.c ---- */
+
+/* a_j of some rows: in place or computed into `out`. */
+const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out);
+LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
+LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
+/* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_rows(&r, total);) */
+int ll_next_rows(ll_rows *rows, size_t total);
+
+/* ---- head.c ---- */
+
+/* Numbers in a row of logits: V or classes. */
+int ll_head_width(const ll_model *model);
+/* What the logits of some rows are computed from, (n, C). */
+const float *ll_head_input(const ll_batch_run *run, ll_rows rows);
+/* Logits (n, V or classes) of n such rows. */
+void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits);
+/* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
+void ll_head_pool(const ll_batch_run *run);
+const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
+/* Losses into tally; with run->grad the head's gradients, and ws->d. */
+void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
+
+/* ---- workspace.c ---- */
+
+LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, int B, int T, int mode);
+
+/* ---- network.c ---- */
+
+/* A batch (its front added to T and lengths) that fits ws. */
+ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const int *tokens, const int *lengths, int B,
+                              int T);
+/* Embedding and blocks: everything below the head. */
+LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
+
+#endif

@@ -1,0 +1,157 @@
+/* The table of tensors, in the order in which they lie in the block, and how parameters start.
+ *
+ * Weights are (in, out): y = x W reads W row by row, for one token as for many. Every tensor starts on a
+ * cache line; the gaps hold zeros and stay so. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "model/network.h"
+
+enum { LINE = 16 /* floats */ };
+
+static int add(ll_model *m, const char *name, int rows, int cols, int decay) {
+    ll_param *p = &m->param[m->count];
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->offset = m->size;
+    p->rows = rows;
+    p->cols = cols;
+    p->decay = decay;
+    m->size += ((size_t)rows * (size_t)cols + LINE - 1) / LINE * LINE;
+    return m->count++;
+}
+
+static int add_norm(ll_model *m, const char *prefix, const char *name) {
+    char text[64];
+    snprintf(text, sizeof text, "%s%s.gain", prefix, name);
+    const int number = add(m, text, m->c->width, 1, 0);
+    snprintf(text, sizeof text, "%s%s.bias", prefix, name);
+    add(m, text, m->c->width, 1, 0);
+    return number;
+}
+
+static void add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
+    char text[64];
+    snprintf(text, sizeof text, "%s%s", prefix, name);
+    add(m, text, rows, cols, cols > 1);
+}
+
+/* In the order of the enum in network.h. */
+static void add_block(ll_model *m, int layer) {
+    const ll_config *c = m->c;
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
+    add_norm(m, prefix, "attention.norm");
+    add_in(m, prefix, "attention.query.weight", c->width, m->queries);
+    add_in(m, prefix, "attention.key.weight", c->width, m->queries);
+    add_in(m, prefix, "attention.value.weight", c->width, m->values);
+    add_in(m, prefix, "attention.output.weight", m->values, c->width);
+    add_norm(m, prefix, "feed.norm");
+    add_in(m, prefix, "feed.in.weight", c->width, c->ff);
+    add_in(m, prefix, "feed.in.bias", c->ff, 1);
+    add_in(m, prefix, "feed.out.weight", c->ff, c->width);
+    add_in(m, prefix, "feed.out.bias", c->width, 1);
+}
+
+static void add_all(ll_model *m) {
+    const ll_config *c = m->c;
+    const int classify = c->task == LL_TASK_CLASSIFY;
+    m->at.embedding = add(m, "embedding.weight", c->vocab, c->width, 1);
+    m->at.position = m->at.first = m->at.embedding_norm = m->at.norm = m->at.head = -1;
+    if (c->position == LL_POS_LEARNED) m->at.position = add(m, "embedding.position", c->max_length, c->width, 0);
+    if (m->front) m->at.first = add(m, "embedding.first", c->width, 1, 0);
+    if (c->embedding_norm) m->at.embedding_norm = add_norm(m, "", "embedding.norm");
+    m->at.blocks = m->count;
+    for (int l = 0; l < c->layers; l++) add_block(m, l);
+    if (c->final_norm) m->at.norm = add_norm(m, "", "norm");
+    if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
+    if (classify) add(m, "head.bias", c->classes, 1, 0);
+}
+
+static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
+    if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab is %d; set how many different tokens there are", c->vocab);
+    if (c->task == LL_TASK_CLASSIFY && c->classes < 2)
+        return ll_fail(LL_EINVAL, "model.classes is %d; a classifier needs at least 2", c->classes);
+    if (c->layers < 1 || c->width < 1 || c->heads < 1 || c->ff < 1 || values < 1 || queries < 1)
+        return ll_fail(LL_EINVAL, "layers %d, width %d, heads %d and ff %d must all be at least 1", c->layers, c->width,
+                       c->heads, c->ff);
+    if (2 * queries + values > INT_MAX / 2)
+        return ll_fail(LL_EINVAL, "heads %d of size %d make projections too wide", c->heads, c->head_size);
+    if (c->position == LL_POS_LEARNED && c->max_length < 1)
+        return ll_fail(LL_EINVAL, "position.max-length is %d; learned positions need one", c->max_length);
+    return LL_OK;
+}
+
+/* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
+static double estimate(const ll_config *c, double queries, double values) {
+    const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff;
+    return c->layers * block + c->width * (2.0 * c->vocab + c->classes + c->max_length);
+}
+
+ll_status ll_params_plan(ll_model *m) {
+    const ll_config *c = m->c;
+    ll_status status = ll_config_check(c);
+    if (status) return status;
+    const int64_t E = c->head_size > 0 ? c->head_size : c->heads > 0 ? c->width / c->heads : 0;
+    const int64_t values = c->heads * E, queries = values <= INT_MAX ? values * c->query_multiple : values;
+    if ((status = check(c, queries, values))) return status;
+    if (estimate(c, (double)queries, (double)values) > 1e12)
+        return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->width,
+                       c->layers);
+    m->queries = (int)queries;
+    m->values = (int)values;
+    m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+    m->param = ll_alloc((size_t)c->layers * LL_BLOCK_TENSORS + 10, sizeof *m->param);
+    if (!m->param) return LL_ENOMEM;
+    add_all(m);
+    return LL_OK;
+}
+
+/* A tensor's draws hang on its name alone: models that differ elsewhere start from the same numbers. */
+static uint64_t stream_of(const char *name) {
+    uint64_t hash = 14695981039346656037u;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    return ll_stream_id(LL_RANDOM_INIT, (uint32_t)(hash >> 40), (uint32_t)hash);
+}
+
+static int ends(const char *name, const char *end) {
+    const size_t n = strlen(name), e = strlen(end);
+    return n >= e && !strcmp(name + n - e, end);
+}
+
+/* Matrices N(0, init_std), gains 1, biases 0. With pre-norm the residual stream is a sum of 2 layers
+ * terms that nothing normalises; what adds to it is drawn smaller so that the sum's variance does not
+ * grow with the depth (Radford et al. 2019). */
+void ll_params_init(ll_model *m) {
+    const ll_config *c = m->c;
+    const double residual = c->norm == LL_NORM_PRE ? 1 / sqrt(2.0 * c->layers) : 1;
+    for (int i = 0; i < m->count; i++) {
+        const ll_param *p = &m->param[i];
+        const size_t n = (size_t)p->rows * (size_t)p->cols;
+        float *x = m->data + p->offset;
+        if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
+        if (ends(p->name, ".gain")) {
+            for (size_t j = 0; j < n; j++) x[j] = 1;
+            continue;
+        }
+        const int adds = ends(p->name, ".output.weight") || ends(p->name, ".out.weight");
+        const float std = (float)(c->init_std * (adds ? residual : 1));
+        ll_normal_fill(x, n, (uint64_t)c->seed, stream_of(p->name), 0);
+        for (size_t j = 0; j < n; j++) x[j] *= std;
+    }
+}
+
+float *ll_param_in(const ll_model *m, float *block, int i) {
+    return block + m->param[i].offset;
+}
+
+const float *ll_param_at(const ll_model *m, int i) {
+    return m->data + m->param[i].offset;
+}
+
+int ll_block_tensor(const ll_model *m, int layer, int which) {
+    return m->at.blocks + layer * LL_BLOCK_TENSORS + which;
+}

@@ -1,0 +1,84 @@
+/* A token from logits. Nothing is sorted and nothing allocated: the k largest, and the fewest that make up
+ * a share p, are those above a threshold, which is found by bisection over the 2^32 floats in order.
+ * Of equal values at the threshold the first ones are taken. */
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "longline.h"
+
+ll_sampling ll_sampling_default(void) {
+    return (ll_sampling){.temperature = 1, .top_p = 1};
+}
+
+/* A number that orders as the (non-negative) float does. */
+static uint32_t order_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Sum of the values from `least` on, or how many they are. */
+static double above(const float *p, int V, uint32_t least, int counting) {
+    double sum = 0;
+    for (int i = 0; i < V; i++)
+        if (order_of(p[i]) >= least) sum += counting ? 1 : p[i];
+    return sum;
+}
+
+/* Sets to zero all but the largest values whose number (counting) or sum first reaches `wanted`. */
+static void keep_largest(float *p, int V, double wanted, int counting) {
+    uint32_t low = 0, high = order_of(INFINITY);    /* from `low` on there is enough, from `high` on not */
+    if (above(p, V, 1, counting) <= wanted) return; /* zeros never count */
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (above(p, V, middle, counting) >= wanted) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    double left = wanted - above(p, V, high, counting);
+    for (int i = 0; i < V; i++) {
+        const uint32_t order = order_of(p[i]);
+        if (order >= high) continue;
+        if (order == low && left > 0) {
+            left -= counting ? 1 : p[i];
+        } else {
+            p[i] = 0;
+        }
+    }
+}
+
+static int largest(const float *x, int V) {
+    int best = 0;
+    for (int i = 1; i < V; i++)
+        if (x[i] > x[best] || isnan(x[best])) best = i;
+    return best;
+}
+
+int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position) {
+    const int best = largest(logits, V);
+    const float top = logits[best];
+    if (!(how->temperature > 0) || !isfinite(top)) return best;
+    for (int i = 0; i < V; i++) {
+        const double x = ((double)logits[i] - top) / how->temperature;
+        logits[i] = x > -100 ? (float)exp(x) : 0; /* also NaN */
+    }
+    if (how->top_k > 0 && how->top_k < V) keep_largest(logits, V, how->top_k, 1);
+    double total = above(logits, V, 0, 0);
+    if (how->top_p < 1) keep_largest(logits, V, (how->top_p > 0 ? how->top_p : 0) * total, 0);
+    total = above(logits, V, 0, 0);
+    uint32_t word[4];
+    ll_random4(word, how->seed, ll_stream_id(LL_RANDOM_SAMPLE, 0, 0), (uint64_t)position);
+    const double u = ((double)word[0] + (double)word[1] * 0x1p-32) * 0x1p-32;
+    double point = u * total;
+    int last = best;
+    for (int i = 0; i < V; i++) {
+        if (!(logits[i] > 0)) continue;
+        point -= logits[i];
+        last = i;
+        if (point < 0) break;
+    }
+    return last;
+}

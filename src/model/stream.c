@@ -1,0 +1,93 @@
+/* A model as a stream: a workspace of a few hundred rows, and for every layer the state of its attention.
+ * A block of tokens goes through the network layer by layer, in pieces of at most PIECE tokens, so that
+ * neither time nor memory of a token depends on how many came before. */
+#include "base/memory.h"
+#include "model/network.h"
+
+enum { PIECE = 256 };
+
+struct ll_stream {
+    ll_model *model;
+    ll_workspace *ws;
+    ll_attention_stream **attention; /* (layers) */
+    int64_t position;
+    int broken; /* a feed failed half-way: layers are not at the same token */
+};
+
+ll_status ll_stream_create(ll_stream **out, ll_model *model) {
+    const ll_config *c = model->c;
+    if (c->task != LL_TASK_LM)
+        return ll_fail(LL_EINVAL,
+                       "a classifier reads its whole input at once; streams are for language models (task = lm)");
+    ll_stream *s = ll_alloc(1, sizeof *s);
+    if (!s) return LL_ENOMEM;
+    s->model = model;
+    const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
+    ll_status status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
+    if (!status && !(s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *)))) status = LL_ENOMEM;
+    for (int l = 0; l < c->layers && !status; l++)
+        status = ll_attention_stream_create(&s->attention[l], model->attention[l], 1);
+    if (status) {
+        ll_stream_free(s);
+        return status;
+    }
+    s->ws->stream = s->attention;
+    *out = s;
+    return LL_OK;
+}
+
+void ll_stream_free(ll_stream *s) {
+    if (!s) return;
+    for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
+    ll_free(s->attention);
+    ll_workspace_free(s->ws);
+    ll_free(s);
+}
+
+void ll_stream_reset(ll_stream *s) {
+    for (int l = 0; l < s->model->c->layers; l++) ll_attention_stream_reset(s->attention[l]);
+    s->position = 0;
+    s->broken = 0;
+}
+
+/* Before anything moves: a refused feed leaves the stream as it was. */
+static ll_status check(const ll_stream *s, const int *tokens, int n) {
+    const ll_config *c = s->model->c;
+    if (s->broken) return ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first");
+    if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= c->vocab)
+            return ll_fail(LL_EINVAL, "token %d is not in 0..%d", tokens[i], c->vocab - 1);
+    if (c->position == LL_POS_LEARNED && s->position + n > c->max_length)
+        return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
+                       c->max_length);
+    return LL_OK;
+}
+
+ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
+    ll_status status = check(s, tokens, n);
+    if (status) return status;
+    for (int done = 0; done < n;) {
+        const int piece = n - done < s->ws->T ? n - done : s->ws->T;
+        ll_batch_run run = ll_network_begin(s->model, s->ws, tokens + done, NULL, 1, piece);
+        run.position = s->position;
+        if ((status = ll_network_forward(&run))) {
+            s->broken = 1;
+            return status;
+        }
+        done += piece;
+        s->position += piece;
+        if (done == n) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)piece - 1, 1}), logits);
+    }
+    return LL_OK;
+}
+
+int64_t ll_stream_position(const ll_stream *s) {
+    return s->position;
+}
+
+size_t ll_stream_bytes(const ll_stream *s) {
+    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes;
+    for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
+    return bytes;
+}

@@ -1,0 +1,146 @@
+/* What a network writes to: sizes are planned first, then one block is taken and cut up. */
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/network.h"
+
+enum {
+    LINE = 16,              /* floats in a cache line */
+    LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
+    LOGIT_ROWS = 64         /* at least */
+};
+
+/* Walks through the block; without a block it only measures it. */
+typedef struct {
+    float *base;
+    size_t used;
+} plan;
+
+static float *take(plan *p, size_t count, size_t width) {
+    const size_t at = p->used;
+    p->used += (count * width + LINE - 1) / LINE * LINE;
+    return p->base ? p->base + at : NULL;
+}
+
+static int least(size_t a, size_t b) {
+    return (int)(a < b ? a : b);
+}
+
+/* What training keeps of every layer is there once in evaluation. */
+static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
+    const ll_model *m = ws->model;
+    const ll_config *c = m->c;
+    const size_t layers = (size_t)c->layers, C = (size_t)c->width, values = (size_t)m->values;
+    const int keep = ws->mode == LL_TRAIN;
+    for (size_t j = 0; j <= 2 * layers; j++) ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
+    for (size_t l = 0; l < layers; l++) {
+        const int own = keep || l == 0;
+        ws->project[l] = own ? take(p, rows, 2 * (size_t)m->queries + values) : ws->project[0];
+        ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
+        ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->ff) : ws->hidden[0];
+        ws->saved[l] = keep ? take(p, ll_attention_saved(m->attention[l], ws->B, ws->T, ws->T), 1) : NULL;
+    }
+}
+
+static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
+    const ll_model *m = ws->model;
+    const ll_config *c = m->c;
+    const size_t C = (size_t)c->width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
+    const int classify = c->task == LL_TASK_CLASSIFY;
+    size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
+    if (classify) rows = B;
+    if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
+    ws->logit_rows = ws->mode == LL_STREAM ? 1 : least(logits, rows < chunk ? rows : chunk);
+    ws->input = take(p, chunk, C);
+    ws->output = take(p, chunk, C);
+    ws->wide = take(p, chunk, (size_t)c->ff);
+    ws->statistics = take(p, 2, LL_CHUNK);
+    ws->logits = take(p, (size_t)ws->logit_rows, V);
+    ws->loss = take(p, 2, LL_CHUNK);
+    ws->lengths = (int *)take(p, B, 1);
+    ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
+    if (c->position == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
+    if (ws->mode != LL_TRAIN) return;
+    ws->dpool = classify ? (double *)take(p, B, 2 * C) : NULL;
+    ws->gradient = take(p, chunk, C);
+    ws->dwide = take(p, chunk, (size_t)c->ff);
+    ws->partial = take(p, (chunk + LL_PIECE - 1) / LL_PIECE, 2 * C);
+}
+
+static size_t lay_out(ll_workspace *ws, float *base) {
+    const ll_model *m = ws->model;
+    const size_t rows = (size_t)ws->B * (size_t)ws->T, values = (size_t)m->values;
+    plan p = {base, 0};
+    plan_layers(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    plan_chunk(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    if (ws->mode == LL_TRAIN) {
+        ws->d = take(&p, rows, (size_t)m->c->width);
+        ws->dproject = take(&p, rows, 2 * (size_t)m->queries + values);
+        ws->dmixed = take(&p, rows, values);
+    }
+    return p.used;
+}
+
+/* Refuses what cannot be held before any size can overflow. */
+static ll_status check(const ll_model *m, int B, int T) {
+    const ll_config *c = m->c;
+    if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
+    if (c->position == LL_POS_LEARNED && T > c->max_length)
+        return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
+                       c->max_length);
+    const double row = 3.0 * c->width + 2.0 * m->queries + 2.0 * m->values + c->ff;
+    if (T == INT_MAX || (double)B * T * row * (c->layers + 1.0) > 1e15)
+        return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
+    return LL_OK;
+}
+
+/* The first pointers of every list, then their lists. */
+static ll_status take_lists(ll_workspace *ws) {
+    const size_t layers = (size_t)ws->model->c->layers;
+    ws->layers = ll_alloc(2 * layers + 1 + 4 * layers, sizeof *ws->layers);
+    if (!ws->layers) return LL_ENOMEM;
+    ws->residual = ws->layers;
+    ws->project = ws->residual + 2 * layers + 1;
+    ws->mixed = ws->project + layers;
+    ws->hidden = ws->mixed + layers;
+    ws->saved = ws->hidden + layers;
+    return LL_OK;
+}
+
+ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, int B, int T, int mode) {
+    ll_status status = check(m, B, T);
+    if (status) return status;
+    ll_workspace *ws = ll_alloc(1, sizeof *ws);
+    if (!ws) return LL_ENOMEM;
+    *ws = (ll_workspace){.model = m, .mode = mode, .B = B, .T = T + m->front};
+    status = take_lists(ws);
+    if (!status) {
+        const size_t floats = lay_out(ws, NULL);
+        ws->bytes = floats * sizeof(float);
+        if (!(ws->memory = ll_alloc(floats, sizeof(float)))) status = LL_ENOMEM;
+    }
+    if (status) {
+        ll_workspace_free(ws);
+        return status;
+    }
+    lay_out(ws, ws->memory);
+    if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->width, 0, m->c->init_std);
+    *out = ws;
+    return LL_OK;
+}
+
+ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
+    return ll_workspace_make(ws, model, B, T, training ? LL_TRAIN : LL_EVALUATE);
+}
+
+void ll_workspace_free(ll_workspace *ws) {
+    if (!ws) return;
+    ll_free(ws->memory);
+    ll_free(ws->layers);
+    ll_free(ws);
+}
+
+size_t ll_workspace_bytes(const ll_workspace *ws) {
+    return ws->bytes;
+}
