@@ -191,26 +191,26 @@ static float *fill(const float *block, double floats) {
     return p;
 }
 
-/* The same numbers each time; roughly normal: their variance is 1 and their sum of four is smooth. */
+static unsigned below(uint64_t *state, unsigned n) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((*state >> 33) % n);
+}
+
+/* The same numbers each time: sums of four that have variance 1, near enough to normal; for each head the
+ * cycles of a random permutation one after the other, as a model has them; and the usual decays. */
 static void draw(tensors *t) {
     uint64_t s = 1;
-    for (int i = 0; i < BLOCK; i++) {
+    for (int i = 0; i <= BLOCK; i++) {
         double x = 0;
-        for (int k = 0; k < 4; k++) {
-            s = s * 6364136223846793005u + 1442695040888963407u;
-            x += (double)(s >> 40) / (1 << 24) - 0.5;
-        }
+        for (int k = 0; k < 4; k++) x += below(&s, 1 << 24) / (double)(1 << 24) - 0.5;
         t->block[i] = (float)(x * 1.7320508);
     }
     for (int h = 0; h < H; h++) {
         int32_t *p = t->permutation + h * WIDE;
         t->decay[h] = (float)(1 / (1 + exp(-2 - 3.0 * h / H)));
-        for (int a = 0; a < WIDE; a++) p[a] = a;
-        for (int a = WIDE - 1; a > 0; a--) {
-            s = s * 6364136223846793005u + 1442695040888963407u;
-            const int with = (int)((s >> 33) % (unsigned)(a + 1)), kept = p[a];
-            p[a] = p[with];
-            p[with] = kept;
+        for (int start = 0, length; start < WIDE; start += length) {
+            length = 1 + (int)below(&s, (unsigned)(WIDE - start));
+            for (int a = 0; a < length; a++) p[start + a] = start + (a + 1) % length;
         }
     }
 }
@@ -246,7 +246,6 @@ ll_status ll_bench_ops(ll_bench *b) {
     ll_status status = LL_ENOMEM;
     if (t && cases && (t->block = malloc((BLOCK + 1) * sizeof(float)))) {
         draw(t);
-        t->block[BLOCK] = 0;
         const int n = keep_possible(cases, list_cases(b, cases, MOST, t));
         status = LL_OK;
         if (n && !tensors_fill(t, cases, n)) status = LL_ENOMEM;
