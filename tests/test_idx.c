@@ -211,6 +211,7 @@ static void wrong_recipes_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.train-labels is empty");
     c.train_labels = at("missing");
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "/missing");
+    CHECK_FAILS(refused(&c, "train"), LL_EIO, "data.train-labels: ");
 }
 
 /* Any one bit of a header flipped, and any length: read within bounds, and refused by name or accepted. */

@@ -95,16 +95,17 @@ static ll_status keep(ll_bytes *bytes, int64_t first, int64_t count) {
 }
 
 static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
-    const char *path = NULL;
+    ll_source from = {0};
     int64_t first = 0, count = 0;
     ll_bytes *file = &r->file[0];
-    ll_status status = ll_split_path(&path, c, split, 0);
-    if (!status) status = ll_is_folder(path) ? read_folder(file, path) : ll_file_read(file, path, ANY_SIZE);
+    ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    if (file->size == 0) return ll_fail(LL_EFORMAT, "%s: 0 bytes; the file is empty", path);
+    status = ll_is_folder(from.path) ? read_folder(file, from.path) : ll_file_read(file, from.path, ANY_SIZE);
+    if (status) return ll_fail_in(status, from.key);
+    if (file->size == 0) return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; it is empty", from.key, from.path);
     ll_split_range(&first, &count, c, split, (int64_t)file->size);
     if (first > 0) status = keep(file, first, count);
-    return status ? status : ll_text_use(r, c, split, path, file->data, count);
+    return status ? status : ll_text_use(r, c, split, from.path, file->data, count);
 }
 
 const ll_format ll_format_bytes = {"bytes", LL_TASK_LM, open_bytes, ll_text_fill};

@@ -96,27 +96,30 @@ ll_status ll_idx_labels(const uint8_t **labels, int *most, const uint8_t *data, 
 }
 
 static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
-    const char *path[2] = {NULL, NULL};
+    ll_source from[2] = {{0}};
     ll_idx images = {0};
     const uint8_t *labels = NULL;
     int most = 0;
     int64_t first = 0;
     ll_status status = LL_OK;
-    for (int i = 0; i < 2 && !status; i++) status = ll_split_path(&path[i], c, split, i);
-    for (int i = 0; i < 2 && !status; i++) status = ll_file_read(&r->file[i], path[i], FILE_MOST);
-    if (!status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, path[0]);
+    for (int i = 0; i < 2 && !status; i++) status = ll_split_source(&from[i], c, split, i);
+    for (int i = 0; i < 2 && !status; i++) {
+        status = ll_file_read(&r->file[i], from[i].path, FILE_MOST);
+        if (status) return ll_fail_in(status, from[i].key);
+    }
+    if (!status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, from[0].path);
     if (!status)
-        status =
-            ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, path[1], images.count, path[0], c->classes);
+        status = ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, from[1].path, images.count,
+                               from[0].path, c->classes);
     if (status) return status;
     const int pixels = images.width * images.height;
     if (c->length > 0 && c->length < pixels)
         return ll_fail(LL_EINVAL, "%s: images of %d x %d are %d tokens, train.length is %d; set train.length=%d",
-                       path[0], images.width, images.height, pixels, c->length, pixels);
+                       from[0].path, images.width, images.height, pixels, c->length, pixels);
     ll_split_range(&first, &r->rows, c, split, images.count);
     if (r->rows < 1)
         return ll_fail(LL_EINVAL, "%s: no example of %" PRId64 " is left for this split; change data.valid-fraction",
-                       path[0], images.count);
+                       from[0].path, images.count);
     r->vocab = 256;
     r->classes = c->classes > 0 ? c->classes : most + 1;
     r->width = images.width;

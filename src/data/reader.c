@@ -20,26 +20,25 @@ static int is_cut(const ll_config *c) {
     return !given(c->valid)[0] && c->valid_fraction > 0;
 }
 
-ll_status ll_split_path(const char **path, const ll_config *c, int split, int labels) {
+ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels) {
+    static const char *const keys[2][3] = {{"data.train", "data.valid", "data.test"},
+                                           {"data.train-labels", "data.valid-labels", "data.test-labels"}};
     const char *const files[2][3] = {{c->train, c->valid, c->test}, {c->train_labels, c->valid_labels, c->test_labels}};
-    const char *const tail = labels ? "-labels" : "";
     const int from = split == LL_SPLIT_VALID && is_cut(c) ? LL_SPLIT_TRAIN : split;
-    const char *found = given(files[labels][from]);
+    const ll_source s = {keys[labels][from], given(files[labels][from])};
     if (from != split && given(files[1][split])[0])
         return ll_fail(LL_EINVAL, "data.valid-labels is %s, but data.valid is empty; name both or neither",
                        files[1][split]);
-    if (found[0]) {
-        *path = found;
+    if (s.path[0]) {
+        *source = s;
         return LL_OK;
     }
     if (split == LL_SPLIT_TEST)
-        return ll_fail(LL_EINVAL, "data.test%s is empty: there is no test split; name its file, or evaluate on valid",
-                       tail);
+        return ll_fail(LL_EINVAL, "%s is empty: there is no test split; name its file, or evaluate on valid", s.key);
     if (split == LL_SPLIT_VALID && !labels)
         return ll_fail(LL_EINVAL, "data.valid is empty and data.valid-fraction is 0: there is no valid split; "
                                   "name its file, or set the fraction of train to hold out");
-    return ll_fail(LL_EINVAL, "data.%s%s is empty; name its file: --set data.%s%s=FILE", split_name[from], tail,
-                   split_name[from], tail);
+    return ll_fail(LL_EINVAL, "%s is empty; name its file: --set %s=FILE", s.key, s.key);
 }
 
 void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n) {

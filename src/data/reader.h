@@ -32,9 +32,13 @@ struct ll_reader {
     ll_bytes file[2];      /* what data and labels point into */
 };
 
+typedef struct {
+    const char *key, *path; /* "data.train" and its value */
+} ll_source;
+
 /* The file of a split (labels = 1: of its labels), or LL_EINVAL naming the key that is empty. A valid
  * split without a file is the end of the train file. */
-LL_MUST_USE ll_status ll_split_path(const char **path, const ll_config *c, int split, int labels);
+LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels);
 /* Which of the n bytes or examples of that file are the split: `count` from `first`. data.limit shortens
  * train after valid is cut off, so that runs with different limits are compared on the same data. */
 void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n);
