@@ -18,7 +18,10 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-enum { CHUNK = 16 }; /* tokens whose features are computed together */
+enum {
+    CHUNK = 16,       /* tokens whose features are computed together */
+    WORTH = 1 << 18   /* multiply-adds below which waking other threads costs more than it gives */
+};
 
 /* One (sequence, head). */
 typedef struct {
@@ -286,7 +289,13 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     if (!status) status = ready(s);
     if (status) return status;
     feed f = {s, ll_kernel_table(), n, q, k, v, y};
-    ll_parallel_for(heads(s), is_exact(s) ? feed_exact : feed_linear, &f);
+    ll_task *task = is_exact(s) ? feed_exact : feed_linear;
+    const double rows = is_exact(s) ? (double)s->position + n : s->op->features;
+    if (rows * n * (s->op->c.D + s->op->c.E) * (double)heads(s) < WORTH) {
+        for (size_t i = 0; i < heads(s); i++) task(&f, i, 0);
+    } else {
+        ll_parallel_for(heads(s), task, &f);
+    }
     s->position += n;
     return LL_OK;
 }

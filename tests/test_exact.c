@@ -1,0 +1,178 @@
+/* Softmax attention in tiles, in every tier of this machine, against the definition in double (oracle.c):
+ * sequences of several tiles, lengths, cross attention; and what must hold to the last bit. */
+#include "drawn.h"
+#include "guard.h"
+
+static ll_attention_config config(int causal, int H, int D, int E) {
+    ll_attention_config c = ll_attention_default();
+    c.causal = causal, c.H = H, c.D = D, c.E = E, c.input_scale = 0.4f;
+    return c;
+}
+
+/* Of several default tiles, edges of tiles on both sides, and short ones. */
+static void test_sizes(void **state) {
+    (void)state;
+    static const struct {
+        int causal, T, S, D, E, tile;
+    } cases[] = {{1, 1, 1, 1, 1, 0},       {1, 300, 300, 16, 24, 0}, {0, 300, 300, 24, 16, 0}, {0, 129, 257, 33, 17, 0},
+                 {0, 257, 129, 8, 40, 0},  {0, 1, 300, 9, 9, 0},     {0, 300, 1, 9, 9, 0},     {1, 520, 520, 12, 12, 0},
+                 {1, 128, 128, 64, 64, 0}, {0, 256, 256, 64, 64, 0}, {1, 50, 50, 7, 5, 1},     {1, 97, 97, 7, 5, 13},
+                 {0, 60, 97, 7, 5, 16},    {1, 300, 300, 8, 8, 256}};
+    uint64_t seed = 21;
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++) {
+        CHECK_OK(ll_set_cpu(k->name));
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            for (int how = 0; how < 2; how++) {
+                drawn *d = drawn_create(config(cases[i].causal, 2, cases[i].D, cases[i].E), 3, cases[i].T, cases[i].S,
+                                        1, how ? DRAW_LENGTHS | DRAW_TOKEN_MAJOR : 0, &seed);
+                char what[60];
+                snprintf(what, sizeof what, "%s, case %zu, tile %d", k->name, i, cases[i].tile);
+                drawn_solve(d, 1);
+                drawn_run(d, cases[i].tile, 1);
+                drawn_check(d, what, 1, 1e-5, 1e-4);
+                drawn_free(d);
+            }
+    }
+    CHECK_OK(ll_set_cpu(NULL));
+}
+
+/* y and the gradients of a drawn call, packed. */
+static float *results(drawn *d) {
+    const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
+    const int n[] = {d->call.T, d->call.T, d->call.S, d->call.S}, D = d->config.D, E = d->config.E, w[] = {E, D, D, E};
+    const size_t rows = (size_t)(d->call.B * d->config.H);
+    float *all = malloc(rows * (size_t)((d->call.T + d->call.S) * (D + E)) * sizeof *all), *to = all;
+    assert_non_null(all);
+    for (int i = 0; i < 4; i++) {
+        const size_t floats = rows * (size_t)(n[i] * w[i]);
+        memcpy(to, drawn_packed(d, v[i], n[i], w[i]), floats * sizeof *to);
+        to += floats;
+    }
+    return all;
+}
+
+/* One head, where backward goes twice over the tiles, and eight, where it does not. */
+static void test_threads(void **state) {
+    (void)state;
+    uint64_t seed = 22;
+    static const int threads[] = {1, 2, 5}, heads[] = {1, 2, 3, 8};
+    for (int n = 0; n < 16; n++) {
+        const int causal = n & 1, T = draw_int(&seed, 1, 400), S = causal ? T : draw_int(&seed, 1, 400);
+        drawn *d = drawn_create(config(causal, heads[n / 2 % 4], 8, 8), 1, T, S, 1, 0, &seed);
+        const size_t size = (size_t)(d->config.H * (T + S) * 16) * sizeof(float);
+        float *first = NULL;
+        for (int t = 0; t < 3; t++) {
+            ll_set_threads(threads[t]);
+            drawn_run(d, n & 4 ? 32 : 0, 1);
+            float *all = results(d);
+            if (first && memcmp(first, all, size))
+                fail_msg("%d threads give other bits: %s", threads[t], drawn_name(d));
+            if (first) free(all);
+            if (!first) first = all;
+        }
+        free(first);
+        drawn_free(d);
+    }
+    ll_set_threads(0);
+}
+
+/* Sequence b of a padded batch (its padding is NaN) equals that sequence alone, to the last bit. */
+static void test_padding(void **state) {
+    (void)state;
+    uint64_t seed = 23;
+    for (int n = 0; n < 12; n++) {
+        const int causal = n & 1, T = draw_int(&seed, 2, 330);
+        drawn *d = drawn_create(config(causal, 2, 11, 9), 3, T, T, 1, DRAW_LENGTHS, &seed);
+        drawn_run(d, 0, 1);
+        for (int b = 0; b < 3; b++) {
+            const int used = d->call.lengths[b];
+            drawn one = *d;
+            ll_attention_call *c = &one.call;
+            float *y = malloc(((size_t)(2 * T * 9) + 1) * sizeof *y),
+                  *dk = malloc(((size_t)(2 * T * 11) + 1) * sizeof *dk);
+            float *rest = malloc(((size_t)(2 * T * 20) + 1) * sizeof *rest);
+            const size_t t = (size_t)T;
+            c->q.data += (size_t)b * c->q.batch, c->k.data += (size_t)b * c->k.batch;
+            c->v.data += (size_t)b * c->v.batch, c->g.data += (size_t)b * c->g.batch;
+            c->y = (ll_view){y, 0, t * 9, 9}, c->dk = (ll_view){dk, 0, t * 11, 11};
+            c->dv = (ll_view){rest, 0, t * 9, 9}, c->dq = (ll_view){rest + 2 * t * 9, 0, t * 11, 11};
+            c->B = 1, c->T = c->S = used, c->lengths = NULL;
+            drawn_run(&one, 0, 1);
+            for (int h = 0; h < 2; h++)
+                for (int i = 0; i < T; i++) {
+                    const float *a = d->call.y.data + (size_t)b * d->call.y.batch + (size_t)h * d->call.y.head +
+                                     (size_t)i * d->call.y.token;
+                    const float *e = d->call.dk.data + (size_t)b * d->call.dk.batch + (size_t)h * d->call.dk.head +
+                                     (size_t)i * d->call.dk.token;
+                    const size_t at = (size_t)(h * T + i);
+                    const int same = i < used ? !memcmp(a, y + at * 9, 36) && !memcmp(e, dk + at * 11, 44)
+                                              : a[0] == 0 && a[8] == 0 && e[0] == 0 && e[10] == 0;
+                    if (!same) fail_msg("case %d, sequence %d of length %d of %d: token %d differs", n, b, used, T, i);
+                }
+            free(y), free(dk), free(rest);
+        }
+        drawn_free(d);
+    }
+}
+
+/* Later tokens, even broken ones, change no bit of a causal output. Every kernel. */
+static void test_later_tokens(void **state) {
+    (void)state;
+    uint64_t seed = 24;
+    for (int n = 0; n < 60; n++) {
+        ll_attention_config c = n % 3 ? draw_config(&seed) : config(1, 2, 12, 12);
+        const int later = c.key_max == LL_MAX_SEQUENCE || c.key_max == LL_MAX_BATCH;
+        if (!c.causal || (c.kernel == LL_KERNEL_FAVOR && later)) {
+            draw_config_free(&c);
+            continue;
+        }
+        const int T = draw_int(&seed, 2, 300), cut = draw_int(&seed, 1, T - 1), tile = draw_int(&seed, 0, 1) * 16;
+        drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
+        drawn_run(d, tile, 0);
+        const size_t size = (size_t)(c.H * T * c.E);
+        float *before = malloc(size * sizeof *before);
+        memcpy(before, drawn_packed(d, &d->call.y, T, c.E), size * sizeof *before);
+        ll_view *const change[] = {&d->call.q, &d->call.k, &d->call.v};
+        for (int v = 0; v < 3; v++)
+            for (int h = 0; h < c.H; h++)
+                for (int t = cut; t < T; t++)
+                    for (int e = 0; e < (v == 2 ? c.E : c.D); e++)
+                        change[v]->data[(size_t)h * change[v]->head + (size_t)t * change[v]->token + (size_t)e] *= -9;
+        drawn_run(d, tile, 0);
+        const float *after = drawn_packed(d, &d->call.y, T, c.E);
+        for (int h = 0; h < c.H; h++)
+            if (memcmp(before + (size_t)(h * T * c.E), after + (size_t)(h * T * c.E),
+                       (size_t)(cut * c.E) * sizeof(float)))
+                fail_msg("case %d: tokens from %d of %d on change what came before: %s", n, cut, T, drawn_name(d));
+        free(before);
+        drawn_free(d);
+    }
+}
+
+/* Logits of thousands: the weights become 0 and 1, and gradients stay finite. */
+static void test_large_logits(void **state) {
+    (void)state;
+    uint64_t seed = 25;
+    for (int causal = 0; causal < 2; causal++) {
+        ll_attention_config c = config(causal, 1, 8, 8);
+        c.input_scale = 300;
+        drawn *d = drawn_create(c, 1, 280, 280, 1, 0, &seed);
+        drawn_solve(d, 0);
+        drawn_run(d, 0, 1);
+        drawn_check(d, "large logits", 0, 1e-3, 0);
+        float *all = results(d);
+        for (int i = 0; i < 280 * 32; i++)
+            if (!isfinite(all[i])) fail_msg("result %d is %g", i, (double)all[i]);
+        free(all);
+        drawn_free(d);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_threads),      cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_later_tokens), cmocka_unit_test(test_large_logits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
