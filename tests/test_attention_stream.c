@@ -1,0 +1,115 @@
+/* The attention operator as a stream: the same numbers as its definition and as tiles, however the tokens are cut
+ * into blocks; what needs the future is refused. */
+#include "drawn.h"
+
+/* Streams only what never looks ahead. */
+static int streams(const ll_attention_config *c) {
+    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
+    const int cancels = c->feature_eps == 0 && c->den == LL_DEN_SUM;
+    return c->causal && !(c->kernel == LL_KERNEL_FAVOR && whole && !cancels);
+}
+
+static ll_view from(ll_view v, int t) {
+    v.data += (size_t)t * v.token;
+    return v;
+}
+
+/* Feeds all tokens in blocks of 1..most. */
+static void feed(drawn *d, ll_attention_stream *s, int most, uint64_t *seed) {
+    const ll_attention_call *c = &d->call;
+    for (int t = 0; t < c->T;) {
+        const int left = c->T - t, n = draw_int(seed, 1, left < most ? left : most);
+        CHECK_OK(ll_attention_stream_feed(s, n, from(c->q, t), from(c->k, t), from(c->v, t), from(c->y, t)));
+        t += n;
+    }
+}
+
+static void test_streams_are_tiles(void **state) {
+    (void)state;
+    uint64_t seed = 21;
+    int ran = 0;
+    for (int n = 0; n < 400; n++) {
+        ll_attention_config c = draw_config(&seed);
+        ll_attention *op;
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_create(&op, &c));
+        if (!streams(&c)) {
+            CHECK_FAILS(ll_attention_stream_create(&s, op, 1), LL_EINVAL, "");
+            draw_config_free(&c);
+            ll_attention_free(op);
+            continue;
+        }
+        const int T = draw_int(&seed, 1, draw_int(&seed, 0, 3) ? 40 : 200), B = draw_int(&seed, 1, 3);
+        drawn *d = drawn_create(c, B, T, T, 0.8, draw_int(&seed, 0, 1) * DRAW_TOKEN_MAJOR, &seed);
+        drawn_solve(d, 0);
+        CHECK_OK(ll_attention_stream_create(&s, op, B));
+        for (int pass = 0; pass < 3; pass++) {
+            ll_set_threads(pass == 1 ? 2 : 1);
+            drawn_forget(d, &d->call.y);
+            feed(d, s, pass == 0 ? 1 : pass == 1 ? 7 : T, &seed);
+            drawn_check(d, pass ? "stream in blocks" : "stream of single tokens", 0, 1e-5, 0);
+            ll_attention_stream_reset(s);
+        }
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+        drawn_free(d);
+        ran++;
+    }
+    ll_set_threads(0);
+    assert_in_range(ran, 100, 400);
+}
+
+/* Softmax keeps its past; everything else a state whose size the length has no part in. */
+static void test_state_does_not_grow(void **state) {
+    (void)state;
+    uint64_t seed = 22;
+    ll_attention_config c = {.kernel = LL_KERNEL_RELU, .H = 2, .D = 8, .E = 8, .causal = 1, .input_scale = 1};
+    c.feature_eps = 1e-3f;
+    c.position = LL_POSITION_PERMUTE;
+    draw_parts(&c, 1, &seed);
+    ll_attention *op;
+    ll_attention_stream *s;
+    drawn *d = drawn_create(c, 1, 500, 500, 0.8, 0, &seed);
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    feed(d, s, 10, &seed);
+    const size_t bytes = ll_attention_stream_bytes(s);
+    for (int i = 0; i < 20; i++) feed(d, s, 10, &seed);
+    assert_in_range(bytes, 2 * 8 * 9 * sizeof(double), 100000);
+    assert_int_equal(ll_attention_stream_bytes(s), bytes);
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+    drawn_free(d);
+}
+
+/* A stream is as good after a long time: the last 400 of 20000 tokens under decay are those of a fresh start, since
+ * what came before has faded. */
+static void test_long_streams_do_not_drift(void **state) {
+    (void)state;
+    uint64_t seed = 23;
+    ll_attention_config c = {.kernel = LL_KERNEL_RELU, .H = 1, .D = 6, .E = 5, .causal = 1, .input_scale = 1};
+    c.feature_eps = 1e-3f;
+    draw_parts(&c, 1, &seed);
+    ((float *)c.decay)[0] = 0.9f;
+    ll_attention *op;
+    ll_attention_stream *s;
+    drawn *d = drawn_create(c, 1, 400, 400, 0.8, 0, &seed);
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    for (int i = 0; i < 50; i++) feed(d, s, 400, &seed);
+    drawn_solve(d, 0);
+    const float *y = drawn_packed(d, &d->call.y, 400, c.E);
+    check_close("last tokens", 100 * 5, y + 300 * 5, d->y + 300 * 5, 1e-5);
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+    drawn_free(d);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_streams_are_tiles),
+        cmocka_unit_test(test_state_does_not_grow),
+        cmocka_unit_test(test_long_streams_do_not_drift),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
