@@ -1,4 +1,4 @@
-/* The recipe as numbers. recipe.c holds one table of keys (name, type, field, default, range, help) that
+/* The recipe as numbers. recipe_key.c holds one table of keys (name, type, field, default, range, help) that
  * parses, prints, checks and explains; everything else reads this struct. */
 #ifndef LL_RECIPE_H
 #define LL_RECIPE_H
@@ -45,7 +45,7 @@ typedef struct {
 
 struct ll_recipe {
     ll_config c;
-    char *scratch; /* text last given by ll_recipe_get */
+    char *scratch; /* room for the text of every key, for ll_recipe_get */
 };
 
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */

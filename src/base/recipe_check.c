@@ -1,0 +1,93 @@
+/* What no single key can tell: do the parts of a recipe fit together? Every refusal says why and what to
+ * change. */
+#include <limits.h>
+
+#include "base/recipe.h"
+
+enum { HEAD_MOST = 65536 };
+
+static ll_status check_model(const ll_config *c) {
+    if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
+    if (c->task == LL_TASK_CLASSIFY && c->classes < 1)
+        return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");
+    if (c->length < 1)
+        return ll_fail(LL_EINVAL, "train.length = 0 takes the length from images; without images, set it");
+    if (!c->head_size && c->width % c->heads)
+        return ll_fail(LL_EINVAL,
+                       "model.heads = %d does not divide model.width = %d; change one, or set model.head-size",
+                       c->heads, c->width);
+    const int size = c->head_size ? c->head_size : c->width / c->heads;
+    if ((long long)size * c->query_multiple > HEAD_MOST)
+        return ll_fail(LL_EINVAL,
+                       "attention.query-multiple = %d times heads of size %d is more than %d; make one smaller",
+                       c->query_multiple, size, HEAD_MOST);
+    if ((long long)c->batch * c->length > INT_MAX)
+        return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
+                       c->batch, c->length, INT_MAX);
+    return LL_OK;
+}
+
+static ll_status check_attention(const ll_config *c) {
+    if (c->kernel == LL_ATT_FAVOR && c->features < 1)
+        return ll_fail(LL_EINVAL,
+                       "attention.kernel = favor needs random features; set attention.features to 1 or more");
+    if (c->feature_eps < 0 && c->feature_eps != -1)
+        return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
+                       c->feature_eps);
+    if (c->kernel == LL_ATT_SOFTMAX && !c->normalise)
+        return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels; softmax always divides by its sum");
+    return LL_OK;
+}
+
+/* Features that a permutation moves. */
+static int features(const ll_config *c) {
+    const int size = c->head_size ? c->head_size : c->width / c->heads;
+    return c->kernel == LL_ATT_FAVOR ? c->features : size * c->query_multiple;
+}
+
+static ll_status check_permute2d(const ll_config *c) {
+    if (c->task != LL_TASK_CLASSIFY)
+        return ll_fail(LL_EINVAL,
+                       "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
+                       "alone; use permute");
+    if (features(c) % 2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = permute2d gives half of the features to each axis, and %d is odd; "
+                       "change attention.features or model.width",
+                       features(c));
+    if (c->image_width < 1 || c->image_height < 1)
+        return ll_fail(LL_EINVAL,
+                       "position.type = permute2d needs the size of images; set position.width and "
+                       "position.height, which are %d and %d",
+                       c->image_width, c->image_height);
+    return LL_OK;
+}
+
+static ll_status check_position(const ll_config *c) {
+    const int permuted = c->position == LL_POS_PERMUTE || c->position == LL_POS_PERMUTE2D;
+    if (c->kernel == LL_ATT_SOFTMAX && permuted)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s permutes features, and attention.kernel = softmax has none; use "
+                       "favor or relu",
+                       c->position == LL_POS_PERMUTE ? "permute" : "permute2d");
+    if (c->kernel == LL_ATT_SOFTMAX && c->decay != LL_DECAY_NONE)
+        return ll_fail(LL_EINVAL,
+                       "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
+                       "softmax has none; use favor or relu");
+    if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
+        return ll_fail(LL_EINVAL,
+                       "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
+                       "ones; set position.decay=none");
+    if (c->position == LL_POS_LEARNED && c->length > c->max_length)
+        return ll_fail(LL_EINVAL,
+                       "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
+                       c->length, c->max_length);
+    return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : LL_OK;
+}
+
+ll_status ll_config_check(const ll_config *c) {
+    ll_status status = check_model(c);
+    if (!status) status = check_attention(c);
+    if (!status) status = check_position(c);
+    return status;
+}

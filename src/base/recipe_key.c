@@ -1,0 +1,129 @@
+/* Every key there is, once: its name, field, default, range and what it means. Parsing, printing, help and
+ * error texts are loops over this table. */
+#include "base/recipe_key.h"
+
+#include <string.h>
+
+#define RANGE(help, lo, hi) help " (" #lo " to " #hi ")"
+#define KEY(name, word, type, field, fallback, choices, lo, hi, help)                                                  \
+    { {name, word, fallback, choices, help}, type, offsetof(ll_config, field), (double)(lo), (double)(hi) }
+#define INT(name, field, fallback, lo, hi, help)                                                                       \
+    KEY(name, "integer", LL_KEY_INT, field, fallback, NULL, lo, hi, RANGE(help, lo, hi))
+#define INT64(name, field, fallback, lo, hi, help)                                                                     \
+    KEY(name, "integer", LL_KEY_INT64, field, fallback, NULL, lo, hi, RANGE(help, lo, hi))
+#define NUMBER(name, field, fallback, lo, hi, help)                                                                    \
+    KEY(name, "number", LL_KEY_NUMBER, field, fallback, NULL, lo, hi, RANGE(help, lo, hi))
+#define FLAG(name, field, fallback, help) KEY(name, "flag", LL_KEY_FLAG, field, fallback, "on|off", 0, 1, help)
+#define TEXT(name, field, help) KEY(name, "text", LL_KEY_TEXT, field, "", NULL, 0, 0, help)
+#define CHOICE(name, field, fallback, choices, help)                                                                   \
+    KEY(name, "choice", LL_KEY_CHOICE, field, fallback, choices, 0, 0, help)
+
+/* Choices are numbered in this order by the enums of recipe.h. */
+// clang-format off
+const ll_key ll_keys[] = {
+    CHOICE("model.task", task, "lm", "lm|classify", "what to learn: the next token, or the class of a sequence"),
+    INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
+    INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
+    INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
+    INT("model.width", width, "512", 1, 65536, "numbers that represent a token"),
+    INT("model.heads", heads, "8", 1, 1024, "attention heads of a block"),
+    INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
+    INT("model.ff", ff, "2048", 1, 1048576, "hidden units of the feed-forward layer"),
+    CHOICE("model.norm", norm, "pre", "pre|post", "layer norm before each sublayer, or after its sum"),
+    CHOICE("model.activation", activation, "gelu", "gelu|relu", "nonlinearity of the feed-forward layer"),
+    FLAG("model.tied-embedding", tied, "on", "output layer of a language model = its token embedding"),
+    CHOICE("model.pool", pool, "mean", "mean|first", "what a classifier reads: the mean of all tokens, or the first"),
+    FLAG("model.embedding-norm", embedding_norm, "off", "layer norm after the embedding"),
+    FLAG("model.final-norm", final_norm, "on", "layer norm after the last block, where norm = pre"),
+    NUMBER("model.dropout", dropout, "0", 0, 0.99, "share of activations set to 0 in training"),
+    NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
+
+    CHOICE("attention.kernel", kernel, "softmax", "softmax|favor|relu",
+           "exact softmax attention, or linear by random features (favor) or max(x, 0)"),
+    INT("attention.query-multiple", query_multiple, "1", 1, 64, "query and key size of a head / its value size"),
+    INT("attention.features", features, "256", 0, 65536, "random features of a head, kernel = favor"),
+    INT("attention.redraw", redraw, "1000", 0, 1000000000,
+        "steps between new draws of the random features, kernel = favor; 0 = never"),
+    FLAG("attention.normalise", normalise, "on", "divide by the sum of the weights, linear kernels"),
+    NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
+           "added to every feature; -1 = as the kernel wants it: 0.001 for relu, 0 for favor"),
+
+    CHOICE("position.type", position, "none", "none|sinusoidal|learned|permute|permute2d",
+           "how tokens know where they are; permute and permute2d turn the features of linear kernels"),
+    CHOICE("position.decay", decay, "none", "none|fixed",
+           "weight r^distance with one r a head, causal linear kernels"),
+    NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
+    NUMBER("position.decay-last", decay_last, "5", -20, 20,
+           "where heads go from decay-first in equal steps, reached one past the last head"),
+    INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
+    INT("position.width", image_width, "0", 0, 32768, "pixels in a row, type = permute2d; 0 = as the data has"),
+    INT("position.height", image_height, "0", 0, 32768, "rows of an image, type = permute2d; 0 = as the data has"),
+
+    INT64("train.steps", steps, "10000", 0, 1000000000000, "updates of the parameters"),
+    INT64("train.warmup", warmup, "500", 0, 1000000000000, "steps in which the learning rate rises from 0"),
+    INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
+    INT("train.length", length, "1024", 0, 134217728, "tokens in a sequence; 0 = as the data has (images)"),
+    INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients make one step"),
+    CHOICE("train.optimizer", optimizer, "adamw", "adam|adamw",
+           "Adam with weight decay in the gradient, or beside it"),
+    CHOICE("train.schedule", schedule, "cosine", "constant|linear|inverse-sqrt|cosine",
+           "the learning rate after the warm-up"),
+    NUMBER("train.learning-rate", learning_rate, "0.0005", 0, 100, "learning rate at its highest"),
+    NUMBER("train.final-rate", final_rate, "0", 0, 100, "learning rate at the last step, schedules linear and cosine"),
+    NUMBER("train.beta1", beta1, "0.9", 0, 0.999999, "memory of the mean of gradients"),
+    NUMBER("train.beta2", beta2, "0.98", 0, 0.999999, "memory of the mean of squared gradients"),
+    NUMBER("train.eps", adam_eps, "1e-8", 1e-20, 1, "added to the root of the mean of squared gradients"),
+    NUMBER("train.weight-decay", weight_decay, "0.01", 0, 10, "pull of weights towards 0, in learning rates"),
+    NUMBER("train.clip", clip, "1", 0, 1e9, "largest norm of a gradient; 0 = any"),
+    INT64("train.seed", seed, "1", 0, 9223372036854775807, "all that is random follows from it"),
+    INT64("train.eval-every", eval_every, "500", 0, 1000000000000, "steps between evaluations; 0 = only at the end"),
+    INT("train.eval-batches", eval_batches, "20", 0, 1000000000, "batches of an evaluation; 0 = the whole split"),
+    INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
+          "steps between checkpoints; 0 = only at the end"),
+
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo",
+           "bytes of any files, images and labels in idx files, or the text that comes with the program"),
+    TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
+    TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
+    TEXT("data.test", test, "data for the final evaluation"),
+    TEXT("data.train-labels", train_labels, "labels of train, format = idx"),
+    TEXT("data.valid-labels", valid_labels, "labels of valid, format = idx"),
+    TEXT("data.test-labels", test_labels, "labels of test, format = idx"),
+    NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
+           "share cut from the end of train where valid is empty"),
+    INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
+};
+// clang-format on
+
+const int ll_key_count = sizeof ll_keys / sizeof *ll_keys;
+
+const ll_recipe_key *ll_recipe_key_at(int i) {
+    return i >= 0 && i < ll_key_count ? &ll_keys[i].about : NULL;
+}
+
+const ll_key *ll_key_find(const char *name) {
+    for (int i = 0; i < ll_key_count; i++)
+        if (!strcmp(ll_keys[i].about.name, name)) return &ll_keys[i];
+    return NULL;
+}
+
+static const char *after_dot(const char *name) {
+    const char *dot = strchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+/* A right word in a wrong section, or in none, is nearer than any other word. */
+const char *ll_key_nearest(const char *name) {
+    const char *nearest = NULL;
+    int least = 1 << 20;
+    for (int i = 0; i < ll_key_count; i++) {
+        const char *key = ll_keys[i].about.name;
+        const int whole = ll_edit_distance(key, name), word = 1 + ll_edit_distance(after_dot(key), after_dot(name));
+        const int distance = whole < word ? whole : word;
+        if (distance < least) {
+            least = distance;
+            nearest = key;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,99 @@
+/* Text and numbers. A host program may have chosen a locale where 0.5 is written 0,5; files must not
+ * follow it, so conversions run in the C locale, set for this thread and this moment. */
+#include "base/text.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ll_parse_integer(int64_t *value, const char *text) {
+    if (!*text || text[strspn(text, "+-0123456789")]) return 0;
+    char *end;
+    errno = 0;
+    const long long v = strtoll(text, &end, 10);
+    if (errno || *end) return 0;
+    *value = v;
+    return 1;
+}
+
+/* strtod alone would also read "inf", "nan", hexadecimal, and whatever follows a space. */
+static int parse(double *value, const char *text) {
+    if (!*text || text[strspn(text, "+-.eE0123456789")]) return 0;
+    char *end;
+    const double v = strtod(text, &end);
+    if (*end || end == text || !isfinite(v)) return 0;
+    *value = v;
+    return 1;
+}
+
+static void print(char out[LL_NUMBER_TEXT], double value) {
+    double back = 0;
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, LL_NUMBER_TEXT, "%.*g", digits, value);
+        if (parse(&back, out) && back == value) return;
+    }
+}
+
+int ll_parse_number(double *value, const char *text) {
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(plain);
+    const int ok = parse(value, text);
+    uselocale(old);
+    if (plain) freelocale(plain);
+    return ok;
+}
+
+void ll_print_number(char out[LL_NUMBER_TEXT], double value) {
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(plain);
+    print(out, value);
+    uselocale(old);
+    if (plain) freelocale(plain);
+}
+
+/* Bytes of the character that begins here, or 0: too long a form, a surrogate, beyond U+10FFFF. */
+static int character(const unsigned char *s) {
+    const unsigned c = s[0];
+    if (c < 0x80) return c >= 32 && c != 127;
+    const int n = c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if (c == 0xe0 && s[1] < 0xa0) return 0;
+    if (c == 0xed && s[1] > 0x9f) return 0;
+    if (c == 0xf0 && s[1] < 0x90) return 0;
+    if (c == 0xf4 && s[1] > 0x8f) return 0;
+    return n;
+}
+
+int ll_is_plain_text(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        const int n = character(s);
+        if (!n) return 0;
+        s += n;
+    }
+    return 1;
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Levenshtein's distance, one row of the table at a time. */
+int ll_edit_distance(const char *a, const char *b) {
+    enum { MOST = 63 };
+    int row[MOST + 1];
+    const int n = (int)strnlen(a, MOST), m = (int)strnlen(b, MOST);
+    for (int j = 0; j <= m; j++) row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            const int above = row[j];
+            row[j] = least(least(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[m];
+}

@@ -1,0 +1,22 @@
+/* Text to numbers and back, the same in every locale, and the small checks that text needs. */
+#ifndef LL_TEXT_H
+#define LL_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LL_NUMBER_TEXT = 32 }; /* bytes that hold any number */
+
+/* A whole decimal number and nothing else, finite: 1 and the value, or 0. */
+int ll_parse_integer(int64_t *value, const char *text);
+int ll_parse_number(double *value, const char *text);
+/* The shortest text that ll_parse_number reads back as the same number. */
+void ll_print_number(char out[LL_NUMBER_TEXT], double value);
+
+/* Is it UTF-8 without control characters? Then it can stand in JSON, in a line of INI, on a terminal. */
+int ll_is_plain_text(const char *text);
+
+/* Insertions, deletions and replacements between two words, of which the first 63 bytes count. */
+int ll_edit_distance(const char *a, const char *b);
+
+#endif
