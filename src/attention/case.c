@@ -1,0 +1,393 @@
+/* A case: one attention call as a file. Inputs, every random draw and the mechanism come in one safetensors file,
+ * y and the gradients go out in another, so that any other implementation can be checked against this one
+ * (docs/format.md). The file may come from anywhere: every shape and value is checked before it is used, and
+ * nothing is written unless everything was computed. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention/attention.h"
+#include "base/memory.h"
+#include "base/safetensors.h"
+
+enum { MOST_AXIS = 1 << 28, MOST_STATE = 1 << 22 };
+static const double MOST_SAVED = 2147483648.0; /* floats kept for the gradients: 8 GiB */
+
+typedef struct {
+    ll_safetensors *file;
+    ll_attention *op;
+    ll_attention_config c;
+    const char *kernel, *position;
+    size_t B, L;
+    float *q, *k, *v, *g, *key_mask, *projection, *decay; /* NULL: not in the file */
+    int32_t *permutation;
+    float *y, *dq, *dk, *dv, *dr, *saved;
+} attend;
+
+static void attend_free(attend *a) {
+    void *pieces[] = {a->q,           a->k, a->v,  a->g,  a->key_mask, a->projection, a->decay,
+                      a->permutation, a->y, a->dq, a->dk, a->dv,       a->dr,         a->saved};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) ll_free(pieces[i]);
+    ll_attention_free(a->op);
+    ll_safetensors_free(a->file);
+}
+
+/* ---- Metadata ------------------------------------------------------------------------------------ */
+
+/* A finite number, or `fallback` where the key is absent; NAN for a key that must be there. */
+static ll_status number(const attend *a, const char *key, double fallback, double *value) {
+    const char *text = ll_safetensors_meta(a->file, key);
+    char *end = NULL;
+    *value = fallback;
+    if (!text && isnan(fallback)) return ll_fail(LL_EFORMAT, "metadata '%s' is missing", key);
+    if (!text) return LL_OK;
+    *value = strtod(text, &end);
+    if (end == text || *end || !isfinite(*value) || fabs(*value) > 1e30)
+        return ll_fail(LL_EFORMAT, "metadata '%s' is \"%.40s\", not a number", key, text);
+    return LL_OK;
+}
+
+static ll_status fraction(const attend *a, const char *key, double fallback, float *value) {
+    double x = 0;
+    const ll_status status = number(a, key, fallback, &x);
+    *value = (float)x;
+    return status;
+}
+
+static ll_status integer(const attend *a, const char *key, double fallback, int most, int *value) {
+    double x = 0;
+    const ll_status status = number(a, key, fallback, &x);
+    if (status) return status;
+    if (x < 0 || x > most || x != floor(x))
+        return ll_fail(LL_EFORMAT, "metadata '%s' is %.9g, must be a whole number from 0 to %d", key, x, most);
+    *value = (int)x;
+    return LL_OK;
+}
+
+/* Which of the names (separated by spaces) the key is; `fallback` where it is absent, NULL: it must be there. */
+static ll_status choice(const attend *a, const char *key, const char *names, const char *fallback, int *value) {
+    const char *text = ll_safetensors_meta(a->file, key);
+    if (!text) text = fallback;
+    if (!text) return ll_fail(LL_EFORMAT, "metadata '%s' is missing", key);
+    const size_t length = strlen(text);
+    int i = 0;
+    for (const char *name = names; *name; name += strspn(name, " "), i++) {
+        const size_t n = strcspn(name, " ");
+        if (n == length && !memcmp(name, text, n)) {
+            *value = i;
+            return LL_OK;
+        }
+        name += n;
+    }
+    return ll_fail(LL_EINVAL, "%s '%.40s' does not exist here; there are: %s", key, text, names);
+}
+
+static ll_status read_kernel(attend *a) {
+    static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    int kernel = 0, position = 0, causal = 0;
+    float logit = 1;
+    ll_status status = choice(a, "kernel", "exact softmax-pos relu elu1", NULL, &kernel);
+    if (!status) status = choice(a, "position", "none permute permute2d", NULL, &position);
+    if (!status) status = integer(a, "causal", NAN, 1, &causal);
+    if (!status) status = fraction(a, "input_scale", 1, &a->c.input_scale);
+    if (!status) status = fraction(a, "feature_eps", 0, &a->c.feature_eps);
+    if (status) return status;
+    a->kernel = ll_safetensors_meta(a->file, "kernel");
+    a->position = ll_safetensors_meta(a->file, "position");
+    a->c.kernel = kernels[kernel];
+    a->c.position = (ll_position)position;
+    a->c.causal = causal;
+    if (a->c.kernel != LL_KERNEL_SOFTMAX) return LL_OK;
+    status = fraction(a, "logit_scale", NAN, &logit);
+    a->c.input_scale *= a->c.input_scale * logit;
+    return status;
+}
+
+static ll_status read_rules(attend *a) {
+    static const ll_max max[] = {LL_MAX_TOKEN, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_PREFIX, LL_MAX_NONE};
+    static const ll_den dens[] = {LL_DEN_SUM, LL_DEN_EPS, LL_DEN_EPS_PHI, LL_DEN_EPS_L, LL_DEN_GUARD, LL_DEN_NONE};
+    static const char rules[] = "token sequence batch prefix none";
+    int query = 0, key = 0, of = 0, through = 0, den = 0;
+    ll_status status = choice(a, "query_max", rules, "none", &query);
+    if (!status) status = choice(a, "key_max", rules, "none", &key);
+    if (!status) status = choice(a, "stabilizer_of", "u u-n", "u", &of);
+    if (!status) status = choice(a, "stabilizer_gradient", "stopped through", "stopped", &through);
+    if (!status) status = choice(a, "den", "sum sum+eps sum+eps*phi sum+L*eps google none", "sum", &den);
+    if (!status) status = fraction(a, "den_eps", 0, &a->c.den_eps);
+    if (status) return status;
+    a->c.query_max = max[query];
+    a->c.key_max = max[key];
+    a->c.max_of_u = !of;
+    a->c.max_gradient = through;
+    a->c.den = dens[den];
+    return LL_OK;
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------------- */
+
+static const char *shape_text(int rank, const size_t *shape, char *text, size_t size) {
+    size_t n = 0;
+    text[0] = 0;
+    for (int i = 0; i < rank && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%zu", i ? " x " : "", shape[i]);
+    return text;
+}
+
+/* The tensor's finite numbers, which must have this shape; *data stays NULL where it is not in the file. */
+static ll_status tensor(const attend *a, const char *name, int rank, const size_t *shape, float **data) {
+    const ll_st_tensor *t = ll_safetensors_find(a->file, name);
+    char found[200], wanted[200];
+    if (!t) return LL_OK;
+    if (t->dtype == LL_OTHER) return ll_fail(LL_EFORMAT, "tensor '%s' is not of a numeric type that is read", name);
+    int same = t->rank == rank;
+    for (int i = 0; i < rank && same; i++) same = t->shape[i] == shape[i];
+    if (!same)
+        return ll_fail(LL_EFORMAT, "tensor '%s' is %s, must be %s", name,
+                       shape_text(t->rank, t->shape, found, sizeof found),
+                       shape_text(rank, shape, wanted, sizeof wanted));
+    *data = ll_alloc(t->count, sizeof **data);
+    if (!*data) return LL_ENOMEM;
+    ll_st_floats(*data, t);
+    for (size_t i = 0; i < t->count; i++)
+        if (!isfinite((*data)[i]))
+            return ll_fail(LL_EFORMAT, "tensor '%s' holds %g at element %zu", name, (double)(*data)[i], i);
+    return LL_OK;
+}
+
+/* Axis i of a tensor of this rank that must be there. */
+static ll_status axis(const attend *a, const char *name, int rank, int i, size_t *length) {
+    const ll_st_tensor *t = ll_safetensors_find(a->file, name);
+    if (!t) return ll_fail(LL_EFORMAT, "tensor '%s' is missing", name);
+    if (t->rank != rank) return ll_fail(LL_EFORMAT, "tensor '%s' has %d axes, must have %d", name, t->rank, rank);
+    *length = t->shape[i];
+    if (*length < 1 || *length > MOST_AXIS)
+        return ll_fail(LL_EFORMAT, "tensor '%s': axis %d has %zu elements, must be 1 to %d", name, i, *length,
+                       (int)MOST_AXIS);
+    return LL_OK;
+}
+
+/* B, H, L, d, dv and the number of features, from the tensors, and as the metadata say it. */
+static ll_status read_sizes(attend *a) {
+    size_t H = 0, D = 0, E = 0, M = 0;
+    ll_status status = axis(a, "q", 4, 0, &a->B);
+    if (!status) status = axis(a, "q", 4, 1, &H);
+    if (!status) status = axis(a, "q", 4, 2, &a->L);
+    if (!status) status = axis(a, "q", 4, 3, &D);
+    if (!status) status = axis(a, "v", 4, 3, &E);
+    if (!status && ll_safetensors_find(a->file, "proj")) status = axis(a, "proj", 2, 0, &M);
+    if (status) return status;
+    if ((M ? M : D) * E > MOST_STATE)
+        return ll_fail(LL_EINVAL, "a state of %zu features x %zu values is too large, at most %d numbers", M ? M : D, E,
+                       (int)MOST_STATE);
+    a->c.H = (int)H;
+    a->c.D = (int)D;
+    a->c.E = (int)E;
+    a->c.M = (int)M;
+    const char *keys[] = {"B", "H", "L", "d", "dv", "m"};
+    const size_t sizes[] = {a->B, H, a->L, D, E, M ? M : D};
+    for (int i = 0; i < 6 && !status; i++) {
+        int said = 0;
+        status = integer(a, keys[i], (double)sizes[i], MOST_AXIS, &said);
+        if (!status && (size_t)said != sizes[i])
+            status = ll_fail(LL_EFORMAT, "metadata '%s' is %d, but the tensors have %zu", keys[i], said, sizes[i]);
+    }
+    return status;
+}
+
+static ll_status read_permutation(attend *a) {
+    const size_t H = (size_t)a->c.H, features = (size_t)(a->c.M ? a->c.M : a->c.D);
+    const size_t n = a->c.position == LL_POSITION_PERMUTE2D ? features / 2 : features;
+    float *numbers = NULL;
+    if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
+    ll_status status = tensor(a, "perm", 2, (size_t[]){H, n}, &numbers);
+    if (!status) a->permutation = ll_alloc(H * n, sizeof *a->permutation);
+    if (!status && !a->permutation) status = LL_ENOMEM;
+    for (size_t i = 0; i < H * n && !status; i++) {
+        if (numbers[i] < 0 || numbers[i] >= (float)n || numbers[i] != floorf(numbers[i]))
+            status = ll_fail(LL_EFORMAT, "tensor 'perm' holds %g, must be whole numbers from 0 to %zu",
+                             (double)numbers[i], n - 1);
+        else
+            a->permutation[i] = (int32_t)numbers[i];
+    }
+    ll_free(numbers);
+    return status;
+}
+
+/* Tokens stand in the order of rows: `prefix` of them at the first pixel, the image, `postfix` at the last. */
+static ll_status read_image(attend *a) {
+    int width = 0, height = 0, prefix = 0, postfix = 0;
+    float *place[2] = {NULL, NULL};
+    ll_status status = integer(a, "width", NAN, MOST_AXIS, &width);
+    if (!status) status = integer(a, "height", NAN, MOST_AXIS, &height);
+    if (!status) status = integer(a, "prefix", 0, MOST_AXIS, &prefix);
+    if (!status) status = integer(a, "postfix", 0, MOST_AXIS, &postfix);
+    const int64_t pixels = (int64_t)width * height;
+    if (!status && (pixels == 0 || prefix + pixels + postfix != (int64_t)a->L))
+        status = ll_fail(LL_EFORMAT, "%d tokens, an image of %d x %d and %d tokens are not %zu tokens", prefix, width,
+                         height, postfix, a->L);
+    if (!status) status = tensor(a, "x", 1, &a->L, &place[0]);
+    if (!status) status = tensor(a, "y_pos", 1, &a->L, &place[1]);
+    for (size_t t = 0; t < a->L && !status; t++) {
+        const int64_t p = (int64_t)t - prefix, at = p < 0 ? 0 : p < pixels ? p : pixels - 1;
+        const float expected[2] = {(float)(at % width), (float)(at / width)};
+        for (int i = 0; i < 2 && !status; i++)
+            if (place[i] && place[i][t] != expected[i])
+                status = ll_fail(LL_EINVAL, "tensor '%s' places token %zu at %g; images are read in rows, at %g",
+                                 i ? "y_pos" : "x", t, (double)place[i][t], (double)expected[i]);
+    }
+    ll_free(place[0]);
+    ll_free(place[1]);
+    a->c.width = width;
+    a->c.height = height;
+    a->c.before = prefix;
+    return status;
+}
+
+/* An input that this mechanism does not read would make the result something else than the file means. */
+static ll_status check_names(const attend *a) {
+    static const char *always[] = {"q", "k", "v", "g", "y"};
+    static const char *linear[] = {"proj", "r", "key_mask"};
+    for (int i = 0; i < ll_safetensors_count(a->file); i++) {
+        const char *name = ll_safetensors_at(a->file, i)->name;
+        int known = !strncmp(name, "grad.", 5) || !strncmp(name, "aux.", 4);
+        for (int n = 0; n < 5; n++) known |= !strcmp(name, always[n]);
+        for (int n = 0; n < 3; n++) known |= a->c.kernel != LL_KERNEL_SOFTMAX && !strcmp(name, linear[n]);
+        known |= a->c.position != LL_POSITION_NONE && !strcmp(name, "perm");
+        known |= a->c.position == LL_POSITION_PERMUTE2D && (!strcmp(name, "x") || !strcmp(name, "y_pos"));
+        if (!known)
+            return ll_fail(LL_EINVAL, "tensor '%.60s' has no meaning for kernel %s with position %s", name, a->kernel,
+                           a->position);
+    }
+    return LL_OK;
+}
+
+static ll_status read_tensors(attend *a) {
+    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, E = (size_t)a->c.E;
+    const size_t queries[] = {a->B, H, a->L, D}, values[] = {a->B, H, a->L, E};
+    size_t there = 0;
+    ll_status status = check_names(a);
+    if (!status) status = axis(a, "k", 4, 0, &there);
+    if (!status) status = tensor(a, "q", 4, queries, &a->q);
+    if (!status) status = tensor(a, "k", 4, queries, &a->k);
+    if (!status) status = tensor(a, "v", 4, values, &a->v);
+    if (!status) status = tensor(a, "g", 4, values, &a->g);
+    if (!status) status = tensor(a, "r", 1, &H, &a->decay);
+    if (!status) status = tensor(a, "key_mask", 2, (size_t[]){a->B, a->L}, &a->key_mask);
+    if (!status) status = tensor(a, "proj", 2, (size_t[]){(size_t)a->c.M, D}, &a->projection);
+    if (!status && a->c.position != LL_POSITION_NONE) status = read_permutation(a);
+    if (!status && a->c.position == LL_POSITION_PERMUTE2D) status = read_image(a);
+    for (size_t i = 0; i < a->B * a->L && !status && a->key_mask; i++)
+        if (a->key_mask[i] != 0 && a->key_mask[i] != 1)
+            status = ll_fail(LL_EFORMAT, "tensor 'key_mask' holds %g, must be 0 or 1", (double)a->key_mask[i]);
+    a->c.projection = a->projection;
+    a->c.permutation = a->permutation;
+    a->c.decay = a->decay;
+    return status;
+}
+
+/* ---- The call ------------------------------------------------------------------------------------ */
+
+static ll_view view(const attend *a, float *data, int n) {
+    const size_t token = (size_t)n, head = token * a->L;
+    return (ll_view){.data = data, .batch = head * (size_t)a->c.H, .head = head, .token = token};
+}
+
+static ll_status allocate(attend *a) {
+    const size_t rows = a->B * (size_t)a->c.H * a->L, D = (size_t)a->c.D, E = (size_t)a->c.E;
+    a->y = ll_alloc(rows * E, sizeof *a->y);
+    if (!a->y) return LL_ENOMEM;
+    if (!a->g) return LL_OK;
+    const size_t saved = ll_attention_saved(a->op, (int)a->B, (int)a->L, (int)a->L);
+    if ((double)saved > MOST_SAVED)
+        return ll_fail(LL_EINVAL, "the gradients need %.1f GiB of saved states; leave out 'g'",
+                       (double)saved * 4 / 1073741824.0);
+    a->dq = ll_alloc(rows * D, sizeof *a->dq);
+    a->dk = ll_alloc(rows * D, sizeof *a->dk);
+    a->dv = ll_alloc(rows * E, sizeof *a->dv);
+    a->dr = ll_alloc((size_t)a->c.H, sizeof *a->dr);
+    a->saved = ll_alloc(saved, sizeof *a->saved);
+    return a->dq && a->dk && a->dv && a->dr && a->saved ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status run_stream(attend *a) {
+    ll_attention_stream *stream;
+    if (a->key_mask) return ll_fail(LL_EINVAL, "a stream takes every key: 'key_mask' cannot be streamed");
+    ll_status status = ll_attention_stream_create(&stream, a->op, (int)a->B);
+    if (status) return status;
+    ll_view q = view(a, a->q, a->c.D), k = view(a, a->k, a->c.D), v = view(a, a->v, a->c.E), y = view(a, a->y, a->c.E);
+    for (size_t t = 0; t < a->L && !status; t++) {
+        status = ll_attention_stream_feed(stream, 1, q, k, v, y);
+        q.data += q.token;
+        k.data += k.token;
+        v.data += v.token;
+        y.data += y.token;
+    }
+    ll_attention_stream_free(stream);
+    return status;
+}
+
+/* Gradients are those of the tiles also where y comes from the stream. */
+static ll_status compute(attend *a, int streaming) {
+    const int D = a->c.D, E = a->c.E;
+    ll_attention_call call = {.B = (int)a->B, .T = (int)a->L, .S = (int)a->L, .key_mask = a->key_mask};
+    call.q = view(a, a->q, D);
+    call.k = view(a, a->k, D);
+    call.v = view(a, a->v, E);
+    call.y = view(a, a->y, E);
+    call.g = view(a, a->g, E);
+    call.dq = view(a, a->dq, D);
+    call.dk = view(a, a->dk, D);
+    call.dv = view(a, a->dv, E);
+    call.saved = a->saved;
+    call.ddecay = a->decay ? a->dr : NULL;
+    ll_status status = LL_OK;
+    if (a->g || !streaming) status = ll_attention_forward(a->op, &call);
+    if (!status && a->g) status = ll_attention_backward(a->op, &call);
+    if (!status && streaming) status = run_stream(a);
+    return status;
+}
+
+static ll_status solve(attend *a, int streaming, int tile) {
+    ll_status status = read_kernel(a);
+    if (!status) status = read_rules(a);
+    if (!status) status = read_sizes(a);
+    if (!status) status = read_tensors(a);
+    if (!status) status = ll_attention_create(&a->op, &a->c);
+    if (status) return status;
+    ll_attention_set_tile(a->op, tile);
+    status = allocate(a);
+    return status ? status : compute(a, streaming);
+}
+
+static ll_status write_case(const attend *a, const char *out, int streaming) {
+    const size_t H = (size_t)a->c.H;
+    const size_t queries[] = {a->B, H, a->L, (size_t)a->c.D}, values[] = {a->B, H, a->L, (size_t)a->c.E};
+    const char *name = ll_safetensors_meta(a->file, "case");
+    ll_st_writer *w;
+    ll_status status = ll_st_writer_create(&w);
+    if (status) return status;
+    if (name) status = ll_st_meta(w, "case", name);
+    if (!status) status = ll_st_meta(w, "form", streaming ? "streaming" : "tiles");
+    if (!status) status = ll_st_add(w, "y", LL_F32, 4, values, a->y);
+    if (!status && a->g) status = ll_st_add(w, "grad.q", LL_F32, 4, queries, a->dq);
+    if (!status && a->g) status = ll_st_add(w, "grad.k", LL_F32, 4, queries, a->dk);
+    if (!status && a->g) status = ll_st_add(w, "grad.v", LL_F32, 4, values, a->dv);
+    if (!status && a->g && a->decay) status = ll_st_add(w, "grad.r", LL_F32, 1, &H, a->dr);
+    if (!status) status = ll_st_save(w, out);
+    ll_st_writer_free(w);
+    return status;
+}
+
+ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile) {
+    attend a = {0};
+    if (tile < 0 || tile > 256) return ll_fail(LL_EINVAL, "a tile of %d tokens: must be 1 to 256, or 0", tile);
+    ll_status status = ll_safetensors_open(&a.file, in);
+    if (!status) {
+        status = solve(&a, streaming, tile);
+        if (status == LL_EINVAL || status == LL_EFORMAT) status = ll_fail_in(status, in);
+    }
+    if (!status) status = write_case(&a, out, streaming);
+    attend_free(&a);
+    return status;
+}
