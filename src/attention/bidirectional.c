@@ -78,7 +78,8 @@ static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     key_weights(j, w, t0, n, top, weight);
     ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
     scale_rows(j, weight, n, E, w->v, w->ldv);
-    j->k->gemm(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, w->S, (size_t)E, 1);
+    const ll_ahead next = ll_next_rows(j, &j->c->k, t0 + n, j->s, op->c.D);
+    ll_gemm_ahead(j, m, E, n, w->phi, 1, w->ld, w->v, w->ldv, w->S, (size_t)E, 1, &next);
     j->k->gemv(m, n, weight, w->phi, w->ld, w->z, 1);
 }
 
@@ -87,7 +88,8 @@ static void read_queries(ll_head *j, scratch *w, int t0, int n) {
     const int m = op->features, E = op->c.E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
-    j->k->gemm(n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0);
+    const ll_ahead next = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, w->z, w->s, 0);
     for (int i = 0; i < n; i++) {
         const float *num = w->rows + (size_t)i * w->ldv;
@@ -107,7 +109,7 @@ void ll_bidirectional_forward(ll_head *j) {
     memset(w.S, 0, m * E * sizeof *w.S);
     memset(w.z, 0, m * sizeof *w.z);
     for (int t0 = 0; t0 < j->s; t0 += j->tile) add_keys(j, &w, t0, least(j->tile, j->s - t0));
-    j->keys = ll_keys(j, 0, j->s);
+    j->keys = ll_kept_keys(j, 0, j->s);
     for (int t0 = 0; t0 < j->n; t0 += j->tile) read_queries(j, &w, t0, least(j->tile, j->n - t0));
     if (!j->states) return;
     memcpy(j->states, w.S, m * E * sizeof *w.S);
@@ -133,7 +135,8 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
         for (int i = 0; i < n; i++)
             for (int a = 0; a < m; a++)
                 w->dphi[(size_t)i * w->ld + (size_t)a] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
-    j->k->gemm(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1);
+    const ll_ahead next = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_gemm_ahead(j, E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1, &next);
     ll_features_back(&q, w->phi, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, NULL);
 }
 
@@ -148,7 +151,8 @@ static void keys_back(ll_head *j, scratch *w, int t0, int n) {
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
     j->k->gemm(n, m, E + 1, w->v, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0);
-    j->k->gemm(n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0); /* S holds U here */
+    const ll_ahead next = ll_next_rows(j, &j->c->k, t0 + n, j->s, op->c.D);
+    ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next); /* S holds U here */
     scale_rows(j, weight, n, E, w->rows, w->ldv);
     for (int i = 0; i < n; i++)
         memcpy(ll_at(j, &j->c->dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);

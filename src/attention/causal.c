@@ -84,7 +84,7 @@ static float finish_row(ll_head *j, int t, float s, float phi, float *num, float
         j->k->scale(E, kappa, num);
         j->k->axpy(E, eps * phi, V, num);
     }
-    j->keys += ll_keys(j, t, t + 1);
+    j->keys += ll_kept_keys(j, t, t + 1);
     const float den = ll_divisor(op, s, phi, j->keys);
     float *y = ll_at(j, &j->c->y, t);
     const float inverse = ll_inverse(den);
@@ -138,7 +138,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_scales_set(&w->f, j, t0, n, st->exponent);
     ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
 
-    j->k->gemm(n, E, m, w->phi_q, ld, 1, st->S, (size_t)E, w->num, w->ldv, 0);
+    const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_gemm_ahead(j, n, E, m, w->phi_q, ld, 1, st->S, (size_t)E, w->num, w->ldv, 0, &next_q);
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
     for (int i = 0; i < n && !w->f.plain; i++) {
         j->k->scale((size_t)E, w->f.state[i], w->num + (size_t)i * w->ldv);
@@ -159,7 +160,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)m * (size_t)E, w->f.carry, st->S);
         j->k->scale((size_t)m, w->f.carry, st->z);
     }
-    j->k->gemm(m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1);
+    const ll_ahead next_k = ll_next_rows(j, &j->c->k, t0 + n, j->n, op->c.D);
+    ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1, &next_k);
     j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
     st->exponent = w->f.next;
 }

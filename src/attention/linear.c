@@ -52,7 +52,7 @@ float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
     return s;
 }
 
-int ll_keys(const ll_head *j, int from, int to) {
+int ll_kept_keys(const ll_head *j, int from, int to) {
     int keys = to - from;
     for (int t = from; t < to && j->mask; t++) keys -= j->mask[t] == 0;
     return keys;
@@ -62,6 +62,25 @@ float ll_inverse(float den) { return den != 0 ? 1 / den : 0; }
 
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
     for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(j, view, t0 + i), (size_t)j->op->c.E * sizeof *out);
+}
+
+void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
+                   size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next) {
+    const int lines = (next->cols + 15) / 16, all = next->rows * lines, step = j->k->rows;
+    int r = 0, line = 0, done = 0;
+    for (int i = 0; i < M; i += step) {
+        for (const int upto = (int)((int64_t)all * (i + step) / M); done < upto && r < next->rows; done++) {
+            __builtin_prefetch(next->data + (size_t)r * next->token + line * 16, 0, 3);
+            if (++line == lines) line = 0, r++;
+        }
+        j->k->gemm(M - i < step ? M - i : step, N, K, A + (size_t)i * row, row, col, B, ldb, C + (size_t)i * ldc, ldc,
+                   add);
+    }
+}
+
+ll_ahead ll_next_rows(const ll_head *j, const ll_view *view, int t0, int end, int cols) {
+    const int left = end - t0, rows = left < 0 ? 0 : left < j->tile ? left : j->tile;
+    return (ll_ahead){ll_at(j, view, rows ? t0 : 0), view->token, rows, cols};
 }
 
 /* Causal scans save a state at the start of every stretch, bidirectional ones the whole sum. */

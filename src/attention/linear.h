@@ -38,9 +38,22 @@ float ll_divisor(const ll_attention *op, float s, float phi, int keys);
 /* 1/den, 0 for an empty row. */
 float ll_inverse(float den);
 /* Keys from..to-1 that the mask keeps. */
-int ll_keys(const ll_head *j, int from, int to);
+int ll_kept_keys(const ll_head *j, int from, int to);
 /* C rows of a view of E values, packed with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
+
+/* Rows that will be read next: (rows, cols), `token` floats apart. */
+typedef struct {
+    const float *data;
+    size_t token;
+    int rows, cols;
+} ll_ahead;
+/* The tile of a view from token t0 on, none past `end`. */
+ll_ahead ll_next_rows(const ll_head *j, const ll_view *view, int t0, int end, int cols);
+/* The kernel table's gemm in pieces, asking in between for rows that will be read next: memory and
+ * arithmetic overlap, which the hardware cannot arrange for rows that lie a whole token apart. */
+void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
+                   size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next);
 
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward);
 void ll_causal_forward(ll_head *j);
