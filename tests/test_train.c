@@ -56,7 +56,7 @@ static double distance(const char *a, const char *b, double *size) {
 /* Adam divides by the size of a gradient, so its eps must be large for rounding to stay small. */
 static void test_accumulation_is_a_larger_batch(void **state) {
     (void)state;
-    const char *same = "model.dropout=0 train.steps=6 train.adam-eps=0.001 ";
+    const char *same = "model.dropout=0 train.steps=6 train.eps=0.001 ";
     char more[200];
     double size;
     snprintf(more, sizeof more, "%strain.batch=8", same);

@@ -170,6 +170,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
         report(t, &w, NULL);
         if (w.stop) return stopped(t);
     }
-    report(t, &w, "done");
-    return LL_OK;
+    ll_status status = t->saved < 0 ? save(t) : LL_OK; /* a run of no steps leaves its first model */
+    if (!status) report(t, &w, "done");
+    return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "train/train.h"
 
 static const char HEADER[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,"
@@ -21,7 +22,11 @@ static size_t cut(const char *text, int64_t step, double *seconds) {
         char *comma = NULL;
         const long long at = strtoll(row, &comma, 10);
         if (comma == row || *comma != ',' || at > step) break;
-        *seconds = strtod(comma + 1, NULL);
+        const size_t length = strcspn(comma + 1, ",\n");
+        if (length >= LL_NUMBER_TEXT) break;
+        char number[LL_NUMBER_TEXT] = {0};
+        memcpy(number, comma + 1, length);
+        if (!ll_parse_number(seconds, number)) break;
     }
     return (size_t)(row - text);
 }
@@ -64,17 +69,29 @@ static ll_status check(ll_metrics *m, int failed) {
     return ll_fail(LL_EIO, "%s cannot be written; is the disk full? Make room and resume the run", m->path);
 }
 
+/* A cell in front of the one after it; NaN leaves it empty. The same in every locale, unlike printf. */
+static void cell(FILE *file, double value, const char *end) {
+    char text[LL_NUMBER_TEXT] = "";
+    if (!isnan(value)) ll_print_number(text, value);
+    fputs(text, file);
+    fputs(end, file);
+}
+
 ll_status ll_metrics_row(ll_metrics *m, const ll_progress *p, const ll_run_state *s) {
-    const int64_t n = s->step - s->row;
-    const double loss = ll_recent_loss(s, n);
-    fprintf(m->file, "%lld,%.3f,%lld,%.9g,%.9g,", (long long)s->step, p->seconds, (long long)s->tokens, loss,
-            loss / LN2);
-    if (s->evaluated == s->step)
-        fprintf(m->file, "%.9g,%.9g,%.9g,", s->valid_loss, s->valid_loss / LN2, s->valid_accuracy);
-    else
-        fputs(",,,", m->file);
-    fprintf(m->file, "%.9g,%.9g,%.1f,%.1f\n", p->learning_rate, s->norm, p->tokens_per_second,
-            (double)ll_memory_now() / 1048576);
+    const int evaluated = s->evaluated == s->step;
+    const double loss = ll_recent_loss(s, s->step - s->row), valid = evaluated ? s->valid_loss : NAN;
+    fprintf(m->file, "%lld,", (long long)s->step);
+    cell(m->file, round(p->seconds * 1000) / 1000, ",");
+    fprintf(m->file, "%lld,", (long long)s->tokens);
+    cell(m->file, loss, ",");
+    cell(m->file, loss / LN2, ",");
+    cell(m->file, valid, ",");
+    cell(m->file, valid / LN2, ",");
+    cell(m->file, evaluated ? s->valid_accuracy : NAN, ",");
+    cell(m->file, p->learning_rate, ",");
+    cell(m->file, s->norm, ",");
+    cell(m->file, round(p->tokens_per_second), ",");
+    cell(m->file, round((double)ll_memory_now() / 1048576), "\n");
     return check(m, fflush(m->file) || ferror(m->file));
 }
 

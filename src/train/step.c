@@ -35,7 +35,7 @@ void ll_engine_free(ll_engine *e) {
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
 static ll_status redraw(ll_model *model, int64_t step) {
     const int64_t every = model->c->redraw, done = step - 1;
-    if (every <= 0 || done <= 0 || done % every) return LL_OK;
+    if (model->c->kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
     return ll_model_redraw(model, done / every);
 }
 

@@ -31,8 +31,8 @@ typedef struct {
 typedef struct {
     size_t pieces;
     ll_piece *piece;
-    double *sum;   /* one a piece */
-    float *m, *v;  /* Adam's moments, in the layout of the parameters */
+    double *sum;  /* one a piece */
+    float *m, *v; /* Adam's moments, in the layout of the parameters */
 } ll_optimizer;
 
 LL_MUST_USE ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size);
@@ -60,8 +60,8 @@ typedef struct {
     double loss;   /* sum over counted targets, nats */
     int64_t count; /* counted targets */
     int64_t tokens;
-    double scale;  /* makes grad the gradient of the mean loss */
-    double norm;   /* of that gradient, before clipping */
+    double scale; /* makes grad the gradient of the mean loss */
+    double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
@@ -89,8 +89,8 @@ typedef struct {
     int64_t row;       /* step of the last row of metrics.csv */
     int64_t evaluated; /* step of the last evaluation */
     int64_t best_step;
-    int64_t data_size; /* of the train split, to notice other data */
-    double valid_loss, valid_accuracy, best_loss; /* NaN before the first evaluation */
+    int64_t data_size;                              /* of the train split, to notice other data */
+    double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
     double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
     double norm;                                    /* gradient norm of the last step */
 } ll_run_state;
@@ -127,7 +127,7 @@ void ll_metrics_close(ll_metrics *metrics);
 
 struct ll_trainer {
     ll_model *model;
-    ll_recipe *recipe; /* resolved */
+    ll_recipe *recipe;        /* resolved */
     ll_reader *train, *valid; /* valid NULL: nothing to evaluate on */
     ll_engine *engine;
     ll_metrics metrics;
@@ -135,8 +135,8 @@ struct ll_trainer {
     char *folder, *last, *best; /* paths */
     int64_t saved;              /* step of the checkpoint on disk, -1: none */
     ll_progress progress;
-    double began, busy;   /* clock at the start of ll_trainer_run; seconds of the recent steps */
-    int64_t begun;        /* step at that time */
+    double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
+    int64_t begun;      /* step at that time */
     double busy_tokens;
 };
 

@@ -1,0 +1,76 @@
+/* Does it fit? A recipe against the data it names, and against the checkpoint it is to go on from. */
+#include <string.h>
+
+#include "train/train.h"
+
+/* A resumed run stays the same run when these change: how long it is, how fast it learns from here on, how
+ * often it is looked at, and where the same data lie. All others are part of what was trained so far. */
+static const char *const FREE[] = {
+    "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
+    "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
+    "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
+    "data.test-labels",
+};
+
+static int may_change(const char *key) {
+    for (size_t i = 0; i < sizeof FREE / sizeof *FREE; i++)
+        if (!strcmp(key, FREE[i])) return 1;
+    return 0;
+}
+
+void ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
+    ll_config *c = &recipe->c;
+    int width, height;
+    ll_reader_image(reader, &width, &height);
+    if (c->vocab == 0) c->vocab = ll_reader_vocab(reader);
+    if (c->classes == 0) c->classes = ll_reader_classes(reader);
+    if (c->image_width == 0 && c->image_height == 0) {
+        c->image_width = width;
+        c->image_height = height;
+    }
+    if (c->length == 0) c->length = width * height;
+}
+
+ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
+    const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
+    int width, height;
+    ll_reader_image(reader, &width, &height);
+    if (vocab > c->vocab)
+        return ll_fail(LL_EINVAL, "model.vocab is %d, but the data has %d different tokens; set model.vocab=%d",
+                       c->vocab, vocab, vocab);
+    if (c->task == LL_TASK_CLASSIFY && classes > c->classes)
+        return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d", c->classes,
+                       classes, classes);
+    if (width > 0 && (int64_t)width * height > c->length)
+        return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
+                       c->length, width, height, (long long)width * height);
+    if (c->position == LL_POS_PERMUTE2D && (width != c->image_width || height != c->image_height))
+        return ll_fail(LL_EINVAL,
+                       "position.width and position.height are %d and %d, but the images of the data are %d x %d",
+                       c->image_width, c->image_height, width, height);
+    return LL_OK;
+}
+
+static ll_status compare(const ll_recipe *old, const ll_recipe *recipe, const char *path) {
+    const ll_recipe_key *key;
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
+        const char *a = ll_recipe_get(old, key->name), *b = ll_recipe_get(recipe, key->name);
+        if (may_change(key->name) || !strcmp(a, b)) continue;
+        return ll_fail(LL_EINVAL,
+                       "%s is of another run: its %s is \"%s\", the recipe says \"%s\"; set %s=%s to go on, "
+                       "or begin a new run",
+                       path, key->name, a, b, key->name, a);
+    }
+    return LL_OK;
+}
+
+ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *path) {
+    ll_recipe *copy = NULL;
+    ll_status status = compare(model->recipe, recipe, path);
+    if (!status) status = ll_recipe_copy(&copy, recipe);
+    if (status) return status;
+    ll_recipe_free(model->recipe);
+    model->recipe = copy;
+    model->c = &copy->c;
+    return LL_OK;
+}
