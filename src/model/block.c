@@ -5,7 +5,7 @@
 
 #include "model/network.h"
 
-int ll_next_rows(ll_rows *rows, size_t total) {
+int ll_next_chunk(ll_rows *rows, size_t total) {
     rows->first += (size_t)rows->n;
     const size_t left = total - rows->first;
     rows->n = left < LL_CHUNK ? (int)left : LL_CHUNK;
@@ -78,7 +78,7 @@ static void project(const ll_batch_run *run, int layer) {
     size_t row;
     sections(run->model, s, &row);
     const int C = run->c->width;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, 2 * layer, r, run->ws->input);
         float *out = run->ws->project[layer] + r.first * row;
         for (int i = 0; i < 3; i++)
@@ -101,7 +101,7 @@ static ll_status mix(const ll_batch_run *run, int layer) {
 static void finish_attention(const ll_batch_run *run, int layer) {
     const int C = run->c->width, values = run->model->values;
     ll_workspace *ws = run->ws;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *y = ws->mixed[layer] + r.first * (size_t)values;
         ll_linear(run->k, r.n, values, C, y, (size_t)values, weight(run, layer, LL_OUTPUT_WEIGHT), NULL, ws->output,
                   (size_t)C);
@@ -133,7 +133,7 @@ static const float *masked(const ll_batch_run *run, int j, ll_rows rows, const f
 static void finish_attention_back(const ll_batch_run *run, int layer) {
     const int C = run->c->width, values = run->model->values, j = 2 * layer;
     const size_t width = (size_t)C, row = (size_t)values;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = run->ws->d + r.first * width;
         through_norm(run, j, r, d);
         const float *df = masked(run, j, r, d);
@@ -162,7 +162,7 @@ static void project_back(const ll_batch_run *run, int layer) {
     sections(run->model, s, &row);
     const int C = run->c->width, pre = pre_norm(run), j = 2 * layer;
     const size_t width = (size_t)C;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = run->ws->d + r.first * width, *da = pre ? run->ws->output : d;
         const float *dp = run->ws->dproject + r.first * row;
         const float *a = ll_sublayer_input(run, j, r, run->ws->input);
@@ -187,7 +187,7 @@ static float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
 static void feed(const ll_batch_run *run, int layer) {
     const int C = run->c->width, ff = run->c->ff, j = 2 * layer + 1;
     ll_workspace *ws = run->ws;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, j, r, ws->input);
         float *u = hidden(run, layer, r);
         ll_linear(run->k, r.n, C, ff, a, (size_t)C, weight(run, layer, LL_IN_WEIGHT), weight(run, layer, LL_IN_BIAS), u,
@@ -219,7 +219,7 @@ static void feed_back_rows(const ll_batch_run *run, int layer, ll_rows r, float 
 }
 
 static void feed_back(const ll_batch_run *run, int layer) {
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = run->ws->d + r.first * (size_t)run->c->width;
         through_norm(run, 2 * layer + 1, r, d);
         feed_back_rows(run, layer, r, d);

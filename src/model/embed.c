@@ -85,7 +85,7 @@ void ll_embed(const ll_batch_run *run) {
     const size_t C = (size_t)run->c->width;
     if (run->ws->stream && run->ws->sinus)
         ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, run->c->init_std);
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *x = run->ws->residual[0] + r.first * C;
         if (norm >= 0) {
             gather_rows(run, r, run->ws->input);
@@ -121,7 +121,7 @@ void ll_embed_back(const ll_batch_run *run) {
     ll_workspace *ws = run->ws;
     const int norm = run->model->at.embedding_norm;
     const size_t C = (size_t)run->c->width;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = ws->d + r.first * C;
         ll_dropout(run, r, 0, LL_SITE_EMBEDDING, d, d, 0);
         if (norm < 0) continue;

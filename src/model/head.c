@@ -33,8 +33,7 @@ static void input_back(const ll_batch_run *run, ll_rows rows, const float *dx) {
         ll_copy_rows(run, rows.n, dx, d);
         return;
     }
-    const int changed = run->c->norm == LL_NORM_POST;
-    const float *x = changed ? run->ws->input : run->ws->residual[2 * run->c->layers] + rows.first * C;
+    const float *x = run->ws->residual[2 * run->c->layers] + rows.first * C;
     memset(d, 0, (size_t)rows.n * C * sizeof *d);
     ll_norm_back(run, rows.n, run->model->at.norm, x, dx, d);
 }
@@ -198,7 +197,7 @@ static void pool_task(void *arg, size_t i, int worker) {
 void ll_head_pool(const ll_batch_run *run) {
     const size_t C = (size_t)run->c->width;
     memset(run->ws->pool, 0, (size_t)run->B * C * sizeof(double));
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         pooling p = {.run = run, .rows = r, .x = ll_head_input(run, r)};
         ll_parallel_for((C + COLUMNS - 1) / COLUMNS, pool_task, &p);
     }
@@ -227,7 +226,7 @@ static void unpool_task(void *arg, size_t i, int worker) {
 }
 
 static void pool_back(const ll_batch_run *run) {
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         ll_head_input(run, r); /* for the statistics of its norm */
         pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
         ll_parallel_for(((size_t)r.n + LL_PIECE - 1) / LL_PIECE, unpool_task, &p);
@@ -241,7 +240,7 @@ static void classify_loss(losses *l, ll_tally *tally) {
     const ll_batch_run *run = l->run;
     const size_t C = (size_t)run->c->width;
     ll_head_pool(run);
-    for (ll_rows s = {0}; ll_next_rows(&s, (size_t)run->B);) {
+    for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         float *dx = run->grad ? run->ws->gradient : NULL;
         l->first = s.first;
         cross_entropy(l, s.n, ll_head_pooled(run, s), dx, tally);
@@ -256,7 +255,7 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
         classify_loss(&l, tally);
         return;
     }
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *x = ll_head_input(run, r);
         l.first = r.first;
         cross_entropy(&l, r.n, x, run->grad ? run->ws->gradient : NULL, tally);

@@ -52,7 +52,7 @@ static void log_softmax(const ll_kernels *k, int n, float *x) {
 
 static void logp_lm(const ll_batch_run *run, float *logp) {
     const size_t V = (size_t)run->c->vocab, T = (size_t)run->T;
-    for (ll_rows r = {0}; ll_next_rows(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         ll_head_logits(run, r.n, ll_head_input(run, r), logp + r.first * V);
         for (size_t i = r.first; i < r.first + (size_t)r.n; i++) {
             if (i % T < (size_t)run->lengths[i / T]) {
@@ -67,7 +67,7 @@ static void logp_lm(const ll_batch_run *run, float *logp) {
 static void logp_classify(const ll_batch_run *run, float *logp) {
     const size_t V = (size_t)run->c->classes;
     ll_head_pool(run);
-    for (ll_rows s = {0}; ll_next_rows(&s, (size_t)run->B);) {
+    for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         ll_head_logits(run, s.n, ll_head_pooled(run, s), logp + s.first * V);
         for (size_t i = 0; i < (size_t)s.n; i++) log_softmax(run->k, (int)V, logp + (s.first + i) * V);
     }

@@ -7,11 +7,11 @@
  *   pre-norm    a_j = N_j(r_j)                                    r_(j+1) = r_j + F_j(a_j)
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
  *
- * What leaves the last block is r_2L (pre) or N_(2L-1)(r_2L) (post). Training keeps r_j, projections and
- * pre-activations; inputs a_j, norms' statistics, activations and dropout masks are computed again on
- * the way back, in chunks of rows, so that scratch does not grow with the length. Rows are tokens,
- * (sequence, position) in that order; rows past a sequence's length hold zeros at the bottom of the
- * network, count nowhere, and get gradients of zero. */
+ * What leaves the last block is r_2L (pre), which a final norm may follow, or N_(2L-1)(r_2L) (post).
+ * Training keeps r_j, projections and pre-activations; inputs a_j, norms' statistics, activations and
+ * dropout masks are computed again on the way back, in chunks of rows, so that scratch does not grow
+ * with the length. Rows are tokens, (sequence, position) in that order; rows past a sequence's length
+ * hold zeros at the bottom of the network, count nowhere, and get gradients of zero. */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
@@ -149,8 +149,8 @@ void ll_embed_back(const ll_batch_run *run);
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
-/* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_rows(&r, total);) */
-int ll_next_rows(ll_rows *rows, size_t total);
+/* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_chunk(&r, total);) */
+int ll_next_chunk(ll_rows *rows, size_t total);
 
 /* ---- head.c ---- */
 

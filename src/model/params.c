@@ -66,7 +66,7 @@ static void add_all(ll_model *m) {
     if (c->embedding_norm) m->at.embedding_norm = add_norm(m, "", "embedding.norm");
     m->at.blocks = m->count;
     for (int l = 0; l < c->layers; l++) add_block(m, l);
-    if (c->final_norm) m->at.norm = add_norm(m, "", "norm");
+    if (c->final_norm && c->norm == LL_NORM_PRE) m->at.norm = add_norm(m, "", "norm");
     if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
     if (classify) add(m, "head.bias", c->classes, 1, 0);
 }
