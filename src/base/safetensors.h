@@ -26,12 +26,12 @@ const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
 int ll_safetensors_count(const ll_safetensors *file);
 const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i);
 const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *name); /* or NULL */
-/* Copies a numeric tensor of any type into floats (or doubles); count elements. */
+/* Copies a numeric tensor of any type into floats (or doubles); count elements. LL_OTHER becomes NaN. */
 void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
 
-/* Writing: add metadata and tensors (data borrowed until save), then save atomically. Tensor data
- * start at multiples of 64 in the file. */
+/* Writing: add metadata and tensors (data borrowed until save), then save atomically. The data begin at a
+ * multiple of 64 in the file; as the format allows no holes, a tensor is aligned to its element alone. */
 typedef struct ll_st_writer ll_st_writer;
 LL_MUST_USE ll_status ll_st_writer_create(ll_st_writer **writer);
 void ll_st_writer_free(ll_st_writer *writer);

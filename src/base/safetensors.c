@@ -1,0 +1,256 @@
+/* Reading safetensors: 8 bytes with the size of a JSON header, the header, the data. Everything the header
+ * claims is checked against the file before it is believed, and its size and depth before the JSON parser
+ * sees it. As the format demands, the tensors must fill the data without holes or overlaps. */
+#include "base/safetensors.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read in place, and files are little-endian");
+
+/* A header of this size describes 100,000 tensors; parsed, it takes some twenty times as much memory. */
+enum { HEADER_MOST = 1 << 24, DEPTH_MOST = 8, RANK_MOST = 8 };
+
+typedef struct {
+    ll_st_tensor t;
+    size_t begin, end; /* in the data */
+} entry;
+
+struct ll_safetensors {
+    char *path;
+    ll_bytes bytes;
+    const uint8_t *data;
+    size_t size; /* of the data */
+    json_t *meta;
+    int count;
+    entry *entry; /* in the order of the data */
+};
+
+static const struct {
+    const char *name;
+    enum ll_dtype dtype;
+    size_t size;
+} dtypes[] = {
+    {"F32", LL_F32, 4},       {"F64", LL_F64, 8},    {"I32", LL_I32, 4},   {"I64", LL_I64, 8},
+    {"U8", LL_U8, 1},         {"BOOL", LL_OTHER, 1}, {"I8", LL_OTHER, 1},  {"F8_E4M3", LL_OTHER, 1},
+    {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_OTHER, 2},
+    {"BF16", LL_OTHER, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
+};
+
+/* Depth of the brackets outside of strings. */
+static int is_deep(const uint8_t *json, size_t size) {
+    int depth = 0, string = 0;
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t c = json[i];
+        if (string) {
+            if (c == '\\') i++;
+            string = c != '"';
+        } else if (c == '"')
+            string = 1;
+        else if ((c == '{' || c == '[') && ++depth > DEPTH_MOST)
+            return 1;
+        else if (c == '}' || c == ']')
+            depth--;
+    }
+    return 0;
+}
+
+static ll_status parse_header(json_t **header, ll_safetensors *f) {
+    uint64_t n = 0;
+    json_error_t error;
+    if (f->bytes.size < 8)
+        return ll_fail(LL_EFORMAT, "%s has %zu bytes, too few for a safetensors file", f->path, f->bytes.size);
+    memcpy(&n, f->bytes.data, 8);
+    const uint8_t *json = f->bytes.data + 8;
+    if (f->bytes.size > 8 && json[0] != '{')
+        return ll_fail(LL_EFORMAT, "%s is no safetensors file: its header does not begin with {", f->path);
+    if (n > HEADER_MOST)
+        return ll_fail(LL_EFORMAT, "%s claims a header of %llu bytes, more than the %d that are accepted", f->path,
+                       (unsigned long long)n, HEADER_MOST);
+    if (n > f->bytes.size - 8)
+        return ll_fail(LL_EFORMAT, "%s is truncated: it has %zu bytes, its header alone %llu", f->path, f->bytes.size,
+                       (unsigned long long)n);
+    if (is_deep(json, n)) return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
+    *header = json_loadb((const char *)json, n, JSON_REJECT_DUPLICATES, &error);
+    if (!*header && json_error_code(&error) == json_error_out_of_memory)
+        return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);
+    if (!*header)
+        return ll_fail(LL_EFORMAT, "%s: header is no JSON at byte %d: %s", f->path, error.position, error.text);
+    f->data = json + n;
+    f->size = f->bytes.size - 8 - (size_t)n;
+    return LL_OK;
+}
+
+/* A JSON integer that fits a size. */
+static int size_of(size_t *size, const json_t *value) {
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return 0;
+    *size = (size_t)json_integer_value(value);
+    return 1;
+}
+
+static ll_status read_shape(entry *e, const ll_safetensors *f, const json_t *shape) {
+    ll_st_tensor *t = &e->t;
+    if (!json_is_array(shape) || json_array_size(shape) > RANK_MOST)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has no shape of at most %d axes", f->path, t->name, RANK_MOST);
+    t->rank = (int)json_array_size(shape);
+    t->count = 1;
+    for (int i = 0; i < t->rank; i++)
+        if (!size_of(&t->shape[i], json_array_get(shape, (size_t)i)) ||
+            __builtin_mul_overflow(t->count, t->shape[i], &t->count))
+            return ll_fail(LL_EFORMAT, "%s: tensor %s has an impossible size in axis %d", f->path, t->name, i);
+    return LL_OK;
+}
+
+static ll_status read_entry(entry *e, const ll_safetensors *f, const char *name, const json_t *value) {
+    ll_st_tensor *t = &e->t;
+    t->name = ll_strdup(name);
+    if (!t->name) return LL_ENOMEM;
+    const char *dtype = json_string_value(json_object_get(value, "dtype"));
+    const json_t *offsets = json_object_get(value, "data_offsets");
+    size_t bytes = 0, kind = 0;
+    while (dtype && kind < sizeof dtypes / sizeof *dtypes && strcmp(dtypes[kind].name, dtype)) kind++;
+    if (!dtype || kind == sizeof dtypes / sizeof *dtypes)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has type %s, which is not known", f->path, name,
+                       dtype ? dtype : "none");
+    t->dtype = dtypes[kind].dtype;
+    const ll_status status = read_shape(e, f, json_object_get(value, "shape"));
+    if (status) return status;
+    if (json_array_size(offsets) != 2 || !size_of(&e->begin, json_array_get(offsets, 0)) ||
+        !size_of(&e->end, json_array_get(offsets, 1)) || e->begin > e->end)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has no data_offsets [begin, end]", f->path, name);
+    if (e->end > f->size)
+        return ll_fail(LL_EFORMAT, "%s is truncated: tensor %s ends at byte %zu of the data, which has %zu", f->path,
+                       name, e->end, f->size);
+    if (__builtin_mul_overflow(t->count, dtypes[kind].size, &bytes) || bytes != e->end - e->begin)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements of type %s but %zu bytes", f->path, name, t->count,
+                       dtype, e->end - e->begin);
+    t->data = f->data + e->begin;
+    return LL_OK;
+}
+
+static ll_status read_meta(ll_safetensors *f, json_t *meta) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(meta)) return ll_fail(LL_EFORMAT, "%s: __metadata__ is no object", f->path);
+    json_object_foreach(meta, key, value) if (!json_is_string(value)) return ll_fail(
+        LL_EFORMAT, "%s: metadata %s is no text", f->path, key);
+    f->meta = json_incref(meta);
+    return LL_OK;
+}
+
+/* Empty tensors lie in front of the one that begins where they do. */
+static int by_place(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    if (x->end != y->end) return x->end < y->end ? -1 : 1;
+    return strcmp(x->t.name, y->t.name);
+}
+
+static ll_status check_cover(ll_safetensors *f) {
+    size_t at = 0;
+    if (f->count) qsort(f->entry, (size_t)f->count, sizeof *f->entry, by_place);
+    for (int i = 0; i < f->count; at = f->entry[i++].end)
+        if (f->entry[i].begin != at)
+            return ll_fail(LL_EFORMAT, "%s: tensor %s begins at byte %zu of the data, %s the one before ends at %zu",
+                           f->path, f->entry[i].t.name, f->entry[i].begin,
+                           f->entry[i].begin < at ? "overlapping:" : "leaving a hole:", at);
+    if (at != f->size)
+        return ll_fail(LL_EFORMAT, "%s: the data has %zu bytes, its tensors end at %zu", f->path, f->size, at);
+    return LL_OK;
+}
+
+static ll_status read_header(ll_safetensors *f, json_t *header) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(header)) return ll_fail(LL_EFORMAT, "%s: header is no JSON object", f->path);
+    f->entry = ll_alloc(json_object_size(header), sizeof *f->entry);
+    if (!f->entry) return LL_ENOMEM;
+    json_object_foreach(header, key, value) {
+        const ll_status status =
+            !strcmp(key, "__metadata__") ? read_meta(f, value) : read_entry(&f->entry[f->count++], f, key, value);
+        if (status) return status;
+    }
+    return check_cover(f);
+}
+
+ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
+    json_t *header = NULL;
+    ll_safetensors *f = ll_alloc(1, sizeof *f);
+    if (!f) return LL_ENOMEM;
+    f->path = ll_strdup(path);
+    ll_status status = f->path ? ll_file_map(&f->bytes, path) : LL_ENOMEM;
+    if (!status) status = parse_header(&header, f);
+    if (!status) status = read_header(f, header);
+    json_decref(header);
+    if (status) {
+        ll_safetensors_free(f);
+        return status;
+    }
+    *file = f;
+    return LL_OK;
+}
+
+void ll_safetensors_free(ll_safetensors *f) {
+    if (!f) return;
+    for (int i = 0; i < f->count; i++) ll_free(f->entry[i].t.name);
+    ll_free(f->entry);
+    json_decref(f->meta);
+    ll_bytes_unmap(&f->bytes);
+    ll_free(f->path);
+    ll_free(f);
+}
+
+const char *ll_safetensors_path(const ll_safetensors *file) {
+    return file->path;
+}
+
+const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
+    return json_string_value(json_object_get(file->meta, key));
+}
+
+int ll_safetensors_count(const ll_safetensors *file) {
+    return file->count;
+}
+
+const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i) {
+    return i >= 0 && i < file->count ? &file->entry[i].t : NULL;
+}
+
+const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *name) {
+    for (int i = 0; i < file->count; i++)
+        if (!strcmp(file->entry[i].t.name, name)) return &file->entry[i].t;
+    return NULL;
+}
+
+/* Element i, which may lie at any address. */
+static double element(const ll_st_tensor *t, size_t i) {
+    const uint8_t *p = t->data;
+    float f;
+    double d;
+    int32_t i32;
+    int64_t i64;
+    switch (t->dtype) {
+    case LL_F32: return memcpy(&f, p + 4 * i, 4), (double)f;
+    case LL_F64: return memcpy(&d, p + 8 * i, 8), d;
+    case LL_I32: return memcpy(&i32, p + 4 * i, 4), (double)i32;
+    case LL_I64: return memcpy(&i64, p + 8 * i, 8), (double)i64;
+    case LL_U8: return p[i];
+    case LL_OTHER: break;
+    }
+    return NAN;
+}
+
+void ll_st_floats(float *out, const ll_st_tensor *t) {
+    if (t->dtype == LL_F32 && t->count)
+        memcpy(out, t->data, t->count * sizeof *out);
+    else
+        for (size_t i = 0; i < t->count; i++) out[i] = (float)element(t, i);
+}
+
+void ll_st_doubles(double *out, const ll_st_tensor *t) {
+    for (size_t i = 0; i < t->count; i++) out[i] = element(t, i);
+}

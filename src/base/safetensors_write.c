@@ -1,0 +1,166 @@
+/* Writing safetensors. The format allows no holes, so padding can only stand at the end of the header:
+ * there it makes the data begin at a multiple of 64. Tensors follow by size of their elements, largest
+ * first, which aligns every one to its element. */
+#include <jansson.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/safetensors.h"
+
+enum { HEADER_MOST = 1 << 24, ALIGN = 64, RANK_MOST = 8 };
+
+typedef struct {
+    char *name;
+    enum ll_dtype dtype;
+    int rank;
+    size_t shape[RANK_MOST], bytes, begin;
+    const void *data;
+} entry;
+
+struct ll_st_writer {
+    json_t *meta;
+    int count, capacity;
+    entry *entry;
+};
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+    [LL_F32] = {"F32", 4}, [LL_F64] = {"F64", 8}, [LL_I32] = {"I32", 4}, [LL_I64] = {"I64", 8}, [LL_U8] = {"U8", 1}};
+
+ll_status ll_st_writer_create(ll_st_writer **writer) {
+    ll_st_writer *w = ll_alloc(1, sizeof *w);
+    if (!w) return LL_ENOMEM;
+    w->meta = json_object();
+    if (!w->meta) {
+        ll_st_writer_free(w);
+        return ll_fail(LL_ENOMEM, "no memory for the metadata of a file");
+    }
+    *writer = w;
+    return LL_OK;
+}
+
+void ll_st_writer_free(ll_st_writer *w) {
+    if (!w) return;
+    for (int i = 0; i < w->count; i++) ll_free(w->entry[i].name);
+    ll_free(w->entry);
+    json_decref(w->meta);
+    ll_free(w);
+}
+
+ll_status ll_st_meta(ll_st_writer *w, const char *key, const char *value) {
+    if (json_object_set_new(w->meta, key, json_string(value)))
+        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is no UTF-8 text", key, value);
+    return LL_OK;
+}
+
+static ll_status grow(ll_st_writer *w) {
+    if (w->count < w->capacity) return LL_OK;
+    const int capacity = w->capacity ? 2 * w->capacity : 64;
+    entry *bigger = ll_alloc((size_t)capacity, sizeof *bigger);
+    if (!bigger) return LL_ENOMEM;
+    if (w->count) memcpy(bigger, w->entry, (size_t)w->count * sizeof *bigger);
+    ll_free(w->entry);
+    w->entry = bigger;
+    w->capacity = capacity;
+    return LL_OK;
+}
+
+ll_status ll_st_add(ll_st_writer *w, const char *name, enum ll_dtype dtype, int rank, const size_t *shape,
+                    const void *data) {
+    if (rank < 0 || rank > RANK_MOST || (unsigned)dtype >= LL_OTHER)
+        return ll_fail(LL_EINVAL, "tensor %s cannot be written: rank %d, type %d", name, rank, (int)dtype);
+    for (int i = 0; i < w->count; i++)
+        if (!strcmp(w->entry[i].name, name)) return ll_fail(LL_EINVAL, "tensor %s is in the file already", name);
+    entry e = {.dtype = dtype, .rank = rank, .bytes = dtypes[dtype].size, .data = data};
+    for (int i = 0; i < rank; i++) {
+        e.shape[i] = shape[i];
+        if (__builtin_mul_overflow(e.bytes, shape[i], &e.bytes) || e.bytes > INT64_MAX)
+            return ll_fail(LL_EINVAL, "tensor %s cannot be written: it is larger than any file", name);
+    }
+    const ll_status status = grow(w);
+    if (status) return status;
+    e.name = ll_strdup(name);
+    if (!e.name) return LL_ENOMEM;
+    w->entry[w->count++] = e;
+    return LL_OK;
+}
+
+/* What the header says about one tensor; NULL if memory is refused. */
+static json_t *describe(const entry *e) {
+    json_t *shape = json_array();
+    for (int i = 0; i < e->rank; i++)
+        if (json_array_append_new(shape, json_integer((json_int_t)e->shape[i]))) {
+            json_decref(shape);
+            return NULL;
+        }
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[e->dtype].name, "shape", shape, "data_offsets",
+                     (json_int_t)e->begin, (json_int_t)(e->begin + e->bytes));
+}
+
+/* Gives every tensor of this element size its place, and its line in the header. */
+static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
+    for (int i = 0; i < w->count; i++) {
+        entry *e = &w->entry[i];
+        if (dtypes[e->dtype].size != size) continue;
+        e->begin = *at;
+        *at += e->bytes;
+        if (json_object_set_new(header, e->name, describe(e))) return 0;
+    }
+    return 1;
+}
+
+static const size_t sizes[] = {8, 4, 1};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static json_t *make_header(ll_st_writer *w) {
+    json_t *header = json_object();
+    size_t at = 0;
+    int ok = header && (!json_object_size(w->meta) || !json_object_set(header, "__metadata__", w->meta));
+    for (int i = 0; i < SIZES && ok; i++) ok = place(w, header, sizes[i], &at);
+    if (ok) return header;
+    json_decref(header);
+    return NULL;
+}
+
+/* The first bytes of the file: size of the header, header, padding. */
+static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
+    json_t *header = make_header(w);
+    if (!header)
+        return ll_fail(LL_ENOMEM, "the header of %s cannot be made: no memory, or names that are no UTF-8", path);
+    const size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT);
+    const uint64_t padded = (n + 8 + ALIGN - 1) / ALIGN * ALIGN - 8;
+    ll_status status = LL_OK;
+    if (!n)
+        status = ll_fail(LL_ENOMEM, "no memory for the header of %s", path);
+    else if (padded > HEADER_MOST)
+        status = ll_fail(LL_EINVAL, "the header of %s would have %zu bytes, more than the %d that are read", path, n,
+                         HEADER_MOST);
+    else if (!(head->data = ll_alloc(padded + 8, 1)))
+        status = LL_ENOMEM;
+    if (!status) {
+        head->size = padded + 8;
+        memcpy(head->data, &padded, 8);
+        memset(head->data + 8, ' ', padded);
+        json_dumpb(header, (char *)head->data + 8, n, JSON_COMPACT);
+    }
+    json_decref(header);
+    return status;
+}
+
+ll_status ll_st_save(ll_st_writer *w, const char *path) {
+    ll_bytes head = {0};
+    ll_writer *out = NULL;
+    ll_status status = make_head(&head, w, path);
+    if (!status) status = ll_writer_open(&out, path);
+    if (!status) status = ll_writer_put(out, head.data, head.size);
+    for (int k = 0; k < SIZES; k++)
+        for (int i = 0; i < w->count && !status; i++)
+            if (dtypes[w->entry[i].dtype].size == sizes[k])
+                status = ll_writer_put(out, w->entry[i].data, w->entry[i].bytes);
+    ll_bytes_free(&head);
+    if (!status) return ll_writer_commit(out);
+    ll_writer_abandon(out);
+    return status;
+}
