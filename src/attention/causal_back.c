@@ -77,10 +77,10 @@ static void scaled_rows(const ll_head *j, const float *in, const float *factor, 
 
 /* state (E+1 x m) = carry state + rows^T phi. */
 static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
-                 float *state) {
+                 float *state, const ll_ahead *next) {
     const int E1 = j->op->c.E + 1, m = j->op->features;
     if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
-    j->k->gemm(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1);
+    ll_gemm_ahead(j, E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
@@ -107,7 +107,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
     scaled_rows(j, dn, f->state, n, E + 1, w->ldv, w->tmp);
-    j->k->gemm(n, m, E + 1, w->tmp, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 1);
+    const ll_ahead next = ll_next_rows(j, &j->c->k, t0 + n, j->n, op->c.D);
+    ll_gemm_ahead(j, n, m, E + 1, w->tmp, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 1, &next);
     products_within(j, w, at, n, f);
     for (int i = 0; i < n; i += LL_BLOCK) {
         const int rows = least(LL_BLOCK, n - i);
@@ -117,7 +118,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, NULL);
     scaled_rows(j, v, f->add, n, E + 1, w->ldv, w->tmp);
-    fold(j, w, f->carry, w->tmp, phi_k, n, w->St);
+    const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &next_q);
     st->exponent = f->next;
 }
 
@@ -169,7 +171,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     const float carry = f->P[0] == LL_NO_EXPONENT ? 0
                         : w->next == LL_NO_EXPONENT || !running ? j->power[n]
                                                                 : j->power[n] * power2(f->P[0] - w->next);
-    fold(j, w, carry, w->tmp, phi_q, n, w->Ut);
+    const ll_ahead next = {0};
+    fold(j, w, carry, w->tmp, phi_q, n, w->Ut, &next);
     w->next = f->P[0];
 }
 

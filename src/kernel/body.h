@@ -15,6 +15,7 @@
 const ll_kernels LL_TIER = {
     .name = LL_TIER_NAME,
     .width = VW,
+    .rows = VROWS,
     .gemm = gemm,
     .gemv = gemv,
     .gemv_rows = gemv_rows,

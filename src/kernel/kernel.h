@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     const char *name;
     int width; /* floats in a vector */
+    int rows;  /* of a register tile of gemm: the least it does at full speed */
 
     /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col], so a transposed A
      * costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order. */

@@ -216,6 +216,7 @@ static float peak(size_t n) {
 const ll_kernels ll_scalar = {
     .name = "scalar",
     .width = 1,
+    .rows = 8,
     .gemm = gemm,
     .gemv = gemv,
     .gemv_rows = gemv_rows,
