@@ -20,12 +20,13 @@ static void test_a_run_reports_what_it_does(void **state) {
         int step, used = 0;
         long tokens;
         double seconds, loss, bits, valid = 0;
-        assert_int_equal(sscanf(row, "%d,%lf,%ld,%lf,%lf,%n%lf", &step, &seconds, &tokens, &loss, &bits, &used, &valid),
-                         step == 10 ? 5 : 6);
+        const int cells =
+            sscanf(row, "%d,%lf,%ld,%lf,%lf,%n%lf", &step, &seconds, &tokens, &loss, &bits, &used, &valid);
+        assert_int_equal(cells, step == 10 ? 5 : 6); /* no evaluation in that row */
         assert_int_equal(step, expected[i]);
         assert_int_equal(tokens, 4 * 24 * step);
         assert_true(fabs(bits - loss / log(2)) < 1e-7 * bits);
-        assert_true((row[used] == ',') == (step == 10)); /* no evaluation in that row */
+        assert_true((row[used] == ',') == (step == 10));
         row = strchr(row, '\n') + 1;
     }
     assert_true(*row == 0);
@@ -127,6 +128,53 @@ static void test_training_learns(void **state) {
     if (!(o.last.valid_loss < 2.2)) fail_msg("loss %g after 150 steps", o.last.valid_loss);
 }
 
+/* Images of 4 x 4, bright where their class is 1, as idx files. */
+static void make_images(int count, const char *images, const char *labels) {
+    uint8_t x[16 + 40 * 16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)count, 0, 0, 0, 4, 0, 0, 0, 4};
+    uint8_t y[8 + 40] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)count};
+    for (int i = 0; i < count; i++) {
+        y[8 + i] = i * i % 7 > 2;
+        for (int j = 0; j < 16; j++) x[16 + i * 16 + j] = (uint8_t)(y[8 + i] * 128 + (i * 5 + j * 3) % 100);
+    }
+    CHECK_OK(ll_file_write(images, x, 16 + (size_t)count * 16));
+    CHECK_OK(ll_file_write(labels, y, 8 + (size_t)count));
+}
+
+/* What a recipe leaves at 0 comes from the data, and the model that is saved knows it. */
+static void test_images(void **state) {
+    (void)state;
+    char more[700];
+    make_images(40, at("x"), at("y"));
+    make_images(13, at("vx"), at("vy")); /* not a multiple of the batch */
+    snprintf(more, sizeof more,
+             "model.task=classify model.vocab=0 model.classes=0 attention.kernel=relu position.type=permute2d "
+             "train.length=0 train.steps=60 train.eval-batches=0 data.format=idx data.train=%s data.train-labels=%s "
+             "data.valid=%s data.valid-labels=%s",
+             at("x"), at("y"), at("vx"), at("vy"));
+    run(more, at("images"), NULL, 30, LL_ESTOPPED);
+    const observer o = run(more, at("images"), at("images"), 0, LL_OK);
+    if (!(o.last.valid_accuracy > 0.9)) fail_msg("accuracy %g", o.last.valid_accuracy);
+    ll_model *model = NULL;
+    ll_evaluation e;
+    CHECK_OK(ll_model_load(&model, in("images", "last.safetensors")));
+    CHECK_OK(ll_evaluate(model, "valid", 0, &e));
+    assert_int_equal(e.count, 13);
+    assert_true(fabs(e.loss - o.last.valid_loss) < 1e-6);
+    assert_string_equal(ll_recipe_get(ll_model_recipe(model), "position.width"), "4");
+    assert_string_equal(ll_recipe_get(ll_model_recipe(model), "train.length"), "16");
+    CHECK_FAILS(ll_bigram_bits(ll_model_recipe(model), "valid", &e.loss), LL_EINVAL, "text");
+    ll_model_free(model);
+}
+
+static void test_no_steps(void **state) {
+    (void)state;
+    const observer o = run("train.steps=0", at("zero"), NULL, 0, LL_OK);
+    ll_model *model = NULL;
+    assert_int_equal(o.calls, 0);
+    CHECK_OK(ll_model_load(&model, in("zero", "last.safetensors")));
+    ll_model_free(model);
+}
+
 static void test_without_held_out_data(void **state) {
     (void)state;
     const observer o = run("data.valid= data.valid-fraction=0", at("novalid"), NULL, 0, LL_OK);
@@ -171,6 +219,8 @@ int main(void) {
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_evaluation_against_log_probabilities),
         cmocka_unit_test(test_training_learns),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_no_steps),
         cmocka_unit_test(test_without_held_out_data),
         cmocka_unit_test(test_bigram_bits_by_hand),
         cmocka_unit_test(test_step_time),

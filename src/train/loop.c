@@ -17,7 +17,7 @@ double ll_recent_loss(const ll_run_state *s, int64_t n) {
 }
 
 static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
-    const char *advice = "try a lower train.learning_rate, a longer train.warmup, or train.clip = 1";
+    const char *advice = "try a lower train.learning-rate, a longer train.warmup, or train.clip = 1";
     const char *became = isnan(value) ? "not a number" : "infinite";
     if (t->saved < 0)
         return ll_fail(LL_EDIVERGED, "%s became %s at step %lld, before the first checkpoint; %s", what, became,
