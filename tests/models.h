@@ -1,0 +1,43 @@
+/* Small models for tests: made from a few keys, with parameters that leave nothing at its special start. */
+#ifndef LL_MODELS_H
+#define LL_MODELS_H
+
+#include "base/random.h"
+#include "oracle_model.h"
+#include "test.h"
+
+/* Keys separated by blanks, on top of a tiny causal model. */
+static inline ll_recipe *tiny_recipe(const char *more) {
+    static const char basis[] =
+        "model.vocab=11 model.classes=5 model.layers=2 model.width=16 model.heads=2 model.ff=24 "
+        "model.init-std=0.3 attention.features=12 train.seed=7 train.length=4";
+    ll_recipe *recipe = NULL;
+    char text[1024];
+    CHECK_OK(ll_recipe_create(&recipe));
+    snprintf(text, sizeof text, "%s %s", basis, more);
+    for (char *rest = text, *key; (key = strtok_r(rest, " ", &rest));) CHECK_OK(ll_recipe_set(recipe, key));
+    return recipe;
+}
+
+static inline ll_model *tiny_model(const char *more) {
+    ll_recipe *recipe = tiny_recipe(more);
+    ll_model *model = NULL;
+    CHECK_OK(ll_model_create(&model, recipe));
+    ll_recipe_free(recipe);
+    for (int i = 0; i < model->count; i++) { /* biases and gains, too, are something */
+        const ll_param *p = &model->param[i];
+        for (int j = 0; p->cols == 1 && j < p->rows; j++)
+            model->data[p->offset + (size_t)j] += ll_uniform(3, 5, p->offset + (size_t)j) - 0.5f;
+    }
+    return model;
+}
+
+/* Integers in 0..range-1, some of them -1 where `holes`. */
+static inline void random_ints(int *x, int n, int range, int holes, uint64_t seed) {
+    for (int i = 0; i < n; i++) {
+        x[i] = (int)ll_below((uint32_t)range, seed, 77, (uint64_t)i);
+        if (holes && ll_below(5, seed, 78, (uint64_t)i) == 0) x[i] = -1;
+    }
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* The forward pass of a model, as its documentation says it, in double. */
+#include "oracle_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention/attention.h"
+#include "base/random.h"
+#include "oracle.h"
+
+static double *zeros(size_t n) {
+    return calloc(n + 1, sizeof(double));
+}
+
+oracle_model oracle_model_of(const ll_model *model, int B, int T) {
+    oracle_model o = {.model = model, .B = B, .T = T, .params = zeros(model->size)};
+    for (size_t i = 0; i < model->size; i++) o.params[i] = model->data[i];
+    return o;
+}
+
+/* A parameter by name; layer < 0: of no layer. NULL: the model has none. */
+static const double *param(const oracle_model *o, int layer, const char *name) {
+    char full[96];
+    if (layer < 0) {
+        snprintf(full, sizeof full, "%s", name);
+    } else {
+        snprintf(full, sizeof full, "blocks.%d.%s", layer, name);
+    }
+    for (int i = 0; i < o->model->count; i++)
+        if (!strcmp(o->model->param[i].name, full)) return o->params + o->model->param[i].offset;
+    return NULL;
+}
+
+static int head_size(const ll_config *c) {
+    return c->head_size ? c->head_size : c->width / c->heads;
+}
+static int front(const oracle_model *o) {
+    return o->model->c->task == LL_TASK_CLASSIFY && o->model->c->pool == LL_POOL_FIRST;
+}
+static int length(const oracle_model *o, int b) {
+    return (o->lengths ? o->lengths[b] : o->T) + front(o);
+}
+
+/* y (n) = x (k) W (k, n) + bias */
+static void linear(int k, int n, const double *x, const double *W, const double *bias, double *y) {
+    for (int j = 0; j < n; j++) {
+        y[j] = bias ? bias[j] : 0;
+        for (int i = 0; i < k; i++) y[j] += x[i] * W[i * n + j];
+    }
+}
+
+static void norm(const oracle_model *o, int layer, const char *name, const double *x, double *y) {
+    char gain[64], bias[64];
+    snprintf(gain, sizeof gain, "%s.gain", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    const double *g = param(o, layer, gain), *b = param(o, layer, bias);
+    const int C = o->model->c->width;
+    double mean = 0, variance = 0;
+    for (int i = 0; i < C; i++) mean += x[i] / C;
+    for (int i = 0; i < C; i++) variance += (x[i] - mean) * (x[i] - mean) / C;
+    for (int i = 0; i < C; i++) y[i] = (x[i] - mean) / sqrt(variance + 1e-5) * g[i] + b[i];
+}
+
+/* x (C) of token t in sequence b under the mask of a site: 16 bits of four words for each of 8 columns. */
+static void dropout(const oracle_model *o, int layer, int site, int b, int t, double *x) {
+    const ll_config *c = o->model->c;
+    if (!o->dropout || c->dropout == 0) return;
+    const uint64_t stream = ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * layer + site), (uint32_t)o->draw);
+    const double limit = floor(c->dropout * 65536 + 0.5);
+    for (int i = 0; i < c->width; i++) {
+        uint32_t word[4];
+        ll_random4(word, (uint64_t)c->seed, stream, ((uint64_t)b << 44) + (uint64_t)(t * ((c->width + 7) / 8) + i / 8));
+        const uint32_t lane = (i % 2 ? word[i % 8 / 2] >> 16 : word[i % 8 / 2]) & 0xffff;
+        x[i] = lane < limit ? 0 : x[i] * 65536 / (65536 - limit);
+    }
+}
+
+static void embed(const oracle_model *o, int b, int t, double *x) {
+    const ll_config *c = o->model->c;
+    const int C = c->width, p = t - front(o);
+    const double *E = param(o, -1, "embedding.weight"), *learned = param(o, -1, "embedding.position");
+    double raw[256];
+    for (int i = 0; i < C; i++) {
+        if (p < 0) {
+            raw[i] = param(o, -1, "embedding.first")[i];
+            continue;
+        }
+        raw[i] = E[o->tokens[b * o->T + p] * C + i];
+        if (c->position == LL_POS_LEARNED) raw[i] += learned[p * C + i];
+        if (c->position == LL_POS_SINUSOIDAL) {
+            const double angle = p * pow(10000, -2.0 * (i / 2) / C);
+            raw[i] += c->init_std * (i % 2 ? cos(angle) : sin(angle));
+        }
+    }
+    if (c->embedding_norm) {
+        norm(o, -1, "embedding.norm", raw, x);
+    } else {
+        memcpy(x, raw, (size_t)C * sizeof *x);
+    }
+    dropout(o, 0, 0, b, t, x);
+}
+
+/* The mechanism as the recipe names it; the draws are the model's. */
+static ll_attention_config mechanism(const oracle_model *o, int layer) {
+    const ll_config *c = o->model->c;
+    const ll_attention_config *draws = &o->model->attention[layer]->c;
+    const int E = head_size(c), D = E * c->query_multiple;
+    ll_attention_config a = {.causal = c->task == LL_TASK_LM, .H = c->heads, .D = D, .E = E, .input_scale = 1};
+    if (c->kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(D));
+    if (c->kernel == LL_ATT_FAVOR) {
+        a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(D)));
+        a.M = c->features, a.projection = draws->projection;
+    }
+    if (c->kernel == LL_ATT_RELU) a.kernel = LL_KERNEL_RELU, a.feature_eps = 1e-3f;
+    if (c->feature_eps >= 0) a.feature_eps = (float)c->feature_eps;
+    a.den = c->normalise ? LL_DEN_SUM : LL_DEN_NONE;
+    a.permutation = draws->permutation;
+    if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
+    if (c->position == LL_POS_PERMUTE2D) {
+        a.position = LL_POSITION_PERMUTE2D;
+        a.width = c->image_width, a.height = c->image_height, a.before = front(o);
+    }
+    a.decay = draws->decay;
+    return a;
+}
+
+/* F_j of attention for all tokens: a, out (B, T, C). */
+static void attention(const oracle_model *o, int layer, int T, const double *a, double *out) {
+    static const char *const names[3] = {"attention.query.weight", "attention.key.weight", "attention.value.weight"};
+    const int C = o->model->c->width, B = o->B;
+    oracle_case s = {.c = mechanism(o, layer), .B = B, .T = T, .S = T};
+    const int H = s.c.H, E = s.c.E, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
+    double *part[3], *row = zeros((size_t)wide), *y = zeros((size_t)(B * H * T * E));
+    int *lengths = calloc((size_t)B, sizeof *lengths);
+    for (int b = 0; b < B; b++) lengths[b] = length(o, b);
+    for (int i = 0; i < 3; i++) {
+        const int n = i < 2 ? s.c.D : E;
+        part[i] = zeros((size_t)(B * H * T * n));
+        for (int r = 0; r < B * T; r++) {
+            linear(C, H * n, a + r * C, param(o, layer, names[i]), NULL, row);
+            for (int e = 0; e < H * n; e++) part[i][((r / T * H + e / n) * T + r % T) * n + e % n] = row[e];
+        }
+    }
+    s.lengths = lengths, s.q = part[0], s.k = part[1], s.v = part[2];
+    s.r = zeros((size_t)H);
+    for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
+    oracle_forward(&s, NULL, NULL, y);
+    for (int r = 0; r < B * T; r++) {
+        for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
+        linear(H * E, C, row, param(o, layer, "attention.output.weight"), NULL, out + r * C);
+    }
+    for (int i = 0; i < 3; i++) free(part[i]);
+    free(row), free(y), free(lengths), free(s.r);
+}
+
+static void feed(const oracle_model *o, int layer, const double *a, double *out) {
+    const int C = o->model->c->width, ff = o->model->c->ff;
+    double *u = zeros((size_t)ff);
+    linear(C, ff, a, param(o, layer, "feed.in.weight"), param(o, layer, "feed.in.bias"), u);
+    for (int i = 0; i < ff; i++)
+        u[i] = o->model->c->activation == LL_ACT_RELU ? fmax(u[i], 0) : u[i] * 0.5 * erfc(-u[i] / sqrt(2));
+    linear(ff, C, u, param(o, layer, "feed.out.weight"), param(o, layer, "feed.out.bias"), out);
+    free(u);
+}
+
+/* x (B T, C) becomes what sublayer j makes of it. */
+static void sublayer(const oracle_model *o, int j, int T, double *x) {
+    const int C = o->model->c->width, rows = o->B * T, pre = o->model->c->norm == LL_NORM_PRE, layer = j / 2;
+    const char *name = j % 2 ? "feed.norm" : "attention.norm";
+    double *a = zeros((size_t)(rows * C)), *F = zeros((size_t)(rows * C));
+    memcpy(a, x, (size_t)(rows * C) * sizeof *a);
+    for (int r = 0; pre && r < rows; r++) norm(o, layer, name, x + r * C, a + r * C);
+    if (j % 2 == 0) attention(o, layer, T, a, F);
+    for (int r = 0; r < rows; r++) {
+        if (j % 2) feed(o, layer, a + r * C, F + r * C);
+        dropout(o, layer, j % 2 ? 2 : 1, r / T, r % T, F + r * C);
+        for (int i = 0; i < C; i++) F[r * C + i] += x[r * C + i];
+        if (pre) {
+            memcpy(x + r * C, F + r * C, (size_t)C * sizeof *x);
+        } else {
+            norm(o, layer, name, F + r * C, x + r * C);
+        }
+    }
+    free(a), free(F);
+}
+
+static void head(const oracle_model *o, const double *x, double *logits) {
+    const ll_config *c = o->model->c;
+    const int C = c->width, classify = c->task == LL_TASK_CLASSIFY, V = classify ? c->classes : c->vocab;
+    const double *W = param(o, -1, "head.weight"), *E = param(o, -1, "embedding.weight");
+    if (W) {
+        linear(C, V, x, W, classify ? param(o, -1, "head.bias") : NULL, logits);
+        return;
+    }
+    for (int v = 0; v < V; v++) {
+        logits[v] = 0;
+        for (int i = 0; i < C; i++) logits[v] += x[i] * E[v * C + i];
+    }
+}
+
+static void classify(const oracle_model *o, int T, const double *x, double *logits) {
+    const ll_config *c = o->model->c;
+    for (int b = 0; b < o->B; b++) {
+        const int n = c->pool == LL_POOL_FIRST ? 1 : length(o, b);
+        double mean[256] = {0};
+        for (int t = 0; t < n; t++)
+            for (int i = 0; i < c->width; i++) mean[i] += x[(b * T + t) * c->width + i] / n;
+        head(o, mean, logits + b * c->classes);
+    }
+}
+
+void oracle_model_logits(const oracle_model *o, double *logits) {
+    const ll_config *c = o->model->c;
+    const int C = c->width, T = o->T + front(o), rows = o->B * T;
+    double *x = zeros((size_t)(rows * C)), last[256];
+    for (int r = 0; r < rows; r++)
+        if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
+    for (int j = 0; j < 2 * c->layers; j++) sublayer(o, j, T, x);
+    for (int r = 0; c->final_norm && c->norm == LL_NORM_PRE && r < rows; r++) {
+        memcpy(last, x + r * C, (size_t)C * sizeof *last);
+        norm(o, -1, "norm", last, x + r * C);
+    }
+    if (c->task == LL_TASK_CLASSIFY) {
+        classify(o, T, x, logits);
+    } else {
+        for (int r = 0; r < rows; r++) head(o, x + r * C, logits + r * c->vocab);
+    }
+    free(x);
+}
+
+double oracle_model_loss(const oracle_model *o) {
+    const ll_config *c = o->model->c;
+    const int classifier = c->task == LL_TASK_CLASSIFY, V = classifier ? c->classes : c->vocab;
+    const int rows = classifier ? o->B : o->B * o->T;
+    double *logits = zeros((size_t)(rows * V)), loss = 0;
+    oracle_model_logits(o, logits);
+    for (int r = 0; r < rows; r++) {
+        if (o->targets[r] < 0 || (!classifier && r % o->T >= length(o, r / o->T))) continue;
+        double top = -INFINITY, sum = 0;
+        for (int v = 0; v < V; v++) top = fmax(top, logits[r * V + v]);
+        for (int v = 0; v < V; v++) sum += exp(logits[r * V + v] - top);
+        loss += top + log(sum) - logits[r * V + o->targets[r]];
+    }
+    free(logits);
+    return loss;
+}
+
+double oracle_model_difference(oracle_model *o, size_t i) {
+    const double x = o->params[i], h = 1e-5;
+    o->params[i] = x + h;
+    const double up = oracle_model_loss(o);
+    o->params[i] = x - h;
+    const double down = oracle_model_loss(o);
+    o->params[i] = x;
+    return (up - down) / (2 * h);
+}

@@ -1,0 +1,27 @@
+/* A whole model in double, one token and one formula after the other: what ll_model_run, ll_model_logp and
+ * streams must agree with. It shares with the library the table of tensors, the draws and the raw random words
+ * of dropout; attention is the definition of oracle.h. */
+#ifndef LL_ORACLE_MODEL_H
+#define LL_ORACLE_MODEL_H
+
+#include "model/model.h"
+
+typedef struct {
+    const ll_model *model;
+    double *params;                        /* in the layout of model->data; may be changed between calls */
+    const int *tokens, *targets, *lengths; /* targets as ll_model_run takes them; lengths NULL: all */
+    int B, T;
+    int dropout;  /* apply the masks of training ... */
+    int64_t draw; /* ... with this number */
+} oracle_model;
+
+/* The model's parameters in double; free oracle.params. */
+oracle_model oracle_model_of(const ll_model *model, int B, int T);
+/* Logits (B, T, V), or (B, classes). */
+void oracle_model_logits(const oracle_model *o, double *logits);
+/* Sum of cross-entropies over counted targets. */
+double oracle_model_loss(const oracle_model *o);
+/* d loss / d params[i] by central differences. */
+double oracle_model_difference(oracle_model *o, size_t i);
+
+#endif

@@ -1,0 +1,291 @@
+/* Models against their definition in double (oracle_model.c), and what must hold for any model. */
+#include "models.h"
+
+enum { B = 3, T = 9, MOST = 4096 };
+
+static const char *const variants[] = {
+    "attention.kernel=softmax",
+    "attention.kernel=softmax model.norm=post model.activation=relu model.tied-embedding=off position.type=sinusoidal",
+    "attention.kernel=softmax position.type=learned position.max-length=9 model.embedding-norm=on model.final-norm=off",
+    "attention.kernel=relu position.type=permute position.decay=fixed attention.query-multiple=3",
+    "attention.kernel=relu attention.normalise=off position.decay=fixed model.norm=post model.embedding-norm=on",
+    "attention.kernel=relu position.type=permute model.head-size=5 model.activation=relu model.tied-embedding=off",
+    "attention.kernel=favor",
+    "attention.kernel=favor position.type=permute position.decay=fixed model.norm=post",
+    "model.task=classify attention.kernel=softmax model.norm=post",
+    "model.task=classify attention.kernel=relu position.type=permute model.pool=first position.decay=none",
+    "model.task=classify attention.kernel=relu position.type=permute2d position.width=3 position.height=3",
+    "model.task=classify attention.kernel=favor position.type=permute2d position.width=3 position.height=3 "
+    "model.pool=first model.embedding-norm=on",
+    "model.task=classify attention.kernel=favor position.type=learned model.pool=first position.max-length=9 "
+    "model.norm=post model.tied-embedding=off",
+    "attention.kernel=relu position.type=permute model.dropout=0.3 model.embedding-norm=on",
+    "model.task=classify attention.kernel=softmax model.pool=first model.dropout=0.2 model.norm=post",
+    /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
+    "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
+};
+enum { VARIANTS = sizeof variants / sizeof *variants, SMOOTH = VARIANTS - 1 };
+
+typedef struct {
+    ll_model *model;
+    ll_workspace *ws;
+    int tokens[MOST], targets[MOST], lengths[B], classify;
+    float *grad;
+    ll_tally tally;
+} batch;
+
+static batch *batch_of(const char *keys) {
+    batch *x = calloc(1, sizeof *x);
+    x->model = tiny_model(keys);
+    const ll_config *c = x->model->c;
+    x->classify = c->task == LL_TASK_CLASSIFY;
+    random_ints(x->tokens, B * T, c->vocab, 0, 1);
+    random_ints(x->targets, x->classify ? B : B * T, x->classify ? c->classes : c->vocab, !x->classify, 2);
+    for (int b = 0; b < B; b++) x->lengths[b] = T - 3 * b;
+    CHECK_OK(ll_workspace_create(&x->ws, x->model, B, T, 1));
+    x->grad = calloc(x->model->size, sizeof *x->grad);
+    return x;
+}
+
+static void batch_run(batch *x, float *grad, float scale) {
+    x->tally = (ll_tally){0};
+    CHECK_OK(ll_model_run(x->model, x->ws, x->tokens, x->targets, x->lengths, B, T, grad, scale, 41, &x->tally));
+}
+
+static void batch_free(batch *x) {
+    ll_workspace_free(x->ws);
+    ll_model_free(x->model);
+    free(x->grad);
+    free(x);
+}
+
+/* Some elements of a tensor against central differences: all of a small one, some of a large one. */
+static void check_tensor(oracle_model *o, const char *keys, const ll_param *p, const float *grad, float scale) {
+    enum { SOME = 24 };
+    const size_t n = (size_t)p->rows * (size_t)p->cols, count = n < SOME ? n : SOME;
+    float got[SOME + 1];
+    double expected[SOME + 1], largest = 0;
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)grad[p->offset + i]));
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = p->offset + (n < SOME ? i : ll_below((uint32_t)n, 9, p->offset, i));
+        got[i] = grad[at];
+        expected[i] = oracle_model_difference(o, at) * (double)scale;
+    }
+    got[count] = (float)largest; /* errors count in units of the largest element */
+    expected[count] = largest;
+    char what[300];
+    snprintf(what, sizeof what, "%s of {%s}", p->name, keys);
+    check_close(what, count + 1, got, expected, 2e-4);
+}
+
+/* The loss is the oracle's, and every tensor's gradient its central difference, added to what was there. */
+static void test_gradients(void **state) {
+    (void)state;
+    for (int v = 0; v < SMOOTH; v++) {
+        batch *x = batch_of(variants[v]);
+        oracle_model o = oracle_model_of(x->model, B, T);
+        o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths, o.dropout = 1, o.draw = 41;
+        for (size_t i = 0; i < x->model->size; i++) x->grad[i] = 1;
+        batch_run(x, x->grad, 0.5f);
+        for (size_t i = 0; i < x->model->size; i++) x->grad[i] -= 1;
+        const float loss = (float)x->tally.loss;
+        const double expected = oracle_model_loss(&o);
+        check_close(variants[v], 1, &loss, &expected, 1e-5);
+        for (int i = 0; i < x->model->count; i++) check_tensor(&o, variants[v], &x->model->param[i], x->grad, 0.5f);
+        free(o.params);
+        batch_free(x);
+    }
+}
+
+/* Evaluation has no dropout, counts what it should, and training counts the same. */
+static void test_tally(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        oracle_model o = oracle_model_of(x->model, B, T);
+        o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths;
+        const int V = x->classify ? x->model->c->classes : x->model->c->vocab, rows = x->classify ? B : B * T;
+        double *logits = calloc((size_t)(rows * V), sizeof *logits);
+        oracle_model_logits(&o, logits);
+        int64_t count = 0, correct = 0;
+        for (int r = 0; r < rows; r++) {
+            if (x->targets[r] < 0 || (!x->classify && r % T >= x->lengths[r / T])) continue;
+            int best = 0;
+            for (int i = 0; i < V; i++)
+                if (logits[r * V + i] > logits[r * V + best]) best = i;
+            count++;
+            correct += best == x->targets[r];
+        }
+        batch_run(x, NULL, 0);
+        const float loss = (float)x->tally.loss;
+        const double expected = oracle_model_loss(&o);
+        check_close(variants[v], 1, &loss, &expected, 1e-5);
+        assert_int_equal(x->tally.count, count);
+        assert_int_equal(x->tally.correct, correct);
+        free(logits);
+        free(o.params);
+        batch_free(x);
+    }
+}
+
+/* Log-probabilities of all rows in use, as one array. */
+static float *logp_of(batch *x, int length, const int *lengths, size_t *size) {
+    const int V = x->classify ? x->model->c->classes : x->model->c->vocab;
+    *size = (size_t)(x->classify ? B : B * length) * (size_t)V;
+    float *logp = calloc(*size, sizeof *logp);
+    int tokens[MOST] = {0};
+    for (int b = 0; b < B; b++)
+        for (int t = 0; t < length; t++) tokens[b * length + t] = t < T ? x->tokens[b * T + t] : 0;
+    CHECK_OK(ll_model_logp(x->model, logp, tokens, lengths, B, length));
+    return logp;
+}
+
+/* What stands in the padding, and how much of it there is, changes no bit of any result. */
+static void test_padding(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        batch_run(x, x->grad, 1);
+        const double loss = x->tally.loss;
+        float *other = calloc(x->model->size, sizeof *other);
+        size_t size, longer_size;
+        float *logp = logp_of(x, T, x->lengths, &size);
+        for (int b = 0; b < B; b++)
+            for (int t = x->lengths[b]; t < T; t++) x->tokens[b * T + t] = (x->tokens[b * T + t] + 3) % 11;
+        batch_run(x, other, 1);
+        assert_true(x->tally.loss == loss);
+        assert_memory_equal(other, x->grad, x->model->size * sizeof *other);
+        const int more = x->model->c->position == LL_POS_LEARNED ? 0 : 4;
+        float *longer = logp_of(x, T + more, x->lengths, &longer_size);
+        const size_t V = x->classify ? size : (size_t)x->model->c->vocab;
+        for (int b = 0; b < (x->classify ? 1 : B); b++)
+            assert_memory_equal(longer + (size_t)(b * (T + more)) * V, logp + (size_t)(b * T) * V,
+                                V * sizeof *logp * (size_t)(x->classify ? 1 : x->lengths[b]));
+        free(logp), free(longer), free(other);
+        batch_free(x);
+    }
+}
+
+/* Row t of a language model is the same bits whatever comes after t. */
+static void test_causality(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        if (!x->classify) {
+            const size_t V = (size_t)x->model->c->vocab;
+            size_t size;
+            float *before = logp_of(x, T, NULL, &size);
+            for (int b = 0; b < B; b++)
+                for (int t = 4; t < T; t++) x->tokens[b * T + t] = (x->tokens[b * T + t] + 1) % 11;
+            float *after = logp_of(x, T, NULL, &size);
+            for (int b = 0; b < B; b++) {
+                const size_t at = (size_t)(b * T) * V;
+                assert_memory_equal(before + at, after + at, 4 * V * sizeof *before);
+                assert_memory_not_equal(before + at + 4 * V, after + at + 4 * V, V * sizeof *before);
+            }
+            free(before), free(after);
+        }
+        batch_free(x);
+    }
+}
+
+/* Log-probabilities are the oracle's, and add up to 1. */
+static void test_logp(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        oracle_model o = oracle_model_of(x->model, B, T);
+        o.tokens = x->tokens;
+        size_t size;
+        float *logp = logp_of(x, T, NULL, &size);
+        double *expected = calloc(size, sizeof *expected);
+        oracle_model_logits(&o, expected);
+        const size_t V = (size_t)(x->classify ? x->model->c->classes : x->model->c->vocab);
+        for (size_t r = 0; r < size / V; r++) {
+            double sum = 0, total = 0;
+            for (size_t i = 0; i < V; i++) sum += exp(expected[r * V + i]);
+            for (size_t i = 0; i < V; i++) expected[r * V + i] -= log(sum), total += exp((double)logp[r * V + i]);
+            assert_true(fabs(total - 1) < 1e-5);
+        }
+        check_close(variants[v], size, logp, expected, 1e-5);
+        free(logp), free(expected), free(o.params);
+        batch_free(x);
+    }
+}
+
+/* Loss and gradients are the same bits for 1, 2 and 5 threads, also where rows need many pieces. */
+static void test_threads(void **state) {
+    (void)state;
+    enum { LONG = 1300 };
+    static const int threads[] = {1, 2, 5};
+    static const char *const keys[] = {
+        "attention.kernel=favor position.type=permute model.dropout=0.1 model.vocab=300 model.width=32 model.layers=1",
+        "model.task=classify attention.kernel=relu model.pool=mean model.norm=post model.layers=1",
+    };
+    for (int v = 0; v < 2; v++) {
+        batch *x = batch_of(keys[v]);
+        ll_workspace *ws = NULL;
+        const int *lengths = (const int[]){LONG, 700};
+        CHECK_OK(ll_workspace_create(&ws, x->model, 2, LONG, 1));
+        random_ints(x->tokens, 2 * LONG, 11, 0, 4);
+        random_ints(x->targets, 2 * LONG, 5, 0, 5);
+        float *first = calloc(x->model->size, sizeof *first);
+        double loss = 0;
+        for (int i = 0; i < 3; i++) {
+            ll_tally tally = {0};
+            memset(x->grad, 0, x->model->size * sizeof *x->grad);
+            ll_set_threads(threads[i]);
+            CHECK_OK(ll_model_run(x->model, ws, x->tokens, x->targets, lengths, 2, LONG, x->grad, 1, 3, &tally));
+            if (i == 0) memcpy(first, x->grad, x->model->size * sizeof *first), loss = tally.loss;
+            assert_true(tally.loss == loss);
+            assert_memory_equal(first, x->grad, x->model->size * sizeof *first);
+        }
+        ll_set_threads(0);
+        ll_workspace_free(ws);
+        free(first);
+        batch_free(x);
+    }
+}
+
+/* Plain gradient descent on one batch gets every target right. */
+static void test_overfit(void **state) {
+    (void)state;
+    static const int picks[] = {0, 3, 7, 10, 12};
+    for (size_t v = 0; v < sizeof picks / sizeof *picks; v++) {
+        batch *x = batch_of(variants[picks[v]]);
+        for (int b = 0; b < B; b++) x->tokens[b * T] = b; /* equal prefixes cannot be told apart */
+        for (int step = 0; step < 1500; step++) {
+            memset(x->grad, 0, x->model->size * sizeof *x->grad);
+            batch_run(x, x->grad, 1.0f / (x->classify ? B : B * T));
+            for (size_t i = 0; i < x->model->size; i++) x->model->data[i] -= 0.2f * x->grad[i];
+        }
+        batch_run(x, NULL, 0);
+        if (x->tally.correct != x->tally.count)
+            fail_msg("%s: %d of %d right, loss %g", variants[picks[v]], (int)x->tally.correct, (int)x->tally.count,
+                     x->tally.loss / (double)x->tally.count);
+        batch_free(x);
+    }
+}
+
+/* Bad tokens and lengths are refused by name before anything is computed. */
+static void test_refusals(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("position.type=learned position.max-length=4");
+    float logp[11 * 8];
+    CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 11}, NULL, 1, 2), LL_EINVAL, "token 11 at position 1");
+    CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, -1}, NULL, 1, 2), LL_EINVAL, "token -1");
+    CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 1}, (const int[]){3}, 1, 2), LL_EINVAL, "length 3");
+    CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 1}, NULL, 0, 2), LL_EINVAL, "0 x 2");
+    CHECK_FAILS(ll_model_logp(model, logp, (const int[8]){0}, NULL, 1, 8), LL_EINVAL, "max-length");
+    CHECK_OK(ll_model_logp(model, logp, (const int[8]){0}, NULL, 1, 4));
+    ll_model_free(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_tally),    cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_causality), cmocka_unit_test(test_logp),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_overfit),   cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
