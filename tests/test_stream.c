@@ -66,7 +66,20 @@ static void test_definition(void **state) {
     ll_set_threads(0);
 }
 
-/* Keys that grow, shrink and jump by factors of e^100: the running exponent follows. */
+enum { JUMPS, GROWS, SHRINKS, DROPS };
+
+/* Key t, made from random x. DROPS: one small key, then large ones whose features are e^-100 of the first's and
+ * matter only once that has decayed. */
+static float steep(int kind, int t, float x) {
+    switch (kind) {
+    case JUMPS: return t % 7 == 6 ? 12 * x : x;
+    case GROWS: return (0.1f + 0.2f * (float)t) * x;
+    case SHRINKS: return (12 - 0.2f * (float)t) * x;
+    default: return t ? 7 + 0.1f * x : 0.1f * x;
+    }
+}
+
+/* Keys whose features differ by factors of e^100: the running exponent follows, up and down. */
 static void test_steep_keys(void **state) {
     (void)state;
     uint64_t seed = 12;
@@ -75,14 +88,13 @@ static void test_steep_keys(void **state) {
         c.input_scale = 1;
         if (n & 1) c.feature_eps = 1e-4f, c.query_max = LL_MAX_TOKEN;
         draw_parts(&c, n & 2, &seed);
-        drawn *d = drawn_create(c, 1, 60, 60, 0.5, 0, &seed);
-        for (size_t i = 0; i < (size_t)(c.H * 60 * c.D); i++) { /* every token its own size */
-            const int t = (int)(i / (size_t)c.D) % 60, h = (int)(i / (size_t)(60 * c.D)), e = (int)(i % (size_t)c.D);
-            const float size = n & 4   ? (t % 7 == 6 ? 12.0f : 1.0f)
-                               : n & 8 ? 0.1f + 0.2f * (float)t
-                                       : 12 - 0.2f * (float)t;
+        const int kind = n / 4 % 4, T = kind == DROPS ? 600 : 60;
+        for (int h = 0; kind == DROPS && c.decay && h < 2; h++) ((float *)c.decay)[h] = 0.7f; /* 2^-300 at the end */
+        drawn *d = drawn_create(c, 1, T, T, 0.5, 0, &seed);
+        for (size_t i = 0; i < (size_t)(c.H * T * c.D); i++) {
+            const int t = (int)(i / (size_t)c.D) % T, h = (int)(i / (size_t)(T * c.D)), e = (int)(i % (size_t)c.D);
             float *k = d->call.k.data + (size_t)h * d->call.k.head + (size_t)t * d->call.k.token + e;
-            d->o.k[i] = (double)(*k *= size);
+            d->o.k[i] = (double)(*k = steep(kind, t, *k));
         }
         drawn_solve(d, 0);
         ll_attention *op;
@@ -99,7 +111,7 @@ static void test_steep_keys(void **state) {
     }
 }
 
-/* Random tokens for as long as one likes, from few numbers: T, then `count` more. */
+/* Random tokens for as long as one likes, from few numbers. */
 typedef struct {
     float q[64], k[64], v[64], y[64];
 } token;
@@ -111,7 +123,7 @@ static void feed_token(ll_attention_stream *s, const ll_attention_config *c, tok
                                       (ll_view){x->v, E * H, E, E * H}, (ll_view){x->y, E * H, E, E * H}));
 }
 
-/* A linear stream allocates nothing and does not grow; after 100,000 equal values the answer is that value. */
+/* A linear stream allocates nothing and does not grow; its answer stays a mean of the values. */
 static void test_constant_size(void **state) {
     (void)state;
     uint64_t seed = 13;
