@@ -1,0 +1,297 @@
+/* Models in files, what is random about a new one, and memory that runs out. */
+#include <unistd.h>
+
+#include "attention/attention.h"
+#include "attention/draw.h"
+#include "base/memory.h"
+#include "models.h"
+
+static char path[] = "/tmp/ll-model-XXXXXX";
+
+static const char *const kinds[] = {
+    "attention.kernel=favor position.type=permute position.decay=fixed model.tied-embedding=off",
+    "model.task=classify attention.kernel=relu position.type=permute2d position.width=2 position.height=2 "
+    "model.pool=first model.embedding-norm=on train.length=4",
+    "attention.kernel=softmax position.type=learned position.max-length=8 model.norm=post",
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void check_same(const ll_model *a, const ll_model *b) {
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->redraws, b->redraws);
+    assert_memory_equal(a->data, b->data, a->size * sizeof *a->data);
+    for (int l = 0; l < a->c->layers; l++) {
+        const ll_attention_config *x = &a->attention[l]->c, *y = &b->attention[l]->c;
+        const size_t features = (size_t)(x->M ? x->M : x->D) / (x->position == LL_POSITION_PERMUTE2D ? 2 : 1);
+        if (x->projection) assert_memory_equal(x->projection, y->projection, (size_t)(x->M * x->D) * 4);
+        if (x->permutation) assert_memory_equal(x->permutation, y->permutation, (size_t)x->H * features * 4);
+        if (x->decay) assert_memory_equal(x->decay, y->decay, (size_t)x->H * 4);
+    }
+}
+
+/* What is saved is what is loaded, to the last bit, and so are its results. */
+static void test_round_trip(void **state) {
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        ll_model *model = tiny_model(kinds[i]), *back = NULL;
+        float before[4 * 11], after[4 * 11];
+        CHECK_OK(ll_model_redraw(model, 6));
+        CHECK_OK(ll_model_save(model, path));
+        CHECK_OK(ll_model_load(&back, path));
+        check_same(model, back);
+        CHECK_OK(ll_model_logp(model, before, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
+        CHECK_OK(ll_model_logp(back, after, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
+        const int values = model->c->task == LL_TASK_LM ? 4 * 11 : 5;
+        assert_memory_equal(before, after, (size_t)values * sizeof *before);
+        ll_model_free(model);
+        ll_model_free(back);
+    }
+}
+
+/* A file like the saved one, but with one tensor left out, replaced or changed. */
+typedef struct {
+    const char *tensor;
+    enum { OMIT, RESHAPE, RETYPE, PATCH } how;
+    int32_t bits; /* PATCH: of the second element */
+} change;
+
+static ll_status load_changed(change c, const char *format, const char *redraws, const char *recipe) {
+    ll_safetensors *file = NULL;
+    ll_st_writer *writer = NULL;
+    CHECK_OK(ll_safetensors_open(&file, path));
+    CHECK_OK(ll_st_writer_create(&writer));
+    CHECK_OK(ll_st_meta(writer, "format", format ? format : "longline-model"));
+    CHECK_OK(ll_st_meta(writer, "version", "1"));
+    CHECK_OK(ll_st_meta(writer, "redraws", redraws ? redraws : "0"));
+    CHECK_OK(ll_st_meta(writer, "recipe", recipe ? recipe : ll_safetensors_meta(file, "recipe")));
+    int32_t *copies[64] = {0};
+    int used = 0;
+    for (int i = 0; i < ll_safetensors_count(file); i++) {
+        const ll_st_tensor *t = ll_safetensors_at(file, i);
+        const int hit = c.tensor && !strcmp(t->name, c.tensor);
+        const size_t flat[1] = {t->count};
+        if (hit && c.how == OMIT) continue;
+        int32_t *data = copies[used++] = malloc(t->count * sizeof *data + 1);
+        memcpy(data, t->data, t->count * sizeof *data);
+        if (hit && c.how == PATCH) data[1] = c.bits;
+        const enum ll_dtype type = hit && c.how == RETYPE ? (t->dtype == LL_F32 ? LL_I32 : LL_F32) : t->dtype;
+        const int reshape = hit && c.how == RESHAPE;
+        CHECK_OK(ll_st_add(writer, t->name, type, reshape ? 1 : t->rank, reshape ? flat : t->shape, data));
+    }
+    char other[64];
+    snprintf(other, sizeof other, "%s-changed", path);
+    CHECK_OK(ll_st_save(writer, other));
+    ll_st_writer_free(writer);
+    ll_safetensors_free(file);
+    for (int i = 0; i < used; i++) free(copies[i]);
+    ll_model *model = NULL;
+    const ll_status status = ll_model_load(&model, other);
+    assert_true(status ? model == NULL : model != NULL);
+    ll_model_free(model);
+    unlink(other);
+    return status;
+}
+
+/* Everything a file can lack or have wrong is named. */
+static void test_wrong_files(void **state) {
+    (void)state;
+    static const char projection[] = "blocks.0.attention.projection", permutation[] = "blocks.1.attention.permutation";
+    static const char query[] = "blocks.1.attention.query.weight", decay[] = "blocks.1.attention.decay";
+    const int32_t nan = 0x7fc00000, two = 0x40000000;
+    ll_model *model = tiny_model(kinds[0]);
+    CHECK_OK(ll_model_save(model, path));
+    ll_model_free(model);
+    CHECK_OK(load_changed((change){0}, NULL, NULL, NULL));
+    CHECK_FAILS(load_changed((change){0}, "other", NULL, NULL), LL_EFORMAT, "not a longline model");
+    CHECK_FAILS(load_changed((change){0}, NULL, "-3", NULL), LL_EFORMAT, "redraws");
+    CHECK_FAILS(load_changed((change){0}, NULL, "3x", NULL), LL_EFORMAT, "redraws");
+    CHECK_FAILS(load_changed((change){0}, NULL, NULL, "[model]\nwidht = 3\n"), LL_EFORMAT, "width");
+    CHECK_FAILS(load_changed((change){0}, NULL, NULL, "[model]\nheads = 3\n"), LL_EFORMAT, "heads");
+    CHECK_FAILS(load_changed((change){0}, NULL, NULL, "[model]\nwidth = 65536\nlayers = 1000\n"), LL_EFORMAT, "");
+    CHECK_FAILS(load_changed((change){query, OMIT, 0}, NULL, NULL, NULL), LL_EFORMAT, query);
+    CHECK_FAILS(load_changed((change){query, RESHAPE, 0}, NULL, NULL, NULL), LL_EFORMAT, query);
+    CHECK_FAILS(load_changed((change){query, RETYPE, 0}, NULL, NULL, NULL), LL_EFORMAT, query);
+    CHECK_FAILS(load_changed((change){query, PATCH, nan}, NULL, NULL, NULL), LL_EFORMAT, query);
+    CHECK_FAILS(load_changed((change){projection, OMIT, 0}, NULL, NULL, NULL), LL_EFORMAT, projection);
+    CHECK_FAILS(load_changed((change){projection, PATCH, nan}, NULL, NULL, NULL), LL_EFORMAT, projection);
+    CHECK_FAILS(load_changed((change){permutation, OMIT, 0}, NULL, NULL, NULL), LL_EFORMAT, permutation);
+    CHECK_FAILS(load_changed((change){permutation, RETYPE, 0}, NULL, NULL, NULL), LL_EFORMAT, permutation);
+    CHECK_FAILS(load_changed((change){permutation, PATCH, 12}, NULL, NULL, NULL), LL_EFORMAT, "no permutation");
+    CHECK_FAILS(load_changed((change){permutation, PATCH, -1}, NULL, NULL, NULL), LL_EFORMAT, "no permutation");
+    CHECK_FAILS(load_changed((change){decay, OMIT, 0}, NULL, NULL, NULL), LL_EFORMAT, decay);
+    CHECK_FAILS(load_changed((change){decay, PATCH, two}, NULL, NULL, NULL), LL_EFORMAT, "decay");
+}
+
+/* A repeated entry is no permutation, either. */
+static void test_repeated_entry(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(kinds[0]);
+    CHECK_OK(ll_model_save(model, path));
+    const int32_t first = model->attention[0]->c.permutation[0];
+    ll_model_free(model);
+    CHECK_FAILS(load_changed((change){"blocks.0.attention.permutation", PATCH, first}, NULL, NULL, NULL), LL_EFORMAT,
+                "no permutation");
+}
+
+static ll_status everything(const ll_recipe *recipe) {
+    ll_model *model = NULL, *back = NULL;
+    ll_workspace *ws = NULL;
+    ll_stream *stream = NULL;
+    float logp[2 * 11];
+    ll_status status = ll_model_create(&model, recipe);
+    if (!status) status = ll_model_redraw(model, 2);
+    if (!status) status = ll_workspace_create(&ws, model, 2, 4, 1);
+    if (!status) status = ll_stream_create(&stream, model);
+    if (!status) status = ll_stream_feed(stream, (const int[]){1, 2}, 2, logp);
+    if (!status) status = ll_model_logp(model, logp, (const int[]){1, 2}, NULL, 1, 2);
+    if (!status) status = ll_model_save(model, path);
+    if (!status) status = ll_model_load(&back, path);
+    ll_stream_free(stream);
+    ll_workspace_free(ws);
+    ll_model_free(model);
+    ll_model_free(back);
+    return status;
+}
+
+/* Whichever allocation is refused, the call says so, and nothing leaks or is half made. */
+static void test_no_memory(void **state) {
+    (void)state;
+    ll_recipe *recipe = tiny_recipe(kinds[0]);
+    long n = 1;
+    ll_set_threads(1);
+    for (ll_status status = LL_ENOMEM; status; n++) {
+        ll_memory_fail_at(n);
+        status = everything(recipe);
+        ll_memory_fail_at(0);
+        if (status) assert_int_equal(status, LL_ENOMEM);
+        assert_true(n < 1000);
+    }
+    assert_true(n > 30);
+    ll_set_threads(0);
+    ll_recipe_free(recipe);
+}
+
+/* Rows of a block are orthogonal; lengths are those of normal vectors; directions have no preferred sign. */
+static void test_projection(void **state) {
+    (void)state;
+    enum { D = 6, M = 15, DRAWS = 2000 };
+    double first = 0, square = 0, fourth = 0, cross = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        float W[M * D];
+        CHECK_OK(ll_draw_projection(W, M, D, 5, 1, i));
+        for (int a = 0; a < M; a++)
+            for (int b = 0; b < a; b++) {
+                double dot = 0, norms[2] = {0};
+                for (int e = 0; e < D; e++) {
+                    dot += (double)W[a * D + e] * W[b * D + e];
+                    norms[0] += (double)W[a * D + e] * W[a * D + e];
+                    norms[1] += (double)W[b * D + e] * W[b * D + e];
+                }
+                if (a / D == b / D) assert_true(fabs(dot) < 1e-5 * sqrt(norms[0] * norms[1]));
+                if (a / D != b / D) cross += dot * dot / (norms[0] * norms[1]);
+            }
+        for (int a = 0; a < M; a++) {
+            double n = 0;
+            for (int e = 0; e < D; e++) n += (double)W[a * D + e] * W[a * D + e];
+            square += n / M, fourth += n * n / M;
+        }
+        first += W[0];
+    }
+    /* E|w|^2 = D, E|w|^4 = D (D + 2); blocks are independent: E cos^2 = 1/D over their 72 pairs. */
+    assert_true(fabs(square / DRAWS / D - 1) < 0.02);
+    assert_true(fabs(fourth / DRAWS / (D * (D + 2)) - 1) < 0.04);
+    assert_true(fabs(cross / DRAWS / 72 * D - 1) < 0.05);
+    assert_true(fabs(first / DRAWS) < 4 / sqrt(DRAWS));
+    float a[M * D], b[M * D];
+    CHECK_OK(ll_draw_projection(a, M, D, 5, 1, 3));
+    CHECK_OK(ll_draw_projection(b, M, D, 5, 2, 3));
+    assert_memory_not_equal(a, b, sizeof a);
+}
+
+/* Cycles lie end to end; a random permutation of n has 1/1 + .. + 1/n of them, and 1 of length k in k. */
+static void test_permutation(void **state) {
+    (void)state;
+    enum { N = 20, DRAWS = 4000 };
+    double cycles = 0, fixed = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        int32_t p[N];
+        ll_draw_permutation(p, N, 9, i, 3);
+        for (int a = 0, start = 0; a < N; a++) {
+            if (p[a] == a + 1) continue;
+            assert_int_equal(p[a], start);
+            cycles++;
+            fixed += start == a;
+            start = a + 1;
+        }
+        assert_true(p[N - 1] < N);
+    }
+    assert_true(fabs(cycles / DRAWS - 3.5977) < 0.08);
+    assert_true(fabs(fixed / DRAWS - 1) < 0.06);
+}
+
+/* Redraws change favor's projections as (seed, layer, count) say, and no other model. */
+static void test_redraw(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=favor");
+    const size_t bytes = (size_t)model->c->features * 8 * sizeof(float);
+    float first[12 * 8];
+    memcpy(first, model->attention[1]->c.projection, bytes);
+    CHECK_OK(ll_model_redraw(model, 5));
+    assert_int_equal(model->redraws, 5);
+    assert_memory_not_equal(first, model->attention[1]->c.projection, bytes);
+    assert_memory_not_equal(model->attention[0]->c.projection, model->attention[1]->c.projection, bytes);
+    CHECK_OK(ll_model_redraw(model, 0));
+    assert_memory_equal(first, model->attention[1]->c.projection, bytes);
+    ll_model_free(model);
+}
+
+/* New parameters: the deviation asked for, gains 1, biases 0; the same ones whatever else the model has. */
+static void test_init(void **state) {
+    (void)state;
+    ll_recipe *recipe = tiny_recipe("model.width=64 model.init-std=0.05");
+    ll_model *a = NULL, *b = NULL;
+    CHECK_OK(ll_model_create(&a, recipe));
+    CHECK_OK(ll_recipe_set(recipe, "position.type=learned"));
+    CHECK_OK(ll_model_create(&b, recipe));
+    ll_recipe_free(recipe);
+    size_t total = 0;
+    for (int i = 0; i < a->count; i++) {
+        const ll_tensor t = ll_model_tensor(a, i);
+        const size_t n = (size_t)t.rows * (size_t)t.cols;
+        double mean = 0, square = 0;
+        for (size_t j = 0; j < n; j++)
+            mean += t.data[j] / (double)n, square += (double)t.data[j] * t.data[j] / (double)n;
+        const int residual = strstr(t.name, "output") || strstr(t.name, "out.weight");
+        if (strstr(t.name, ".gain")) assert_true(mean == 1 && square == 1);
+        if (strstr(t.name, ".bias")) assert_true(square == 0);
+        if (t.cols > 1) assert_true(fabs(sqrt(square) / (residual ? 0.025 : 0.05) - 1) < 0.1);
+        for (int k = 0; k < b->count; k++)
+            if (!strcmp(b->param[k].name, t.name)) assert_memory_equal(ll_model_tensor(b, k).data, t.data, n * 4);
+        total += n;
+    }
+    assert_int_equal(total, ll_model_parameters(a));
+    assert_null(ll_model_tensor(a, a->count).data);
+    assert_int_equal(b->count, a->count + 1);
+    ll_model_free(a);
+    ll_model_free(b);
+}
+
+static int make_path(void **state) {
+    (void)state;
+    const int file = mkstemp(path);
+    return file < 0 ? -1 : close(file);
+}
+
+static int remove_path(void **state) {
+    (void)state;
+    return unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_repeated_entry),
+        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_projection),  cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_redraw),     cmocka_unit_test(test_init),
+    };
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
