@@ -162,6 +162,24 @@ static void test_long_vectors(void **state) {
     }
 }
 
+/* So long that most weights leave the range of float even relative to the largest: no longer right, still finite. */
+static void test_absurd_vectors(void **state) {
+    (void)state;
+    uint64_t seed = 18;
+    for (int kind = 0; kind < 4; kind++) {
+        ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .H = 1, .D = 64, .E = 5, .M = 64, .input_scale = 0.35f};
+        c.causal = kind > 0;
+        draw_parts(&c, kind > 1, &seed);
+        if (kind == 3) ((float *)c.decay)[0] = 0.5f;
+        drawn *d = drawn_create(c, 1, 300, 300, 12, 0, &seed);
+        results r = run(d, 64);
+        for (int i = 0; i < 300 * c.E; i++) assert_true(isfinite(r.y[i]) && isfinite(r.dv[i]));
+        for (int i = 0; i < 300 * c.D; i++) assert_true(isfinite(r.dq[i]) && isfinite(r.dk[i]));
+        results_free(&r);
+        drawn_free(d);
+    }
+}
+
 /* 0.5^3000 is no float, nor is its inverse: no power may be taken by itself. */
 static void test_long_decay(void **state) {
     (void)state;
@@ -292,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_later_tokens_change_nothing),
         cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_long_decay),
+        cmocka_unit_test(test_absurd_vectors),
         cmocka_unit_test(test_nothing_to_see),
         cmocka_unit_test(test_no_sequences),
         cmocka_unit_test(test_memory_refused),
