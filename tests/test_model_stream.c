@@ -1,0 +1,177 @@
+/* Models as streams: the same numbers as the whole sequence, however it is cut; and tokens from logits. */
+#include "base/memory.h"
+#include "models.h"
+
+static const char *const variants[] = {
+    "attention.kernel=relu position.type=permute position.decay=fixed attention.query-multiple=2",
+    "attention.kernel=favor position.type=permute model.norm=post model.tied-embedding=off",
+    "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal model.embedding-norm=on",
+    "attention.kernel=softmax position.type=learned position.max-length=700 model.activation=relu",
+    "attention.kernel=relu attention.normalise=off position.decay=fixed model.final-norm=off model.norm=post",
+    "attention.kernel=relu model.width=300 model.heads=3 model.ff=600 model.vocab=1500 model.init-std=0.05",
+};
+enum { VARIANTS = sizeof variants / sizeof *variants, T = 700 };
+
+/* After every piece of random size, the logits are those of the whole sequence. */
+static void check_cuts(ll_stream *stream, const int *tokens, const float *logp, int V, int most, uint64_t seed) {
+    float *logits = calloc((size_t)V, sizeof *logits);
+    double *expected = calloc((size_t)V, sizeof *expected);
+    for (int t = 0, i = 0; t < T; i++) {
+        int n = 1 + (int)ll_below((uint32_t)most, seed, 1, (uint64_t)i);
+        if (n > T - t) n = T - t;
+        CHECK_OK(ll_stream_feed(stream, tokens + t, n, logits));
+        t += n;
+        assert_int_equal(ll_stream_position(stream), t);
+        double sum = 0;
+        for (int v = 0; v < V; v++) sum += exp((double)logits[v]);
+        for (int v = 0; v < V; v++) expected[v] = logp[(t - 1) * V + v] + log(sum);
+        check_close("logits", (size_t)V, logits, expected, 5e-5);
+    }
+    free(logits);
+    free(expected);
+}
+
+static void test_cuts(void **state) {
+    (void)state;
+    for (int i = 0; i < VARIANTS; i++) {
+        ll_model *model = tiny_model(variants[i]);
+        ll_stream *stream = NULL;
+        const int V = model->c->vocab;
+        int tokens[T];
+        float *logp = calloc((size_t)T * (size_t)V, sizeof *logp);
+        random_ints(tokens, T, V, 0, 6);
+        CHECK_OK(ll_model_logp(model, logp, tokens, NULL, 1, T));
+        CHECK_OK(ll_stream_create(&stream, model));
+        check_cuts(stream, tokens, logp, V, 20, 1);
+        ll_stream_reset(stream);
+        assert_int_equal(ll_stream_position(stream), 0);
+        check_cuts(stream, tokens, logp, V, 600, 2);
+        ll_stream_free(stream);
+        ll_model_free(model);
+        free(logp);
+    }
+}
+
+/* A feed takes no memory, and a stream of a linear kernel never grows. */
+static void test_constant_memory(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(variants[0]);
+    ll_stream *stream = NULL;
+    float logits[11];
+    int tokens[512];
+    random_ints(tokens, 512, 11, 0, 8);
+    CHECK_OK(ll_stream_create(&stream, model));
+    CHECK_OK(ll_stream_feed(stream, tokens, 1, logits));
+    const size_t bytes = ll_stream_bytes(stream);
+    assert_true(bytes > ll_model_stream_bytes(model, 1));
+    assert_int_equal(ll_model_stream_bytes(model, 1), ll_model_stream_bytes(model, 1 << 20));
+    ll_memory_fail_at(1);
+    for (int i = 0; i < 40; i++) CHECK_OK(ll_stream_feed(stream, tokens, i % 2 ? 512 : 1, logits));
+    ll_memory_fail_at(0);
+    assert_int_equal(ll_stream_bytes(stream), bytes);
+    for (int v = 0; v < 11; v++) assert_true(isfinite(logits[v]));
+    ll_stream_free(stream);
+    ll_model_free(model);
+}
+
+/* What cannot be fed is refused, and the stream is as before. */
+static void test_refusals(void **state) {
+    (void)state;
+    ll_model *classifier = tiny_model("model.task=classify"), *model = tiny_model(variants[3]);
+    ll_stream *stream = NULL;
+    float logits[11], again[11];
+    int tokens[T] = {0};
+    CHECK_FAILS(ll_stream_create(&stream, classifier), LL_EINVAL, "language models");
+    assert_null(stream);
+    CHECK_OK(ll_stream_create(&stream, model));
+    CHECK_OK(ll_stream_feed(stream, tokens, 3, logits));
+    CHECK_FAILS(ll_stream_feed(stream, (const int[]){1, 11}, 2, again), LL_EINVAL, "token 11");
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 0, again), LL_EINVAL, "at least 1");
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 698, again), LL_EINVAL, "700");
+    assert_int_equal(ll_stream_position(stream), 3);
+    CHECK_OK(ll_stream_feed(stream, tokens, 697, again));
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 1, again), LL_EINVAL, "700");
+    /* Softmax keeps its keys: memory that is refused breaks the stream until it is reset. */
+    ll_stream_free(stream);
+    CHECK_OK(ll_stream_create(&stream, model));
+    ll_memory_fail_at(1);
+    assert_int_equal(ll_stream_feed(stream, tokens, 500, again), LL_ENOMEM);
+    ll_memory_fail_at(0);
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 1, again), LL_EINVAL, "reset");
+    ll_stream_reset(stream);
+    CHECK_OK(ll_stream_feed(stream, tokens, 3, again));
+    assert_memory_equal(again, logits, sizeof again);
+    ll_stream_free(stream);
+    ll_model_free(model);
+    ll_model_free(classifier);
+}
+
+/* How often each of V tokens is drawn in n draws. */
+static void frequencies(const float *logits, int V, ll_sampling how, int n, double *share) {
+    float copy[16];
+    for (int v = 0; v < V; v++) share[v] = 0;
+    for (int i = 0; i < n; i++) {
+        memcpy(copy, logits, (size_t)V * sizeof *copy);
+        const int token = ll_sample(copy, V, &how, i);
+        assert_true(token >= 0 && token < V);
+        share[token] += 1.0 / n;
+    }
+}
+
+static void check_shares(const float *logits, ll_sampling how, const double *expected) {
+    enum { N = 20000, V = 5 };
+    double share[V];
+    frequencies(logits, V, how, N, share);
+    for (int v = 0; v < V; v++) {
+        const double sigma = sqrt(expected[v] * (1 - expected[v]) / N);
+        if (fabs(share[v] - expected[v]) > 4.5 * sigma + 1e-9)
+            fail_msg("token %d: %g of the draws, expected %g", v, share[v], expected[v]);
+    }
+}
+
+/* Tokens come as often as they should, and those that are cut never. */
+static void test_sampling(void **state) {
+    (void)state;
+    float x[5];
+    const double p[5] = {0.1, 0.4, 0.2, 0.25, 0.05};
+    for (int v = 0; v < 5; v++) x[v] = (float)log(p[v]) + 3;
+    ll_sampling how = ll_sampling_default();
+    check_shares(x, how, p);
+    how.temperature = 0.5f;
+    check_shares(x, how, (const double[]){0.01 / 0.275, 0.16 / 0.275, 0.04 / 0.275, 0.0625 / 0.275, 0.0025 / 0.275});
+    how = (ll_sampling){.temperature = 1, .top_k = 2, .top_p = 1, .seed = 3};
+    check_shares(x, how, (const double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    how = (ll_sampling){.temperature = 1, .top_p = 0.8f, .seed = 4};
+    check_shares(x, how, (const double[]){0, 0.4 / 0.85, 0.2 / 0.85, 0.25 / 0.85, 0});
+    how = (ll_sampling){.temperature = 1, .top_k = 3, .top_p = 0.7f, .seed = 4}; /* a share of what top_k leaves */
+    check_shares(x, how, (const double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    check_shares(x, (ll_sampling){.temperature = 0, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
+    check_shares(x, (ll_sampling){.temperature = 1, .top_k = 1, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
+    check_shares(x, (ll_sampling){.temperature = 1, .top_p = 0}, (const double[]){0, 1, 0, 0, 0});
+    check_shares(x, (ll_sampling){.temperature = 1e-30f, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
+}
+
+/* Equal values at the cut: the first ones stay. Values that are no numbers are never drawn. */
+static void test_sampling_edges(void **state) {
+    (void)state;
+    const float equal[5] = {1, 1, 1, 1, 1}, strange[5] = {NAN, -INFINITY, 2, NAN, -3e38f};
+    const float nothing[5] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    check_shares(equal, (ll_sampling){.temperature = 1, .top_k = 2, .top_p = 1}, (const double[]){0.5, 0.5, 0, 0, 0});
+    check_shares(equal, (ll_sampling){.temperature = 1, .top_p = 0.55f},
+                 (const double[]){1 / 3.0, 1 / 3.0, 1 / 3.0, 0, 0});
+    check_shares(equal, (ll_sampling){.temperature = 0, .top_p = 1}, (const double[]){1, 0, 0, 0, 0});
+    check_shares(strange, ll_sampling_default(), (const double[]){0, 0, 1, 0, 0});
+    check_shares(nothing, ll_sampling_default(), (const double[]){1, 0, 0, 0, 0});
+    float one = -7, a[3] = {1, 2, 3}, b[3] = {1, 2, 3};
+    ll_sampling how = {.temperature = 1, .top_k = 9, .top_p = 1, .seed = 1};
+    assert_int_equal(ll_sample(&one, 1, &how, 5), 0);
+    assert_int_equal(ll_sample(a, 3, &how, (int64_t)1 << 40), ll_sample(b, 3, &how, (int64_t)1 << 40));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_constant_memory), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sampling), cmocka_unit_test(test_sampling_edges),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
