@@ -38,10 +38,13 @@ const char *ll_unit(const ll_recipe *recipe);
 /* ---- Training as it is seen ---- */
 
 typedef struct {
-    const char *unit; /* ll_unit */
-    int terminal;     /* stderr is one, and wants a line that moves */
-    double shown;     /* when the last line was written */
-    int width;        /* of that line, to wipe it */
+    const char *unit;   /* ll_unit */
+    int terminal;       /* stderr is one, and wants a line that moves */
+    double shown;       /* when the last line was written */
+    int64_t shown_step; /* and of what step it told */
+    int width;          /* of that line, to wipe it */
+    int64_t steps;      /* seen, and the sum of their seconds a token */
+    double slowness;
     ll_progress last;
 } ll_watch;
 
@@ -49,6 +52,9 @@ typedef struct {
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
+
+/* Tokens a second over all steps seen; evaluations and files not counted. */
+double ll_watch_rate(const ll_watch *watch);
 
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);

@@ -124,7 +124,7 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
         ll_say("stopped and saved; go on with: longline train --resume '%s'", ll_trainer_folder(trainer));
         return 0;
     }
-    return status ? ll_failed(status, NULL) : show(trainer, recipe, watch.last.tokens_per_second);
+    return status ? ll_failed(status, NULL) : show(trainer, recipe, ll_watch_rate(&watch));
 }
 
 static int demo(int n, const char **words) {

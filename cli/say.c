@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -73,8 +73,9 @@ static int code_of(ll_status status, int input_is_there) {
 }
 
 int ll_failed(ll_status status, const char *input) {
+    struct stat about;
     ll_say("%s", ll_error());
-    return code_of(status, !input || readable(input));
+    return code_of(status, !input || (readable(input) && !stat(input, &about) && !S_ISDIR(about.st_mode)));
 }
 
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {

@@ -58,7 +58,7 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
         printf("train.valid_accuracy=%.4f\n", p->valid_accuracy);
     }
-    printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", p->tokens_per_second, p->seconds);
+    printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
 }
 
 static int run_it(ll_trainer *trainer) {

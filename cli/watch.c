@@ -66,12 +66,22 @@ static void move_line(ll_watch *w, char *line) {
     w->width = width;
 }
 
+/* One step may come with several events: an evaluation is news, the end is if nothing told of its step. */
+static int is_news(const ll_watch *w, const ll_progress *p) {
+    if (p->step == 1 && !p->event) return 1;
+    if (!p->event) return 0;
+    return !strcmp(p->event, "eval") || (!strcmp(p->event, "done") && w->shown_step != p->step);
+}
+
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
     const double now = ll_now(), every = w->terminal ? 0.1 : 10;
-    const int event = progress->event && (!strcmp(progress->event, "eval") || !strcmp(progress->event, "done"));
+    if (!progress->event && progress->tokens_per_second > 0) {
+        w->steps++;
+        w->slowness += 1 / progress->tokens_per_second;
+    }
     w->last = *progress;
-    if (event || progress->step == 1 || now - w->shown >= every) {
+    if (is_news(w, progress) || now - w->shown >= every) {
         char line[256];
         describe(line, sizeof line, w);
         if (w->terminal)
@@ -79,8 +89,13 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         else
             fprintf(stderr, "%s\n", line);
         w->shown = now;
+        w->shown_step = progress->step;
     }
     return stop;
+}
+
+double ll_watch_rate(const ll_watch *w) {
+    return w->steps ? (double)w->steps / w->slowness : w->last.tokens_per_second;
 }
 
 void ll_watch_end(ll_watch *w) {

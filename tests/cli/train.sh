@@ -22,10 +22,12 @@ check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/be
 refused "holds a run already" run --out straight
 
 # ---- Interrupted, then gone on with ----
-t 0 run --out whole --set train.steps=400
+more="--set train.steps=400 --set train.eval-every=100 --set train.checkpoint-every=100"
+# shellcheck disable=SC2086
+t 0 run --out whole $more
 last="train, SIGTERM"
 # shellcheck disable=SC2086
-"$longline" train "$recipe" --data text.txt $small --out halved --set train.steps=400 >out 2>err </dev/null &
+"$longline" train "$recipe" --data text.txt $small $more --out halved >out 2>err </dev/null &
 pid=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     grep -q '^step' err && break
@@ -48,7 +50,8 @@ refused "missing.ini" "$longline" train missing.ini
 refused "train.stepps.*train.steps" run --out w --set train.stepps=3
 refused "train.steps" run --out w --set train.steps=many
 refused "heads" run --out w --set model.heads=3
-refused "missing.txt" run --out w --set data.train=missing.txt
+refused "missing.txt" run --out w --data missing.txt
+refused "missing.txt" run --out w --set data.valid=missing.txt
 refused "data.train" "$longline" train "$recipe" --out w
 refused "nowhere" "$longline" train --resume nowhere
 refused "model.width" "$longline" train --resume straight --set model.width=64
