@@ -1,0 +1,379 @@
+/* Files: what is read is what was packed, damage is noticed, what is written is whole or not there. */
+#include "test.h"
+
+#include <dirent.h>
+#include <lzma.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+static char root[] = "/tmp/ll-file-XXXXXX";
+
+static const char *at(const char *name) {
+    static char path[8][4096];
+    static int next;
+    char *p = path[next++ % 8];
+    snprintf(p, sizeof path[0], "%s/%s", root, name);
+    return p;
+}
+
+static void put(const char *path, const void *data, size_t size) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Bytes that pack, but not to nothing. */
+static void fill(uint8_t *p, size_t n) {
+    uint32_t x = 7;
+    for (size_t i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        p[i] = (uint8_t)(i % 16 < 8 ? x >> 28 : i >> 8);
+    }
+}
+
+static size_t pack_gzip(uint8_t *out, size_t most, const uint8_t *data, size_t size) {
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (uint8_t *)data;
+    z.avail_in = (uInt)size;
+    z.next_out = out;
+    z.avail_out = (uInt)most;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    return z.total_out;
+}
+
+static size_t pack_xz(uint8_t *out, size_t most, const uint8_t *data, size_t size) {
+    size_t n = 0;
+    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, data, size, out, &n, most), LZMA_OK);
+    return n;
+}
+
+typedef size_t pack_fn(uint8_t *out, size_t most, const uint8_t *data, size_t size);
+static pack_fn *const packers[] = {pack_gzip, pack_xz};
+
+static void expect_content(const char *path, const uint8_t *data, size_t size) {
+    ll_bytes b = {0};
+    CHECK_OK(ll_file_read(&b, path, size));
+    assert_int_equal(b.size, size);
+    assert_memory_equal(b.data, data, size);
+    assert_int_equal(b.data[size], 0);
+    ll_bytes_free(&b);
+    CHECK_OK(ll_file_map(&b, path));
+    assert_int_equal(b.size, size);
+    assert_memory_equal(b.data, data, size);
+    assert_int_equal(b.data[size], 0);
+    ll_bytes_unmap(&b);
+    assert_null(b.data);
+    if (size) CHECK_FAILS(ll_file_read(&b, path, size - 1), LL_EFORMAT, path);
+}
+
+/* Around the sizes of buffers and pages. */
+static void test_what_is_written_is_read(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, 1, 2, 4095, 4096, 4097, 65535, 65536, 65537, 131072, 1000003};
+    uint8_t *data = malloc(1 << 20), *packed = malloc(2 << 20);
+    fill(data, 1 << 20);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        CHECK_OK(ll_file_write(at("f"), data, sizes[i]));
+        expect_content(at("f"), data, sizes[i]);
+        for (int k = 0; k < 2; k++) {
+            put(at("p"), packed, packers[k](packed, 2 << 20, data, sizes[i]));
+            expect_content(at("p"), data, sizes[i]);
+        }
+    }
+    free(data);
+    free(packed);
+}
+
+static void test_archives_one_after_the_other(void **state) {
+    (void)state;
+    uint8_t data[5000], packed[12000];
+    fill(data, sizeof data);
+    for (int k = 0; k < 2; k++) {
+        size_t n = packers[k](packed, sizeof packed, data, 3000);
+        n += packers[k](packed + n, sizeof packed - n, data + 3000, 2000);
+        memset(packed + n, 0, 512);
+        put(at("p"), packed, n);
+        expect_content(at("p"), data, sizeof data);
+        put(at("p"), packed, n + 512); /* padded */
+        expect_content(at("p"), data, sizeof data);
+        packed[n] = 'x'; /* followed by what is no archive */
+        ll_bytes b = {0};
+        put(at("p"), packed, n + 512);
+        CHECK_FAILS(ll_file_read(&b, at("p"), 1 << 20), LL_EFORMAT, "damaged");
+    }
+}
+
+static void test_every_truncation_is_noticed(void **state) {
+    (void)state;
+    uint8_t data[3000], packed[4000];
+    ll_bytes b = {0};
+    fill(data, sizeof data);
+    for (int k = 0; k < 2; k++) {
+        const size_t n = packers[k](packed, sizeof packed, data, sizeof data);
+        for (size_t cut = 6; cut < n; cut++) {
+            put(at("cut"), packed, cut);
+            CHECK_FAILS(ll_file_read(&b, at("cut"), 1 << 20), LL_EFORMAT, at("cut"));
+            assert_null(b.data);
+        }
+    }
+}
+
+/* A checksum stands behind the content: a flipped bit is an error, or lies where it says nothing. */
+static void test_flipped_bits_never_change_content(void **state) {
+    (void)state;
+    uint8_t data[400], packed[1000];
+    ll_bytes b = {0};
+    fill(data, sizeof data);
+    for (int k = 0; k < 2; k++) {
+        const size_t n = packers[k](packed, sizeof packed, data, sizeof data);
+        for (size_t bit = 8 * 6; bit < 8 * n; bit++) {
+            packed[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            put(at("bit"), packed, n);
+            const ll_status status = ll_file_read(&b, at("bit"), 1 << 20);
+            if (status)
+                assert_int_equal(status, LL_EFORMAT);
+            else {
+                assert_int_equal(b.size, sizeof data);
+                assert_memory_equal(b.data, data, sizeof data);
+                ll_bytes_free(&b);
+            }
+            packed[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        }
+    }
+}
+
+/* 64 MB of zeros in 64 kB: refused after the limit, not unpacked. */
+static void test_the_limit_bounds_memory(void **state) {
+    (void)state;
+    enum { BIG = 64 << 20, LIMIT = 1 << 20 };
+    uint8_t *zeros = calloc(BIG, 1), *packed = malloc(1 << 20);
+    for (int k = 0; k < 2; k++) {
+        put(at("bomb"), packed, packers[k](packed, 1 << 20, zeros, BIG));
+        ll_bytes b = {0};
+        CHECK_FAILS(ll_file_read(&b, at("bomb"), LIMIT), LL_EFORMAT, "more than 1048576 bytes");
+    }
+    free(zeros);
+    free(packed);
+}
+
+static void test_what_cannot_be_read(void **state) {
+    (void)state;
+    ll_bytes b = {0};
+    CHECK_FAILS(ll_file_read(&b, at("nothing"), 10), LL_EIO, "nothing: No such file");
+    CHECK_FAILS(ll_file_map(&b, at("nothing")), LL_EIO, "nothing: No such file");
+    CHECK_FAILS(ll_file_read(&b, root, 10), LL_EIO, "is a folder");
+    CHECK_FAILS(ll_file_map(&b, root), LL_EIO, "is a folder");
+    CHECK_OK(ll_file_read(&b, "/dev/null", 10)); /* read, though it has no size */
+    assert_int_equal(b.size, 0);
+    ll_bytes_free(&b);
+}
+
+/* ---- Writing ---- */
+
+static int files_in(const char *folder) {
+    int n = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void test_an_abandoned_file_leaves_nothing(void **state) {
+    (void)state;
+    CHECK_OK(ll_folder_create(at("w")));
+    CHECK_OK(ll_file_write(at("w/f"), "old", 3));
+    ll_writer *w = NULL;
+    CHECK_OK(ll_writer_open(&w, at("w/f")));
+    CHECK_OK(ll_writer_put(w, "new", 3));
+    assert_int_equal(files_in(at("w")), 2);
+    expect_content(at("w/f"), (const uint8_t *)"old", 3);
+    ll_writer_abandon(w);
+    ll_writer_abandon(NULL);
+    assert_int_equal(files_in(at("w")), 1);
+    expect_content(at("w/f"), (const uint8_t *)"old", 3);
+}
+
+/* A disk that is full after 100 kB: for this process no file may grow beyond. */
+static void test_a_full_disk_keeps_the_old_file(void **state) {
+    (void)state;
+    static const size_t sizes[] = {100001, 150000, 3 << 20};
+    struct rlimit before, full;
+    uint8_t *data = calloc(1, 3 << 20);
+    CHECK_OK(ll_folder_create(at("full")));
+    CHECK_OK(ll_file_write(at("full/f"), "old", 3));
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    full = before;
+    full.rlim_cur = 100000;
+    for (int i = 0; i < 3; i++) {
+        setrlimit(RLIMIT_FSIZE, &full);
+        const ll_status status = ll_file_write(at("full/f"), data, sizes[i]);
+        ll_writer *w = NULL; /* and piece by piece, going on after the failure */
+        const ll_status opened = ll_writer_open(&w, at("full/f"));
+        ll_status put_status = LL_OK;
+        for (size_t j = 0; j < sizes[i] / 1000 + 1 && w; j++)
+            if (ll_writer_put(w, data, 1000)) put_status = LL_EIO;
+        const ll_status committed = ll_writer_commit(w);
+        setrlimit(RLIMIT_FSIZE, &before);
+        assert_int_equal(status, LL_EIO);
+        assert_int_equal(opened, LL_OK);
+        if (sizes[i] > 200000) assert_int_equal(put_status, LL_EIO);
+        assert_int_equal(committed, LL_EIO);
+        assert_non_null(strstr(ll_error(), "full/f"));
+        assert_int_equal(files_in(at("full")), 1);
+        expect_content(at("full/f"), (const uint8_t *)"old", 3);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+    free(data);
+}
+
+static void test_what_cannot_be_written(void **state) {
+    (void)state;
+    CHECK_FAILS(ll_file_write(at("no/f"), "x", 1), LL_EIO, "no/f: No such file");
+    CHECK_FAILS(ll_file_write(root, "x", 1), LL_EIO, "is a folder");
+    CHECK_FAILS(ll_file_write("/dev/null", "x", 1), LL_EIO, "no regular file");
+    struct stat info;
+    assert_true(!stat("/dev/null", &info) && S_ISCHR(info.st_mode));
+}
+
+static void test_a_link_stays_a_link(void **state) {
+    (void)state;
+    struct stat info;
+    CHECK_OK(ll_folder_create(at("far")));
+    CHECK_OK(ll_file_write(at("far/f"), "old", 3));
+    assert_int_equal(symlink("far/f", at("link")), 0);
+    CHECK_OK(ll_file_write(at("link"), "new", 3));
+    expect_content(at("far/f"), (const uint8_t *)"new", 3);
+    assert_true(!lstat(at("link"), &info) && S_ISLNK(info.st_mode));
+    /* What a dead process left under our number does no harm, and is not followed. */
+    char temp[4200];
+    snprintf(temp, sizeof temp, "%s.tmp-%ld", at("g"), (long)getpid());
+    assert_int_equal(symlink(at("far/f"), temp), 0);
+    CHECK_OK(ll_file_write(at("g"), "mine", 4));
+    expect_content(at("far/f"), (const uint8_t *)"new", 3);
+    expect_content(at("g"), (const uint8_t *)"mine", 4);
+}
+
+/* ---- Folders ---- */
+
+static void test_folders(void **state) {
+    (void)state;
+    CHECK_OK(ll_folder_create(at("a//b/c/")));
+    CHECK_OK(ll_folder_create(at("a/b/c")));
+    assert_true(ll_is_folder(at("a/b/c")));
+    CHECK_OK(ll_file_write(at("a/b/z"), "", 0));
+    assert_false(ll_is_folder(at("a/b/z")));
+    assert_false(ll_is_folder(at("a/b/none")));
+    CHECK_FAILS(ll_folder_create(at("a/b/z")), LL_EIO, "a file has that name");
+    CHECK_FAILS(ll_folder_create(at("a/b/z/y")), LL_EIO, "a/b/z");
+    CHECK_FAILS(ll_folder_create(""), LL_EINVAL, "without a name");
+}
+
+static void test_lists(void **state) {
+    (void)state;
+    char **names = NULL;
+    int n = -1;
+    CHECK_OK(ll_folder_create(at("l/sub/deep")));
+    CHECK_OK(ll_folder_list(&names, &n, at("l")));
+    assert_int_equal(n, 0);
+    ll_names_free(names, n);
+    static const char *const files[] = {"l/B", "l/a", "l/sub/deep/1", "l/sub/0", "l/.hidden", "l/z"};
+    static const char *const expected[] = {"l/B", "l/a", "l/sub/0", "l/sub/deep/1", "l/y", "l/z"};
+    for (int i = 0; i < 6; i++) CHECK_OK(ll_file_write(at(files[i]), "", 0));
+    assert_int_equal(symlink("z", at("l/y")), 0);       /* a link to a file counts */
+    assert_int_equal(symlink("..", at("l/sub/up")), 0); /* one to a folder would never end */
+    assert_int_equal(symlink("none", at("l/broken")), 0);
+    CHECK_OK(ll_folder_list(&names, &n, at("l")));
+    assert_int_equal(n, 6);
+    for (int i = 0; i < 6; i++) assert_string_equal(names[i], at(expected[i]));
+    ll_names_free(names, n);
+    CHECK_FAILS(ll_folder_list(&names, &n, at("l/none")), LL_EIO, "l/none");
+}
+
+static void test_paths(void **state) {
+    (void)state;
+    static const char *const cases[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
+    for (int i = 0; i < 4; i++) {
+        char *path = ll_path_join(cases[i][0], cases[i][1]);
+        assert_string_equal(path, cases[i][2]);
+        ll_free(path);
+    }
+}
+
+/* ---- Memory refused at every place ---- */
+
+static ll_status use_everything(void) {
+    ll_bytes b = {0};
+    char **names = NULL;
+    int n = 0;
+    ll_status status = ll_file_read(&b, at("m/packed"), 1 << 20);
+    ll_bytes_free(&b);
+    if (!status) status = ll_file_map(&b, at("m/packed"));
+    ll_bytes_unmap(&b);
+    if (!status) status = ll_file_write(at("m/out"), "x", 1);
+    if (!status) status = ll_folder_create(at("m/sub"));
+    if (!status) status = ll_folder_list(&names, &n, at("m"));
+    if (!status) ll_names_free(names, n);
+    return status;
+}
+
+static void test_refused_memory_is_survived(void **state) {
+    (void)state;
+    uint8_t data[2000], packed[3000];
+    memset(data, 'x', sizeof data);
+    CHECK_OK(ll_folder_create(at("m")));
+    put(at("m/packed"), packed, pack_gzip(packed, sizeof packed, data, sizeof data));
+    ll_status status = LL_ENOMEM;
+    long n = 0;
+    while (status) {
+        ll_memory_fail_at(++n);
+        status = use_everything();
+        ll_memory_fail_at(0);
+        if (status) assert_int_equal(status, LL_ENOMEM);
+        assert_true(n < 1000);
+    }
+    assert_true(n > 10);
+    assert_int_equal(files_in(at("m")), 3); /* packed, out, sub: no half-written neighbour */
+}
+
+static int make_root(void **state) {
+    (void)state;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_archives_one_after_the_other),
+        cmocka_unit_test(test_every_truncation_is_noticed),
+        cmocka_unit_test(test_flipped_bits_never_change_content),
+        cmocka_unit_test(test_the_limit_bounds_memory),
+        cmocka_unit_test(test_what_cannot_be_read),
+        cmocka_unit_test(test_an_abandoned_file_leaves_nothing),
+        cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
+        cmocka_unit_test(test_what_cannot_be_written),
+        cmocka_unit_test(test_a_link_stays_a_link),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_refused_memory_is_survived),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
