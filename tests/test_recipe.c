@@ -1,0 +1,357 @@
+/* Recipes: the table of keys, INI text there and back, files. */
+#include "test.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/recipe_key.h"
+
+static ll_recipe *parse(const char *text) {
+    ll_recipe *r = NULL;
+    CHECK_OK(ll_recipe_parse(&r, text, "test.ini"));
+    return r;
+}
+
+static void expect_equal(const ll_recipe *a, const ll_recipe *b) {
+    const ll_recipe_key *k;
+    for (int i = 0; (k = ll_recipe_key_at(i)); i++) {
+        const ll_key *key = &ll_keys[i];
+        assert_string_equal(ll_recipe_get(a, k->name), ll_recipe_get(b, k->name));
+        if (key->type == LL_KEY_NUMBER) /* to the last bit */
+            assert_memory_equal((const char *)&a->c + key->offset, (const char *)&b->c + key->offset, sizeof(double));
+    }
+}
+
+static void expect_round_trip(const ll_recipe *r) {
+    char *text = NULL, *again = NULL;
+    CHECK_OK(ll_recipe_text(r, &text));
+    ll_recipe *back = parse(text);
+    expect_equal(r, back);
+    CHECK_OK(ll_recipe_text(back, &again));
+    assert_string_equal(text, again);
+    ll_text_free(text);
+    ll_text_free(again);
+    ll_recipe_free(back);
+}
+
+static ll_status set(ll_recipe *r, const char *key, const char *value) {
+    char *text = malloc(strlen(key) + 2 * strlen(value) + 4), *p = text + sprintf(text, "%s=\"", key);
+    for (; *value; value++) {
+        if (*value == '"') *p++ = '"';
+        *p++ = *value;
+    }
+    memcpy(p, "\"", 2);
+    const ll_status status = ll_recipe_set(r, text);
+    free(text);
+    return status;
+}
+
+/* ---- The table ---- */
+
+static void test_defaults(void **state) {
+    (void)state;
+    ll_recipe *r = NULL;
+    const ll_recipe_key *k;
+    CHECK_OK(ll_recipe_create(&r));
+    for (int i = 0; (k = ll_recipe_key_at(i)); i++) {
+        double a = 0, b = 1;
+        const char *got = ll_recipe_get(r, k->name);
+        if (strcmp(k->type, "number"))
+            assert_string_equal(got, k->fallback);
+        else
+            assert_true(ll_parse_number(&a, got) && ll_parse_number(&b, k->fallback) && a == b);
+        assert_non_null(strchr(k->name, '.'));
+        assert_true(strlen(k->help) > 10);
+        assert_int_equal(!strcmp(k->type, "choice") || !strcmp(k->type, "flag"), k->choices != NULL);
+    }
+    assert_null(ll_recipe_key_at(-1));
+    assert_null(ll_recipe_key_at(ll_key_count));
+    CHECK_OK(ll_config_check(&r->c));
+    expect_round_trip(r);
+    ll_recipe_free(r);
+    ll_recipe_free(NULL);
+}
+
+static size_t size_of(const ll_key *k) {
+    return k->type == LL_KEY_INT64    ? sizeof(int64_t)
+           : k->type == LL_KEY_NUMBER ? sizeof(double)
+           : k->type == LL_KEY_TEXT   ? sizeof(char *)
+                                      : sizeof(int);
+}
+
+/* Every byte of the struct belongs to one key (but for 4 of padding in front of a double). */
+static void test_every_field_has_one_key(void **state) {
+    (void)state;
+    unsigned char owner[sizeof(ll_config)] = {0};
+    size_t free_bytes = 0;
+    for (int i = 0; i < ll_key_count; i++)
+        for (size_t j = 0; j < size_of(&ll_keys[i]); j++) {
+            if (owner[ll_keys[i].offset + j]++) fail_msg("%s shares its field", ll_keys[i].about.name);
+        }
+    for (size_t i = 0; i < sizeof owner; i++) free_bytes += !owner[i];
+    assert_in_range(free_bytes, 0, 20);
+    for (int i = 0; i < ll_key_count; i++)
+        for (int j = 0; j < i; j++) assert_string_not_equal(ll_keys[i].about.name, ll_keys[j].about.name);
+}
+
+/* The words of a choice stand in the order of their enum. */
+static void test_choices_are_the_enums(void **state) {
+    (void)state;
+    ll_recipe *r = NULL;
+    CHECK_OK(ll_recipe_create(&r));
+#define EXPECT(assignment, field, value)                                                                               \
+    do {                                                                                                               \
+        CHECK_OK(ll_recipe_set(r, assignment));                                                                        \
+        assert_int_equal(r->c.field, value);                                                                           \
+    } while (0)
+    EXPECT("model.task=lm", task, LL_TASK_LM);
+    EXPECT("model.task=classify", task, LL_TASK_CLASSIFY);
+    EXPECT("model.norm=pre", norm, LL_NORM_PRE);
+    EXPECT("model.norm=post", norm, LL_NORM_POST);
+    EXPECT("model.activation=gelu", activation, LL_ACT_GELU);
+    EXPECT("model.activation=relu", activation, LL_ACT_RELU);
+    EXPECT("model.pool=mean", pool, LL_POOL_MEAN);
+    EXPECT("model.pool=first", pool, LL_POOL_FIRST);
+    EXPECT("attention.kernel=softmax", kernel, LL_ATT_SOFTMAX);
+    EXPECT("attention.kernel=favor", kernel, LL_ATT_FAVOR);
+    EXPECT("attention.kernel=relu", kernel, LL_ATT_RELU);
+    EXPECT("position.type=none", position, LL_POS_NONE);
+    EXPECT("position.type=sinusoidal", position, LL_POS_SINUSOIDAL);
+    EXPECT("position.type=learned", position, LL_POS_LEARNED);
+    EXPECT("position.type=permute", position, LL_POS_PERMUTE);
+    EXPECT("position.type=permute2d", position, LL_POS_PERMUTE2D);
+    EXPECT("position.decay=none", decay, LL_DECAY_NONE);
+    EXPECT("position.decay=fixed", decay, LL_DECAY_FIXED);
+    EXPECT("train.optimizer=adam", optimizer, LL_OPT_ADAM);
+    EXPECT("train.optimizer=adamw", optimizer, LL_OPT_ADAMW);
+    EXPECT("train.schedule=constant", schedule, LL_LR_CONSTANT);
+    EXPECT("train.schedule=linear", schedule, LL_LR_LINEAR);
+    EXPECT("train.schedule=inverse-sqrt", schedule, LL_LR_INVERSE_SQRT);
+    EXPECT("train.schedule=cosine", schedule, LL_LR_COSINE);
+    EXPECT("data.format=bytes", format, LL_DATA_BYTES);
+    EXPECT("data.format=idx", format, LL_DATA_IDX);
+    EXPECT("data.format=demo", format, LL_DATA_DEMO);
+    EXPECT("model.final-norm=off", final_norm, 0);
+    EXPECT("model.final-norm=yes", final_norm, 1);
+    EXPECT("train.seed=9223372036854775807", seed, INT64_MAX);
+#undef EXPECT
+    ll_recipe_free(r);
+}
+
+/* ---- Text there and back ---- */
+
+/* A value of the key that only `draw` decides. */
+static void random_value(char *out, const ll_key *k, uint64_t draw) {
+    static const char *const texts[] = {"",      "a b.txt", "x #1",   "#1",     " lead",     "trail ",
+                                        "\"q\"", "a\"b",    "a;b ;c", "k = v",  "[section]", "\xc3\xa9t\xc3\xa9.gz",
+                                        "\"",    "\"\"",    "a\\b",   "-1e999", "=",         "\" # \""};
+    const double u = (double)ll_uniform(11, 3, draw), v = k->lo + u * (k->hi - k->lo);
+    const uint32_t n = ll_below(1000, 12, 3, draw);
+    switch (k->type) {
+    case LL_KEY_INT:
+    case LL_KEY_INT64: sprintf(out, "%lld", (long long)(n % 2 ? v : k->lo + n % 50)); break;
+    case LL_KEY_NUMBER: sprintf(out, "%.17g", n % 2 ? v : k->lo + (k->hi - k->lo) * pow(u, 20)); break;
+    case LL_KEY_FLAG: strcpy(out, n % 2 ? "on" : "off"); break;
+    case LL_KEY_TEXT: strcpy(out, texts[n % (sizeof texts / sizeof *texts)]); break;
+    case LL_KEY_CHOICE: {
+        char words[200];
+        strcpy(words, k->about.choices);
+        uint32_t count = 1;
+        for (const char *p = words; *p; p++) count += *p == '|';
+        char *word = strtok(words, "|");
+        for (uint32_t i = n % count; i > 0; i--) word = strtok(NULL, "|");
+        strcpy(out, word);
+    }
+    }
+}
+
+static void test_text_reads_back(void **state) {
+    (void)state;
+    char value[256];
+    for (uint64_t trial = 0; trial < 300; trial++) {
+        ll_recipe *r = NULL;
+        CHECK_OK(ll_recipe_create(&r));
+        for (int i = 0; i < ll_key_count; i++) {
+            random_value(value, &ll_keys[i], trial * 1000 + (uint64_t)i);
+            CHECK_OK(set(r, ll_keys[i].about.name, value));
+            if (ll_keys[i].type == LL_KEY_TEXT) assert_string_equal(ll_recipe_get(r, ll_keys[i].about.name), value);
+        }
+        expect_round_trip(r);
+        ll_recipe *copy = NULL;
+        CHECK_OK(ll_recipe_copy(&copy, r));
+        ll_recipe_free(r);
+        expect_round_trip(copy); /* shares nothing with the one that is gone */
+        ll_recipe_free(copy);
+    }
+}
+
+static void test_long_paths(void **state) {
+    (void)state;
+    ll_recipe *r = NULL;
+    char path[4000];
+    memset(path, 'x', sizeof path);
+    path[sizeof path - 1] = 0;
+    CHECK_OK(ll_recipe_create(&r));
+    CHECK_OK(set(r, "data.train", path));
+    assert_string_equal(r->c.train, path);
+    expect_round_trip(r);
+    ll_recipe_free(r);
+}
+
+static void test_what_ini_may_look_like(void **state) {
+    (void)state;
+    ll_recipe *r = parse("\xef\xbb\xbf# a comment\r\n; another\r\n\r\n"
+                         "  [ model ]  # sizes\r\n"
+                         "layers=3\r\n"
+                         "\t width = 64   ; of a token\n"
+                         "   heads = 4\n"
+                         "[data] ; files\n"
+                         "train = dir/a#b;c.txt # this is a comment\n"
+                         "valid = \"with # and \"\"quotes\"\"\" # this too\n"
+                         "test =\n"
+                         "[attention]\n"
+                         "[model]\n"
+                         "ff = 128");
+    assert_int_equal(r->c.layers, 3);
+    assert_int_equal(r->c.width, 64);
+    assert_int_equal(r->c.heads, 4);
+    assert_int_equal(r->c.ff, 128);
+    assert_string_equal(r->c.train, "dir/a#b;c.txt");
+    assert_string_equal(r->c.valid, "with # and \"quotes\"");
+    assert_string_equal(r->c.test, "");
+    ll_recipe_free(r);
+    r = parse("");
+    ll_recipe_free(r);
+}
+
+/* What get gave stays until that key is set again, whatever else is asked for. */
+static void test_values_stay(void **state) {
+    (void)state;
+    ll_recipe *r = parse("[model]\nwidth = 64\n[data]\ntrain = a\n");
+    const char *width = ll_recipe_get(r, "model.width"), *train = ll_recipe_get(r, "data.train");
+    for (int i = 0; i < ll_key_count; i++) assert_non_null(ll_recipe_get(r, ll_keys[i].about.name));
+    CHECK_OK(ll_recipe_set(r, "model.heads=4"));
+    assert_string_equal(width, "64");
+    assert_string_equal(train, "a");
+    assert_null(ll_recipe_get(r, "model.none"));
+    assert_null(ll_recipe_get(r, ""));
+    ll_recipe_free(r);
+}
+
+static void test_a_refused_value_changes_nothing(void **state) {
+    (void)state;
+    ll_recipe *r = parse("[model]\nwidth = 64\n[data]\ntrain = a\n"), *before = NULL;
+    CHECK_OK(ll_recipe_copy(&before, r));
+    CHECK_FAILS(ll_recipe_set(r, "model.width=0"), LL_EINVAL, "model.width");
+    CHECK_FAILS(ll_recipe_set(r, "model.norm=x"), LL_EINVAL, "pre|post");
+    CHECK_FAILS(ll_recipe_set(r, "data.train=\n"
+                                 "x\ny"),
+                LL_EINVAL, "data.train");
+    CHECK_FAILS(ll_recipe_set(r, "data.train=\"x"), LL_EINVAL, "quotes");
+    CHECK_FAILS(ll_recipe_set(r, "position.typo=none"), LL_EINVAL, "nearest is position.type");
+    CHECK_FAILS(ll_recipe_set(r, "position.type"), LL_EINVAL, "section.key=value");
+    CHECK_FAILS(ll_recipe_set(r, "=3"), LL_EINVAL, "no key");
+    CHECK_FAILS(ll_recipe_set(r, ""), LL_EINVAL, "sets nothing");
+    expect_equal(r, before);
+    CHECK_OK(ll_recipe_set(r, " data.train = x #1 ")); /* no comments on a command line */
+    assert_string_equal(r->c.train, "x #1");
+    ll_recipe_free(r);
+    ll_recipe_free(before);
+}
+
+/* ---- Files ---- */
+
+static void test_files(void **state) {
+    (void)state;
+    char path[] = "/tmp/ll-recipe-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    ll_recipe *r = NULL;
+    CHECK_OK(ll_file_write(path, "[model]\nlayers = 2\n", 19));
+    CHECK_OK(ll_recipe_load(&r, path));
+    assert_int_equal(r->c.layers, 2);
+    ll_recipe_free(r);
+    r = NULL;
+    CHECK_OK(ll_file_write(path, "[model]\nlayer = 2\n", 18));
+    CHECK_FAILS(ll_recipe_load(&r, path), LL_EINVAL, path);
+    CHECK_FAILS(ll_recipe_load(&r, path), LL_EINVAL, ":2: ");
+    CHECK_OK(ll_file_write(path, "[model]\n\0 = 2\n", 14));
+    CHECK_FAILS(ll_recipe_load(&r, path), LL_EFORMAT, "no text");
+    char *big = calloc(1, (1 << 20) + 1);
+    memset(big, '#', 1 << 20);
+    CHECK_OK(ll_file_write(path, big, 1 << 20));
+    CHECK_OK(ll_recipe_load(&r, path));
+    ll_recipe_free(r);
+    r = NULL;
+    CHECK_OK(ll_file_write(path, big, (1 << 20) + 1));
+    CHECK_FAILS(ll_recipe_load(&r, path), LL_EFORMAT, path);
+    free(big);
+    unlink(path);
+    CHECK_FAILS(ll_recipe_load(&r, path), LL_EIO, path);
+    assert_null(r);
+}
+
+/* The recipes that come with the project, when the test runs in its root. */
+static void test_own_recipes_load(void **state) {
+    (void)state;
+    glob_t found;
+    if (glob("recipes/*.ini", 0, NULL, &found)) return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        ll_recipe *r = NULL;
+        CHECK_OK(ll_recipe_load(&r, found.gl_pathv[i]));
+        expect_round_trip(r);
+        ll_recipe_free(r);
+    }
+    globfree(&found);
+}
+
+/* ---- Memory refused at every place ---- */
+
+static ll_status use_everything(void) {
+    ll_recipe *r = NULL, *copy = NULL;
+    char *text = NULL;
+    ll_status status = ll_recipe_parse(&r, "[data]\ntrain = a\n", "test.ini");
+    if (!status) status = ll_recipe_set(r, "data.valid=b");
+    if (!status) status = ll_recipe_copy(&copy, r);
+    if (!status) status = ll_recipe_text(copy, &text);
+    ll_text_free(text);
+    ll_recipe_free(copy);
+    ll_recipe_free(r);
+    return status;
+}
+
+static void test_refused_memory_is_survived(void **state) {
+    (void)state;
+    ll_status status = LL_ENOMEM;
+    long n = 0;
+    while (status) {
+        ll_memory_fail_at(++n);
+        status = use_everything();
+        ll_memory_fail_at(0);
+        if (status) assert_int_equal(status, LL_ENOMEM);
+        assert_true(n < 1000);
+    }
+    assert_true(n > 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_every_field_has_one_key),
+        cmocka_unit_test(test_choices_are_the_enums),
+        cmocka_unit_test(test_text_reads_back),
+        cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_what_ini_may_look_like),
+        cmocka_unit_test(test_values_stay),
+        cmocka_unit_test(test_a_refused_value_changes_nothing),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_own_recipes_load),
+        cmocka_unit_test(test_refused_memory_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+/* Recipes that are refused, and with which words. */
+#include "test.h"
+
+#include "base/recipe.h"
+
+static void test_bad_text(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        ll_status status;
+        const char *word[3];
+    } bad[] = {
+        {"[model]\n\nwidht = 64\n", LL_EINVAL, {"test.ini:3: ", "\"model.widht\"", "nearest is model.width"}},
+        {"[train]\nkernel = relu\n", LL_EINVAL, {"test.ini:2: ", "train.kernel", "nearest is attention.kernel"}},
+        {"kernal = relu\n", LL_EINVAL, {"test.ini:1: ", "\"kernal\"", "nearest is attention.kernel"}},
+        {"[model]\nwidth = big\n", LL_EINVAL, {"test.ini:2: model.width", "\"big\"", "(1 to 65536)"}},
+        {"[model]\nwidth = 0\n", LL_EINVAL, {"test.ini:2: model.width = 0", "out of range", "(1 to 65536)"}},
+        {"[model]\nwidth = 99999999999999999999\n", LL_EINVAL, {"test.ini:2: model.width", "(1 to 65536)"}},
+        {"[model]\ndropout = 1.5\n", LL_EINVAL, {"model.dropout = 1.5 is out of range", "(0 to 0.99)"}},
+        {"[model]\ndropout = nan\n", LL_EINVAL, {"model.dropout", "\"nan\"", "a number"}},
+        {"[model]\nnorm = mid\n", LL_EINVAL, {"test.ini:2: model.norm", "\"mid\"", "one of pre|post"}},
+        {"[model]\nnorm = pre|post\n", LL_EINVAL, {"one of pre|post"}},
+        {"[model]\nnorm = \n", LL_EINVAL, {"one of pre|post"}},
+        {"[model]\ntied-embedding = maybe\n", LL_EINVAL, {"on or off"}},
+        {"[model]\nwidth = 64\n\nwidth = 32\n", LL_EFORMAT, {"test.ini:4: ", "second time", "line 2"}},
+        {"[model\nwidth = 64\n", LL_EFORMAT, {"test.ini:1: ", "lacks its ]"}},
+        {"[model] width = 64\n", LL_EFORMAT, {"test.ini:1: ", "line of its own"}},
+        {"[model]\nwidth 64\n", LL_EFORMAT, {"test.ini:2: \"width 64\"", "neither"}},
+        {"[data]\ntrain = \"a\n", LL_EFORMAT, {"test.ini:2: data.train", "quotes"}},
+        {"[data]\ntrain = \"a\" b\n", LL_EFORMAT, {"quotes"}},
+        {"[data]\ntrain = \"a\"\"\n", LL_EFORMAT, {"quotes"}},
+        {"[data]\ntrain = a\x01z\n", LL_EINVAL, {"data.train", "UTF-8"}},
+        {"[data]\ntrain = \xff\n", LL_EINVAL, {"data.train", "UTF-8"}},
+        {"[model]\n= 3\n", LL_EINVAL, {"no key \"model.\""}},
+        {"\"[model]\n", LL_EFORMAT, {"neither"}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ll_recipe *r = NULL;
+        for (int j = 0; j < 3 && bad[i].word[j]; j++)
+            CHECK_FAILS(ll_recipe_parse(&r, bad[i].text, "test.ini"), bad[i].status, bad[i].word[j]);
+        assert_null(r);
+    }
+}
+
+/* Parts that do not fit together; the last assignment is the one that breaks them. */
+static void test_checks(void **state) {
+    (void)state;
+    static const struct {
+        const char *set[5], *word;
+    } cases[] = {
+        {{"model.heads=7"}, "model.heads = 7 does not divide model.width = 512"},
+        {{"model.vocab=0"}, "model.vocab"},
+        {{"model.task=classify", "model.classes=0"}, "model.classes"},
+        {{"train.length=0"}, "train.length"},
+        {{"model.head-size=2048", "attention.query-multiple=64"}, "attention.query-multiple"},
+        {{"train.batch=65536", "train.length=65536"}, "train.batch"},
+        {{"attention.kernel=favor", "attention.features=0"}, "attention.features"},
+        {{"attention.feature-eps=-0.5"}, "attention.feature-eps"},
+        {{"attention.normalise=off"}, "attention.normalise"},
+        {{"position.type=permute"}, "attention.kernel = softmax has none"},
+        {{"model.task=classify", "position.width=4", "position.height=4", "position.type=permute2d"}, "permute2d"},
+        {{"attention.kernel=relu", "position.width=4", "position.height=4", "position.type=permute2d"},
+         "model.task = lm"},
+        {{"position.decay=fixed"}, "softmax has none"},
+        {{"attention.kernel=relu", "model.task=classify", "position.decay=fixed"}, "position.decay=none"},
+        {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ll_recipe *r = NULL;
+        CHECK_OK(ll_recipe_create(&r));
+        int last = 0;
+        while (last < 4 && cases[i].set[last + 1]) last++;
+        for (int j = 0; j <= last; j++) {
+            CHECK_OK(ll_recipe_set(r, cases[i].set[j]));
+            if (j < last) CHECK_OK(ll_config_check(&r->c));
+        }
+        CHECK_FAILS(ll_config_check(&r->c), LL_EINVAL, cases[i].word);
+        ll_recipe_free(r);
+    }
+}
+
+static void test_checks_of_images(void **state) {
+    (void)state;
+    ll_recipe *r = NULL;
+    CHECK_OK(ll_recipe_parse(&r, "[model]\ntask = classify\n[attention]\nkernel = relu\n[position]\ntype = permute2d\n",
+                             "test.ini"));
+    CHECK_FAILS(ll_config_check(&r->c), LL_EINVAL, "position.width and position.height");
+    CHECK_OK(ll_recipe_set(r, "position.width=28"));
+    CHECK_OK(ll_recipe_set(r, "position.height=28"));
+    CHECK_OK(ll_config_check(&r->c));
+    CHECK_OK(ll_recipe_set(r, "model.head-size=9"));
+    CHECK_FAILS(ll_config_check(&r->c), LL_EINVAL, "9 is odd");
+    CHECK_OK(ll_recipe_set(r, "attention.query-multiple=2"));
+    CHECK_OK(ll_config_check(&r->c));
+    CHECK_OK(ll_recipe_set(r, "attention.kernel=favor"));
+    CHECK_OK(ll_config_check(&r->c));
+    CHECK_OK(ll_recipe_set(r, "attention.features=101"));
+    CHECK_FAILS(ll_config_check(&r->c), LL_EINVAL, "101 is odd");
+    ll_recipe_free(r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_checks_of_images),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
