@@ -26,11 +26,12 @@ more="--set train.steps=400 --set train.eval-every=100 --set train.checkpoint-ev
 # shellcheck disable=SC2086
 t 0 run --out whole $more
 last="train, SIGTERM"
+rm -f out err
 # shellcheck disable=SC2086
 "$longline" train "$recipe" --data text.txt $small $more --out halved >out 2>err </dev/null &
 pid=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    grep -q '^step' err && break
+    grep -qs '^step' err && break
     sleep 0.1
 done
 kill -TERM $pid
