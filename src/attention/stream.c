@@ -215,7 +215,8 @@ static ll_status ready(ll_attention_stream *s) {
 
 static ll_status check(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
-    if (!op->c.causal) return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
+    if (!op->c.causal)
+        return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; use prefix or none",

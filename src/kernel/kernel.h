@@ -41,7 +41,7 @@ typedef struct {
     void (*add)(size_t n, const float *x, float *y);            /* y += x */
     void (*mul)(size_t n, const float *x, float *y);            /* y *= x */
     float (*max)(size_t n, const float *x);                     /* -inf for n = 0 */
-    void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place allowed, 2 ulp; or 0 below FLT_MIN */
+    void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place, 2 ulp; or 0 below FLT_MIN */
 
     /* Feature maps of one token, m features. */
     /* y = max(x, 0) + eps; and dx = dy where x > 0, else 0 (in place on dy allowed). */
