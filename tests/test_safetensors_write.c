@@ -1,0 +1,231 @@
+/* Writing safetensors: read back, checked against the format without our reader, damaged, interrupted. */
+#include "test.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/safetensors.h"
+
+static char root[] = "/tmp/ll-tensors-XXXXXX";
+
+static const char *at(const char *name) {
+    static char path[4][512];
+    static int next;
+    char *p = path[next++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", root, name);
+    return p;
+}
+
+static void put(const char *path, const void *data, size_t size) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static const float floats[6] = {0, -1.5f, 3e38f, 1e-40f, 5, 6};
+static const double doubles[2] = {0.1, -1e300};
+static const int32_t ints[3] = {INT32_MIN, 7, INT32_MAX};
+static const int64_t longs[1] = {INT64_MAX};
+static const uint8_t bytes[5] = {0, 1, 2, 254, 255};
+
+static ll_status save(const char *path) {
+    ll_st_writer *w = NULL;
+    ll_status status = ll_st_writer_create(&w);
+    if (!status) status = ll_st_meta(w, "recipe", "[model]\nwidth = 64 \"\xc3\xa9\"\n");
+    if (!status) status = ll_st_add(w, "bytes", LL_U8, 1, (size_t[]){5}, bytes);
+    if (!status) status = ll_st_add(w, "floats", LL_F32, 2, (size_t[]){2, 3}, floats);
+    if (!status) status = ll_st_add(w, "empty", LL_F32, 2, (size_t[]){0, 3}, NULL);
+    if (!status) status = ll_st_add(w, "longs", LL_I64, 0, NULL, longs);
+    if (!status) status = ll_st_add(w, "ints", LL_I32, 1, (size_t[]){3}, ints);
+    if (!status) status = ll_st_add(w, "doubles", LL_F64, 3, (size_t[]){1, 2, 1}, doubles);
+    if (!status) status = ll_st_save(w, path);
+    ll_st_writer_free(w);
+    return status;
+}
+
+static void expect_doubles(const ll_safetensors *f, const char *name, int n, const double *expected) {
+    double d[8];
+    float x[8];
+    const ll_st_tensor *t = ll_safetensors_find(f, name);
+    assert_non_null(t);
+    assert_int_equal(t->count, n);
+    ll_st_doubles(d, t);
+    ll_st_floats(x, t);
+    for (int i = 0; i < n; i++) assert_true(d[i] == expected[i] && x[i] == (float)expected[i]);
+}
+
+static void test_written_is_read(void **state) {
+    (void)state;
+    ll_safetensors *f = NULL;
+    double d[8];
+    CHECK_OK(save(at("w")));
+    CHECK_OK(ll_safetensors_open(&f, at("w")));
+    assert_int_equal(ll_safetensors_count(f), 6);
+    assert_string_equal(ll_safetensors_meta(f, "recipe"), "[model]\nwidth = 64 \"\xc3\xa9\"\n");
+    for (int i = 0; i < 6; i++) d[i] = (double)floats[i];
+    expect_doubles(f, "floats", 6, d);
+    expect_doubles(f, "doubles", 2, (double[]){0.1, -1e30 * 1e270});
+    expect_doubles(f, "ints", 3, (double[]){-2147483648.0, 7, 2147483647.0});
+    expect_doubles(f, "longs", 1, (double[]){9223372036854775807.0});
+    expect_doubles(f, "bytes", 5, (double[]){0, 1, 2, 254, 255});
+    expect_doubles(f, "empty", 0, NULL);
+    const ll_st_tensor *t = ll_safetensors_find(f, "doubles");
+    assert_true(t->rank == 3 && t->shape[0] == 1 && t->shape[1] == 2 && t->shape[2] == 1);
+    assert_int_equal(ll_safetensors_find(f, "longs")->rank, 0);
+    for (int i = 0; i < 6; i++) { /* every tensor aligned to its element */
+        static const size_t size[] = {[LL_F32] = 4, [LL_F64] = 8, [LL_I32] = 4, [LL_I64] = 8, [LL_U8] = 1};
+        t = ll_safetensors_at(f, i);
+        assert_int_equal((uintptr_t)t->data % size[t->dtype], 0);
+    }
+    ll_safetensors_free(f);
+}
+
+/* The same file with a JSON parser and the format's own words: nothing of our reader. */
+static void test_written_is_the_format(void **state) {
+    (void)state;
+    ll_bytes b = {0};
+    uint64_t n;
+    CHECK_OK(save(at("w")));
+    CHECK_OK(ll_file_read(&b, at("w"), 1 << 20));
+    memcpy(&n, b.data, 8);
+    assert_int_equal((n + 8) % 64, 0);
+    assert_int_equal(b.data[8], '{');
+    json_t *header = json_loadb((const char *)b.data + 8, n, 0, NULL);
+    assert_non_null(header);
+    const json_t *t = json_object_get(header, "floats"), *o = json_object_get(t, "data_offsets");
+    assert_string_equal(json_string_value(json_object_get(t, "dtype")), "F32");
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(t, "shape"), 1)), 3);
+    const json_int_t begin = json_integer_value(json_array_get(o, 0)), end = json_integer_value(json_array_get(o, 1));
+    assert_int_equal(end - begin, sizeof floats);
+    assert_memory_equal(b.data + 8 + n + begin, floats, sizeof floats);
+    assert_int_equal(b.size, 8 + n + 24 + 36 + 5);
+    json_decref(header);
+    ll_bytes_free(&b);
+}
+
+static void test_what_cannot_be_written(void **state) {
+    (void)state;
+    ll_st_writer *w = NULL;
+    const size_t shape[9] = {SIZE_MAX / 2, 3, 1, 1, 1, 1, 1, 1, 1};
+    CHECK_OK(ll_st_writer_create(&w));
+    CHECK_OK(ll_st_add(w, "a", LL_U8, 1, (size_t[]){5}, bytes));
+    CHECK_FAILS(ll_st_add(w, "a", LL_U8, 1, (size_t[]){5}, bytes), LL_EINVAL, "already");
+    CHECK_FAILS(ll_st_add(w, "b", LL_U8, 2, shape, bytes), LL_EINVAL, "larger than any file");
+    CHECK_FAILS(ll_st_add(w, "b", LL_F64, 1, shape, bytes), LL_EINVAL, "larger than any file");
+    CHECK_FAILS(ll_st_add(w, "b", LL_U8, 9, shape, bytes), LL_EINVAL, "rank 9");
+    CHECK_FAILS(ll_st_add(w, "b", LL_OTHER, 1, (size_t[]){5}, bytes), LL_EINVAL, "b cannot");
+    CHECK_FAILS(ll_st_meta(w, "m", "\xff"), LL_EINVAL, "UTF-8");
+    CHECK_FAILS(ll_st_save(w, at("no/f")), LL_EIO, "no/f");
+    ll_st_writer_free(w);
+    ll_st_writer_free(NULL);
+}
+
+/* ---- Damage ---- */
+
+static void test_every_truncation_is_noticed(void **state) {
+    (void)state;
+    ll_bytes b = {0};
+    ll_safetensors *f = NULL;
+    CHECK_OK(save(at("w")));
+    CHECK_OK(ll_file_read(&b, at("w"), 1 << 20));
+    for (size_t cut = 0; cut < b.size; cut++) {
+        put(at("cut"), b.data, cut);
+        CHECK_FAILS(ll_safetensors_open(&f, at("cut")), LL_EFORMAT, at("cut"));
+    }
+    ll_bytes_free(&b);
+}
+
+/* Some flips are another valid file; none may lead outside of it. */
+static void test_flipped_bits(void **state) {
+    (void)state;
+    ll_bytes b = {0};
+    CHECK_OK(save(at("w")));
+    CHECK_OK(ll_file_read(&b, at("w"), 1 << 20));
+    int opened = 0;
+    for (size_t bit = 0; bit < 8 * b.size; bit += 3) {
+        ll_safetensors *f = NULL;
+        double d[8];
+        b.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        put(at("bit"), b.data, b.size);
+        if (!ll_safetensors_open(&f, at("bit"))) opened++;
+        for (int i = 0; f && i < ll_safetensors_count(f); i++) ll_st_doubles(d, ll_safetensors_at(f, i));
+        ll_safetensors_free(f);
+        b.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_true(opened > 0);
+    ll_bytes_free(&b);
+}
+
+static int files(void) {
+    int n = 0;
+    DIR *d = opendir(root);
+    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void test_a_full_disk_keeps_the_old_file(void **state) {
+    (void)state;
+    struct rlimit before, full;
+    ll_safetensors *f = NULL;
+    CHECK_OK(save(at("w")));
+    const int n = files();
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    full = before;
+    full.rlim_cur = 100;
+    setrlimit(RLIMIT_FSIZE, &full);
+    const ll_status status = save(at("w"));
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(status, LL_EIO);
+    assert_int_equal(files(), n);
+    CHECK_OK(ll_safetensors_open(&f, at("w")));
+    ll_safetensors_free(f);
+}
+
+static void test_refused_memory_is_survived(void **state) {
+    (void)state;
+    ll_status status = LL_ENOMEM;
+    long n = 0;
+    while (status) {
+        ll_safetensors *f = NULL;
+        ll_memory_fail_at(++n);
+        status = save(at("memory"));
+        if (!status) status = ll_safetensors_open(&f, at("memory"));
+        ll_memory_fail_at(0);
+        ll_safetensors_free(f);
+        if (status) assert_int_equal(status, LL_ENOMEM);
+        assert_true(n < 1000);
+    }
+    assert_true(n > 15);
+}
+
+static int make_root(void **state) {
+    (void)state;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_written_is_read),
+        cmocka_unit_test(test_written_is_the_format),
+        cmocka_unit_test(test_what_cannot_be_written),
+        cmocka_unit_test(test_every_truncation_is_noticed),
+        cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
+        cmocka_unit_test(test_refused_memory_is_survived),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
