@@ -20,7 +20,7 @@
 
 enum {
     CHUNK = 16,       /* tokens whose features are computed together */
-    WORTH = 1 << 18   /* multiply-adds below which waking other threads costs more than it gives */
+    WORTH = 1 << 20   /* multiply-adds below which waking other threads costs more than it gives */
 };
 
 /* One (sequence, head). */
