@@ -33,11 +33,10 @@ static double slack(int K) {
 static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
     const int M = size[0], N = size[1], K = size[2];
     uint64_t from = seed;
-    const int turned = below(&from, 3), add = below(&from, 2);
+    const int turned = below(&from, 2), add = below(&from, 2);
     const size_t gap = (size_t)below(&from, 5), ldb = (size_t)N + gap, ldc = (size_t)N + (size_t)below(&from, 9);
-    /* A as rows, as columns, or with neither next to each other. */
-    const size_t row = turned == 0 ? (size_t)K + gap : turned == 1 ? 1 : (size_t)K * 2 + gap;
-    const size_t col = turned == 0 ? 1 : turned == 1 ? (size_t)M + gap : 2;
+    /* A as rows, or as columns. */
+    const size_t row = turned ? 1 : (size_t)K + gap, col = turned ? (size_t)M + gap : 1;
     const size_t extent = M && K ? (size_t)(M - 1) * row + (size_t)(K - 1) * col + 1 : 0;
     guarded A = guard_random(extent, gap % 4, &from), B = guard_random(K ? (size_t)K * ldb - gap : 0, 1, &from);
     guarded C = guard_random((size_t)M * ldc, 3, &from), was = guard((size_t)M * ldc, 0);

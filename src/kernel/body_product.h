@@ -36,24 +36,17 @@ ALWAYS void micro(const int MR, const int NV, const int TAIL, size_t tail, int K
         }
 }
 
+/* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. */
 ALWAYS void micro_rows(const int NV, const int TAIL, size_t tail, int M, int K, const float *A, size_t row, size_t col,
                        const float *B, size_t ldb, float *C, size_t ldc, int add) {
-#define LL_MICRO(n) micro(n, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add)
-    for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc) LL_MICRO(VROWS);
-    switch (M) {
-    case 7: LL_MICRO(VROWS > 7 ? 7 : 1); break;
-    case 6: LL_MICRO(VROWS > 6 ? 6 : 1); break;
-    case 5: LL_MICRO(5); break;
-    case 4: LL_MICRO(4); break;
-    case 3: LL_MICRO(3); break;
-    case 2: LL_MICRO(2); break;
-    case 1: LL_MICRO(1); break;
-    default: break;
-    }
-#undef LL_MICRO
+    for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
+        micro(VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+    for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc) micro(4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+    for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc) micro(2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+    if (M) micro(1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
 }
 
-/* The strides of A are constants (1) in the two common cases. */
+/* One of the strides of A is the constant 1 after inlining. */
 ALWAYS void gemm_strided(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                          float *C, size_t ldc, int add) {
     int j = 0;
@@ -72,10 +65,8 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
                  size_t ldc, int add) {
     if (col == 1) {
         gemm_strided(M, N, K, A, row, 1, B, ldb, C, ldc, add);
-    } else if (row == 1) {
-        gemm_strided(M, N, K, A, 1, col, B, ldb, C, ldc, add);
     } else {
-        gemm_strided(M, N, K, A, row, col, B, ldb, C, ldc, add);
+        gemm_strided(M, N, K, A, 1, col, B, ldb, C, ldc, add);
     }
 }
 

@@ -23,8 +23,8 @@ typedef struct {
     int width; /* floats in a vector */
     int rows;  /* of a register tile of gemm: the least it does at full speed */
 
-    /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col], so a transposed A
-     * costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order. */
+    /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col] where row or col is
+     * 1, so a transposed A costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order. */
     void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add);
     /* y (N) = or += x (K) B (K x N): one row, for generation. */
