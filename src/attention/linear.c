@@ -207,7 +207,7 @@ static void push_tops(linear_call *l, size_t heads) {
             if (i != best) l->dtop[best] += l->dtop[i];
     for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
         const ll_head j = {.c = l->c, .b = (int)(i / (size_t)op->c.H), .h = (int)(i % (size_t)op->c.H)};
-        if (j.c->lengths && j.c->lengths[j.b] == 0) continue;
+        if (l->top[i].value == -INFINITY) continue; /* no keys */
         const int token = l->top[i].token;
         ll_features_top_back(op, j.h, l->top[i].feature, l->dtop[i], ll_at(&j, &l->c->k, token),
                              ll_at(&j, &l->c->dk, token));

@@ -24,7 +24,7 @@ static int longer(const void *a, const void *b) {
 /* Cycles of pi (0..n-1) as {first feature, length}; seen (n) is scratch. */
 static int find_cycles(const int32_t *pi, int n, ll_cycle *cycle, char *seen) {
     int count = 0;
-    memset(seen, 0, (size_t)n);
+    for (int a = 0; a < n; a++) seen[a] = 0;
     for (int a = 0; a < n; a++) {
         if (seen[a]) continue;
         int length = 0;
