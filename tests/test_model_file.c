@@ -10,8 +10,8 @@ static char path[] = "/tmp/ll-model-XXXXXX";
 
 static const char *const kinds[] = {
     "attention.kernel=favor position.type=permute position.decay=fixed model.tied-embedding=off",
-    "model.task=classify attention.kernel=relu position.type=permute2d position.width=2 position.height=2 "
-    "model.pool=first model.embedding-norm=on train.length=4",
+    ("model.task=classify attention.kernel=relu position.type=permute2d position.width=2 position.height=2 "
+     "model.pool=first model.embedding-norm=on train.length=4"),
     "attention.kernel=softmax position.type=learned position.max-length=8 model.norm=post",
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -52,6 +52,41 @@ static void test_cuts(void **state) {
     }
 }
 
+/* Single tokens, whose products are cut into slabs where they are large: the same bits for any threads. */
+static void test_threads(void **state) {
+    (void)state;
+    static const int threads[] = {1, 2, 5};
+    ll_model *model = tiny_model(variants[VARIANTS - 1]);
+    float *first = calloc(1500, sizeof *first), *logits = calloc(1500, sizeof *logits);
+    for (int i = 0; i < 3; i++) {
+        ll_stream *stream = NULL;
+        ll_set_threads(threads[i]);
+        CHECK_OK(ll_stream_create(&stream, model));
+        for (int t = 0; t < 6; t++) CHECK_OK(ll_stream_feed(stream, (const int[]){t}, 1, i ? logits : first));
+        if (i) assert_memory_equal(first, logits, 1500 * sizeof *first);
+        ll_stream_free(stream);
+    }
+    ll_set_threads(0);
+    free(first);
+    free(logits);
+    ll_model_free(model);
+}
+
+/* What a token costs: every weight of the blocks and the head once, and attention's state or keys. */
+static void test_cost(void **state) {
+    (void)state;
+    ll_model *linear = tiny_model(variants[0]), *favor = tiny_model(variants[1]), *softmax = tiny_model(variants[3]);
+    const double feed = 2 * 16 * 24, head = 16 * 11; /* heads of D x E: 16 x 8, 8 x 8, 8 x 8 */
+    assert_true(ll_model_token_cost(linear, 9) == 2 * (16 * (2 * 32 + 2 * 16) + feed + 2 * 2 * 16 * 9) + head);
+    assert_true(ll_model_token_cost(favor, 9) == 2 * (4 * 256 + feed + 2 * (2 * 12 * 9 + 2 * 12 * 8)) + head);
+    assert_true(ll_model_token_cost(softmax, 9) == 2 * (4 * 256 + feed + 2 * 9 * 16) + head);
+    assert_int_equal(ll_model_stream_bytes(linear, 5), 2 * 2 * 16 * 9 * 8);
+    assert_int_equal(ll_model_stream_bytes(softmax, 5), 2 * 5 * 32 * 4);
+    ll_model_free(linear);
+    ll_model_free(favor);
+    ll_model_free(softmax);
+}
+
 /* A feed takes no memory, and a stream of a linear kernel never grows. */
 static void test_constant_memory(void **state) {
     (void)state;
@@ -170,8 +205,10 @@ static void test_sampling_edges(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_constant_memory), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_sampling), cmocka_unit_test(test_sampling_edges),
+        cmocka_unit_test(test_cuts),           cmocka_unit_test(test_constant_memory),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_cost),           cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_sampling_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
