@@ -303,6 +303,29 @@ static void real_text_is_read(void **state) {
     }
 }
 
+/* ---- Recipes ---- */
+
+static void recipes_are_whole(void **state) {
+    (void)state;
+    static const char *const names[] = {"text-bytes", "fashion-mnist", "mnist"};
+    for (size_t i = 0; i < 3; i++) {
+        char path[64], train[64] = "";
+        ll_recipe *recipe = NULL;
+        snprintf(path, sizeof path, "recipes/%s.ini", names[i]);
+        if (i) snprintf(train, sizeof train, "data/%s/train-images-idx3-ubyte.gz", names[i]);
+        CHECK_OK(ll_recipe_load(&recipe, path));
+        assert_string_equal(ll_recipe_get(recipe, "data.train"), train);
+        assert_string_equal(ll_recipe_get(recipe, "data.format"), i ? "idx" : "bytes");
+        if (i) { /* what the trainer takes from the images */
+            CHECK_FAILS(ll_config_check(&recipe->c), LL_EINVAL, "position.width");
+            CHECK_OK(ll_recipe_set(recipe, "position.width=28"));
+            CHECK_OK(ll_recipe_set(recipe, "position.height=28"));
+        }
+        CHECK_OK(ll_config_check(&recipe->c));
+        ll_recipe_free(recipe);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_byte_is_predicted_once),
@@ -316,6 +339,7 @@ int main(void) {
         cmocka_unit_test(the_shuffle_is_a_permutation),
         cmocka_unit_test(the_shuffle_has_no_favourites),
         cmocka_unit_test(real_text_is_read),
+        cmocka_unit_test(recipes_are_whole),
     };
     return cmocka_run_group_tests_name("data", tests, make_text, remove_folder);
 }
