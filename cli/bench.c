@@ -1,4 +1,5 @@
 /* longline bench: how fast this machine is with what the library does. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +41,22 @@ static int read_lengths(ll_bench *b) {
     return b->lengths ? -1 : ll_usage("--lengths needs at least one");
 }
 
+/* The best of a few tries, for a machine that is shared may be busy at any of them. */
+static void measure_peak(ll_bench *b) {
+    for (int i = 0; i < 3; i++) {
+        b->peak_one = fmax(b->peak_one, 1e9 * ll_measure_peak(1, 0.15));
+        b->peak = fmax(b->peak, 1e9 * ll_measure_peak(ll_threads(), 0.15));
+        b->peak = fmax(b->peak, b->peak_one);
+        if (b->peak > 0.9 * ll_threads() * b->peak_one) return;
+    }
+}
+
 static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
     const int from = b->rows;
     const ll_status status = measure(b);
     if (status == LL_ENOMEM) return ll_trouble("there is not enough memory for these cases; ask for shorter --lengths");
     if (status) return ll_failed(status, NULL);
+    measure_peak(b);
     ll_bench_table(b, from);
     return -1;
 }
@@ -52,8 +64,11 @@ static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
 static int measure(ll_bench *b) {
     const int all = !ops && !models && !generation;
     int code = -1;
-    b->peak_one = 1e9 * ll_measure_peak(1, 0.3);
-    b->peak = 1e9 * ll_measure_peak(ll_threads(), 0.3);
+    measure_peak(b);
+    if (b->peak < 0.7 * ll_threads() * b->peak_one)
+        ll_say(
+            "%d threads are only %.1f times as fast as one: other programs use this machine, and its times are theirs",
+            ll_threads(), b->peak / b->peak_one);
     printf("%s, %d threads; peak %.0f GFLOP/s, one thread %.0f\n\n", ll_cpu(), ll_threads(), 1e-9 * b->peak,
            1e-9 * b->peak_one);
     fflush(stdout);

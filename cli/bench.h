@@ -24,6 +24,7 @@ typedef struct {
     int rows;
     ll_bench_row row[LL_BENCH_ROWS];
     double peak_one, peak; /* flop/s of one and of all threads */
+    double per_flop;       /* seconds that the cases so far took for one */
     int lengths, length[LL_BENCH_LENGTHS];
     int figure;          /* also what the figure shows */
     const char *pattern; /* of case names; NULL: all that are usual */
@@ -53,7 +54,7 @@ ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int 
 double ll_bench_median(double *x, int n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "attention: 12 of 70 timed, about 0:40 left", on stderr and not too often; done: over and out. */
+/* "attention: 12 of 70, about 0:40 left", on stderr and not too often; done: over and out. */
 void ll_bench_progress(const char *what, int done, int of, double left);
 
 /* The sections. */

@@ -10,14 +10,15 @@
 
 static const char *const KIND[][4] = {
     {"favor", "attention.kernel=favor", "position.type=none", NULL},
-    {"relu+permute", "attention.kernel=relu", "position.type=permute", "position.decay=fixed"},
+    {"relu+permute+decay", "attention.kernel=relu", "position.type=permute", "position.decay=fixed"},
     {"softmax", "attention.kernel=softmax", "position.type=none", NULL},
 };
 enum { KINDS = 3, SOFTMAX = 2, EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, TIMED = 300, BLOCK = 4096 };
 
 static ll_status create(ll_model **model, const ll_bench *b, int kind) {
-    static const char *const base[] = {"model.task=lm", "model.layers=2",  "model.width=64",        "model.heads=2",
-                                       "model.ff=128",  "model.vocab=256", "attention.features=64", "data.format=demo"};
+    static const char *const base[] = {"model.task=lm",          "model.layers=2",  "model.width=128",
+                                       "model.heads=4",          "model.ff=512",    "model.vocab=256",
+                                       "attention.features=128", "data.format=demo"};
     ll_recipe *recipe = NULL;
     ll_status status = ll_recipe_create(&recipe);
     for (size_t i = 0; i < sizeof base / sizeof *base && !status; i++) status = ll_recipe_set(recipe, base[i]);

@@ -12,7 +12,7 @@
 
 static const char *const KIND[][4] = {
     {"favor", "attention.kernel=favor", "position.type=none", NULL},
-    {"relu+permute", "attention.kernel=relu", "position.type=permute", NULL},
+    {"relu+permute+decay", "attention.kernel=relu", "position.type=permute", "position.decay=fixed"},
     {"softmax", "attention.kernel=softmax", "position.type=none", NULL},
 };
 enum { KINDS = 3, LEAST_TOKENS = 2048 };
@@ -33,7 +33,7 @@ static ll_status create(ll_recipe **out, const ll_bench *b, int kind, int one_la
                                        "attention.features=256", "data.format=demo"};
     ll_status status = ll_recipe_create(out);
     for (size_t i = 0; i < sizeof base / sizeof *base && !status; i++) status = ll_recipe_set(*out, base[i]);
-    for (int i = 1; KIND[kind][i] && !status; i++) status = ll_recipe_set(*out, KIND[kind][i]);
+    for (int i = 1; i < 4 && KIND[kind][i] && !status; i++) status = ll_recipe_set(*out, KIND[kind][i]);
     if (!status) status = ll_set_all(*out, b->set);
     if (!status && one_layer) status = set(*out, "model.layers", 1);
     return status;

@@ -126,8 +126,8 @@ void ll_bench_summary(const ll_bench *b) {
     crossing(b, "attention.favor", "attention/softmax/causal/fwdbwd", "attention/favor/causal/fwdbwd");
     crossing(b, "attention.relu+permute", "attention/softmax/causal/fwdbwd", "attention/relu+permute/causal/fwdbwd");
     crossing(b, "train.favor", "train/layer/softmax", "train/layer/favor");
-    crossing(b, "train.relu+permute", "train/layer/softmax", "train/layer/relu+permute");
-    for (int k = 0; k < 4; k += 3) {
+    crossing(b, "train.relu+permute+decay", "train/layer/softmax", "train/layer/relu+permute+decay");
+    for (int k = 0; k < 5; k += 4) {
         speedup(b, kernels[k], "512x4");
         speedup(b, kernels[k], "4096x1");
         lateness(b, kernels[k]);

@@ -47,10 +47,10 @@ void ll_bench_progress(const char *what, int done, int of, double left) {
     if (!last && ll_now() - shown < (terminal ? 0.1 : 10)) return;
     shown = ll_now();
     if (terminal)
-        fprintf(stderr, last ? "\r%79s\r" : "\r%s: %d of %d timed, about %s left    ", last ? "" : what, done, of,
+        fprintf(stderr, last ? "\r%79s\r" : "\r%s: %d of %d, about %s left    ", last ? "" : what, done, of,
                 ll_duration(eta, left));
     else if (!last || moved)
-        fprintf(stderr, "%s: %d of %d timed, about %s left\n", what, done, of, ll_duration(eta, left));
+        fprintf(stderr, "%s: %d of %d, about %s left\n", what, done, of, ll_duration(eta, left));
     moved = !last;
 }
 
@@ -69,9 +69,17 @@ static double settle_memory(void) {
 
 /* ---- Turns ---- */
 
-/* Until a case has run, it is taken to run at half the peak. */
+/* Seconds a case takes. One that has not run yet is taken to be as fast as those that have, and the first of
+ * all to run at half the peak. */
 static double expected(const ll_bench *b, const ll_bench_case *c) {
-    return c->runs ? c->cost : c->row.flops > 0 ? 2 * c->row.flops / b->peak : 0.1;
+    return c->runs ? c->cost : c->row.flops * (b->per_flop > 0 ? b->per_flop : 2 / b->peak);
+}
+
+static void learn_speed(ll_bench *b, const ll_bench_case *c, int n) {
+    double seconds = 0, flops = 0;
+    for (int i = 0; i < n; i++)
+        if (c[i].runs) seconds += c[i].cost, flops += c[i].row.flops;
+    b->per_flop = flops > 0 ? seconds / flops : 0;
 }
 
 static int wants_more(const ll_bench *b, const ll_bench_case *c) {
@@ -118,12 +126,14 @@ static ll_status run_case(ll_bench_case *c) {
 
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *c, int n) {
     const double end = ll_now() + b->seconds;
+    b->per_flop = 0;
     for (int i, timed; (i = next_case(b, c, n, end - ll_now())) >= 0;) {
         timed = 0;
         for (int k = 0; k < n; k++) timed += c[k].times > 0;
         ll_bench_progress(what, timed - (timed == n), n, time_left(b, c, n, end - ll_now()));
         const ll_status status = run_case(&c[i]);
         if (status) return status;
+        learn_speed(b, c, n);
     }
     ll_bench_progress(what, n, n, 0);
     for (int i = 0; i < n; i++) {
