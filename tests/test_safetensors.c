@@ -18,6 +18,7 @@ static const char *at(const char *name) {
 
 static void put(const char *path, uint64_t claim, const char *header, size_t header_size, const void *data,
                 size_t size) {
+    remove(path); /* a file that is emptied and refilled would be flushed to the disk each time */
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     fwrite(&claim, 8, 1, f);

@@ -21,6 +21,7 @@ static const char *at(const char *name) {
 }
 
 static void put(const char *path, const void *data, size_t size) {
+    remove(path); /* a file that is emptied and refilled would be flushed to the disk each time */
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(data, 1, size, f), size);
