@@ -239,8 +239,9 @@ LL_API double ll_model_token_cost(const ll_model *model, int T);
 LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 
 /* Log-probabilities of the next token at every position (language models): logp (B, T, V);
- * row t depends on tokens 0..t alone. Classifiers: logp (B, classes). tokens (B, T); lengths (B) or
- * NULL. O(B T) time for linear attention. */
+ * row t depends on tokens 0..t alone, rows past `lengths` become 0. Classifiers: logp (B, classes).
+ * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
+ * in [0, V). */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
 
@@ -252,7 +253,7 @@ typedef struct ll_stream ll_stream;
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
 LL_API void ll_stream_reset(ll_stream *stream);
-/* Feeds n tokens (each in [0, V)) and writes the logits (V) of the token after the last. Time and memory a token do
+/* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits (V) of the token after the last. Time and memory a token do
  * not depend on how many came before (linear attention). */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 LL_API int64_t ll_stream_position(const ll_stream *stream);
