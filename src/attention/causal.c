@@ -21,6 +21,7 @@ ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
     memset(s.z, 0, m * sizeof *s.z);
     memset(s.V, 0, E * sizeof *s.V);
     s.exponent = LL_NO_EXPONENT;
+    s.reach = -INFINITY;
     s.top = -INFINITY;
     s.count = 0;
     return s;
@@ -35,6 +36,7 @@ void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, floa
     to[0] = (float)s->exponent; /* exact: a power of two, or small */
     to[1] = s->top;
     to[2] = s->count;
+    to[3] = s->reach;
 }
 
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from) {
@@ -46,6 +48,7 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     s->exponent = (int)from[0];
     s->top = from[1];
     s->count = from[2];
+    s->reach = from[3];
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------------- */
@@ -135,7 +138,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_features(&q, w->phi_q, none, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi_k, w->f.e, eps ? top : NULL);
-    ll_scales_set(&w->f, j, t0, n, st->exponent);
+    ll_scales_set(&w->f, j, t0, n, st->exponent, st->reach);
     ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
 
     const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
@@ -164,6 +167,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1, &next_k);
     j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
     st->exponent = w->f.next;
+    st->reach = w->f.reach;
 }
 
 void ll_causal_forward(ll_head *j) {

@@ -8,6 +8,7 @@ typedef struct {
     float *S, *z; /* (features, E), (features): in units of 2^exponent */
     float *V;     /* (E) sum of r^(i-j) v_j, count the same of ones, top the largest c: only with eps */
     int exponent;
+    float reach; /* bounds the state, log2; exponent is reach rounded up */
     float top, count;
 } ll_causal_state;
 

@@ -94,7 +94,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_features(&q, phi_q, none, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, phi_k, f->e, eps ? top : NULL);
-    ll_scales_set(f, j, t0, n, st->exponent);
+    ll_scales_set(f, j, t0, n, st->exponent, st->reach);
     ll_pack_values(j, &j->c->v, t0, n, v, w->ldv);
     for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
     row_gradients(j, w, t0, n, dn);
@@ -121,6 +121,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
     fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &next_q);
     st->exponent = f->next;
+    st->reach = f->reach;
 }
 
 /* dv_j += mask_j W with W the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, taken from the last row down. */
@@ -144,10 +145,9 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     const int running = op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
     for (int i = 0; i < n; i++) { /* what later tiles count for key i, and row i for the tiles before */
         const int kept = !f->mask || f->mask[i] != 0;
-        later[i] = kept ? j->power[n - i] * (running ? power2(f->e[i] - w->next) : 1) : 0;
+        later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
         first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
     }
-    if (w->next == LL_NO_EXPONENT) memset(later, 0, sizeof later); /* no later tile */
     scaled_rows(j, v, later, n, E + 1, w->ldv, dv);
     j->k->gemm(n, m, E + 1, dv, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0);
     j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
@@ -170,7 +170,7 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     scaled_rows(j, dn, first, n, E + 1, w->ldv, w->tmp);
     const float carry = f->P[0] == LL_NO_EXPONENT ? 0
                         : w->next == LL_NO_EXPONENT || !running ? j->power[n]
-                                                                : j->power[n] * power2(f->P[0] - w->next);
+                                                                : ldexpf(j->power[n], f->P[0] - w->next);
     const ll_ahead next = {0};
     fold(j, w, carry, w->tmp, phi_q, n, w->Ut, &next);
     w->next = f->P[0];

@@ -35,6 +35,13 @@ static double step(int m, int E1, tangent *s, double r, double weight, const flo
     return dr;
 }
 
+static double sum_of_weights(const ll_attention *op, const tangent *s, const float *phi_q) {
+    const size_t E1 = (size_t)op->c.E + 1;
+    double den = 0;
+    for (int a = 0; a < op->features; a++) den += (double)phi_q[a] * s->S[(size_t)a * E1 + E1 - 1];
+    return den;
+}
+
 static void rescale(const ll_attention *op, tangent *s, int exponent) {
     const size_t n = 2 * (size_t)op->features * ((size_t)op->c.E + 1);
     const double f = s->exponent == LL_NO_EXPONENT ? 1 : ldexp(1, s->exponent - exponent);
@@ -73,18 +80,21 @@ double ll_decay_gradient(ll_head *j) {
         if (eps && keep != 0 && own > top) top = own;
         const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
         const float *g = ll_at(j, &j->c->g, t), *out = ll_at(j, &j->c->y, t);
-        const double inverse = (double)ll_inverse(j->den[t]);
         dn[E] = 0;
         for (size_t i = 0; i < E; i++) {
-            dn[i] = (double)g[i] * inverse;
-            if (op->c.den != LL_DEN_NONE) dn[E] -= (double)g[i] * (double)out[i] * inverse;
+            dn[i] = (double)g[i];
+            if (op->c.den != LL_DEN_NONE) dn[E] -= (double)g[i] * (double)out[i];
         }
         const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
         const float *v = ll_at(j, &j->c->v, t), one = 1;
-        dr += unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
-        if (!eps) continue;
-        const float sum = op->c.feature_eps / sqrtf((float)op->c.M) * j->k->sum((size_t)op->features, phi_q);
-        dr += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
+        double change = unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
+        if (eps) {
+            const float sum = op->c.feature_eps / sqrtf((float)op->c.M) * j->k->sum((size_t)op->features, phi_q);
+            change += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
+        }
+        /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
+        const double den = op->scale_cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
+        dr += den != 0 ? change / den : 0;
     }
     return dr;
 }

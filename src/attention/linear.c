@@ -20,7 +20,7 @@ typedef struct {
 } linear_call;
 
 size_t ll_state_floats(const ll_attention *op) {
-    return (size_t)op->features * ((size_t)op->c.E + 1) + (size_t)op->c.E + 3;
+    return (size_t)op->features * ((size_t)op->c.E + 1) + (size_t)op->c.E + 4;
 }
 
 float *ll_take(float **pool, size_t floats) {

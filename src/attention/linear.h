@@ -79,9 +79,11 @@ typedef struct {
     int e[LL_TILE_MOST], P[LL_TILE_MOST];
     float state[LL_TILE_MOST], add[LL_TILE_MOST], low[LL_TILE_MOST], high[LL_TILE_MOST];
     float carry;
+    float reach;            /* bound of the state after the tile, log2: it falls with the decay */
     const float *mask;      /* of the tile's keys, or NULL */
 } ll_scales;
-void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent);
+/* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
+void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
 /* A (n x n, rows lda apart): A_ij becomes its multiple of w for j <= i and 0 beyond, up to column `width`
  * of its block of rows. */
 void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row);

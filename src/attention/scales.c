@@ -6,6 +6,16 @@
 /* 2^n for n <= 0. */
 static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 
+/* What bounds the state after the tile, log2: what was before and every key, decayed. A large key that
+ * has decayed must not keep small later ones at 0. */
+static float reach_after(const ll_scales *f, const ll_head *j, float reach) {
+    const float fall = j->op->c.decay && j->op->phi[LL_KEY] == LL_PHI_RUNNING ? log2f(j->op->c.decay[j->h]) : 0;
+    float next = reach + (float)f->n * fall;
+    for (int i = 0; i < f->n; i++)
+        if (!f->mask || f->mask[i] != 0) next = fmaxf(next, (float)f->e[i] + (float)(f->n - 1 - i) * fall);
+    return next;
+}
+
 static void set_plain(ll_scales *f, const ll_head *j, int n) {
     f->plain = !j->op->c.decay;
     f->next = f->exponent = 0;
@@ -17,7 +27,7 @@ static void set_plain(ll_scales *f, const ll_head *j, int n) {
     f->carry = j->power[n];
 }
 
-void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent) {
+void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach) {
     const float *mask = j->mask ? j->mask + t0 : NULL;
     f->n = n;
     f->mask = mask;
@@ -25,6 +35,7 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent) 
     f->separable = 1;
     if (j->op->phi[LL_KEY] != LL_PHI_RUNNING && !mask) {
         set_plain(f, j, n);
+        f->reach = reach;
         return;
     }
     f->plain = 0;
@@ -33,16 +44,17 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent) 
         if ((!mask || mask[i] != 0) && f->e[i] > top) top = f->e[i];
         f->P[i] = top;
     }
-    f->next = top;
+    f->reach = reach_after(f, j, reach);
+    f->next = top == LL_NO_EXPONENT ? top : (int)ceilf(f->reach);
     f->separable = top - f->P[0] <= 60;
     for (int i = 0; i < n; i++) {
         const float keep = mask ? mask[i] : 1;
         f->state[i] = f->P[i] == LL_NO_EXPONENT ? 0 : j->power[i + 1] * power2(exponent - f->P[i]);
         f->low[i] = top == LL_NO_EXPONENT || keep == 0 ? 0 : keep * power2(f->e[i] - top);
         f->high[i] = f->separable ? ldexpf(1, top - f->P[i]) : 1;
-        f->add[i] = f->low[i] * j->power[n - 1 - i];
+        f->add[i] = keep == 0 ? 0 : keep * ldexpf(j->power[n - 1 - i], f->e[i] - f->next);
     }
-    f->carry = top == LL_NO_EXPONENT ? 1 : j->power[n] * power2(exponent - top);
+    f->carry = exponent == LL_NO_EXPONENT ? 1 : ldexpf(j->power[n], exponent - f->next);
 }
 
 void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row) {
