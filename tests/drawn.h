@@ -6,6 +6,11 @@
 #include "oracle.h"
 #include "test.h"
 
+/* How many draws: fewer where every one is slow (sanitizers, valgrind). */
+static inline int rounds(int n) {
+    return getenv("LL_FAST") ? (n + 9) / 10 : n;
+}
+
 static inline void drawn_forget(drawn *d, const ll_view *v) {
     for (size_t i = 0; i < v->batch * (size_t)d->call.B; i++) v->data[i] = NAN;
 }

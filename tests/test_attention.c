@@ -6,7 +6,7 @@
 static void test_oracle_against_differences(void **state) {
     (void)state;
     uint64_t seed = 1;
-    for (int n = 0; n < 150; n++) {
+    for (int n = 0; n < rounds(150); n++) {
         ll_attention_config c = draw_config(&seed);
         const int T = draw_int(&seed, 1, 6), S = c.causal ? T : draw_int(&seed, 1, 6);
         drawn *d = drawn_create(c, 2, T, S, 0.7, draw_int(&seed, 0, 3), &seed);
@@ -36,7 +36,7 @@ static void test_oracle_against_differences(void **state) {
 static void test_random_operators(void **state) {
     (void)state;
     uint64_t seed = 2;
-    for (int n = 0; n < 400; n++) {
+    for (int n = 0; n < rounds(400); n++) {
         ll_attention_config c = draw_config(&seed);
         const int tile = draw_int(&seed, 1, 40), most = draw_int(&seed, 0, 3) ? 50 : 150;
         const int T = draw_int(&seed, 1, most), S = c.causal || draw_int(&seed, 0, 1) ? T : draw_int(&seed, 1, most);
@@ -70,7 +70,7 @@ static void test_edges_of_tiles(void **state) {
     static const int tiles[] = {1, 2, 16, 64, 256}, lengths[] = {1, 15, 16, 17, 63, 65, 127, 129, 255, 257, 530};
     uint64_t seed = 3;
     for (int kind = 0; kind < 6; kind++)
-        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l += getenv("LL_FAST") ? 4 : 1) {
             drawn *d = drawn_create(edge_config(kind, &seed), 1, lengths[l], lengths[l], 0.8, 0, &seed);
             drawn_solve(d, 1);
             for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++) {
@@ -131,7 +131,7 @@ static void test_threads_give_the_same_bits(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 5};
     uint64_t seed = 5;
-    for (int n = 0; n < 60; n++) {
+    for (int n = 0; n < rounds(60); n++) {
         ll_attention_config c = draw_config(&seed);
         const int T = draw_int(&seed, 1, 120), S = c.causal ? T : draw_int(&seed, 1, 120);
         drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, S, 0.8, draw_int(&seed, 0, 3), &seed);

@@ -47,7 +47,7 @@ static void check_rows(const drawn *d, const char *what, const float *all, int b
 static void test_padding_changes_nothing(void **state) {
     (void)state;
     uint64_t seed = 11;
-    for (int n = 0; n < 120; n++) {
+    for (int n = 0; n < rounds(120); n++) {
         ll_attention_config c = draw_config(&seed);
         if (c.key_max == LL_MAX_BATCH) c.key_max = LL_MAX_SEQUENCE; /* the one rule that mixes sequences */
         const int T = draw_int(&seed, 1, 70), tile = draw_int(&seed, 1, 33);
@@ -92,7 +92,7 @@ static void replace(drawn *d, const ll_view *v, int n, int width, const float *m
 static void test_masked_keys_change_nothing(void **state) {
     (void)state;
     uint64_t seed = 12;
-    for (int n = 0; n < 120; n++) {
+    for (int n = 0; n < rounds(120); n++) {
         ll_attention_config c = draw_config(&seed);
         const int T = draw_int(&seed, 2, 60), S = c.causal ? T : draw_int(&seed, 2, 60), tile = draw_int(&seed, 1, 33);
         drawn *d = drawn_create(c, 2, T, S, 0.8, DRAW_MASK, &seed);
@@ -122,7 +122,7 @@ static void test_later_tokens_change_nothing(void **state) {
     (void)state;
     uint64_t seed = 13;
     int ran = 0;
-    for (int n = 0; n < 400; n++) {
+    for (int n = 0; n < rounds(400); n++) {
         ll_attention_config c = draw_config(&seed);
         if (looks_ahead(&c)) {
             draw_config_free(&c);
@@ -141,7 +141,7 @@ static void test_later_tokens_change_nothing(void **state) {
         drawn_free(d);
         ran++;
     }
-    assert_in_range(ran, 100, 400);
+    assert_in_range(ran, rounds(100), rounds(400));
 }
 
 /* Vectors so long that e^u alone leaves the range of float: only the stabilisers keep it finite. */
@@ -183,6 +183,7 @@ static void test_absurd_vectors(void **state) {
 /* 0.5^3000 is no float, nor is its inverse: no power may be taken by itself. */
 static void test_long_decay(void **state) {
     (void)state;
+    const int tokens = getenv("LL_FAST") ? 600 : 3000;
     uint64_t seed = 15;
     for (int kind = 0; kind < 2; kind++) {
         ll_attention_config c = {
@@ -193,7 +194,7 @@ static void test_long_decay(void **state) {
         c.position = LL_POSITION_PERMUTE;
         draw_parts(&c, 1, &seed);
         ((float *)c.decay)[0] = 0.5f;
-        drawn *d = drawn_create(c, 1, 3000, 3000, 0.8, 0, &seed);
+        drawn *d = drawn_create(c, 1, tokens, tokens, 0.8, 0, &seed);
         drawn_solve(d, 1);
         drawn_run(d, 64, 1);
         drawn_check(d, "long decay", 1, 1e-5, 1e-4);
@@ -205,7 +206,7 @@ static void test_long_decay(void **state) {
 static void test_nothing_to_see(void **state) {
     (void)state;
     uint64_t seed = 16;
-    for (int n = 0; n < 60; n++) {
+    for (int n = 0; n < rounds(60); n++) {
         ll_attention_config c = draw_config(&seed);
         const int T = draw_int(&seed, 1, 40), S = c.causal ? T : n % 3 ? draw_int(&seed, 1, 40) : 0;
         drawn *d = drawn_create(c, 2, T, S, 0.8, DRAW_MASK, &seed);
@@ -240,7 +241,7 @@ static void test_no_sequences(void **state) {
 static void test_memory_refused(void **state) {
     (void)state;
     uint64_t seed = 17;
-    for (int n = 0; n < 40; n++) {
+    for (int n = 0; n < rounds(40); n++) {
         ll_attention_config c = draw_config(&seed);
         drawn *d = drawn_create(c, 1, 20, 20, 0.8, 0, &seed);
         ll_status status = LL_ENOMEM;

@@ -28,7 +28,7 @@ static void test_streams_are_tiles(void **state) {
     (void)state;
     uint64_t seed = 21;
     int ran = 0;
-    for (int n = 0; n < 400; n++) {
+    for (int n = 0; n < rounds(400); n++) {
         ll_attention_config c = draw_config(&seed);
         ll_attention *op;
         ll_attention_stream *s;
@@ -56,7 +56,7 @@ static void test_streams_are_tiles(void **state) {
         ran++;
     }
     ll_set_threads(0);
-    assert_in_range(ran, 100, 400);
+    assert_in_range(ran, rounds(100), rounds(400));
 }
 
 /* Softmax keeps its past; everything else a state whose size the length has no part in. */

@@ -160,7 +160,7 @@ static drawn *draw_case(uint64_t *seed, int most) {
 static void test_other_shapes_and_draws(void **state) {
     (void)state;
     uint64_t seed = 31;
-    for (int n = 0; n < 80; n++) {
+    for (int n = 0; n < rounds(80); n++) {
         drawn *d = draw_case(&seed, 60);
         const change plain = {.dtype = n % 3 ? LL_F32 : LL_F64};
         ll_safetensors *file;
