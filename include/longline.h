@@ -253,8 +253,9 @@ typedef struct ll_stream ll_stream;
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
 LL_API void ll_stream_reset(ll_stream *stream);
-/* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits (V) of the token after the last. Time and memory a token do
- * not depend on how many came before (linear attention). */
+/* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
+ * (V) of the token after the last. Time and memory a token do not depend on how many came before (linear
+ * attention). */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 LL_API int64_t ll_stream_position(const ll_stream *stream);
 LL_API size_t ll_stream_bytes(const ll_stream *stream);
