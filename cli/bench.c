@@ -51,12 +51,22 @@ static void measure_peak(ll_bench *b) {
     }
 }
 
+/* Before the first table: what the machine is, and whether it is ours. */
+static void head(const ll_bench *b) {
+    printf("%s, %d threads; peak %.0f GFLOP/s, one thread %.0f\n\n", ll_cpu(), ll_threads(), 1e-9 * b->peak,
+           1e-9 * b->peak_one);
+    if (b->peak < 0.7 * ll_threads() * b->peak_one)
+        ll_say("%d threads are %.1f times as fast as one: other programs use this machine, and these times show it",
+               ll_threads(), b->peak / b->peak_one);
+}
+
 static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
     const int from = b->rows;
     const ll_status status = measure(b);
     if (status == LL_ENOMEM) return ll_trouble("there is not enough memory for these cases; ask for shorter --lengths");
     if (status) return ll_failed(status, NULL);
     measure_peak(b);
+    if (!from && b->rows) head(b);
     ll_bench_table(b, from);
     return -1;
 }
@@ -65,19 +75,12 @@ static int measure(ll_bench *b) {
     const int all = !ops && !models && !generation;
     int code = -1;
     measure_peak(b);
-    if (b->peak < 0.7 * ll_threads() * b->peak_one)
-        ll_say(
-            "%d threads are only %.1f times as fast as one: other programs use this machine, and its times are theirs",
-            ll_threads(), b->peak / b->peak_one);
-    printf("%s, %d threads; peak %.0f GFLOP/s, one thread %.0f\n\n", ll_cpu(), ll_threads(), 1e-9 * b->peak,
-           1e-9 * b->peak_one);
-    fflush(stdout);
     if (ops || all || (figure && !models && !generation)) code = section(b, ll_bench_ops);
     if (code < 0 && (models || all)) code = section(b, ll_bench_models);
     if (code < 0 && (generation || all)) code = section(b, ll_bench_generate);
-    if (code >= 0) return code;
-    if (!b->rows) return ll_usage("no case is called '%s'; without --case all of them run", pattern ? pattern : "");
-    return -1;
+    if (code < 0 && !b->rows)
+        return ll_usage("no case is called '%s'; without --case all of them run", pattern ? pattern : "");
+    return code;
 }
 
 static int bench(int n, const char **words) {

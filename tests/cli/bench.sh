@@ -1,0 +1,22 @@
+# bench: every section at its smallest; what it writes can be read; wrong wishes are refused. Times are not judged.
+small="--set model.width=16 --set model.layers=1 --set model.heads=2 --set model.ff=16 --set attention.features=16"
+t 0 "$longline" bench --ops --lengths 17,64 --repeats 2 --case relu --json ops.json
+out '^attention/relu\+permute/causal/fwdbwd/64 +[0-9]'
+out '^bench\.peak_gflops=[0-9]'
+check "no case that was not asked for" sh -c '! grep -q "favor\|softmax" out'
+check "the JSON has a row for every case" test "$(grep -c '"case"' ops.json)" = "$(grep -c '^attention/' out)"
+if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; fi
+t 0 "$longline" bench --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
+check "there is a picture" grep -q '</svg>' time.svg
+t 0 "$longline" bench --models --repeats 1 --case '512' $small
+out '^train/layer/softmax/512 '
+t 0 "$longline" bench --generate --position 500 $small
+out '^generate/favor/500 '
+out '^bench\.late_state\.favor=1\.000$'
+
+refused 'lengths' "$longline" bench --lengths 1024,
+refused 'lengths' "$longline" bench --lengths 0
+refused 'no case' "$longline" bench --ops --case nothing
+refused 'layer' "$longline" bench --models --set model.layer=1
+refused 'did you mean' "$longline" bench --length 5
+t 1 "$longline" bench --ops --lengths 16 --repeats 1 --case softmax --json nowhere/out.json
