@@ -205,7 +205,8 @@ LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, in
                                                       ll_view y);
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
- * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. */
+ * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
+ * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. */
 LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
 
 /* ---- Models ------------------------------------------------------------------------------------ */
@@ -284,8 +285,8 @@ typedef struct {
     const char *event;       /* NULL, "eval", "checkpoint", "done" */
 } ll_progress;
 
-/* Called after every step; return non-zero to stop: the trainer saves and ll_trainer_run returns
- * LL_ESTOPPED. */
+/* Called after every step with event = NULL, then once more for each thing that was done there, named by
+ * event. Return non-zero to stop: the trainer saves and ll_trainer_run returns LL_ESTOPPED. */
 typedef int ll_progress_fn(const ll_progress *progress, void *arg);
 
 /* A run in folder `out`, created if missing; files in it as docs/format.md says. resume: NULL for a
@@ -310,10 +311,12 @@ typedef struct {
     int64_t count;         /* tokens or examples */
     double seconds;
 } ll_evaluation;
-/* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it. */
+/* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it; else that many
+ * batches, evenly spread over the split. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 
-/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split. */
+/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
+ * (all but its first byte, which nothing precedes). */
 LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
 
 /* ---- Pictures ---------------------------------------------------------------------------------- */

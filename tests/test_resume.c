@@ -20,7 +20,7 @@ static void test_stop_and_resume_give_the_same_bits(void **state) {
     /* Steps at which nothing, a checkpoint, an evaluation and the end are due. */
     const int64_t stops[] = {3, 5, 7, 20};
     for (int i = 0; i < 4; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "stopped%d", i);
         const observer o = run(NULL, at(name), NULL, stops[i], LL_ESTOPPED);
         assert_int_equal(o.last.step, stops[i]);
@@ -87,6 +87,22 @@ static void test_divergence_keeps_the_last_checkpoint(void **state) {
     same_file(in("diverge", "last.safetensors"), in("before", "last.safetensors"));
     run(NULL, at("diverge"), at("diverge"), 0, LL_OK);
     same_run("straight", "diverge");
+}
+
+/* The step that would have spoilt the model is not taken. */
+static void test_divergence_is_seen_before_the_update(void **state) {
+    (void)state;
+    ll_recipe *recipe = recipe_of(ABSURD "train.steps=100 train.checkpoint-every=0");
+    ll_trainer *trainer = NULL;
+    char step[32];
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("seen"), NULL));
+    CHECK_FAILS(ll_trainer_run(trainer, NULL, NULL), LL_EDIVERGED, "became");
+    snprintf(step, sizeof step, "at step %lld,", (long long)trainer->state.step + 1);
+    assert_non_null(strstr(ll_error(), step));
+    assert_true(trainer->state.step < 40);
+    assert_true(isfinite(ll_optimizer_norm(trainer->engine->optimizer, trainer->model->data)));
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
 }
 
 static void test_divergence_before_the_first_checkpoint(void **state) {
@@ -202,6 +218,7 @@ int main(void) {
         cmocka_unit_test(test_a_run_can_move_to_another_folder),
         cmocka_unit_test(test_a_finished_run_can_be_made_longer),
         cmocka_unit_test(test_divergence_keeps_the_last_checkpoint),
+        cmocka_unit_test(test_divergence_is_seen_before_the_update),
         cmocka_unit_test(test_divergence_before_the_first_checkpoint),
         cmocka_unit_test(test_a_model_that_diverged_is_not_saved),
         cmocka_unit_test(test_a_full_disk_leaves_the_checkpoint_whole),
