@@ -162,6 +162,22 @@ static void test_long_vectors(void **state) {
     }
 }
 
+/* A short first key outweighs long later ones by e^140: once it has decayed it must not hide them. */
+static void test_faded_key(void **state) {
+    (void)state;
+    uint64_t seed = 19;
+    ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .H = 1, .D = 64, .E = 5, .M = 64, .causal = 1};
+    c.input_scale = 0.35f;
+    draw_parts(&c, 1, &seed);
+    ((float *)c.decay)[0] = 0.5f;
+    drawn *d = drawn_create(c, 1, 500, 500, 6, 0, &seed);
+    for (int e = 0; e < c.D; e++) d->o.k[e] = (double)(d->call.k.data[e] *= 0.125f);
+    drawn_solve(d, 1);
+    drawn_run(d, 64, 1);
+    drawn_check(d, "faded key", 1, 3e-5, 2e-4);
+    drawn_free(d);
+}
+
 /* So long that most weights leave the range of float even relative to the largest: no longer right, still finite. */
 static void test_absurd_vectors(void **state) {
     (void)state;
@@ -311,6 +327,7 @@ int main(void) {
         cmocka_unit_test(test_later_tokens_change_nothing),
         cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_long_decay),
+        cmocka_unit_test(test_faded_key),
         cmocka_unit_test(test_absurd_vectors),
         cmocka_unit_test(test_nothing_to_see),
         cmocka_unit_test(test_no_sequences),
