@@ -68,7 +68,8 @@ static void products_within(const ll_head *j, scratch *w, int at, int n, const l
 }
 
 /* out (n x cols) = rows of in (n x cols), each times its factor. */
-static void scaled_rows(const ll_head *j, const float *in, const float *factor, int n, int cols, size_t ld, float *out) {
+static void scaled_rows(const ll_head *j, const float *in, const float *factor, int n, int cols, size_t ld,
+                        float *out) {
     for (int i = 0; i < n; i++) {
         memcpy(out + (size_t)i * ld, in + (size_t)i * ld, (size_t)cols * sizeof *out);
         j->k->scale((size_t)cols, factor[i], out + (size_t)i * ld);

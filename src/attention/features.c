@@ -149,7 +149,8 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
     const int *order = op->permute.axes ? op->permute.order + (size_t)t->head * (size_t)m : NULL;
     for (int i = 0; i < t->C; i++)
         for (int a = 0; a < m; a++)
-            dx[(size_t)i * dtoken + (size_t)(order ? order[a] : a)] = op->c.input_scale * du[(size_t)i * (size_t)op->ld + (size_t)a];
+            dx[(size_t)i * dtoken + (size_t)(order ? order[a] : a)] =
+                op->c.input_scale * du[(size_t)i * (size_t)op->ld + (size_t)a];
 }
 
 void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {

@@ -219,7 +219,8 @@ static ll_status check(const ll_attention *op) {
         return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
-                       "attention stream: with an eps, a key maximum over the %s needs later tokens; use prefix or none",
+                       "attention stream: with an eps, a key maximum over the %s needs later tokens; "
+                       "use prefix or none",
                        rule[op->c.key_max]);
     return LL_OK;
 }

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 
-enum { CPUS = 8192, MOST = 256, SPINS = 4000 };
+enum { CPUS = 8192, MOST = 256, SPINS = 150 };
 
 static atomic_int chosen; /* 0: physical cores */
 static atomic_int cores;  /* 0: not counted yet */
@@ -85,12 +85,6 @@ static struct {
 
 static _Thread_local int within; /* this thread runs a piece: loops inside it are serial */
 
-static void relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static void take_pieces(int worker) {
     within = 1;
     for (size_t i; (i = atomic_fetch_add(&pool.next, 1)) < pool.n;) pool.task(pool.arg, i, worker);
@@ -98,7 +92,7 @@ static void take_pieces(int worker) {
 }
 
 static unsigned wait_for_loop(unsigned seen) {
-    for (int spin = 0; spin < SPINS; spin++, relax())
+    for (int spin = 0; spin < SPINS; spin++, sched_yield())
         if (atomic_load(&pool.loop) != seen) return atomic_load(&pool.loop);
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.loop) == seen) pthread_cond_wait(&pool.work, &pool.lock);
@@ -150,7 +144,7 @@ static int start_workers(int wanted) {
 }
 
 static void wait_for_workers(void) {
-    for (int spin = 0; spin < SPINS; spin++, relax())
+    for (int spin = 0; spin < SPINS; spin++, sched_yield())
         if (atomic_load(&pool.inside) == 0) return;
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.inside) != 0) pthread_cond_wait(&pool.done, &pool.lock);
