@@ -10,18 +10,18 @@ deps:
 
 # ---- Other builds of the same sources, each in its own folder. ----
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
-AGAIN = $(MAKE) --no-print-directory -j$(JOBS)
+AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 asan:
-	@ASAN_OPTIONS=detect_leaks=1 LL_FAST=1 $(AGAIN) B=$(B)/asan CFLAGS="-O1 -g $(SAN) -fno-omit-frame-pointer" \
-	    LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
+	@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
+	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 scalar: $(FAST)
-	@LL_CPU=scalar LL_FAST=1 tests/run.sh $(RESULTS) programs $(FAST)
+	@LL_CPU=scalar tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
 MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
-VALGRIND_TESTS ?= recipe safetensors file data attention stream
+VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
 valgrind: $(TESTS)
-	@LL_CPU=scalar LL_FAST=1 WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
+	@LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
 objects: $(OBJECTS)
 clang:

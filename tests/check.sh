@@ -17,6 +17,7 @@ step() {
     shift
     echo
     echo "== $name"
+    name=$(echo "$name" | tr ' ' '-')
     before=$(wc -l <"$results")
     if $make --no-print-directory -j"$jobs" B="$build" RESULTS="$results" "$@" </dev/null; then return; fi
     failed_steps="$failed_steps $name,"
@@ -28,7 +29,7 @@ step packages deps
 step build WERROR=-Werror all examples
 step tests WERROR=-Werror tests
 step "plain kernels" WERROR=-Werror scalar
-step "the program, as a user runs it" WERROR=-Werror cli-tests
+step "the program as a user runs it" WERROR=-Werror cli-tests
 step "house rules" WERROR=-Werror lint
 step "sanitizers and fuzz corpora" asan
 ! command -v clang >/dev/null || step clang clang
