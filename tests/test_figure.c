@@ -10,12 +10,6 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-/* The font library keeps a few blocks for the whole process. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libfontconfig\n";
-}
-
 static char root[] = "/tmp/ll-figure-XXXXXX";
 static const double UP[] = {0, 1, 2, 3};
 
