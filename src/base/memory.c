@@ -1,18 +1,16 @@
 /* Allocation. Blocks come from calloc, which hands out large ones as untouched pages: what is never
- * written costs nothing, and the thread that first writes a page places it. Blocks of many pages are
- * offered to the kernel as huge pages, because the products over them are bound by address
- * translation otherwise. */
+ * written costs nothing, and the thread that first writes a page places it. (Huge pages were tried: one
+ * percent of a training step's time, less than they cost to fill.) */
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/status.h"
 
-enum { ALIGN = 64, HUGE_PAGE = 1 << 21 };
+enum { ALIGN = 64 };
 
 static atomic_long countdown; /* 0: none; 1: this allocation and all that follow fail */
 
@@ -25,14 +23,6 @@ static int must_fail(void) {
     while (n > 1)
         if (atomic_compare_exchange_weak(&countdown, &n, n - 1)) return 0;
     return n == 1;
-}
-
-/* The whole huge pages inside a block; that the kernel declines is no error. */
-static void advise(char *block, size_t bytes) {
-    if (bytes < 2 * HUGE_PAGE) return;
-    char *const first = block + (-(uintptr_t)block & (HUGE_PAGE - 1));
-    const size_t whole = (size_t)(block + bytes - first) & ~(size_t)(HUGE_PAGE - 1);
-    (void)madvise(first, whole, MADV_HUGEPAGE);
 }
 
 void *ll_alloc(size_t count, size_t size) {
@@ -49,7 +39,6 @@ void *ll_alloc(size_t count, size_t size) {
     }
     char *block = raw + sizeof(void *);
     block += -(uintptr_t)block & (ALIGN - 1);
-    advise(block, bytes);
     memcpy(block - sizeof(void *), &raw, sizeof(void *));
     return block;
 }
