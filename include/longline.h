@@ -282,11 +282,11 @@ typedef struct {
     double valid_accuracy;   /* the same, fraction */
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
-    const char *event;       /* NULL, "eval", "checkpoint", "done" */
+    const char *event;       /* NULL, "evaluating", "eval", "checkpoint", "done" */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once more for each thing that was done there, named by
- * event. Return non-zero to stop: the trainer saves and ll_trainer_run returns LL_ESTOPPED. */
+ * event; "evaluating" after every batch of an evaluation. Return non-zero to stop: the trainer saves and ll_trainer_run returns LL_ESTOPPED. */
 typedef int ll_progress_fn(const ll_progress *progress, void *arg);
 
 /* A run in folder `out`, created if missing; files in it as docs/format.md says. resume: NULL for a

@@ -95,6 +95,7 @@ static inline ll_recipe *recipe_of(const char *more) {
 /* What the callback does, and what it saw. */
 typedef struct {
     int64_t stop_at; /* step after which to stop; 0: never */
+    int64_t stop_in; /* step whose evaluation to stop */
     int64_t copy_at; /* step after which the folder is copied, as a kill would leave it */
     const char *from, *to;
     int calls, evals, checkpoints, done;
@@ -119,6 +120,7 @@ static inline int observe(const ll_progress *p, void *arg) {
     else if (!strcmp(p->event, "done"))
         o->done++;
     if (!p->event && p->step == o->copy_at) copy_folder(o->from, o->to);
+    if (p->event && !strcmp(p->event, "evaluating")) return p->step == o->stop_in;
     return !p->event && p->step == o->stop_at;
 }
 

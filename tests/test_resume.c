@@ -30,6 +30,49 @@ static void test_stop_and_resume_give_the_same_bits(void **state) {
     }
 }
 
+static void test_stop_in_an_evaluation(void **state) {
+    (void)state;
+    const int64_t steps[] = {14, 20};
+    for (int i = 0; i < 2; i++) {
+        observer o = {.stop_in = steps[i]};
+        ll_recipe *recipe = recipe_of(NULL);
+        ll_trainer *trainer = NULL;
+        const char *name = i ? "inside20" : "inside14";
+        CHECK_OK(ll_trainer_create(&trainer, recipe, at(name), NULL));
+        CHECK_FAILS(ll_trainer_run(trainer, observe, &o), LL_ESTOPPED, "resume");
+        assert_int_equal(o.evals, i + 1); /* of step 7, and 14; the one of steps[i] was not finished */
+        ll_trainer_free(trainer);
+        ll_recipe_free(recipe);
+        o = run(NULL, at(name), at(name), 0, LL_OK);
+        assert_int_equal(o.evals, 2 - i);
+        same_run("straight", name);
+    }
+}
+
+static int stop_at_news(const ll_progress *p, void *arg) {
+    (void)arg;
+    return p->event && !strcmp(p->event, "eval");
+}
+
+/* Stopped before it could evaluate, and again when it had caught up: no row twice. */
+static void test_stop_again_at_the_same_step(void **state) {
+    (void)state;
+    ll_trainer *trainer = NULL;
+    run(NULL, at("again"), NULL, 7, LL_ESTOPPED);
+    copy_folder(at("again"), at("lost"));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("again")));
+        CHECK_FAILS(ll_trainer_run(trainer, stop_at_news, NULL), LL_ESTOPPED, i ? "step 14" : "step 7");
+        ll_trainer_free(trainer);
+    }
+    run(NULL, at("again"), at("again"), 0, LL_OK);
+    same_run("straight", "again");
+    /* The same, but killed before that evaluation was saved: its row is there, and is made anew. */
+    copy_folder(in("again", "metrics.csv"), in("lost", "metrics.csv"));
+    run(NULL, at("lost"), at("lost"), 0, LL_OK);
+    same_run("straight", "lost");
+}
+
 static void test_a_killed_run_loses_only_what_came_after_its_checkpoint(void **state) {
     (void)state;
     ll_recipe *recipe = recipe_of(NULL);
@@ -214,6 +257,8 @@ static void test_memory_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop_and_resume_give_the_same_bits),
+        cmocka_unit_test(test_stop_in_an_evaluation),
+        cmocka_unit_test(test_stop_again_at_the_same_step),
         cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
         cmocka_unit_test(test_a_run_can_move_to_another_folder),
         cmocka_unit_test(test_a_finished_run_can_be_made_longer),

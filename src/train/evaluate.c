@@ -6,39 +6,38 @@
 
 static const double LN2 = 0.69314718055994530942;
 
-ll_status ll_evaluate_reader(ll_evaluation *result, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
-                             ll_batch *batch, int max_batches) {
-    const double start = ll_now();
+int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches) {
     const int64_t all = ll_reader_eval_batches(reader);
-    const int64_t n = max_batches > 0 && max_batches < all ? max_batches : all;
-    ll_tally tally = {0};
-    for (int64_t i = 0; i < n; i++) {
-        /* Spread over the split: its beginning alone may be one file, or one class. */
-        ll_reader_eval_batch(reader, batch, i * all / n);
-        ll_status status = ll_model_run(model, ws, batch->tokens, batch->targets, batch->lengths, batch->B, batch->T,
-                                        NULL, 0, 0, &tally);
-        if (status) return status;
-    }
-    if (tally.count == 0) return ll_fail(LL_EINVAL, "there is nothing to predict in the data to evaluate on");
-    const double loss = tally.loss / (double)tally.count;
-    *result = (ll_evaluation){.loss = loss,
-                              .bits_per_token = loss / LN2,
-                              .accuracy = (double)tally.correct / (double)tally.count,
-                              .count = tally.count,
-                              .seconds = ll_now() - start};
-    return LL_OK;
+    return max_batches > 0 && max_batches < all ? max_batches : all;
+}
+
+ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
+                            ll_batch *b, int64_t i, int64_t n) {
+    /* Spread over the split: its beginning alone may be one file, or one class. */
+    ll_reader_eval_batch(reader, b, i * ll_reader_eval_batches(reader) / n);
+    return ll_model_run(model, ws, b->tokens, b->targets, b->lengths, b->B, b->T, NULL, 0, 0, tally);
 }
 
 ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
     const ll_config *c = model->c;
+    const double start = ll_now();
     ll_reader *reader = NULL;
     ll_workspace *ws = NULL;
     ll_batch batch = {0};
+    ll_tally tally = {0};
     ll_status status = ll_reader_open(&reader, c, split);
     if (!status) status = ll_fit_check(c, reader);
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, c->batch, c->length, 0);
-    if (!status) status = ll_evaluate_reader(result, model, ws, reader, &batch, max_batches);
+    const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
+    for (int64_t i = 0; i < n && !status; i++) status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
+    if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
+    if (!status)
+        *result = (ll_evaluation){.loss = tally.loss / (double)tally.count,
+                                  .bits_per_token = tally.loss / (double)tally.count / LN2,
+                                  .accuracy = (double)tally.correct / (double)tally.count,
+                                  .count = tally.count,
+                                  .seconds = ll_now() - start};
     ll_workspace_free(ws);
     ll_batch_free(&batch);
     ll_reader_free(reader);

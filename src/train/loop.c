@@ -67,24 +67,52 @@ static ll_status advance(ll_trainer *t) {
     s->norm = g.norm;
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
+    t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
-    refresh(t);
     return LL_OK;
 }
 
-static ll_status evaluate(ll_trainer *t) {
+typedef struct {
+    ll_progress_fn *call;
+    void *arg;
+    int stop;
+} watcher;
+
+static void report(ll_trainer *t, watcher *w, const char *event) {
+    refresh(t);
+    t->progress.event = event;
+    if (w->call && w->call(&t->progress, w->arg)) w->stop = 1;
+}
+
+static int due(const ll_trainer *t, int64_t every) {
+    const int64_t step = t->state.step;
+    return step > 0 && (step == t->model->c->steps || (every > 0 && step % every == 0));
+}
+
+static int must_evaluate(const ll_trainer *t) {
+    return t->valid && due(t, t->model->c->eval_every) && t->state.evaluated != t->state.step;
+}
+
+/* A request to stop ends it between two batches, with nothing changed. */
+static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     ll_engine *e = t->engine;
-    ll_evaluation v;
-    ll_status status = ll_evaluate_reader(&v, t->model, e->ws, t->valid, &e->batch, t->model->c->eval_batches);
-    if (status) return status;
-    if (!isfinite(v.loss)) return diverged(t, "the loss on held-out data", v.loss, s->step);
+    ll_tally sum = {0};
+    const int64_t n = ll_evaluate_batches(t->valid, t->model->c->eval_batches);
+    for (int64_t i = 0; i < n; i++) {
+        ll_status status = ll_evaluate_batch(&sum, t->model, e->ws, t->valid, &e->batch, i, n);
+        if (status) return status;
+        report(t, w, "evaluating");
+        if (w->stop && i + 1 < n) return LL_OK;
+    }
+    const double loss = sum.loss / (double)(sum.count > 0 ? sum.count : 1);
+    if (!isfinite(loss)) return diverged(t, "the loss on held-out data", loss, s->step);
     s->evaluated = s->step;
-    s->valid_loss = v.loss;
-    s->valid_accuracy = v.accuracy;
-    refresh(t);
-    if (v.loss >= s->best_loss) return LL_OK; /* NaN before the first: the first is the best */
-    s->best_loss = v.loss;
+    s->valid_loss = loss;
+    s->valid_accuracy = (double)sum.correct / (double)(sum.count > 0 ? sum.count : 1);
+    t->unsaved = 1;
+    if (loss >= s->best_loss) return LL_OK; /* NaN before the first: the first is the best */
+    s->best_loss = loss;
     s->best_step = s->step;
     return ll_model_save(t->model, t->best);
 }
@@ -104,44 +132,31 @@ static ll_status save(ll_trainer *t) {
     if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
     status = ll_metrics_sync(&t->metrics);
     if (!status) status = ll_checkpoint_save(t->last, t->model, e->optimizer, &t->state);
-    if (!status) t->saved = t->state.step;
-    return status;
-}
-
-typedef struct {
-    ll_progress_fn *call;
-    void *arg;
-    int stop;
-} watcher;
-
-static void report(ll_trainer *t, watcher *w, const char *event) {
-    t->progress.event = event;
-    if (w->call && w->call(&t->progress, w->arg)) w->stop = 1;
-}
-
-static int due(const ll_trainer *t, int64_t every) {
-    const int64_t step = t->state.step;
-    return step > 0 && (step == t->model->c->steps || (every > 0 && step % every == 0));
+    if (status) return status;
+    t->saved = t->state.step;
+    t->unsaved = 0;
+    return LL_OK;
 }
 
 static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = t->model->c;
     ll_run_state *s = &t->state;
     ll_status status = LL_OK;
-    int evaluated = 0, changed = t->saved != s->step;
-    if (t->valid && due(t, c->eval_every) && s->evaluated != s->step) {
-        status = evaluate(t);
-        if (status) return status;
-        evaluated = changed = 1;
+    int evaluated = 0;
+    if (must_evaluate(t)) {
+        status = evaluate(t, w);
+        if (status || must_evaluate(t)) return status;
+        evaluated = 1;
     }
     if ((due(t, LL_ROW_EVERY) || evaluated) && s->row != s->step) {
+        refresh(t);
         status = ll_metrics_row(&t->metrics, &t->progress, s);
         if (status) return status;
         s->row = s->step;
-        changed = 1;
+        t->unsaved = 1;
     }
     if (evaluated) report(t, w, "eval");
-    if (due(t, c->checkpoint_every) && changed) {
+    if (due(t, c->checkpoint_every) && t->unsaved) {
         status = save(t);
         if (!status) report(t, w, "checkpoint");
     }
@@ -149,7 +164,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
 }
 
 static ll_status stopped(ll_trainer *t) {
-    ll_status status = t->saved == t->state.step ? LL_OK : save(t);
+    ll_status status = t->unsaved ? save(t) : LL_OK;
     if (status) return status;
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
                    (long long)t->state.step, (long long)t->model->c->steps, t->folder);
@@ -159,18 +174,17 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
-    refresh(t);
     for (;;) {
         ll_status status = settle(t, &w);
         if (status) return status;
-        if (t->state.step >= t->model->c->steps) break;
+        if (t->state.step >= t->model->c->steps && !must_evaluate(t)) break;
         if (w.stop) return stopped(t);
         status = advance(t);
         if (status) return status;
         report(t, &w, NULL);
         if (w.stop) return stopped(t);
     }
-    ll_status status = t->saved < 0 ? save(t) : LL_OK; /* a run of no steps leaves its first model */
+    ll_status status = t->unsaved ? save(t) : LL_OK; /* a run of no steps leaves its first model */
     if (!status) report(t, &w, "done");
     return status;
 }

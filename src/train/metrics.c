@@ -15,13 +15,13 @@ static const char HEADER[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bit
                              "gradient_norm,tokens_per_second,memory_mib\n";
 static const double LN2 = 0.69314718055994530942;
 
-/* Bytes of `text` up to the last whole row of a step that is at most `step`; and that row's seconds. */
-static size_t cut(const char *text, int64_t step, double *seconds) {
+/* Bytes of `text` up to the last whole row of a step that is at most `last`; and that row's seconds. */
+static size_t cut(const char *text, int64_t last, double *seconds) {
     const char *row = text + strlen(HEADER);
     for (const char *end; (end = strchr(row, '\n')); row = end + 1) {
         char *comma = NULL;
         const long long at = strtoll(row, &comma, 10);
-        if (comma == row || *comma != ',' || at > step) break;
+        if (comma == row || *comma != ',' || at > last) break;
         const size_t length = strcspn(comma + 1, ",\n");
         if (length >= LL_NUMBER_TEXT) break;
         char number[LL_NUMBER_TEXT] = {0};
@@ -32,7 +32,7 @@ static size_t cut(const char *text, int64_t step, double *seconds) {
 }
 
 /* Writes the start of the file `to` from the one in `resume`, which may have been lost. */
-static ll_status carry_over(ll_metrics *metrics, const char *to, const char *resume, int64_t step) {
+static ll_status carry_over(ll_metrics *metrics, const char *to, const char *resume, int64_t last) {
     ll_bytes old = {0};
     char *from = ll_path_join(resume, "metrics.csv");
     if (!from) return LL_ENOMEM;
@@ -44,16 +44,16 @@ static ll_status carry_over(ll_metrics *metrics, const char *to, const char *res
     if (!status && strncmp((char *)old.data, HEADER, strlen(HEADER)))
         status =
             ll_fail(LL_EFORMAT, "%s does not begin with the columns of a run's metrics; move it away to go on", from);
-    if (!status) status = ll_file_write(to, old.data, cut((char *)old.data, step, &metrics->seconds));
+    if (!status) status = ll_file_write(to, old.data, cut((char *)old.data, last, &metrics->seconds));
     ll_bytes_free(&old);
     ll_free(from);
     return status;
 }
 
-ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t step) {
+ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last) {
     ll_metrics m = {.path = ll_path_join(out, "metrics.csv")};
     if (!m.path) return LL_ENOMEM;
-    ll_status status = resume ? carry_over(&m, m.path, resume, step) : ll_file_write(m.path, HEADER, strlen(HEADER));
+    ll_status status = resume ? carry_over(&m, m.path, resume, last) : ll_file_write(m.path, HEADER, strlen(HEADER));
     if (!status && !(m.file = fopen(m.path, "ae")))
         status = ll_fail(LL_EIO, "%s cannot be opened for writing; check its permissions", m.path);
     if (status) {

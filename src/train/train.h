@@ -74,9 +74,11 @@ void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
 
 /* ---- Evaluation ---- */
 
-/* max_batches of the reader's evaluation batches, evenly spread, or (0) all of them. */
-LL_MUST_USE ll_status ll_evaluate_reader(ll_evaluation *result, const ll_model *model, ll_workspace *ws,
-                                         const ll_reader *reader, ll_batch *batch, int max_batches);
+/* Batches to evaluate: max_batches, or (0) all that the reader has. */
+int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches);
+/* Adds batch i of n, evenly spread over the reader's, to the tally. */
+LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace *ws,
+                                        const ll_reader *reader, ll_batch *b, int64_t i, int64_t n);
 
 /* ---- A run ---- */
 
@@ -118,8 +120,8 @@ typedef struct {
     double seconds; /* of the run before this process took it over */
 } ll_metrics;
 
-/* metrics.csv of folder `out`: new, or the rows up to `step` of the one in `resume` (may be NULL). */
-LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t step);
+/* metrics.csv of folder `out`: new, or the rows up to step `last` of the one in `resume` (may be NULL). */
+LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last);
 LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
 /* Reaches the disk, so that no checkpoint is ahead of its rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
@@ -134,6 +136,7 @@ struct ll_trainer {
     ll_run_state state;
     char *folder, *last, *best; /* paths */
     int64_t saved;              /* step of the checkpoint on disk, -1: none */
+    int unsaved;                /* has the state changed since? */
     ll_progress progress;
     double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
     int64_t begun;      /* step at that time */

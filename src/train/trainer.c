@@ -130,10 +130,11 @@ static ll_status open_folder(ll_trainer *t, const char *out, const char *resume)
     if (!t->folder || !t->last || !t->best) return LL_ENOMEM;
     ll_status status = ll_folder_create(out);
     if (!status) status = write_recipe(t);
-    if (!status) status = ll_metrics_open(&t->metrics, out, resume, t->state.step);
+    if (!status) status = ll_metrics_open(&t->metrics, out, resume, t->state.row);
     if (status || !resume) return status;
     if (!same_folder(out, resume)) return copy_best(t, resume);
     t->saved = t->state.step;
+    t->unsaved = 0;
     return LL_OK;
 }
 
@@ -141,6 +142,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     ll_trainer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
     t->saved = -1;
+    t->unsaved = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
     if (resume && !out) out = resume;
     ll_status status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
