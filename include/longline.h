@@ -285,8 +285,9 @@ typedef struct {
     const char *event;       /* NULL, "evaluating", "eval", "checkpoint", "done" */
 } ll_progress;
 
-/* Called after every step with event = NULL, then once more for each thing that was done there, named by
- * event; "evaluating" after every batch of an evaluation. Return non-zero to stop: the trainer saves and ll_trainer_run returns LL_ESTOPPED. */
+/* Called after every step with event = NULL, then once more for each thing that was done there, named by event;
+ * "evaluating" after every batch of an evaluation. Return non-zero to stop: the trainer saves and
+ * ll_trainer_run returns LL_ESTOPPED. */
 typedef int ll_progress_fn(const ll_progress *progress, void *arg);
 
 /* A run in folder `out`, created if missing; files in it as docs/format.md says. resume: NULL for a
