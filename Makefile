@@ -12,8 +12,8 @@ VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s 
 SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
-BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fopenmp -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
-LIBS := -ljansson -linih -lz -llzma -lcairo -lm -lpthread
+BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
+LIBS := -ljansson -lz -llzma -lcairo -lm -lpthread
 
 # The demo's text: the project's own sources and documentation, embedded in the library.
 CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
@@ -71,10 +71,10 @@ $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 $(B)/liblongline.so: $(LIB)
-	$(call run,ld)$(CC) -shared -fopenmp -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) $^ -Wl,-z,defs $(LIBS) -o $@
+	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) $^ -Wl,-z,defs $(LIBS) -o $@
 	@ln -sf $(@F) $(B)/$(SONAME)
 
-LINK = $(call run,ld)$(CC) -fopenmp $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
+LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
 $(B)/longline: $(CLI) $(B)/liblongline.a
 	$(LINK) -o $@
 $(EXAMPLES) $(BENCH): $(B)/%: $(B)/%.o $(B)/liblongline.a

@@ -1,8 +1,8 @@
 # The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
-PKG_BUILD := gcc make pkg-config libjansson-dev libinih-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev
-PKG_CHECK := g++ libcmocka-dev clang libomp-dev valgrind cmake
+PKG_BUILD := gcc make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev
+PKG_CHECK := g++ libcmocka-dev clang valgrind cmake
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 deps:
@@ -37,7 +37,7 @@ fuzz:
 	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME NEW_CORPUS tests/fuzz/corpus/NAME"
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
-	$(CC) -fopenmp $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
+	$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
 
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share
