@@ -12,7 +12,7 @@ deps:
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 asan:
-	@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
+	+@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
 	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 scalar: $(FAST)
@@ -25,14 +25,14 @@ valgrind: $(TESTS)
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
 objects: $(OBJECTS)
 clang:
-	@$(AGAIN) B=$(B)/clang CC=clang WERROR=-Werror objects
+	+@$(AGAIN) B=$(B)/clang CC=clang WERROR=-Werror objects
 aarch64:
-	@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
+	+@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
 	    $(AGAIN) B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
 	        CFLAGS="-O1" objects; \
 	else echo "aarch64: no aarch64-linux-gnu-gcc here; apt-get install gcc-aarch64-linux-gnu"; fi
 fuzz:
-	@$(AGAIN) B=$(B)/fuzz CC=clang CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
+	+@$(AGAIN) B=$(B)/fuzz CC=clang CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
 	    FUZZ_LINK=-fsanitize=address,undefined,fuzzer fuzzers
 	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME NEW_CORPUS tests/fuzz/corpus/NAME"
 fuzzers: $(FUZZ:%=%-live)
