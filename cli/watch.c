@@ -76,7 +76,7 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
     const double now = ll_now(), every = w->terminal ? 0.1 : 10;
-    if (!progress->event && progress->tokens_per_second > 0) {
+    if (progress->step != w->last.step && progress->tokens_per_second > 0) {
         w->steps++;
         w->slowness += 1 / progress->tokens_per_second;
     }
