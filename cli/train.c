@@ -46,6 +46,18 @@ static void name_run(char *folder, size_t size, const char *path) {
     ll_new_run(folder, size, name);
 }
 
+/* The run's curves, as a picture beside its metrics. A run is not less done where it cannot be drawn. */
+static void draw(ll_trainer *trainer) {
+    char picture[4200];
+    const int n = snprintf(picture, sizeof picture, "%s/loss.svg", ll_trainer_folder(trainer));
+    if (n < 0 || n >= (int)sizeof picture) return;
+    if (ll_run_picture(ll_trainer_folder(trainer), picture)) {
+        ll_say("no picture: %s", ll_error());
+    } else {
+        printf("train.picture=%s\n", picture);
+    }
+}
+
 static void report(ll_trainer *trainer, const ll_watch *watch) {
     const ll_progress *p = &watch->last;
     char model[4200];
@@ -74,6 +86,7 @@ static int run_it(ll_trainer *trainer) {
     }
     if (status) return ll_failed(status, NULL);
     report(trainer, &watch);
+    draw(trainer);
     return 0;
 }
 
@@ -109,7 +122,8 @@ const ll_command ll_command_train = {
     .most = 1,
     .summary = "train a model as a recipe says, or go on with a run",
     .text = "Trains a model and leaves a folder: recipe.ini, metrics.csv, last.safetensors (everything needed\n"
-            "to go on), best.safetensors (lowest held-out loss). Ctrl-C and SIGTERM save and stop.\n\n"
+            "to go on), best.safetensors (lowest held-out loss), loss.svg (the curves). Ctrl-C and SIGTERM\n"
+            "save and stop.\n\n"
             "  longline train recipes/text-bytes.ini --data my.txt --set train.steps=2000\n"
             "  longline train --resume runs/text-bytes-1\n\n"
             "'longline recipe' lists the keys.",
