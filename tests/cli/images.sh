@@ -1,0 +1,70 @@
+# A classifier of images as a user trains it: idx files, plain and gzipped, and wrong ones.
+small_text
+{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; head -c 1024 text.txt; } >images
+labels() { # how many, of how many classes
+    printf '\000\000\010\001\000\000\000'
+    # shellcheck disable=SC2059
+    printf "\\$(printf %03o "$1")"
+    i=0
+    while [ $i -lt "$1" ]; do
+        # shellcheck disable=SC2059
+        printf "\\$(printf %03o $((i % $2)))"
+        i=$((i + 1))
+    done
+}
+labels 64 3 >labels
+cat >images.ini <<'END'
+[model]
+task = classify
+vocab = 256
+classes = 3
+layers = 1
+width = 16
+heads = 2
+ff = 32
+[attention]
+kernel = relu
+[position]
+type = permute2d
+width = 4
+height = 4
+[train]
+length = 16
+batch = 8
+steps = 20
+warmup = 2
+eval-every = 10
+[data]
+format = idx
+train = images
+train-labels = labels
+test = images
+test-labels = labels
+END
+t 0 "$longline" train images.ini --out run
+out "^train.valid_accuracy=[0-9.]+$"
+check "no bits a byte for images" sh -c "! grep -q bits_per out"
+err "valid [0-9.]+, [0-9.]+ % right"
+t 0 "$longline" eval run/best.safetensors
+out "^eval.split=test$"
+out "^eval.count=64$"
+loss=$(value eval.loss)
+gzip -k images labels 2>/dev/null && {
+    t 0 "$longline" eval run/best.safetensors --data images.gz --labels labels.gz
+    check "gzip makes no difference" test "$(value eval.loss)" = "$loss"
+}
+t 0 "$longline" inspect run/best.safetensors
+out "^tensor "
+refused "classifier" "$longline" generate run/best.safetensors
+labels 64 4 >four
+refused "four.*label 3" "$longline" train images.ini --out w --set data.train-labels=four
+labels 63 3 >fewer
+refused "fewer" "$longline" train images.ini --out w --set data.train-labels=fewer
+refused "images" "$longline" train images.ini --out w --set data.train-labels=images
+refused "labels" "$longline" train images.ini --out w --set data.train=labels
+refused "missing" "$longline" train images.ini --out w --set data.train-labels=missing
+head -c 1000 images >cut
+refused "cut" "$longline" train images.ini --out w --set data.train=cut
+refused "decay" "$longline" train images.ini --out w --set position.decay=fixed
+refused "classify" "$longline" train images.ini --out w --set model.task=lm
+check "nothing was left behind" test ! -e w
