@@ -34,10 +34,10 @@ aarch64:
 fuzz:
 	+@$(AGAIN) B=$(B)/fuzz CC=clang CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
 	    FUZZ_LINK=-fsanitize=address,undefined,fuzzer fuzzers
-	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME NEW_CORPUS tests/fuzz/corpus/NAME"
+	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
-	$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
+	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
 
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share

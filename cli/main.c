@@ -1,6 +1,7 @@
 /* longline: the program. Finds the command in one table and runs it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +93,7 @@ const ll_command ll_command_version = {
 
 int main(int argc, char **argv) {
     hold_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond the user's limit is an error, as on a full disk */
     const char *name = argc > 1 ? argv[1] : "";
     if (argc < 2) return ll_usage("needs a command");
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";

@@ -73,6 +73,15 @@ if [ -w /dev/full ]; then
     check "but the model is there" test -s full/best.safetensors
 fi
 
+# ---- No room for the next checkpoint ----
+cp -r straight tight
+last="train --resume tight, with files limited to 10 kB"
+(ulimit -f 20 && "$longline" train --resume tight --set train.steps=60 >out 2>err </dev/null)
+check "a checkpoint that does not fit is a failure" test $? -eq 1
+err "^longline train: .*tight/"
+check "the checkpoint before stays whole" cmp tight/last.safetensors straight/last.safetensors
+check "and nothing lies beside it" sh -c "! ls tight | grep -q tmp"
+
 # ---- The model ----
 m=straight/best.safetensors
 t 0 "$longline" inspect $m
