@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 
-enum { CPUS = 8192, MOST = 256, SPINS = 150 };
+enum { CPUS = 8192, MOST = 256, SPINS = 8000, CLOSED = 1 << 30 };
 
 static atomic_int chosen; /* 0: physical cores */
 static atomic_int cores;  /* 0: not counted yet */
@@ -63,8 +63,9 @@ int ll_threads(void) {
 
 /* ---- The pool -------------------------------------------------------------------------------------- */
 
-/* The loop that runs, and the workers. Everything but `loop` and `inside` is written by the thread that holds
- * `turn`, before it raises `loop`. */
+/* The loop that runs, and the workers. The thread that holds `turn` writes the loop down while it is closed, then
+ * opens it. A worker that wakes too late finds it closed again, and nobody waits for it: on a busy machine a
+ * thread may need milliseconds to wake. */
 static struct {
     pthread_mutex_t turn;    /* held by the thread whose loop runs */
     pthread_mutex_t lock;    /* guards the sleepers */
@@ -72,7 +73,7 @@ static struct {
     int started;             /* workers that exist, without the caller */
     int wanted;              /* workers the current loop may use */
     atomic_uint loop;        /* raised by one for every loop */
-    atomic_int inside;       /* workers that have not yet left it */
+    atomic_int inside;       /* workers in it; plus CLOSED where no more may enter */
     atomic_size_t next;      /* piece to be taken */
     unsigned first_seen[MOST + 1]; /* value of `loop` when a worker was made */
     size_t n;
@@ -81,7 +82,8 @@ static struct {
 } pool = {.turn = PTHREAD_MUTEX_INITIALIZER,
           .lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
-          .done = PTHREAD_COND_INITIALIZER};
+          .done = PTHREAD_COND_INITIALIZER,
+          .inside = CLOSED};
 
 static _Thread_local int within; /* this thread runs a piece: loops inside it are serial */
 
@@ -92,7 +94,7 @@ static void take_pieces(int worker) {
 }
 
 static unsigned wait_for_loop(unsigned seen) {
-    for (int spin = 0; spin < SPINS; spin++, sched_yield())
+    for (int spin = 0; spin < SPINS; spin++)
         if (atomic_load(&pool.loop) != seen) return atomic_load(&pool.loop);
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.loop) == seen) pthread_cond_wait(&pool.work, &pool.lock);
@@ -100,12 +102,20 @@ static unsigned wait_for_loop(unsigned seen) {
     return atomic_load(&pool.loop);
 }
 
+static int enter(void) {
+    int inside = atomic_load(&pool.inside);
+    while (!(inside & CLOSED))
+        if (atomic_compare_exchange_weak(&pool.inside, &inside, inside + 1)) return 1;
+    return 0;
+}
+
 static void *work(void *arg) {
     const int worker = (int)(size_t)arg;
     for (unsigned seen = pool.first_seen[worker];;) {
         seen = wait_for_loop(seen);
+        if (!enter()) continue;
         if (worker <= pool.wanted) take_pieces(worker);
-        if (atomic_fetch_sub(&pool.inside, 1) == 1) {
+        if (atomic_fetch_sub(&pool.inside, 1) == CLOSED + 1) {
             pthread_mutex_lock(&pool.lock);
             pthread_cond_signal(&pool.done);
             pthread_mutex_unlock(&pool.lock);
@@ -122,6 +132,7 @@ static void after_fork(void) {
     pthread_cond_init(&pool.done, NULL);
     pool.started = 0;
     atomic_store(&pool.loop, 0);
+    atomic_store(&pool.inside, CLOSED);
 }
 
 /* Workers up to `wanted`; fewer where the system refuses them. */
@@ -144,10 +155,10 @@ static int start_workers(int wanted) {
 }
 
 static void wait_for_workers(void) {
-    for (int spin = 0; spin < SPINS; spin++, sched_yield())
-        if (atomic_load(&pool.inside) == 0) return;
+    for (int spin = 0; spin < SPINS; spin++)
+        if (atomic_load(&pool.inside) == CLOSED) return;
     pthread_mutex_lock(&pool.lock);
-    while (atomic_load(&pool.inside) != 0) pthread_cond_wait(&pool.done, &pool.lock);
+    while (atomic_load(&pool.inside) != CLOSED) pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -163,12 +174,13 @@ void ll_parallel_for(size_t n, ll_task *task, void *arg) {
     pool.task = task;
     pool.arg = arg;
     atomic_store(&pool.next, 0);
-    atomic_store(&pool.inside, pool.started);
+    atomic_store(&pool.inside, 0);
     pthread_mutex_lock(&pool.lock);
     atomic_fetch_add(&pool.loop, 1);
     pthread_cond_broadcast(&pool.work);
     pthread_mutex_unlock(&pool.lock);
     take_pieces(0);
+    atomic_fetch_add(&pool.inside, CLOSED);
     wait_for_workers();
     pthread_mutex_unlock(&pool.turn);
 }
