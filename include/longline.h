@@ -151,7 +151,9 @@ typedef struct {
     float den_eps;
     int width, height, before; /* permute2d: image size, tokens in front of the first pixel */
     const float *projection;   /* (M, D), kept as a copy; required where M > 0 */
-    const int32_t *permutation; /* (H, features), or (H, features/2) for permute2d; kept as a copy */
+    /* (H, features), or (H, features/2) for permute2d; kept as a copy. Contiguous cycles a -> a+1, as models draw
+     * them, cost next to nothing; without a projection any other order is gathered for every token. */
+    const int32_t *permutation;
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
 } ll_attention_config;
 
