@@ -21,6 +21,11 @@ static const char *const variants[] = {
     "model.norm=post model.tied-embedding=off",
     "attention.kernel=relu position.type=permute model.dropout=0.3 model.embedding-norm=on",
     "model.task=classify attention.kernel=softmax model.pool=first model.dropout=0.2 model.norm=post",
+    "attention.kernel=favor attention.features=hyperbolic attention.projection=givens position.type=permute",
+    "attention.kernel=exp attention.projection=hadamard position.type=permute position.decay=fixed",
+    "model.task=classify attention.kernel=tanh attention.projection=iid attention.row-norms=sqrt-d "
+    "attention.normalise=off",
+    "attention.kernel=sigmoid attention.query-multiple=2 position.decay=fixed",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

@@ -83,11 +83,13 @@ static ll_status choice(const attend *a, const char *key, const char *names, con
     return ll_fail(LL_EINVAL, "%s '%.40s' does not exist here; there are: %s", key, text, names);
 }
 
+/* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
 static ll_status read_kernel(attend *a) {
-    static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
+                                "cos tanh identity square";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
-    ll_status status = choice(a, "kernel", "exact softmax-pos relu elu1", NULL, &kernel);
+    ll_status status = choice(a, "kernel", names, NULL, &kernel);
     if (!status) status = choice(a, "position", "none permute permute2d", NULL, &position);
     if (!status) status = integer(a, "causal", NAN, 1, &causal);
     if (!status) status = fraction(a, "input_scale", 1, &a->c.input_scale);
@@ -95,7 +97,10 @@ static ll_status read_kernel(attend *a) {
     if (status) return status;
     a->kernel = ll_safetensors_meta(a->file, "kernel");
     a->position = ll_safetensors_meta(a->file, "position");
-    a->c.kernel = kernels[kernel];
+    a->c.kernel = (ll_kernel)(kernel == 0   ? LL_KERNEL_SOFTMAX
+                              : kernel <= 4 ? LL_KERNEL_FAVOR
+                                            : LL_KERNEL_RELU + kernel - 5);
+    a->c.features = (ll_feature_kind)(a->c.kernel == LL_KERNEL_FAVOR ? kernel - 1 : 0);
     a->c.position = (ll_position)position;
     a->c.causal = causal;
     if (a->c.kernel != LL_KERNEL_SOFTMAX) return LL_OK;
@@ -118,6 +123,7 @@ static ll_status read_rules(attend *a) {
     if (status) return status;
     a->c.query_max = max[query];
     a->c.key_max = max[key];
+    if (ll_is_trigonometric(&a->c) && a->c.key_max == LL_MAX_SEQUENCE) a->c.query_max = LL_MAX_SEQUENCE; /* so meant */
     a->c.max_of_u = !of;
     a->c.max_gradient = through;
     a->c.den = dens[den];
@@ -177,13 +183,13 @@ static ll_status read_sizes(attend *a) {
     if (!status) status = axis(a, "v", 4, 3, &E);
     if (!status && ll_safetensors_find(a->file, "proj")) status = axis(a, "proj", 2, 0, &M);
     if (status) return status;
-    if ((M ? M : D) * E > MOST_STATE)
-        return ll_fail(LL_EINVAL, "a state of %zu features x %zu values is too large, at most %d numbers", M ? M : D, E,
-                       (int)MOST_STATE);
     a->c.H = (int)H;
     a->c.D = (int)D;
     a->c.E = (int)E;
     a->c.M = (int)M;
+    if ((M ? M : D) > MOST_STATE || (size_t)ll_feature_count(&a->c) * E > MOST_STATE)
+        return ll_fail(LL_EINVAL, "a state of %zu features x %zu values is too large, at most %d numbers",
+                       (size_t)ll_feature_count(&a->c), E, (int)MOST_STATE);
     const char *keys[] = {"B", "H", "L", "d", "dv", "m"};
     const size_t sizes[] = {a->B, H, a->L, D, E, M ? M : D};
     for (int i = 0; i < 6 && !status; i++) {
@@ -196,7 +202,7 @@ static ll_status read_sizes(attend *a) {
 }
 
 static ll_status read_permutation(attend *a) {
-    const size_t H = (size_t)a->c.H, features = (size_t)(a->c.M ? a->c.M : a->c.D);
+    const size_t H = (size_t)a->c.H, features = (size_t)ll_feature_count(&a->c);
     const size_t n = a->c.position == LL_POSITION_PERMUTE2D ? features / 2 : features;
     float *numbers = NULL;
     if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
