@@ -26,16 +26,23 @@ static void draw_positions(uint64_t *seed, int kind, int C, int64_t *position) {
     }
 }
 
-static float expected(const float *row, ll_cycle c, int a, int64_t p, int back, float relu) {
-    const int64_t shift = p % c.length, from = (a + (back ? c.length - shift : shift)) % c.length;
-    const float x = row[c.start + from];
-    return relu < 0 ? x : (x > 0 ? x : 0) + relu;
+/* Place a of the row's cycle, in double; row i of the tile. */
+static double expected(const float *row, ll_cycle c, int a, int64_t p, int back, const ll_along *along, int i) {
+    const int64_t shift = p % c.length, from = c.start + (a + (back ? c.length - shift : shift)) % c.length;
+    const double x = (double)row[from], f = along && along->factor ? (double)along->factor[i * along->ld + from] : 0;
+    if (!along) return x;
+    switch (along->what) {
+    case LL_ALONG_RELU: return (double)(float)((x > 0 ? x : 0) + (double)along->eps);
+    case LL_ALONG_EXP: return ldexp(exp((double)(row[from] - along->shift[i])), -along->exponent[i]);
+    case LL_ALONG_TIMES: return (double)(float)(x * f);
+    case LL_ALONG_WHERE: return f > (double)along->eps ? x : 0;
+    }
+    return x;
 }
 
 static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
     uint64_t from = seed;
     const int start = below(&from, 3) * 8, C = below(&from, TOKENS + 1), back = round & 1;
-    const float relu = round & 2 ? 1e-3f : -1;
     const size_t ldi = (size_t)(start + m + below(&from, 4)), ldo = (size_t)(start + m + below(&from, 4));
     ll_cycle cycle[MOST];
     int64_t position[TOKENS];
@@ -44,23 +51,32 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
     guarded in = guard_random((size_t)C * ldi, (size_t)below(&from, 4), &from);
     guarded out = guard_random((size_t)C * ldo, (size_t)below(&from, 4), &from), was = guard((size_t)C * ldo, 0);
     memcpy(was.p, out.p, was.n * sizeof(float));
-    k->rotate(C, position, cycles, cycle, back, relu, in.p, ldi, out.p, ldo);
+    guarded factor = guard_random((size_t)C * ldi, (size_t)below(&from, 4), &from);
+    float shift[TOKENS];
+    int exponent[TOKENS];
+    for (int i = 0; i < C; i++) shift[i] = (float)below(&from, 5), exponent[i] = below(&from, 7) - 3;
+    const ll_along maps = {round / 2 % 5 - 1, 1e-3f, shift, exponent, factor.p, ldi};
+    const ll_along *along = round / 2 % 5 ? &maps : NULL; /* four maps, and none */
+    const double slack = along && along->what == LL_ALONG_EXP ? 4e-7 : 0;
+    k->rotate(C, position, cycles, cycle, back, along, in.p, ldi, out.p, ldo);
     for (int i = 0; i < C; i++) {
         float *row = was.p + (size_t)i * ldo; /* what is outside the cycles stays */
         for (int c = 0; c < cycles; c++)
             for (int a = 0; a < cycle[c].length; a++)
-                row[cycle[c].start + a] = expected(in.p + (size_t)i * ldi, cycle[c], a, position[i], back, relu);
+                row[cycle[c].start + a] =
+                    (float)expected(in.p + (size_t)i * ldi, cycle[c], a, position[i], back, along, i);
         for (size_t j = 0; j < ldo; j++)
-            near(k->name, "rotate", (size_t)m, (size_t)i * ldo + j, seed, out.p[(size_t)i * ldo + j], row[j], 0);
+            near(k->name, "rotate", (size_t)m, (size_t)i * ldo + j, seed, out.p[(size_t)i * ldo + j], row[j],
+                 slack * fabs((double)row[j]));
     }
     guarded again = guard((size_t)C * ldi, 1);
-    k->rotate(C, position, cycles, cycle, back, -1, in.p, ldi, out.p, ldo);
-    k->rotate(C, position, cycles, cycle, !back, -1, out.p, ldo, again.p, ldi);
+    k->rotate(C, position, cycles, cycle, back, NULL, in.p, ldi, out.p, ldo);
+    k->rotate(C, position, cycles, cycle, !back, NULL, out.p, ldo, again.p, ldi);
     for (int i = 0; i < C; i++)
         if (m && memcmp(again.p + (size_t)i * ldi + start, in.p + (size_t)i * ldi + start, (size_t)m * sizeof(float)))
             fail_msg("%s rotate: there and back differs, size %d, seed %llx", k->name, m, (unsigned long long)seed);
-    guarded all[] = {in, out, was, again};
-    for (int i = 0; i < 4; i++) guard_end(all[i], "rotate", k->name);
+    guarded all[] = {in, out, was, again, factor};
+    for (int i = 0; i < 5; i++) guard_end(all[i], "rotate", k->name);
 }
 
 static void test_rotate(void **state) {

@@ -107,7 +107,7 @@ static void choose_features(ll_attention *op) {
 }
 
 void ll_attention_set_projection(ll_attention *op, const float *projection) {
-    const int D = op->c.D, m = op->features, copies = op->permute.axes ? op->c.H : 1;
+    const int D = op->c.D, m = op->features, copies = op->permute.own_weight ? op->c.H : 1;
     const float minus = op->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
     if (projection != op->c.projection)
         memcpy((float *)op->c.projection, projection, (size_t)op->c.M * (size_t)D * sizeof *projection);
@@ -115,7 +115,7 @@ void ll_attention_set_projection(ll_attention *op, const float *projection) {
         float *w = op->weight + (size_t)h * (size_t)D * (size_t)op->ld;
         float *t = op->weight_t + (size_t)h * (size_t)D * (size_t)m;
         for (int a = 0; a < m; a++) {
-            const int from = op->permute.axes ? op->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
+            const int from = op->permute.own_weight ? op->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
             const float *source = projection + (size_t)(from % op->c.M) * (size_t)D;
             const float factor = op->c.input_scale * (from < op->c.M ? 1 : minus);
             if (op->sine) op->sine[(size_t)h * (size_t)m + (size_t)a] = from >= op->c.M;
@@ -145,8 +145,9 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         if (status) return status;
     }
     if (!op->c.M) return LL_OK;
-    op->permute.reorder = 0; /* the projection's rows are put in cycle order instead */
-    const size_t copies = op->permute.axes ? H : 1;
+    op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
+    op->permute.reorder = 0;
+    const size_t copies = op->permute.own_weight ? H : 1;
     op->weight = ll_alloc(copies * D * (size_t)op->ld, sizeof(float));
     op->weight_t = ll_alloc(copies * D * m, sizeof(float));
     if (!op->weight || !op->weight_t) return LL_ENOMEM;

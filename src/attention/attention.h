@@ -26,6 +26,7 @@ enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent
 typedef struct {
     int axes;        /* 0: no permutation; 1: by token number; 2: the first half by x, the second by y */
     int reorder;     /* order is not the identity, and no projection absorbs it */
+    int own_weight;  /* order is not the identity: a projection for each head, its rows in that head's order */
     int *order;      /* (H, features) */
     ll_cycle *cycle; /* (H, features), of which count[h][0] + count[h][1] are used */
     int (*count)[2]; /* (H): cycles that move by x (or by the token number), then those that move by y */
@@ -40,7 +41,7 @@ struct ll_attention {
     int scale_cancels;     /* numerator and denominator carry every common factor of the features */
     int tile;              /* tokens a tile; 0 = the kernel table's */
     ll_permute permute;
-    float *weight;       /* (H or 1, D, ld): projection times input_scale, transposed, in cycle order; or NULL */
+    float *weight;       /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed, in cycle order; or NULL */
     float *weight_t;     /* (H or 1, features, D): the same, not transposed */
     unsigned char *sine; /* (H or 1, features): which trigonometric features are sines; or NULL */
 };
@@ -69,8 +70,8 @@ LL_MUST_USE ll_status ll_permute_create(ll_attention *op);
 void ll_permute_free(ll_permute *p);
 /* Places of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
 void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t *y);
-/* out = P^position f(in), or its inverse; f = max(., 0) + eps where eps >= 0, else the identity. */
+/* out = P^position f(in), or with `back` the inverse of P; f as `along` says, NULL: the identity. */
 void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                      int back, float eps, const float *in, size_t ldi, float *out, size_t ldo);
+                      int back, const ll_along *along, const float *in, size_t ldi, float *out, size_t ldo);
 
 #endif

@@ -14,7 +14,7 @@
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
 static const float *head_weight(const ll_attention *op, const float *weight, int head, size_t ld, size_t rows) {
-    return op->permute.axes ? weight + (size_t)head * rows * ld : weight;
+    return op->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
 }
 
 float ll_half_square(const ll_attention *op, const ll_kernels *k, const float *x) {
@@ -82,6 +82,30 @@ static void favor(const ll_feature_tile *t, const float *u, size_t ld, float *ph
     }
 }
 
+/* Softmax features in units of powers of two, none of a released rule's parts to add. */
+static int running_favor(const ll_attention *op, int side) {
+    return op->c.kernel == LL_KERNEL_FAVOR && op->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&op->c);
+}
+
+static void permute(const ll_feature_tile *t, int back, const ll_along *along, const float *in, size_t ldi, float *out,
+                    size_t ldo) {
+    ll_permute_apply(t->op, t->k, t->head, t->C, t->x, t->y, back, along, in, ldi, out, ldo);
+}
+
+/* The same features taken on their way through the permutation. */
+static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
+    const ll_attention *op = t->op;
+    const size_t m = (size_t)op->features;
+    float n[256];
+    for (int i = 0; i < t->C; i++) {
+        n[i] = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
+        exponent[i] = t->k->exp2_exponent(m, n[i], u + (size_t)i * ld);
+        if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (op->c.max_of_u ? 0 : n[i]);
+    }
+    const ll_along map = {.what = LL_ALONG_EXP, .shift = n, .exponent = exponent};
+    permute(t, 0, &map, u, ld, phi, (size_t)op->ld);
+}
+
 /* f(u) + eps for the rows of a tile. */
 static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
     const ll_attention *op = t->op;
@@ -102,9 +126,14 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     float *mapped = permuted ? t->work : phi;
     size_t ld;
     const float *u = project(t, op->c.kernel == LL_KERNEL_RELU ? t->work : mapped, &ld);
-    if (op->c.kernel == LL_KERNEL_RELU && permuted) { /* the rotation takes the maximum as well */
+    if (permuted && op->c.kernel == LL_KERNEL_RELU) {
+        const ll_along relu = {.what = LL_ALONG_RELU, .eps = op->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
-        ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 0, op->c.feature_eps, u, ld, phi, (size_t)op->ld);
+        permute(t, 0, &relu, u, ld, phi, (size_t)op->ld);
+        return;
+    }
+    if (permuted && running_favor(op, t->side)) {
+        favor_permuted(t, u, ld, phi, exponent, top);
         return;
     }
     if (op->c.kernel != LL_KERNEL_FAVOR) {
@@ -115,7 +144,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
         favor(t, u, ld, mapped, exponent, top);
     }
     if (permuted)
-        ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 0, -1, mapped, (size_t)op->ld, phi, (size_t)op->ld);
+        permute(t, 0, NULL, mapped, (size_t)op->ld, phi, (size_t)op->ld);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
@@ -189,15 +218,21 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&op->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)op->ld;
     const int direct = !op->weight && !op->permute.reorder && op->c.input_scale == 1;
+    /* What the way back of the map takes from the features, it takes on the way through the permutation. */
+    const int permuted = op->permute.axes > 0, masks = permuted && op->c.kernel == LL_KERNEL_RELU;
+    const int times = permuted && running_favor(op, t->side);
+    const ll_along along = {
+        .what = masks ? LL_ALONG_WHERE : LL_ALONG_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
     float sum[256];
     for (int i = 0; i < t->C && exponents; i++)
-        sum[i] = favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
+        sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
+                       : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
     float *du = dphi;
-    if (op->permute.axes) {
+    if (permuted) {
         du = direct ? dx : t->work;
-        ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 1, -1, dphi, ld, du, direct ? dtoken : ld);
+        permute(t, 1, masks || times ? &along : NULL, dphi, ld, du, direct ? dtoken : ld);
     }
-    if (!exponents) /* the rows of dphi are free again once du has left them */
+    if (!exponents && !masks) /* the rows of dphi are free again once du has left them */
         map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,
                  sum, dtop);
     if (direct) return;

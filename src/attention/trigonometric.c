@@ -12,7 +12,7 @@
 static const double ln2 = 0.69314718055994530942;
 
 static const unsigned char *sines(const ll_feature_tile *t) {
-    return t->op->sine + (t->op->permute.axes ? (size_t)t->head * (size_t)t->op->features : 0);
+    return t->op->sine + (t->op->permute.own_weight ? (size_t)t->head * (size_t)t->op->features : 0);
 }
 
 /* c of token i, with its n, where features are scaled by a released rule. */

@@ -31,6 +31,7 @@ const ll_kernels LL_TIER = {
     .relu = relu,
     .relu_back = relu_back,
     .exp2_rows = exp2_rows,
+    .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
     .state_add = state_add,

@@ -79,15 +79,20 @@ static void exp_all(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, exp_vector(load_upto(x + i, n - i)));
 }
 
-static int exp2_rows(size_t n, float shift, const float *x, float *y) {
+static int exp2_exponent(size_t n, float shift, const float *x) {
     const float top = max(n, x) - shift;
-    const int finite = top > -1e9f && top < 1e9f;
-    const float e = finite ? ceilf(top * 1.44269504f) : 0;
-    /* What is 200 below the largest becomes 0; to clamp it there keeps k and r small. */
-    const vf s = v_set(shift), ve = v_set(e), low = v_set(finite ? top - 200 : -104.0f);
+    return top > -1e9f && top < 1e9f ? (int)ceilf(top * 1.44269504f) : 0;
+}
+
+/* What lies below this becomes 0 in units of 2^e; to clamp it there keeps the polynomial's parts small. */
+static inline float exp2_floor(int e) { return (float)e * 0.693147181f - 201; }
+
+static int exp2_rows(size_t n, float shift, const float *x, float *y) {
+    const int e = exp2_exponent(n, shift, x);
+    const vf s = v_set(shift), ve = v_set((float)e), low = v_set(exp2_floor(e));
     for (size_t i = 0; i < n; i += VW)
         store_upto(y + i, n - i, exp_scaled(v_max(low, v_sub(load_upto(x + i, n - i), s)), ve));
-    return (int)e;
+    return e;
 }
 
 static void exp_shift(size_t n, float shift, float factor, float eps, const float *x, float *y) {

@@ -18,6 +18,16 @@ typedef struct {
     int start, length;
 } ll_cycle;
 
+/* What rotate does to a number x on its way out of row i. */
+typedef struct {
+    enum { LL_ALONG_RELU, LL_ALONG_EXP, LL_ALONG_TIMES, LL_ALONG_WHERE } what;
+    float eps;           /* RELU: max(x, 0) + eps. WHERE: x where its factor exceeds eps, else 0 */
+    const float *shift;  /* EXP: e^(x - shift[i]) / 2^exponent[i] */
+    const int *exponent;
+    const float *factor; /* TIMES: x times its factor; factors lie as x does, in rows `ld` apart */
+    size_t ld;
+} ll_along;
+
 typedef struct {
     const char *name;
     int width; /* floats in a vector */
@@ -50,12 +60,14 @@ typedef struct {
     /* y = exp(x - shift) / 2^e with e the smallest integer for which no y exceeds 1 (e = 0 and y = 0 if
      * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. In place allowed. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
+    /* That e alone. */
+    int (*exp2_exponent)(size_t n, float shift, const float *x);
     /* y = scale * (exp(x - shift) + eps), in place allowed. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
 
-    /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f the
-     * identity or, if relu >= 0, max(., 0) + relu. p_i = position[i] >= 0; back: a - p_i instead. */
-    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, float relu,
+    /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `along` says,
+     * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. */
+    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
                    const float *in, size_t ldi, float *out, size_t ldo);
 
     /* One token into a state of doubles: S (m x n) = decay S + k v^T, z (m) = decay z + k. */

@@ -79,20 +79,22 @@ static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
     for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
 }
 
-/* exp(t) = 2^k p with k = rint(t / ln 2): p depends on t alone and is rounded once, so that another e
+/* e^t / 2^e: exp(t) = 2^k p with k = rint(t / ln 2): p depends on t alone and is rounded once, so that another e
  * moves the exponent and no bit of the fraction. NaN or +inf gives NaN; below FLT_MIN: 0. */
-static int exp2_rows(size_t n, float shift, const float *x, float *y) {
+static float exp_in_units(float t, int e) {
     const double log2e = 1.4426950408889634074, ln2 = 0.69314718055994530942;
-    float top = max(n, x) - shift;
-    int e = fabsf(top) < 1e9f ? (int)ceil(top * log2e) : 0;
-    for (size_t i = 0; i < n; i++) {
-        float t = x[i] - shift;
-        double k = rint(t * log2e);
-        if (k - e < -126)
-            y[i] = 0;
-        else
-            y[i] = ldexpf((float)exp(t - k * ln2), (int)fmin(k - e, 1000));
-    }
+    const double k = rint(t * log2e);
+    return k - e < -126 ? 0 : ldexpf((float)exp(t - k * ln2), (int)fmin(k - e, 1000));
+}
+
+static int exp2_exponent(size_t n, float shift, const float *x) {
+    const float top = max(n, x) - shift;
+    return fabsf(top) < 1e9f ? (int)ceil(top * 1.4426950408889634074) : 0;
+}
+
+static int exp2_rows(size_t n, float shift, const float *x, float *y) {
+    const int e = exp2_exponent(n, shift, x);
+    for (size_t i = 0; i < n; i++) y[i] = exp_in_units(x[i] - shift, e);
     return e;
 }
 
@@ -100,17 +102,27 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
     for (size_t i = 0; i < n; i++) y[i] = factor * (expf(x[i] - shift) + eps);
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, float lift,
+static float along_one(const ll_along *along, int i, size_t at, float x) {
+    if (!along) return x;
+    const float factor = along->factor ? along->factor[i * along->ld + at] : 0;
+    switch (along->what) {
+    case LL_ALONG_RELU: return (x < 0 ? 0 : x) + along->eps;
+    case LL_ALONG_EXP: return exp_in_units(x - along->shift[i], along->exponent[i]);
+    case LL_ALONG_TIMES: return x * factor;
+    case LL_ALONG_WHERE: return factor > along->eps ? x : 0;
+    }
+    return x;
+}
+
+static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
                    const float *in, size_t ldi, float *out, size_t ldo) {
     for (int i = 0; i < C; i++) {
         for (int c = 0; c < cycles; c++) {
-            int length = cycle[c].length, p = (int)(position[i] % length);
+            int start = cycle[c].start, length = cycle[c].length, p = (int)(position[i] % length);
             if (back) p = (length - p) % length;
-            const float *x = in + i * ldi + cycle[c].start;
-            float *y = out + i * ldo + cycle[c].start;
             for (int a = 0; a < length; a++) {
-                float value = x[(a + p) % length];
-                y[a] = lift < 0 ? value : (value < 0 ? 0 : value) + lift;
+                size_t from = (size_t)(start + (a + p) % length);
+                out[i * ldo + start + a] = along_one(along, i, from, in[i * ldi + from]);
             }
         }
     }
@@ -232,6 +244,7 @@ const ll_kernels ll_scalar = {
     .relu = relu,
     .relu_back = relu_back,
     .exp2_rows = exp2_rows,
+    .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
     .state_add = state_add,

@@ -107,10 +107,10 @@ void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t
 }
 
 void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                      int back, float eps, const float *in, size_t ldi, float *out, size_t ldo) {
+                      int back, const ll_along *along, const float *in, size_t ldi, float *out, size_t ldo) {
     const ll_permute *p = &op->permute;
     const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)op->features;
     const int *count = p->count[head];
-    k->rotate(C, x, count[0], cycle, back, eps, in, ldi, out, ldo);
-    if (p->axes == 2) k->rotate(C, y, count[1], cycle + count[0], back, eps, in, ldi, out, ldo);
+    k->rotate(C, x, count[0], cycle, back, along, in, ldi, out, ldo);
+    if (p->axes == 2) k->rotate(C, y, count[1], cycle + count[0], back, along, in, ldi, out, ldo);
 }
