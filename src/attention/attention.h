@@ -41,7 +41,8 @@ struct ll_attention {
     int scale_cancels;     /* numerator and denominator carry every common factor of the features */
     int tile;              /* tokens a tile; 0 = the kernel table's */
     ll_permute permute;
-    float *weight;       /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed, in cycle order; or NULL */
+    float *weight;       /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed;
+                          * or NULL */
     float *weight_t;     /* (H or 1, features, D): the same, not transposed */
     unsigned char *sine; /* (H or 1, features): which trigonometric features are sines; or NULL */
 };
