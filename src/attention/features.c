@@ -99,6 +99,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     }
     if (permuted)
         ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 0, -1, mapped, (size_t)op->ld, phi, (size_t)op->ld);
+    if (op->turn) ll_turn_features(op, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
@@ -159,6 +160,11 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const size_t ld = (size_t)op->ld;
     const int direct = !op->weight && !op->permute.reorder && op->c.input_scale == 1;
     float sum[256];
+    if (op->turn) { /* maps are differentiated where they were, before the turn */
+        ll_turn_features(op, 1, t->C, t->x, dphi, ld, dphi, ld);
+        ll_turn_features(op, 1, t->C, t->x, phi, ld, t->work, ld);
+        phi = t->work;
+    }
     map_back(t, phi, dphi, sum, dtop);
     float *du = dphi;
     if (op->permute.axes) {
