@@ -74,10 +74,11 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
 
 static ll_status read_kernel(ll_case *a) {
     static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
     ll_status status = choice(a, "kernel", "exact softmax-pos relu elu1", NULL, &kernel);
-    if (!status) status = choice(a, "position", "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1", NULL, &position);
+    if (!status) status = choice(a, "position", positions, NULL, &position);
     if (!status) status = ll_case_integer(a, "causal", NAN, 1, &causal);
     if (!status) status = fraction(a, "input_scale", 1, &a->c.input_scale);
     if (!status) status = fraction(a, "feature_eps", 0, &a->c.feature_eps);

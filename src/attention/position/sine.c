@@ -1,10 +1,11 @@
 /* Sinusoidal stochastic encodings. Feature c of a head is a sum of K sinusoids in noise z, the gate's noise one more
  * row of it, so that a token's query is one row of coefficients times the noise of all features:
  *
- *   q^_i = W_i Z      W_i[c, 2t], W_i[c, 2t+1] = q_ic g_c l_ct (cos, sin)(2 pi f_ct i + o_ct)     W_i[c, 2K] = q_ic e_c
+ *   q^_i = W_i Z      W_i[c, 2t], W_i[c, 2t+1] = q_ic g_c l_ct (cos, sin)(2 pi f_ct i + o_ct)
+ *                     W_i[c, 2K] = q_ic e_c
  *
- * f = sigmoid(freqs) / 2, l = softplus(gains), o = offsets for queries and 0 for keys, g and e of ll_gate. Z carries the
- * 1/sqrt(2K). D (2K + 1) R multiply-adds a token, whatever the length. */
+ * f = sigmoid(freqs) / 2, l = softplus(gains), o = offsets for queries and 0 for keys, g and e of ll_gate. Z carries
+ * the 1/sqrt(2K). D (2K + 1) R multiply-adds a token, whatever the length. */
 #include <math.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static void fill(ll_before *b, const float *given) {
             for (size_t i = 0; i < waves * R; i++) to[i] *= root;
             if (b->gate_noise) memcpy(to + waves * R, b->gate_noise + feature * R, R * sizeof *to);
         }
-        ll_kernel_table()->transpose((int)terms, b->R, Z, R, b->noise + ((size_t)b->c.H + (size_t)h) * terms * R, terms);
+        float *across = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
+        ll_kernel_table()->transpose((int)terms, b->R, Z, R, across, terms);
     }
 }
 
