@@ -21,6 +21,19 @@ static const char *const variants[] = {
     "model.norm=post model.tied-embedding=off",
     "attention.kernel=relu position.type=permute model.dropout=0.3 model.embedding-norm=on",
     "model.task=classify attention.kernel=softmax model.pool=first model.dropout=0.2 model.norm=post",
+    "attention.kernel=softmax position.type=rope",
+    "attention.kernel=favor position.type=rope position.decay=fixed",
+    "attention.kernel=relu position.type=rope-linear model.norm=post",
+    "attention.kernel=favor position.type=rope-linear",
+    "attention.kernel=relu position.type=sine-spe position.realizations=6 position.sines=2",
+    "attention.kernel=favor position.type=sine-spe position.realizations=6 position.sines=2 position.gated=off",
+    "attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3",
+    "model.task=classify attention.kernel=relu position.type=conv-spe position.realizations=5 position.taps=2 "
+    "position.axes=2 position.width=3 position.height=3 model.pool=first",
+    "attention.kernel=favor position.type=relative-s1 position.scales=2",
+    "model.task=classify attention.kernel=favor position.type=relative-s1 position.scales=2 position.axes=2 "
+    "position.width=3 position.height=3 model.pool=first",
+    "attention.kernel=softmax position.type=relative-s1 position.scales=3",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

@@ -8,6 +8,11 @@ static const char *const variants[] = {
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal model.embedding-norm=on",
     "attention.kernel=softmax position.type=learned position.max-length=700 model.activation=relu",
     "attention.kernel=relu attention.normalise=off position.decay=fixed model.final-norm=off model.norm=post",
+    "attention.kernel=softmax position.type=rope",
+    "attention.kernel=favor position.type=rope-linear",
+    "attention.kernel=relu position.type=sine-spe position.realizations=8",
+    "attention.kernel=favor position.type=conv-spe position.realizations=8 position.taps=9",
+    "attention.kernel=relu position.type=relative-s1 position.scales=3",
     "attention.kernel=relu model.width=300 model.heads=3 model.ff=600 model.vocab=1500 model.init-std=0.05",
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, T = 700 };

@@ -62,6 +62,8 @@ LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attenti
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
 size_t ll_linear_saved(const ll_attention *op, int B, int T, int S);
 
+/* Columns of the projection: what the position makes of D. */
+int ll_attention_width(const ll_attention_config *c);
 /* Shells (shell.c), and rope-linear (divide.c). */
 LL_MUST_USE ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config);
 void ll_shell_free(ll_attention *op);

@@ -25,6 +25,11 @@ static const ll_before_kind *kind_of(ll_position position) {
     }
 }
 
+int ll_attention_width(const ll_attention_config *c) {
+    const ll_before_kind *kind = kind_of(c->position);
+    return kind ? kind->width(c) : c->D;
+}
+
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
     if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     return kind->check(c);
@@ -66,6 +71,7 @@ ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
     b->kind = kind;
     b->c = *config;
     b->R = kind->width(config);
+    b->given = config->where.noise || config->where.gate_noise;
     status = kind->create ? kind->create(b) : LL_OK;
     if (status) return status;
     b->c.projection = b->c.decay = b->c.where.theta = b->c.where.noise = b->c.where.gate_noise = NULL;
@@ -87,7 +93,7 @@ void ll_shell_free(ll_attention *op) {
 }
 
 void ll_attention_set_noise(ll_attention *op, uint64_t seed) {
-    if (!op->before) return;
+    if (!op->before || op->before->given || op->before->c.where.seed == seed) return;
     op->before->c.where.seed = seed;
     if (op->before->kind->draw) op->before->kind->draw(op->before);
 }

@@ -10,7 +10,8 @@ enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
 enum { LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU };
-enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D };
+enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D,
+       LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1 };
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
@@ -27,6 +28,7 @@ typedef struct {
     double feature_eps;
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
+    int axes, realizations, sines, taps, gated, scales; /* spe, relative-s1 */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
     /* [train] */
     int64_t steps, warmup;

@@ -13,7 +13,7 @@
 static const double relu_eps = 1e-3;
 
 /* All but the draws. */
-static ll_attention_config describe(const ll_model *m) {
+static ll_attention_config describe(const ll_model *m, int layer) {
     const ll_config *c = m->c;
     static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU};
     const int D = m->queries / c->heads, favor = c->kernel == LL_ATT_FAVOR;
@@ -22,7 +22,6 @@ static ll_attention_config describe(const ll_model *m) {
     a.kernel = kernels[c->kernel];
     a.causal = c->task == LL_TASK_LM;
     a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = favor ? c->features : 0;
-    a.input_scale = c->kernel == LL_ATT_RELU ? 1 : (float)pow(D, -root);
     a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : c->kernel == LL_ATT_RELU ? relu_eps : 0);
     a.den = c->normalise || c->kernel == LL_ATT_SOFTMAX ? LL_DEN_SUM : LL_DEN_NONE;
     if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
@@ -30,6 +29,8 @@ static ll_attention_config describe(const ll_model *m) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
+    ll_place_config(m, layer, &a);
+    a.input_scale = c->kernel == LL_ATT_RELU ? 1 : (float)pow(ll_attention_width(&a), -root);
     return a;
 }
 
@@ -56,7 +57,7 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int layer
     for (int h = 0; p->decay && h < a->H; h++)
         p->decay[h] = (float)(1 / (1 + exp(-(c->decay_first + (c->decay_last - c->decay_first) * h / a->H))));
     if (!a->M) return LL_OK;
-    return ll_draw_projection(p->projection, a->M, a->D, (uint64_t)c->seed, layer, m->redraws);
+    return ll_draw_projection(p->projection, a->M, ll_attention_width(a), (uint64_t)c->seed, layer, m->redraws);
 }
 
 /* The tensor "blocks.LAYER.attention.WHAT" of this type and shape; cols 0: a vector. */
@@ -108,14 +109,14 @@ static ll_status read_permutation(int32_t *out, const ll_safetensors *file, int 
 
 static ll_status read(const ll_safetensors *file, const ll_attention_config *a, int layer, parts *p) {
     ll_status status = LL_OK;
-    if (a->M) status = read_floats(p->projection, file, layer, "projection", a->M, a->D);
+    if (a->M) status = read_floats(p->projection, file, layer, "projection", a->M, ll_attention_width(a));
     if (!status && permuted(a)) status = read_permutation(p->permutation, file, layer, a->H, permuted(a));
     if (!status && p->decay) status = read_floats(p->decay, file, layer, "decay", a->H, 0);
     return status;
 }
 
 static ll_status create_layer(ll_model *m, const ll_safetensors *file, int layer, parts *p) {
-    ll_attention_config a = describe(m);
+    ll_attention_config a = describe(m, layer);
     ll_status status = file ? read(file, &a, layer, p) : draw(m, &a, layer, p);
     if (status) return status;
     a.projection = a.M ? p->projection : NULL;
@@ -126,13 +127,13 @@ static ll_status create_layer(ll_model *m, const ll_safetensors *file, int layer
 }
 
 ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
-    const ll_attention_config a = describe(m);
+    const ll_attention_config a = describe(m, 0);
     const size_t heads = (size_t)a.H;
     const ll_st_tensor *t;
     /* All other sizes are those of parameters, which the file is known to hold. */
-    ll_status status = file && a.M ? find(&t, file, 0, "projection", LL_F32, a.M, a.D) : LL_OK;
+    ll_status status = file && a.M ? find(&t, file, 0, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
     if (status) return status;
-    parts p = {ll_alloc((size_t)a.M * (size_t)a.D, sizeof(float)), NULL,
+    parts p = {ll_alloc((size_t)a.M * (size_t)ll_attention_width(&a), sizeof(float)), NULL,
                ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
     if (decays(m->c)) p.decay = ll_alloc(heads, sizeof(float));
     m->attention = ll_alloc((size_t)m->c->layers, sizeof(ll_attention *));
@@ -154,7 +155,7 @@ static ll_status write_layer(const ll_attention_config *a, ll_st_writer *writer,
     char name[64];
     ll_status status = LL_OK;
     if (a->projection) {
-        const size_t shape[2] = {(size_t)a->M, (size_t)a->D};
+        const size_t shape[2] = {(size_t)a->M, (size_t)ll_attention_width(a)};
         snprintf(name, sizeof name, "blocks.%d.attention.projection", layer);
         status = ll_st_add(writer, name, LL_F32, 2, shape, a->projection);
     }
@@ -178,18 +179,19 @@ ll_status ll_operators_write(const ll_model *m, ll_st_writer *writer) {
 }
 
 ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
-    const ll_attention_config a = describe(m);
+    const ll_attention_config a = describe(m, 0);
     if (!a.M) {
         m->redraws = redraws;
         return LL_OK;
     }
-    const size_t size = (size_t)a.M * (size_t)a.D;
+    const size_t size = (size_t)a.M * (size_t)ll_attention_width(&a);
     float *W = ll_alloc(size * (size_t)m->c->layers, sizeof *W);
     if (!W) return LL_ENOMEM;
     /* All layers before any changes: a model is never between two draws. */
     ll_status status = LL_OK;
     for (int l = 0; l < m->c->layers && !status; l++)
-        status = ll_draw_projection(W + (size_t)l * size, a.M, a.D, (uint64_t)m->c->seed, l, redraws);
+        status = ll_draw_projection(W + (size_t)l * size, a.M, ll_attention_width(&a), (uint64_t)m->c->seed, l,
+                                    redraws);
     for (int l = 0; l < m->c->layers && !status; l++)
         ll_attention_set_projection(m->attention[l], W + (size_t)l * size);
     if (!status) m->redraws = redraws;

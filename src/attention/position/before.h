@@ -40,6 +40,7 @@ typedef struct {
 struct ll_before {
     const ll_before_kind *kind;
     ll_attention_config c;     /* of the shell; noise and theta are in the copies below */
+    int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of what becomes of q and k */
     float *noise, *gate_noise; /* copies or draws: sine-spe (H, D, 2K + 1, R); conv-spe as given, or NULL */
     double *theta;             /* rope: (D/2) */
