@@ -19,11 +19,11 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
         if (!strcmp(name, names[i])) a->position = position[i - 5];
     if (a->position < LL_POSITION_ROPE) return;
     ll_position_config *w = &a->where;
-    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = c->axes;
-    w->taps = c->taps, w->taps2 = c->axes == 2 ? c->taps : 0;
+    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
+    w->taps = c->taps, w->taps2 = c->image ? c->taps : 0;
     w->gate = c->gated ? &gate : NULL; /* whether there is one */
-    if (c->axes == 2) a->width = c->image_width, a->height = c->image_height;
-    if (c->axes == 2 || a->position == LL_POSITION_RELATIVE_S1)
+    if (c->image) a->width = c->image_width, a->height = c->image_height;
+    if (c->image || a->position == LL_POSITION_RELATIVE_S1)
         a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
 }
 
@@ -46,16 +46,16 @@ static float *noise(const oracle_model *o, int layer, const ll_attention_config 
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)o->draw);
         seed = (uint64_t)word[0] << 32 | word[1];
     }
-    float *drawn = calloc((size_t)(n * H) + 1, sizeof *drawn), *out = calloc((size_t)(n * H) + 1, sizeof *out);
+    float *all = calloc((size_t)(n * H) + 1, sizeof *all), *out = calloc((size_t)(n * H) + 1, sizeof *out);
     for (int h = 0; h < H; h++)
-        ll_normal_fill(drawn + h * n, (size_t)n, seed,
+        ll_normal_fill(all + h * n, (size_t)n, seed,
                        ll_stream_id(LL_RANDOM_NOISE, (uint32_t)layer, (uint32_t)(2 * h + gate)), 0);
     const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->where.taps2;
     for (int i = 0; i < n * H; i++) {
         const int h = i / n, e = i / (rows * R) % D, row = i / R % rows;
-        out[i] = sorted ? drawn[i] : drawn[h * n + (row * D + e) * R + i % R];
+        out[i] = sorted ? all[i] : all[h * n + (row * D + e) * R + i % R];
     }
-    free(drawn);
+    free(all);
     return out;
 }
 

@@ -29,9 +29,9 @@ static const char *const variants[] = {
     "attention.kernel=favor position.type=sine-spe position.realizations=6 position.sines=2 position.gated=off",
     "attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3",
     "model.task=classify attention.kernel=relu position.type=conv-spe position.realizations=5 position.taps=2 "
-    "position.axes=2 position.width=3 position.height=3 model.pool=first",
+    "position.image=on position.width=3 position.height=3 model.pool=first",
     "attention.kernel=favor position.type=relative-s1 position.scales=2",
-    "model.task=classify attention.kernel=favor position.type=relative-s1 position.scales=2 position.axes=2 "
+    "model.task=classify attention.kernel=favor position.type=relative-s1 position.scales=2 position.image=on "
     "position.width=3 position.height=3 model.pool=first",
     "attention.kernel=softmax position.type=relative-s1 position.scales=3",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */

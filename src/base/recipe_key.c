@@ -58,7 +58,7 @@ const ll_key ll_keys[] = {
     INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
     INT("position.width", image_width, "0", 0, 32768, "pixels in a row, for images; 0 = as the data has"),
     INT("position.height", image_height, "0", 0, 32768, "rows of an image; 0 = as the data has"),
-    INT("position.axes", axes, "1", 1, 2, "types conv-spe, relative-s1: 2 = tokens are pixels of an image"),
+    FLAG("position.image", image, "off", "tokens are the pixels of an image, types conv-spe, relative-s1"),
     INT("position.realizations", realizations, "64", 1, 65536, "width of queries and keys, types sine-spe, conv-spe"),
     INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
     INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),

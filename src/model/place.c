@@ -9,7 +9,7 @@
 
 static int is_spe(const ll_config *c) { return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE; }
 static int is_image(const ll_config *c) {
-    return c->axes == 2 && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
+    return c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
 }
 
 int ll_place_tensors(const ll_model *m, ll_place_tensor tensor[LL_PLACE_TENSORS]) {
@@ -24,8 +24,8 @@ int ll_place_tensors(const ll_model *m, ll_place_tensor tensor[LL_PLACE_TENSORS]
         tensor[n++] = (ll_place_tensor){"filter_q", m->queries, taps};
         tensor[n++] = (ll_place_tensor){"filter_k", m->queries, taps};
     } else if (c->position == LL_POS_RELATIVE_S1) {
-        tensor[n++] = (ll_place_tensor){"alpha", c->heads, c->scales * c->axes};
-        tensor[n++] = (ll_place_tensor){"beta", c->heads, c->scales * c->axes};
+        tensor[n++] = (ll_place_tensor){"alpha", c->heads, c->scales * (1 + c->image)};
+        tensor[n++] = (ll_place_tensor){"beta", c->heads, c->scales * (1 + c->image)};
     }
     if (is_spe(c) && c->gated) tensor[n++] = (ll_place_tensor){"gate", m->queries, 1};
     return n;
@@ -99,7 +99,7 @@ void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
     w->freqs = at.freqs, w->offsets = at.offsets, w->gains = at.gains;
     w->filter_q = at.filter_q, w->filter_k = at.filter_k, w->gate = at.gate;
     w->inv_freq = at.inv_freq, w->alpha = at.alpha, w->beta = at.beta;
-    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = c->axes;
+    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
     w->taps = c->taps, w->taps2 = is_image(c) ? c->taps : 0;
     w->seed = (uint64_t)c->seed, w->layer = layer;
     if (is_image(c)) a->width = c->image_width, a->height = c->image_height;
