@@ -1,4 +1,4 @@
-/* Positions inside attention, for the oracle of models. Noise is drawn here in the numbering that docs/math.md gives. */
+/* Positions inside attention, for the oracle of models. Noise is drawn in the numbering that docs/math.md gives. */
 #include "oracle_place.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "base/random.h"
 
 void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
-    static const char *const names[] = {"none", "sinusoidal", "learned", "permute", "permute2d", "rope",
-                                        "rope-linear", "sine-spe", "conv-spe", "relative-s1"};
+    static const char *const names[] = {"none", "sinusoidal",  "learned",  "permute",  "permute2d",
+                                        "rope", "rope-linear", "sine-spe", "conv-spe", "relative-s1"};
     static const ll_position position[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
     const ll_config *c = o->model->c;
@@ -69,7 +69,8 @@ void oracle_place_encode(const oracle_model *o, int layer, oracle_case *s) {
     for (int i = 0; i < ORACLE_PARAMETERS; i++) parameters[i] = parameter(o, layer, names[i]);
     w->noise_rows = (w->taps2 ? a->height : s->T) + w->taps - 1;
     w->noise_cols = w->taps2 ? a->width + w->taps2 - 1 : 0;
-    const int rows = a->position == LL_POSITION_SINE_SPE ? 2 * w->sines : w->noise_rows * (w->taps2 ? w->noise_cols : 1);
+    const int rows =
+        a->position == LL_POSITION_SINE_SPE ? 2 * w->sines : w->noise_rows * (w->taps2 ? w->noise_cols : 1);
     float *z = noise(o, layer, a, 0, rows), *gate = noise(o, layer, a, 1, 1);
     w->noise = z, w->gate_noise = gate;
     const int W = oracle_width(a);

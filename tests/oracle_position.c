@@ -21,7 +21,9 @@ int oracle_parameter_count(const ll_attention_config *c, int which) {
     return which == ORACLE_INV_FREQ ? w->scales : c->H * w->scales * w->axes;
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
 
 static void rope(const ll_attention_config *c, int i, const double *x, double *out) {
     for (int t = 0; t < c->D / 2; t++) {
@@ -66,8 +68,8 @@ static void spe(const ll_attention_config *c, double *const *p, int side, int h,
         for (int e = 0; e < c->D; e++) {
             const int hd = h * c->D + e;
             const double d = gated ? sigmoid(p[ORACLE_GATE][hd]) : 0;
-            const double code = c->position == LL_POSITION_SINE_SPE ? sine_code(c, p, side, hd, i, r)
-                                                                    : conv_code(c, p, side, hd, i, r);
+            const double code =
+                c->position == LL_POSITION_SINE_SPE ? sine_code(c, p, side, hd, i, r) : conv_code(c, p, side, hd, i, r);
             out[r] += x[e] * sqrt(1 - d) * code;
             if (gated) out[r] += x[e] * sqrt(d) * (double)c->where.gate_noise[hd * R + r];
         }

@@ -5,8 +5,18 @@
 #include "oracle.h"
 
 /* Parameters that train, in the order of ll_position_gradients. */
-enum { ORACLE_FREQS, ORACLE_OFFSETS, ORACLE_GAINS, ORACLE_FILTER_Q, ORACLE_FILTER_K, ORACLE_GATE, ORACLE_INV_FREQ,
-       ORACLE_ALPHA, ORACLE_BETA, ORACLE_PARAMETERS };
+enum {
+    ORACLE_FREQS,
+    ORACLE_OFFSETS,
+    ORACLE_GAINS,
+    ORACLE_FILTER_Q,
+    ORACLE_FILTER_K,
+    ORACLE_GATE,
+    ORACLE_INV_FREQ,
+    ORACLE_ALPHA,
+    ORACLE_BETA,
+    ORACLE_PARAMETERS
+};
 
 /* Width of what becomes of q and k. */
 int oracle_width(const ll_attention_config *c);

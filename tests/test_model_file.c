@@ -27,7 +27,8 @@ static void check_same(const ll_model *a, const ll_model *b) {
     for (int l = 0; l < a->c->layers; l++) {
         const ll_attention_config *x = &a->attention[l]->c, *y = &b->attention[l]->c;
         const size_t features = (size_t)(x->M ? x->M : x->D) / (x->position == LL_POSITION_PERMUTE2D ? 2 : 1);
-        if (x->projection) assert_memory_equal(x->projection, y->projection, (size_t)(x->M * ll_attention_width(x)) * 4);
+        const size_t size = (size_t)(x->M * ll_attention_width(x));
+        if (x->projection) assert_memory_equal(x->projection, y->projection, size * 4);
         if (x->permutation) assert_memory_equal(x->permutation, y->permutation, (size_t)x->H * features * 4);
         if (x->decay) assert_memory_equal(x->decay, y->decay, (size_t)x->H * 4);
     }

@@ -26,8 +26,10 @@ static float *normals(int n, double spread, uint64_t *seed) {
 
 static void set_kernel(ll_attention_config *c, int kernel) {
     const int turned = c->position == LL_POSITION_ROPE_LINEAR;
-    c->kernel = kernel == 0 ? LL_KERNEL_SOFTMAX : kernel == 1 ? LL_KERNEL_RELU : kernel == 2 ? LL_KERNEL_ELU1
-                                                                                         : LL_KERNEL_FAVOR;
+    c->kernel = kernel == 0   ? LL_KERNEL_SOFTMAX
+                : kernel == 1 ? LL_KERNEL_RELU
+                : kernel == 2 ? LL_KERNEL_ELU1
+                              : LL_KERNEL_FAVOR;
     c->input_scale = 0.6f;
     if (c->kernel == LL_KERNEL_RELU) c->feature_eps = 0.01f;
     if (c->kernel != LL_KERNEL_FAVOR) return;
@@ -162,8 +164,8 @@ static int legal(ll_position position, int kernel) {
 }
 
 static void check_pair(ll_position position, int kernel, int causal, uint64_t *seed) {
-    static const char *const parameters[] = {"dfreqs",    "doffsets", "dgains", "dfilter_q", "dfilter_k",
-                                             "dgate",     "dinv_freq", "dalpha", "dbeta"};
+    static const char *const parameters[] = {"dfreqs", "doffsets",  "dgains", "dfilter_q", "dfilter_k",
+                                             "dgate",  "dinv_freq", "dalpha", "dbeta"};
     const int T = draw_int(seed, 3, 14), S = causal ? T : draw_int(seed, 3, 14);
     ll_attention_config c = configure(position, kernel, causal, T > S ? T : S, seed);
     placed *p = create(c, 2, T, S, draw_int(seed, 0, 7), seed);
@@ -370,9 +372,12 @@ static void test_ends(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients_of_every_pair), cmocka_unit_test(test_long_sequences),
-        cmocka_unit_test(test_streams),                 cmocka_unit_test(test_drawn_noise_means_its_kernel),
-        cmocka_unit_test(test_what_cannot_be),          cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_gradients_of_every_pair),
+        cmocka_unit_test(test_long_sequences),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_drawn_noise_means_its_kernel),
+        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

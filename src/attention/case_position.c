@@ -171,11 +171,13 @@ static ll_status check_places(ll_case *a, const float *place, const float *with)
     for (size_t t = before; t < a->L; t++) {
         const size_t p = t - before;
         const int there = !with || with[t] == 1;
-        const int right = axes == 1 ? place[t] == (float)p
-                                    : place[2 * t] == (float)(p / W) && place[2 * t + 1] == (float)(p % W);
+        const int right =
+            axes == 1 ? place[t] == (float)p : place[2 * t] == (float)(p / W) && place[2 * t + 1] == (float)(p % W);
         if (!there || !right)
-            return ll_fail(LL_EINVAL, "token %zu: positions count up, images are read in rows, tokens without a "
-                                      "position come first; 'positions' and 'position_used' say otherwise", t);
+            return ll_fail(LL_EINVAL,
+                           "token %zu: positions count up, images are read in rows, tokens without a "
+                           "position come first; 'positions' and 'position_used' say otherwise",
+                           t);
     }
     return LL_OK;
 }

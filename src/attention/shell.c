@@ -101,11 +101,13 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed) {
 ll_status ll_before_reaches(const ll_before *b, int64_t tokens) {
     const int64_t most = b->kind->longest ? b->kind->longest(b) : INT64_MAX;
     if (tokens <= most) return LL_OK;
-    return ll_fail(LL_EINVAL, "attention: %lld tokens, but the noise that was given ends after %lld",
-                   (long long)tokens, (long long)most);
+    return ll_fail(LL_EINVAL, "attention: %lld tokens, but the noise that was given ends after %lld", (long long)tokens,
+                   (long long)most);
 }
 
-double ll_sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
+double ll_sigmoid(double x) {
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
 
 /* ---- Encoding ------------------------------------------------------------------------------------ */
 

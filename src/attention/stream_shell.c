@@ -14,7 +14,7 @@ struct ll_shell_stream {
     int B;
     int64_t position;
     ll_attention_stream *inner, *sums;
-    float *work;   /* (H, scratch) of the encoder */
+    float *work; /* (H, scratch) of the encoder */
     size_t scratch;
     float *buffer; /* encoded q and k (2, B, H, tile, R), or sums (B, H, tile) */
     size_t floats;
@@ -103,8 +103,8 @@ static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, l
             for (int t = 0; t < n; t++) {
                 const int64_t keys = s->position + t + 1;
                 const float sum = *at(&sums, b, h, t);
-                const float den = op->c.den == LL_DEN_EPS_L ? sum + op->c.den_eps * (float)keys
-                                                            : ll_divisor(op, sum, 0, 0);
+                const float den =
+                    op->c.den == LL_DEN_EPS_L ? sum + op->c.den_eps * (float)keys : ll_divisor(op, sum, 0, 0);
                 for (int e = 0; e < op->c.E; e++) at(&y, b, h, t)[e] *= ll_inverse(den);
             }
     return LL_OK;

@@ -67,23 +67,30 @@ static ll_status check_before(const ll_config *c) {
     const int size = (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;
     const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
     if (c->position == LL_POS_ROPE && size % 2)
-        return ll_fail(LL_EINVAL, "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
-                       size);
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
     if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_SOFTMAX)
-        return ll_fail(LL_EINVAL, "position.type = rope-linear turns features, and attention.kernel = softmax has none; "
-                                  "use rope");
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear turns features, and attention.kernel = softmax has none; "
+                       "use rope");
     if (c->position == LL_POS_ROPE_LINEAR && features(c) % 2)
-        return ll_fail(LL_EINVAL, "position.type = rope-linear turns pairs of features, and %d is odd; change "
-                                  "attention.features or model.width", features(c));
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
+                       "attention.features or model.width",
+                       features(c));
     if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_FAVOR && (c->feature_eps > 0 || !c->normalise))
-        return ll_fail(LL_EINVAL, "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
-                                  "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
+                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
     if (images && c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
-        return ll_fail(LL_EINVAL, "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
-                                  "tokens alone; set position.image=off");
+        return ll_fail(LL_EINVAL,
+                       "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
+                       "tokens alone; set position.image=off");
     if (images && (c->image_width < 1 || c->image_height < 1))
-        return ll_fail(LL_EINVAL, "position.image = on needs the size of images; set position.width and position.height, "
-                                  "which are %d and %d", c->image_width, c->image_height);
+        return ll_fail(LL_EINVAL,
+                       "position.image = on needs the size of images; set position.width and position.height, "
+                       "which are %d and %d",
+                       c->image_width, c->image_height);
     return LL_OK;
 }
 

@@ -48,7 +48,8 @@ const ll_key ll_keys[] = {
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
            "added to every feature; -1 = as the kernel wants it: 0.001 for relu, 0 for favor"),
 
-    CHOICE("position.type", position, "none", "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",
+    CHOICE("position.type", position, "none",
+           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",
            "how tokens know where they are; permute, permute2d and rope-linear turn the features of linear kernels"),
     CHOICE("position.decay", decay, "none", "none|fixed",
            "weight r^distance with one r a head, causal linear kernels"),

@@ -190,8 +190,8 @@ ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
     /* All layers before any changes: a model is never between two draws. */
     ll_status status = LL_OK;
     for (int l = 0; l < m->c->layers && !status; l++)
-        status = ll_draw_projection(W + (size_t)l * size, a.M, ll_attention_width(&a), (uint64_t)m->c->seed, l,
-                                    redraws);
+        status =
+            ll_draw_projection(W + (size_t)l * size, a.M, ll_attention_width(&a), (uint64_t)m->c->seed, l, redraws);
     for (int l = 0; l < m->c->layers && !status; l++)
         ll_attention_set_projection(m->attention[l], W + (size_t)l * size);
     if (!status) m->redraws = redraws;

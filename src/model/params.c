@@ -104,7 +104,8 @@ static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
 static double estimate(const ll_config *c, double queries, double values) {
     const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff;
     const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
-    return c->layers * (block + 3 * queries * (spe + c->scales)) + c->width * (2.0 * c->vocab + c->classes + c->max_length);
+    return c->layers * (block + 3 * queries * (spe + c->scales)) +
+           c->width * (2.0 * c->vocab + c->classes + c->max_length);
 }
 
 ll_status ll_params_plan(ll_model *m) {

@@ -7,7 +7,9 @@
 #include "base/random.h"
 #include "model/network.h"
 
-static int is_spe(const ll_config *c) { return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE; }
+static int is_spe(const ll_config *c) {
+    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE;
+}
 static int is_image(const ll_config *c) {
     return c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
 }

@@ -31,8 +31,8 @@ typedef struct {
     /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; n <= C */
     void (*forward)(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo);
     /* din (n, D) is overwritten; sum (parameters) is added to */
-    void (*back)(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout,
-                 size_t ldd, float *din, size_t dtoken, double *sum);
+    void (*back)(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+                 float *din, size_t dtoken, double *sum);
     /* Adds the sums of a head to the gradients. */
     void (*collect)(const ll_before *b, int head, const double *sum, const ll_position_gradients *d);
 } ll_before_kind;

@@ -10,7 +10,9 @@
 #include "attention/position/spe.h"
 #include "base/memory.h"
 
-static int is_image(const ll_attention_config *c) { return c->where.taps2 > 0; }
+static int is_image(const ll_attention_config *c) {
+    return c->where.taps2 > 0;
+}
 static size_t taps_of(const ll_before *b) {
     return (size_t)b->c.where.taps * (size_t)(is_image(&b->c) ? b->c.where.taps2 : 1);
 }
@@ -72,20 +74,28 @@ typedef struct {
 
 enum { HEADER = 16 };
 
-static size_t room_of(const ll_before *b) { return LL_BEFORE_TILE + (size_t)b->c.where.taps - 1; }
+static size_t room_of(const ll_before *b) {
+    return LL_BEFORE_TILE + (size_t)b->c.where.taps - 1;
+}
 static size_t scratch(const ll_before *b) {
     const size_t D = (size_t)b->c.D;
     const size_t fixed = HEADER + 2 * D * sizeof(ll_gate) / sizeof(double) + 2 * taps_of(b);
     return fixed + (b->noise ? 0 : D * room_of(b) * (size_t)b->R);
 }
 
-static ll_gate *gates_of(const ll_before_tile *t) { return (ll_gate *)(void *)(t->work + HEADER); }
+static ll_gate *gates_of(const ll_before_tile *t) {
+    return (ll_gate *)(void *)(t->work + HEADER);
+}
 static float *taps_at(const ll_before_tile *t) {
     return t->work + HEADER + 2 * (size_t)t->b->c.D * sizeof(ll_gate) / sizeof(double);
 }
-static float *rows_at(const ll_before_tile *t) { return taps_at(t) + 2 * taps_of(t->b); }
+static float *rows_at(const ll_before_tile *t) {
+    return taps_at(t) + 2 * taps_of(t->b);
+}
 
-static size_t parameters(const ll_before *b) { return (size_t)b->c.D * (2 * taps_of(b) + 1); }
+static size_t parameters(const ll_before *b) {
+    return (size_t)b->c.D * (2 * taps_of(b) + 1);
+}
 
 /* Row n of feature c is drawn from number (n D + c) R on. */
 static void prepare(const ll_before_tile *t) {
@@ -142,16 +152,15 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
             size_t line;
             const float *z = noise_at(t, i, c, &line);
             for (size_t p = 0; p < taps; p++) weight[p] = (float)((double)x * gate->code * (double)filter[p]);
-            for (int l = 0; l < lines; l++)
-                t->k->gemv(b->R, run, weight + l * run, z + (size_t)l * line, R, out, 1);
+            for (int l = 0; l < lines; l++) t->k->gemv(b->R, run, weight + l * run, z + (size_t)l * line, R, out, 1);
             if (b->gate_noise)
                 t->k->axpy(R, (float)((double)x * gate->noise), b->gate_noise + ((size_t)t->head * D + c) * R, out);
         }
     }
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout,
-                 size_t ldd, float *din, size_t dtoken, double *sum) {
+static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+                 float *din, size_t dtoken, double *sum) {
     const ll_before *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D, taps = taps_of(b);
     const int lines = is_image(&b->c) ? b->c.where.taps : 1, run = (int)taps / lines;
@@ -165,14 +174,12 @@ static void back(const ll_before_tile *t, int side, int n, const float *in, size
             size_t line;
             const float *z = noise_at(t, i, c, &line);
             double code = 0, noise = 0;
-            for (int l = 0; l < lines; l++)
-                t->k->gemv_rows(run, b->R, z + (size_t)l * line, R, dout, u + l * run, 0);
+            for (int l = 0; l < lines; l++) t->k->gemv_rows(run, b->R, z + (size_t)l * line, R, dout, u + l * run, 0);
             for (size_t p = 0; p < taps; p++) {
                 code += (double)filter[p] * (double)u[p];
                 filters[c * taps + p] += x * gate->code * (double)u[p];
             }
-            if (b->gate_noise)
-                noise = (double)t->k->dot(R, b->gate_noise + ((size_t)t->head * D + c) * R, dout);
+            if (b->gate_noise) noise = (double)t->k->dot(R, b->gate_noise + ((size_t)t->head * D + c) * R, dout);
             gates[c] += x * (gate->dcode * code + gate->dnoise * noise);
             din[(size_t)i * dtoken + c] = (float)(gate->code * code + gate->noise * noise);
         }
@@ -192,6 +199,14 @@ static int64_t longest(const ll_before *b) {
     return b->noise && !is_image(&b->c) ? (int64_t)b->c.where.noise_rows - b->c.where.taps + 1 : INT64_MAX;
 }
 
-const ll_before_kind ll_before_conv = {
-    .check = check, .width = ll_spe_width, .create = create, .draw = draw, .scratch = scratch, .longest = longest,
-    .parameters = parameters, .prepare = prepare, .forward = forward, .back = back, .collect = collect};
+const ll_before_kind ll_before_conv = {.check = check,
+                                       .width = ll_spe_width,
+                                       .create = create,
+                                       .draw = draw,
+                                       .scratch = scratch,
+                                       .longest = longest,
+                                       .parameters = parameters,
+                                       .prepare = prepare,
+                                       .forward = forward,
+                                       .back = back,
+                                       .collect = collect};

@@ -26,10 +26,18 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static size_t pairs_of(const ll_before *b) { return (size_t)b->c.where.scales * (size_t)b->c.where.axes; }
-static int width(const ll_attention_config *c) { return c->D + 2 * c->where.scales * c->where.axes; }
-static size_t scratch(const ll_before *b) { return 4 * LL_BEFORE_TILE * pairs_of(b); }
-static size_t parameters(const ll_before *b) { return 2 * pairs_of(b) + (size_t)b->c.where.scales; }
+static size_t pairs_of(const ll_before *b) {
+    return (size_t)b->c.where.scales * (size_t)b->c.where.axes;
+}
+static int width(const ll_attention_config *c) {
+    return c->D + 2 * c->where.scales * c->where.axes;
+}
+static size_t scratch(const ll_before *b) {
+    return 4 * LL_BEFORE_TILE * pairs_of(b);
+}
+static size_t parameters(const ll_before *b) {
+    return 2 * pairs_of(b) + (size_t)b->c.where.scales;
+}
 
 /* Coordinate of a token along an axis. */
 static int64_t place(const ll_before *b, int64_t token, int axis) {
@@ -69,8 +77,8 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
     }
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout,
-                 size_t ldd, float *din, size_t dtoken, double *sum) {
+static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+                 float *din, size_t dtoken, double *sum) {
     const ll_before *b = t->b;
     const size_t D = (size_t)b->c.D, pairs = pairs_of(b), scales = (size_t)b->c.where.scales;
     const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
@@ -100,10 +108,14 @@ static void collect(const ll_before *b, int head, const double *sum, const ll_po
         if (d->alpha) d->alpha[at + p] += (float)sum[p];
         if (d->beta) d->beta[at + p] += (float)sum[pairs + p];
     }
-    for (size_t s = 0; s < (size_t)b->c.where.scales && d->inv_freq; s++)
-        d->inv_freq[s] += (float)sum[2 * pairs + s];
+    for (size_t s = 0; s < (size_t)b->c.where.scales && d->inv_freq; s++) d->inv_freq[s] += (float)sum[2 * pairs + s];
 }
 
-const ll_before_kind ll_before_s1 = {
-    .check = check, .width = width, .scratch = scratch, .parameters = parameters,
-    .prepare = prepare, .forward = forward, .back = back, .collect = collect};
+const ll_before_kind ll_before_s1 = {.check = check,
+                                     .width = width,
+                                     .scratch = scratch,
+                                     .parameters = parameters,
+                                     .prepare = prepare,
+                                     .forward = forward,
+                                     .back = back,
+                                     .collect = collect};

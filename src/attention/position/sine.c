@@ -23,8 +23,12 @@ static ll_status check(const ll_attention_config *c) {
     return ll_spe_check(c, "sine-spe");
 }
 
-static size_t rows_of(const ll_before *b) { return 2 * (size_t)b->c.where.sines + (b->c.where.gate != NULL); }
-static size_t terms_of(const ll_before *b) { return (size_t)b->c.D * rows_of(b); }
+static size_t rows_of(const ll_before *b) {
+    return 2 * (size_t)b->c.where.sines + (b->c.where.gate != NULL);
+}
+static size_t terms_of(const ll_before *b) {
+    return (size_t)b->c.D * rows_of(b);
+}
 
 /* Z (terms, R) of each head from z (2K, R) of each feature; then all of them transposed, for backward. */
 static void fill(ll_before *b, const float *given) {
@@ -75,8 +79,12 @@ static size_t doubles_of(const ll_before *b) {
     return 3 * n + 2 * n * LL_BEFORE_TILE + D * sizeof(ll_gate) / sizeof(double);
 }
 
-static size_t scratch(const ll_before *b) { return 2 * doubles_of(b) + LL_BEFORE_TILE * terms_of(b); }
-static size_t parameters(const ll_before *b) { return (size_t)b->c.D * (3 * (size_t)b->c.where.sines + 1); }
+static size_t scratch(const ll_before *b) {
+    return 2 * doubles_of(b) + LL_BEFORE_TILE * terms_of(b);
+}
+static size_t parameters(const ll_before *b) {
+    return (size_t)b->c.D * (3 * (size_t)b->c.where.sines + 1);
+}
 
 static sines cut(const ll_before_tile *t) {
     const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.where.sines;
@@ -87,7 +95,9 @@ static sines cut(const ll_before_tile *t) {
     return s;
 }
 
-static double softplus(double x) { return log1p(exp(-fabs(x))) + (x > 0 ? x : 0); }
+static double softplus(double x) {
+    return log1p(exp(-fabs(x))) + (x > 0 ? x : 0);
+}
 
 static void prepare(const ll_before_tile *t) {
     const ll_before *b = t->b;
@@ -154,8 +164,8 @@ static double feature_back(const ll_before_tile *t, const sines *s, int side, si
     return s->gate[c].code * code + s->gate[c].noise * noise;
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout,
-                 size_t ldd, float *din, size_t dtoken, double *sum) {
+static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+                 float *din, size_t dtoken, double *sum) {
     const ll_before *b = t->b;
     const size_t D = (size_t)b->c.D, K = (size_t)b->c.where.sines, terms = terms_of(b);
     const sines s = cut(t);
@@ -163,9 +173,9 @@ static void back(const ll_before_tile *t, int side, int n, const float *in, size
     t->k->gemm(n, (int)terms, b->R, dout, ldd, 1, Zt, terms, s.W, terms, 0);
     for (int i = 0; i < n; i++)
         for (size_t c = 0; c < D; c++)
-            din[(size_t)i * dtoken + c] = (float)feature_back(
-                t, &s, side, c, t->t0 + i, (double)in[(size_t)i * token + c], s.cs + 2 * (size_t)i * D * K,
-                s.W + (size_t)i * terms + c * rows_of(b), sum);
+            din[(size_t)i * dtoken + c] =
+                (float)feature_back(t, &s, side, c, t->t0 + i, (double)in[(size_t)i * token + c],
+                                    s.cs + 2 * (size_t)i * D * K, s.W + (size_t)i * terms + c * rows_of(b), sum);
 }
 
 /* Through sigmoid / 2 and softplus to what is stored. */
@@ -181,6 +191,13 @@ static void collect(const ll_before *b, int head, const double *sum, const ll_po
     for (size_t c = 0; c < D && w->gate && d->gate; c++) d->gate[(size_t)head * D + c] += (float)sum[3 * n + c];
 }
 
-const ll_before_kind ll_before_sine = {
-    .check = check, .width = ll_spe_width, .create = create, .draw = draw, .scratch = scratch,
-    .parameters = parameters, .prepare = prepare, .forward = forward, .back = back, .collect = collect};
+const ll_before_kind ll_before_sine = {.check = check,
+                                       .width = ll_spe_width,
+                                       .create = create,
+                                       .draw = draw,
+                                       .scratch = scratch,
+                                       .parameters = parameters,
+                                       .prepare = prepare,
+                                       .forward = forward,
+                                       .back = back,
+                                       .collect = collect};

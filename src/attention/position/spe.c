@@ -22,7 +22,9 @@ ll_status ll_spe_check(const ll_attention_config *c, const char *name) {
     return LL_OK;
 }
 
-int ll_spe_width(const ll_attention_config *c) { return c->where.realizations; }
+int ll_spe_width(const ll_attention_config *c) {
+    return c->where.realizations;
+}
 
 void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, uint64_t first) {
     const uint32_t which = (uint32_t)head * 2 + (uint32_t)gate;

@@ -60,9 +60,15 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static int width(const ll_attention_config *c) { return c->D; }
-static ll_status create(ll_before *b) { return ll_theta_create(&b->theta, b->c.where.theta, b->c.D); }
-static size_t scratch(const ll_before *b) { return 2 * LL_BEFORE_TILE * (size_t)b->c.D; }
+static int width(const ll_attention_config *c) {
+    return c->D;
+}
+static ll_status create(ll_before *b) {
+    return ll_theta_create(&b->theta, b->c.where.theta, b->c.D);
+}
+static size_t scratch(const ll_before *b) {
+    return 2 * LL_BEFORE_TILE * (size_t)b->c.D;
+}
 static size_t parameters(const ll_before *b) {
     (void)b;
     return 0;
@@ -90,8 +96,8 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
     turn_rows(t, 1, n, in, token, out, ldo);
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout,
-                 size_t ldd, float *din, size_t dtoken, double *sum) {
+static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+                 float *din, size_t dtoken, double *sum) {
     (void)side, (void)in, (void)token, (void)sum;
     turn_rows(t, -1, n, dout, ldd, din, dtoken);
 }
@@ -100,6 +106,12 @@ static void collect(const ll_before *b, int head, const double *sum, const ll_po
     (void)b, (void)head, (void)sum, (void)d;
 }
 
-const ll_before_kind ll_before_rope = {
-    .check = check, .width = width, .create = create, .scratch = scratch, .parameters = parameters,
-    .prepare = prepare, .forward = forward, .back = back, .collect = collect};
+const ll_before_kind ll_before_rope = {.check = check,
+                                       .width = width,
+                                       .create = create,
+                                       .scratch = scratch,
+                                       .parameters = parameters,
+                                       .prepare = prepare,
+                                       .forward = forward,
+                                       .back = back,
+                                       .collect = collect};
