@@ -208,10 +208,11 @@ const char *drawn_name(const drawn *d) {
     static const char *kernel[] = {"softmax", "favor", "relu", "elu1"}, *position[] = {"", " permute", " permute2d"};
     const ll_attention_config *c = &d->config;
     snprintf(text, sizeof text, "%s%s%s%s%s%s B%d H%d T%d S%d D%d E%d M%d scale %g eps %g max q%d k%d%s%s den %d %g",
-             kernel[c->kernel], position[c->position], c->decay ? " decay" : "", c->causal ? " causal" : "",
-             d->call.lengths ? " lengths" : "", d->call.key_mask ? " mask" : "", d->call.B, c->H, d->call.T, d->call.S,
-             c->D, c->E, c->M, (double)c->input_scale, (double)c->feature_eps, c->query_max, c->key_max,
-             c->max_of_u ? " of u" : "", c->max_gradient ? " differentiated" : "", c->den, (double)c->den_eps);
+             kernel[c->kernel], c->position > LL_POSITION_PERMUTE2D ? "" : position[c->position],
+             c->decay ? " decay" : "", c->causal ? " causal" : "", d->call.lengths ? " lengths" : "",
+             d->call.key_mask ? " mask" : "", d->call.B, c->H, d->call.T, d->call.S, c->D, c->E, c->M,
+             (double)c->input_scale, (double)c->feature_eps, c->query_max, c->key_max, c->max_of_u ? " of u" : "",
+             c->max_gradient ? " differentiated" : "", c->den, (double)c->den_eps);
     return text;
 }
 

@@ -29,11 +29,12 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
 
 static double *parameter(const oracle_model *o, int layer, const char *name) {
     char full[64];
-    snprintf(full, sizeof full, "blocks.%d.position.%s", layer, name);
+    if (o->model->c->shared || !strcmp(name, "inv_freq"))
+        snprintf(full, sizeof full, "position.%s", name);
+    else
+        snprintf(full, sizeof full, "blocks.%d.position.%s", layer, name);
     for (int i = 0; i < o->model->count; i++)
-        if (!strcmp(o->model->param[i].name, full) ||
-            (!strcmp(name, "inv_freq") && !strcmp(o->model->param[i].name, "position.inv_freq")))
-            return o->params + o->model->param[i].offset;
+        if (!strcmp(o->model->param[i].name, full)) return o->params + o->model->param[i].offset;
     return NULL;
 }
 
@@ -48,8 +49,9 @@ static float *noise(const oracle_model *o, int layer, const ll_attention_config 
     }
     float *all = calloc((size_t)(n * H) + 1, sizeof *all), *out = calloc((size_t)(n * H) + 1, sizeof *out);
     for (int h = 0; h < H; h++)
-        ll_normal_fill(all + h * n, (size_t)n, seed,
-                       ll_stream_id(LL_RANDOM_NOISE, (uint32_t)layer, (uint32_t)(2 * h + gate)), 0);
+        ll_normal_fill(
+            all + h * n, (size_t)n, seed,
+            ll_stream_id(LL_RANDOM_NOISE, o->model->c->shared ? 0 : (uint32_t)layer, (uint32_t)(2 * h + gate)), 0);
     const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->where.taps2;
     for (int i = 0; i < n * H; i++) {
         const int h = i / n, e = i / (rows * R) % D, row = i / R % rows;

@@ -31,6 +31,7 @@ static const char *const variants[] = {
     "model.task=classify attention.kernel=relu position.type=conv-spe position.realizations=5 position.taps=2 "
     "position.image=on position.width=3 position.height=3 model.pool=first",
     "attention.kernel=favor position.type=relative-s1 position.scales=2",
+    "attention.kernel=relu position.type=sine-spe position.realizations=6 position.sines=2 position.shared=on",
     "model.task=classify attention.kernel=favor position.type=relative-s1 position.scales=2 position.image=on "
     "position.width=3 position.height=3 model.pool=first",
     "attention.kernel=softmax position.type=relative-s1 position.scales=3",

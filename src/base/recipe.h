@@ -28,7 +28,7 @@ typedef struct {
     double feature_eps;
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
-    int image, realizations, sines, taps, gated, scales; /* spe, relative-s1 */
+    int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
     /* [train] */
     int64_t steps, warmup;

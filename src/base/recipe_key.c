@@ -64,6 +64,7 @@ const ll_key ll_keys[] = {
     INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
     INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),
     FLAG("position.gated", gated, "on", "learn how much each feature minds positions, types sine-spe, conv-spe"),
+    FLAG("position.shared", shared, "off", "all layers have the same parameters and noise, types spe, relative-s1"),
     INT("position.scales", scales, "8", 1, 4096, "learnt frequencies, type = relative-s1"),
 
     INT64("train.steps", steps, "10000", 0, 1000000000000, "updates of the parameters"),

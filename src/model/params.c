@@ -62,10 +62,11 @@ static void add_places(ll_model *m) {
     m->at.frequencies = m->at.where = -1;
     if (m->c->position == LL_POS_RELATIVE_S1) m->at.frequencies = add(m, "position.inv_freq", m->c->scales, 1, 0);
     if (n) m->at.where = m->count;
-    for (int l = 0; l < m->c->layers; l++)
+    for (int l = 0; l < (m->c->shared ? 1 : m->c->layers); l++)
         for (int i = 0; i < n; i++) {
-            char name[64];
-            snprintf(name, sizeof name, "blocks.%d.position.%s", l, tensor[i].name);
+            char name[64], prefix[32];
+            snprintf(prefix, sizeof prefix, "blocks.%d.", l);
+            snprintf(name, sizeof name, "%sposition.%s", m->c->shared ? "" : prefix, tensor[i].name);
             add(m, name, tensor[i].rows, tensor[i].cols, 0);
         }
 }

@@ -71,7 +71,8 @@ static float *tensor_at(const ll_model *m, int layer, const char *name, float *b
     ll_place_tensor tensor[LL_PLACE_TENSORS];
     const int n = ll_place_tensors(m, tensor);
     for (int i = 0; i < n; i++)
-        if (!strcmp(tensor[i].name, name)) return ll_param_in(m, block, m->at.where + layer * n + i);
+        if (!strcmp(tensor[i].name, name))
+            return ll_param_in(m, block, m->at.where + (m->c->shared ? 0 : layer) * n + i);
     return NULL;
 }
 
@@ -103,7 +104,7 @@ void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
     w->inv_freq = at.inv_freq, w->alpha = at.alpha, w->beta = at.beta;
     w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
     w->taps = c->taps, w->taps2 = is_image(c) ? c->taps : 0;
-    w->seed = (uint64_t)c->seed, w->layer = layer;
+    w->seed = (uint64_t)c->seed, w->layer = c->shared ? 0 : layer;
     if (is_image(c)) a->width = c->image_width, a->height = c->image_height;
     if (is_image(c) || c->position == LL_POS_RELATIVE_S1) a->before = m->front;
 }
