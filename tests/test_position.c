@@ -126,7 +126,6 @@ static void solve(placed *p, double *y) {
 static double loss(placed *p) {
     const int n = p->e.B * p->e.c.H * p->e.T * p->e.c.E;
     double *y = calloc((size_t)n, sizeof *y), sum = 0;
-    assert_non_null(y);
     solve(p, y);
     for (int i = 0; i < n; i++) sum += y[i] * p->e.g[i];
     free(y);
@@ -204,7 +203,6 @@ static void test_long_sequences(void **state) {
             drawn_check(p->d, name(p), 0, 2e-5, 0);
             const size_t floats = (size_t)(p->d->config.H * T * p->d->config.D);
             float *one = calloc(floats, sizeof *one);
-            assert_non_null(one);
             memcpy(one, drawn_packed(p->d, &p->d->call.dq, T, p->d->config.D), floats * sizeof *one);
             ll_set_threads(3);
             drawn_run(p->d, 0, 1);
@@ -301,6 +299,23 @@ static void test_drawn_noise_means_its_kernel(void **state) {
     assert_true(fabs(logit[0] - logit[1]) > 1e-6);
 }
 
+/* Angles far out are as good as near ones, and no matter of where a block begins. */
+static void test_angles_far_out(void **state) {
+    (void)state;
+    static const double w[] = {1, 0.3535533905932738, 1e-4};
+    double all[2 * 40], one[2];
+    for (int i = 0; i < 3; i++) {
+        const int64_t t0 = 1000000007;
+        ll_turns(0.25, w[i], t0, 40, all, 2);
+        for (int t = 0; t < 40; t++) {
+            const long double angle = 0.25L + (long double)w[i] * (long double)(t0 + t);
+            ll_turns(0.25, w[i], t0 + t, 1, one, 2);
+            assert_memory_equal(one, all + 2 * t, sizeof one);
+            assert_true(fabs((double)cosl(angle) - one[0]) < 2e-7 && fabs((double)sinl(angle) - one[1]) < 2e-7);
+        }
+    }
+}
+
 static void refuse(ll_attention_config c, const char *word) {
     ll_attention *op = NULL;
     CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word);
@@ -376,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_long_sequences),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_drawn_noise_means_its_kernel),
+        cmocka_unit_test(test_angles_far_out),
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_ends),
     };
