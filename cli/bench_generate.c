@@ -18,7 +18,7 @@ enum { KINDS = 3, SOFTMAX = 2, EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192,
 static ll_status create(ll_model **model, const ll_bench *b, int kind) {
     static const char *const base[] = {"model.task=lm",          "model.layers=2",  "model.width=128",
                                        "model.heads=4",          "model.ff=512",    "model.vocab=256",
-                                       "attention.features=128", "data.format=demo"};
+                                       "attention.num-features=128", "data.format=demo"};
     ll_recipe *recipe = NULL;
     ll_status status = ll_recipe_create(&recipe);
     for (size_t i = 0; i < sizeof base / sizeof *base && !status; i++) status = ll_recipe_set(recipe, base[i]);

@@ -30,7 +30,7 @@ static ll_status set(ll_recipe *r, const char *key, int value) {
 static ll_status create(ll_recipe **out, const ll_bench *b, int kind, int one_layer) {
     static const char *const base[] = {"model.task=lm",          "model.layers=6",  "model.width=512",
                                        "model.heads=8",          "model.ff=1024",   "model.vocab=256",
-                                       "attention.features=256", "data.format=demo"};
+                                       "attention.num-features=256", "data.format=demo"};
     ll_status status = ll_recipe_create(out);
     for (size_t i = 0; i < sizeof base / sizeof *base && !status; i++) status = ll_recipe_set(*out, base[i]);
     for (int i = 1; i < 4 && KIND[kind][i] && !status; i++) status = ll_recipe_set(*out, KIND[kind][i]);

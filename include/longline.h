@@ -117,7 +117,28 @@ LL_API void ll_text_free(char *text);
 
 /* All heads of one layer. Linear kernels: y_i = sum_j A_ij v_j / sum_j A_ij with
  * A_ij = decay^(i-j) <P^i phi(q_i), P^j phi(k_j)>; softmax: A_ij = exp(scale <q_i, k_j>). */
-typedef enum { LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1 } ll_kernel;
+typedef enum {
+    LL_KERNEL_SOFTMAX,
+    LL_KERNEL_FAVOR, /* random features of the softmax kernel: ll_feature_kind */
+    /* phi = f(u) + feature_eps, u = W x, or x without a projection: */
+    LL_KERNEL_RELU,
+    LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
+    LL_KERNEL_EXP,
+    LL_KERNEL_SIGMOID,
+    LL_KERNEL_ABS,
+    LL_KERNEL_GELU,
+    LL_KERNEL_COS,
+    LL_KERNEL_TANH,
+    LL_KERNEL_IDENTITY,
+    LL_KERNEL_SQUARE
+} ll_kernel;
+/* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
+typedef enum {
+    LL_FEATURES_POSITIVE,      /* exp(u - n), M of them */
+    LL_FEATURES_HYPERBOLIC,    /* exp(u - n), then exp(-u - n): 2 M */
+    LL_FEATURES_TRIGONOMETRIC, /* exp(n) cos u, then exp(n) sin u, over sqrt(M): 2 M; weights may be negative */
+    LL_FEATURES_GAUSSIAN       /* the same without exp(n): estimates exp(-|x - y|^2 / 2) */
+} ll_feature_kind;
 typedef enum {
     LL_POSITION_NONE,
     LL_POSITION_PERMUTE,
@@ -131,7 +152,8 @@ typedef enum {
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
  * PREFIX is the default: causal, and can be streamed. With eps = 0 the choice changes nothing.
- * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token.
+ * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
+ * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
 typedef enum { LL_MAX_PREFIX, LL_MAX_TOKEN, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_NONE } ll_max;
 
@@ -172,13 +194,15 @@ typedef struct {
 
 typedef struct {
     ll_kernel kernel;
+    ll_feature_kind features; /* favor */
     ll_position position;
     ll_position_config where;
     int causal;          /* token i sees 0..i */
     int H, D, E;         /* heads, query/key size, value size */
-    int M;               /* rows of `projection`; 0: no projection, features = D */
+    int M;               /* rows of `projection`; 0: no projection, features = D. Else features = M, or 2 M where
+                          * `features` makes two of a row */
     float input_scale;   /* multiplies q and k before all else; softmax: multiplies the logits */
-    float feature_eps;   /* added to every feature (inside the 1/sqrt(M) of favor) */
+    float feature_eps;   /* added to every feature (inside the root of favor) */
     ll_max query_max, key_max;
     int max_of_u;        /* favor: maximum of u alone (released codes) instead of u - |x|^2/2 */
     int max_gradient;    /* favor: differentiate the maximum, as some released codes do */

@@ -10,7 +10,7 @@
 static inline ll_recipe *tiny_recipe(const char *more) {
     static const char basis[] =
         "model.vocab=11 model.classes=5 model.layers=2 model.width=16 model.heads=2 model.ff=24 "
-        "model.init-std=0.3 attention.features=12 train.seed=7 train.length=4";
+        "model.init-std=0.3 attention.num-features=12 train.seed=7 train.length=4";
     ll_recipe *recipe = NULL;
     char text[1024];
     CHECK_OK(ll_recipe_create(&recipe));

@@ -7,7 +7,8 @@
 #include <string.h>
 
 int oracle_features(const ll_attention_config *c) {
-    return c->M ? c->M : c->D;
+    const int pairs = c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_POSITIVE;
+    return c->M ? c->M * (1 + pairs) : c->D;
 }
 
 void *oracle_alloc(size_t n, size_t size) {
@@ -34,6 +35,16 @@ int oracle_sees(const oracle_case *o, int b, int i, int j) {
 
 /* ---- Features ------------------------------------------------------------------------------------ */
 
+int oracle_trigonometric(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_FAVOR && c->features >= LL_FEATURES_TRIGONOMETRIC;
+}
+
+/* u_f = <row f of the projection, x>; two features may share a row, hyperbolic ones with two signs. */
+double oracle_weight(const ll_attention_config *c, int f, int e) {
+    const double w = (double)c->projection[f % c->M * c->D + e];
+    return f >= c->M && c->features == LL_FEATURES_HYPERBOLIC ? -w : w;
+}
+
 /* u (m) = W x, or x where there is no W; returns n = |x|^2 / 2, x being scaled. */
 double oracle_project(const ll_attention_config *c, const double *x, double *u) {
     const double scale = (double)c->input_scale;
@@ -41,19 +52,59 @@ double oracle_project(const ll_attention_config *c, const double *x, double *u) 
     for (int e = 0; e < c->D; e++) n += scale * x[e] * scale * x[e] / 2;
     for (int a = 0; a < oracle_features(c); a++) {
         u[a] = c->M ? 0 : scale * x[a];
-        for (int e = 0; e < c->D && c->M; e++) u[a] += (double)c->projection[a * c->D + e] * scale * x[e];
+        for (int e = 0; e < c->D && c->M; e++) u[a] += oracle_weight(c, a, e) * scale * x[e];
     }
     return n;
+}
+
+/* f(u) and f'(u) of generalized attention. */
+double oracle_map(ll_kernel kernel, double u, double *slope) {
+    const double root = sqrt(2), density = exp(-u * u / 2) / sqrt(2 * acos(-1.0)), below = erfc(-u / root) / 2;
+    const double logistic = 1 / (1 + exp(-u));
+    double s = 0, f = 0;
+    switch (kernel) {
+    case LL_KERNEL_RELU: f = u > 0 ? u : 0, s = u > 0; break;
+    case LL_KERNEL_ELU1: f = u > 0 ? u + 1 : exp(u), s = u > 0 ? 1 : exp(u); break;
+    case LL_KERNEL_EXP: f = s = exp(u); break;
+    case LL_KERNEL_SIGMOID: f = logistic, s = logistic * (1 - logistic); break;
+    case LL_KERNEL_ABS: f = fabs(u), s = u > 0 ? 1 : -1; break;
+    case LL_KERNEL_GELU: f = u * below, s = below + u * density; break;
+    case LL_KERNEL_COS: f = cos(u), s = -sin(u); break;
+    case LL_KERNEL_TANH: f = tanh(u), s = 1 / (cosh(u) * cosh(u)); break;
+    case LL_KERNEL_IDENTITY: f = u, s = 1; break;
+    case LL_KERNEL_SQUARE: f = u * u, s = 2 * u; break;
+    case LL_KERNEL_SOFTMAX:
+    case LL_KERNEL_FAVOR: break;
+    }
+    *slope = s;
+    return f;
+}
+
+/* The feature f of favor with pre-activation u, without eps, and what it changes by with u and with n. */
+double oracle_favor(const ll_attention_config *c, int f, double u, double n, double shift, double *du, double *dn) {
+    if (!oracle_trigonometric(c)) {
+        *du = exp(u - n - shift) / sqrt(oracle_features(c));
+        *dn = -*du;
+        return *du;
+    }
+    const int gauss = c->features == LL_FEATURES_GAUSSIAN;
+    const double scale = gauss ? 1 / sqrt(c->M) : exp(n - shift) / sqrt(c->M);
+    const double value = scale * (f < c->M ? cos(u) : sin(u));
+    *du = scale * (f < c->M ? -sin(u) : cos(u));
+    *dn = gauss ? 0 : value;
+    return value;
 }
 
 /* phi(x) (m), before its position acts on it. */
 static void feature(const ll_attention_config *c, const double *x, double shift, double *phi) {
     const double n = oracle_project(c, x, phi), eps = (double)c->feature_eps;
+    double du, dn;
     for (int a = 0; a < oracle_features(c); a++) {
         const double u = phi[a];
-        if (c->kernel == LL_KERNEL_RELU) phi[a] = (u > 0 ? u : 0) + eps;
-        if (c->kernel == LL_KERNEL_ELU1) phi[a] = (u > 0 ? u + 1 : exp(u)) + eps;
-        if (c->kernel == LL_KERNEL_FAVOR) phi[a] = (exp(u - n - shift) + eps) / sqrt(c->M);
+        if (c->kernel == LL_KERNEL_FAVOR)
+            phi[a] = oracle_favor(c, a, u, n, shift, &du, &dn) + eps / sqrt(oracle_features(c));
+        else
+            phi[a] = oracle_map(c->kernel, u, &du) + eps;
     }
 }
 
@@ -92,6 +143,7 @@ static void raise_top(oracle_top *top, const oracle_top *other) {
 static oracle_top own_top(const ll_attention_config *c, const double *x, size_t token, double *u) {
     const double n = oracle_project(c, x, u);
     oracle_top top = {0, 0, -1};
+    if (oracle_trigonometric(c)) return (oracle_top){n, token, 0};
     for (int a = 0; a < oracle_features(c); a++)
         raise_top(&top, &(oracle_top){c->max_of_u ? u[a] : u[a] - n, token, a});
     return top;
@@ -111,13 +163,15 @@ void oracle_tops(const oracle_case *o, oracle_top *of_query, oracle_top *of_key)
     const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
     oracle_top none = {0, 0, -1}, batch = none;
     for (size_t row = 0; row < rows; row++) of_query[row] = of_key[row] = none;
-    if (c->kernel != LL_KERNEL_FAVOR) return;
+    if (c->kernel != LL_KERNEL_FAVOR || c->features == LL_FEATURES_GAUSSIAN) return;
     oracle_top *query = own_tops(c, o->q, rows), *key = own_tops(c, o->k, heads * (size_t)o->S);
     for (int b = 0; b < o->B; b++)
         for (int h = 0; h < c->H; h++)
             for (int i = 0; i < o->T; i++) {
                 const size_t row = oracle_row(o, b, h, i, o->T);
                 if (c->query_max != LL_MAX_NONE) of_query[row] = query[row];
+                for (int t = 0; t < oracle_queries(o, b) && c->query_max == LL_MAX_SEQUENCE; t++)
+                    raise_top(&of_query[row], &query[oracle_row(o, b, h, t, o->T)]);
                 for (int j = 0; j < o->S && c->key_max != LL_MAX_NONE; j++)
                     if (oracle_sees(o, b, whole ? o->S : i, j))
                         raise_top(&of_key[row], &key[oracle_row(o, b, h, j, o->S)]);

@@ -19,22 +19,22 @@ typedef struct {
 static double feature_back(head_back *g, const double *x, double shift, double *dx) {
     const ll_attention_config *c = &g->a.o->c;
     const double n = oracle_project(c, x, g->du), scale = (double)c->input_scale;
-    double total = 0;
+    double total = 0, scaled = 0;
     for (int a = 0; a < g->a.m; a++) {
         const double u = g->du[a], dphi = g->plain[a];
-        if (c->kernel == LL_KERNEL_RELU) g->du[a] = u > 0 ? dphi : 0;
-        if (c->kernel == LL_KERNEL_ELU1) g->du[a] = u > 0 ? dphi : dphi * exp(u);
-        if (c->kernel == LL_KERNEL_FAVOR) {
-            g->du[a] = dphi == 0 ? 0 : dphi * exp(u - n - shift) / sqrt(c->M); /* unseen keys may overflow */
-            total += g->du[a];
-        }
+        double du = 0, dn = 0, value = 0;
+        if (c->kernel != LL_KERNEL_FAVOR) oracle_map(c->kernel, u, &du);
+        if (c->kernel == LL_KERNEL_FAVOR) value = oracle_favor(c, a, u, n, shift, &du, &dn);
+        g->du[a] = dphi == 0 ? 0 : dphi * du; /* unseen keys may overflow */
+        total += dphi == 0 ? 0 : dphi * dn;
+        scaled += dphi == 0 ? 0 : dphi * value;
     }
     for (int e = 0; e < c->D; e++) {
         double d = c->M ? 0 : g->du[e];
-        for (int a = 0; a < c->M; a++) d += g->du[a] * (double)c->projection[a * c->D + e];
-        dx[e] += scale * (d - total * scale * x[e]);
+        for (int a = 0; a < g->a.m && c->M; a++) d += g->du[a] * oracle_weight(c, a, e);
+        dx[e] += scale * (d + total * scale * x[e]);
     }
-    return -total;
+    return -scaled;
 }
 
 /* Undoes the position of token t: dphi, placed, becomes `plain`. */
@@ -116,7 +116,9 @@ static void push_top(const ll_attention_config *c, const oracle_top *top, double
     x += top->token * (size_t)c->D;
     dx += top->token * (size_t)c->D;
     for (int e = 0; e < c->D; e++)
-        dx[e] += d * scale * ((double)c->projection[top->feature * c->D + e] - (c->max_of_u ? 0 : scale * x[e]));
+        dx[e] += d * scale *
+                 (oracle_trigonometric(c) ? scale * x[e]
+                                          : oracle_weight(c, top->feature, e) - (c->max_of_u ? 0 : scale * x[e]));
 }
 
 static void head_backward(head_back *g, const oracle_top *of_query, const oracle_top *of_key) {
@@ -133,7 +135,7 @@ static void head_backward(head_back *g, const oracle_top *of_query, const oracle
         key = &of_key[row];
         oracle_row_forward(&g->a, i, of_query[row].value, key->value);
         const double d = row_back(g, i, of_query[row].value);
-        if (o->c.max_gradient) push_top(&o->c, &of_query[row], d, o->q, g->dq);
+        if (o->c.max_gradient) push_top(&o->c, &of_query[row], d, o->q, g->dq); /* one for all rows: to one token */
     }
     if (!linear || !key) return;
     flush_keys(g);

@@ -31,16 +31,30 @@ static double choose(uint64_t *seed, int n, const double *values) {
     return values[draw_int(seed, 0, n - 1)];
 }
 
+static int either_sign(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_GELU || c->kernel == LL_KERNEL_COS || c->kernel == LL_KERNEL_TANH ||
+           c->kernel == LL_KERNEL_IDENTITY;
+}
+
 static void draw_rules(ll_attention_config *c, uint64_t *seed) {
-    const int favor = c->kernel == LL_KERNEL_FAVOR;
+    const int favor = c->kernel == LL_KERNEL_FAVOR, waves = favor && c->features >= LL_FEATURES_TRIGONOMETRIC;
     c->feature_eps =
-        (float)(favor ? choose(seed, 4, (double[]){0, 0, 1e-4, 0.05}) : choose(seed, 2, (double[]){1e-3, 0.1}));
+        (float)(favor ? choose(seed, 4, (double[]){0, 0, 1e-4, 0.05}) : choose(seed, 3, (double[]){0, 1e-2, 0.1}));
+    if (waves) c->feature_eps = 0;
+    const int zeros = c->kernel == LL_KERNEL_RELU || c->kernel == LL_KERNEL_ABS || c->kernel == LL_KERNEL_SQUARE;
+    if (zeros && c->feature_eps == 0) c->feature_eps = 1e-2f; /* features near 0 are only as right as u is */
     c->den = (ll_den)draw_int(seed, LL_DEN_SUM, LL_DEN_NONE);
     if (draw_int(seed, 0, 2) == 0) c->den = LL_DEN_SUM;
     c->den_eps = (float)(c->den == LL_DEN_GUARD ? 1e-7 : choose(seed, 2, (double[]){1e-6, 0.1}));
+    if (either_sign(c)) { /* sums of weights may be near 0: divide by what is not */
+        c->den = draw_int(seed, 0, 1) ? LL_DEN_NONE : LL_DEN_EPS_L;
+        c->den_eps = 40;
+    }
     if (!favor) return;
     c->query_max = (ll_max)choose(seed, 3, (double[]){LL_MAX_TOKEN, LL_MAX_PREFIX, LL_MAX_NONE});
+    if (waves && draw_int(seed, 0, 1)) c->query_max = LL_MAX_SEQUENCE;
     c->key_max = (ll_max)choose(seed, 4, (double[]){LL_MAX_PREFIX, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_NONE});
+    if (waves && c->key_max == LL_MAX_SEQUENCE) c->query_max = LL_MAX_SEQUENCE; /* all that a case can say */
     c->max_of_u = draw_int(seed, 0, 1);
     c->max_gradient = draw_int(seed, 0, 1) && !(c->causal && c->key_max == LL_MAX_PREFIX);
 }
@@ -70,9 +84,10 @@ void draw_parts(ll_attention_config *c, int decays, uint64_t *seed) {
 
 ll_attention_config draw_config(uint64_t *seed) {
     ll_attention_config c = {0};
-    c.kernel = (ll_kernel)choose(seed, 7,
-                                 (double[]){LL_KERNEL_SOFTMAX, LL_KERNEL_RELU, LL_KERNEL_RELU, LL_KERNEL_ELU1,
-                                            LL_KERNEL_FAVOR, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR});
+    c.kernel = (ll_kernel)choose(seed, 6,
+                                 (double[]){LL_KERNEL_SOFTMAX, LL_KERNEL_RELU, LL_KERNEL_RELU, LL_KERNEL_FAVOR,
+                                            LL_KERNEL_FAVOR, LL_KERNEL_FAVOR});
+    if (draw_int(seed, 0, 2) == 0) c.kernel = (ll_kernel)draw_int(seed, LL_KERNEL_ELU1, LL_KERNEL_SQUARE);
     c.causal = draw_int(seed, 0, 1);
     c.H = draw_int(seed, 1, 3);
     c.D = draw_int(seed, 1, 19);
@@ -80,6 +95,11 @@ ll_attention_config draw_config(uint64_t *seed) {
     c.input_scale = (float)choose(seed, 3, (double[]){1, 0.5, 0.7});
     if (c.kernel == LL_KERNEL_SOFTMAX) return c;
     if (c.kernel == LL_KERNEL_FAVOR || draw_int(seed, 0, 1)) c.M = draw_int(seed, 2, 37);
+    if (c.kernel == LL_KERNEL_FAVOR) c.features = (ll_feature_kind)choose(seed, 6, (double[]){0, 0, 0, 1, 2, 3});
+    if (c.features >= LL_FEATURES_TRIGONOMETRIC) { /* so near to each other that no sum of weights is near 0 */
+        c.M += 20;
+        c.input_scale = 0.1f;
+    }
     c.position = (ll_position)draw_int(seed, 0, c.causal ? 1 : 2);
     if (c.position == LL_POSITION_PERMUTE2D) {
         c.M += c.M % 2;
@@ -205,14 +225,16 @@ const float *drawn_packed(drawn *d, const ll_view *view, int n, int width) {
 
 const char *drawn_name(const drawn *d) {
     static char text[400];
-    static const char *kernel[] = {"softmax", "favor", "relu", "elu1"}, *position[] = {"", " permute", " permute2d"};
+    static const char *kernel[] = {"softmax", "favor", "relu", "elu1", "exp",      "sigmoid",
+                                   "abs",     "gelu",  "cos",  "tanh", "identity", "square"};
+    static const char *position[] = {"", " permute", " permute2d"}, *kind[] = {"", " hyp", " trig", " gauss"};
     const ll_attention_config *c = &d->config;
-    snprintf(text, sizeof text, "%s%s%s%s%s%s B%d H%d T%d S%d D%d E%d M%d scale %g eps %g max q%d k%d%s%s den %d %g",
-             kernel[c->kernel], c->position > LL_POSITION_PERMUTE2D ? "" : position[c->position],
-             c->decay ? " decay" : "", c->causal ? " causal" : "", d->call.lengths ? " lengths" : "",
-             d->call.key_mask ? " mask" : "", d->call.B, c->H, d->call.T, d->call.S, c->D, c->E, c->M,
-             (double)c->input_scale, (double)c->feature_eps, c->query_max, c->key_max, c->max_of_u ? " of u" : "",
-             c->max_gradient ? " differentiated" : "", c->den, (double)c->den_eps);
+    const char *place = c->position > LL_POSITION_PERMUTE2D ? "" : position[c->position];
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s B%d H%d T%d S%d D%d E%d M%d scale %g eps %g max q%d k%d%s%s den %d %g",
+             kernel[c->kernel], kind[c->features], place, c->decay ? " decay" : "", c->causal ? " causal" : "",
+             d->call.lengths ? " lengths" : "", d->call.key_mask ? " mask" : "", d->call.B, c->H, d->call.T, d->call.S,
+             c->D, c->E, c->M, (double)c->input_scale, (double)c->feature_eps, c->query_max, c->key_max,
+             c->max_of_u ? " of u" : "", c->max_gradient ? " differentiated" : "", c->den, (double)c->den_eps);
     return text;
 }
 

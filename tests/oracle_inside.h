@@ -21,6 +21,10 @@ typedef struct {
 void *oracle_alloc(size_t n, size_t size); /* zeroed */
 size_t oracle_row(const oracle_case *o, int b, int h, int t, int tokens);
 int oracle_queries(const oracle_case *o, int b);
+int oracle_trigonometric(const ll_attention_config *c);
+double oracle_weight(const ll_attention_config *c, int f, int e);
+double oracle_map(ll_kernel kernel, double u, double *slope);
+double oracle_favor(const ll_attention_config *c, int f, double u, double n, double shift, double *du, double *dn);
 double oracle_project(const ll_attention_config *c, const double *x, double *u);
 double oracle_decay(const oracle_case *o, int h, int i, int j);
 oracle_head oracle_head_create(const oracle_case *o, int b, int h);

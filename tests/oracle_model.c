@@ -113,9 +113,15 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
     if (c->kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
     if (c->kernel == LL_ATT_FAVOR) {
         a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(W)));
-        a.M = c->features, a.projection = draws->projection;
+        a.features = (ll_feature_kind)c->features;
+        a.M = c->features == LL_FEAT_POSITIVE ? c->num_features : c->num_features / 2;
     }
-    if (c->kernel == LL_ATT_RELU) a.kernel = LL_KERNEL_RELU, a.feature_eps = 1e-3f;
+    if (c->kernel >= LL_ATT_RELU) {
+        const int zero = c->kernel == LL_ATT_ELU1 || c->kernel == LL_ATT_EXP || c->kernel == LL_ATT_SIGMOID;
+        a.kernel = (ll_kernel)c->kernel, a.feature_eps = zero ? 0 : 1e-3f;
+        if (c->projection >= LL_PROJ_ORTHOGONAL) a.M = c->num_features;
+    }
+    a.projection = draws->projection;
     if (c->feature_eps >= 0) a.feature_eps = (float)c->feature_eps;
     a.den = c->normalise ? LL_DEN_SUM : LL_DEN_NONE;
     a.permutation = draws->permutation;

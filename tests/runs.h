@@ -61,7 +61,7 @@ static inline ll_recipe *recipe_of(const char *more) {
         "model.ff=32",
         "model.dropout=0.1",
         "attention.kernel=favor",
-        "attention.features=16",
+        "attention.num-features=16",
         "attention.redraw=3",
         "position.type=permute",
         "train.batch=4",

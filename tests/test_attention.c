@@ -50,6 +50,8 @@ static void test_random_operators(void **state) {
     }
 }
 
+enum { KINDS = 10 };
+
 /* Sizes that matter, with every feature of a kernel in use. */
 static ll_attention_config edge_config(int kind, uint64_t *seed) {
     ll_attention_config c = {.kernel = LL_KERNEL_RELU, .causal = 1, .H = 2, .D = 12, .E = 10, .input_scale = 1};
@@ -60,7 +62,12 @@ static ll_attention_config edge_config(int kind, uint64_t *seed) {
     if (kind == 3) c.kernel = LL_KERNEL_SOFTMAX, c.input_scale = 0.3f, c.feature_eps = 0;
     if (kind == 4) c.causal = 0, c.position = LL_POSITION_PERMUTE2D, c.width = 7, c.height = 9, c.before = 1;
     if (kind == 5) c.kernel = LL_KERNEL_SOFTMAX, c.input_scale = 0.3f, c.feature_eps = 0, c.causal = 0;
-    draw_parts(&c, kind == 0 || kind == 1, seed);
+    if (kind >= 6 && kind < 9) c.kernel = LL_KERNEL_FAVOR, c.M = 20, c.feature_eps = 0, c.input_scale = 0.1f;
+    if (kind == 6) c.features = LL_FEATURES_HYPERBOLIC, c.position = LL_POSITION_PERMUTE, c.input_scale = 0.5f;
+    if (kind == 7) c.features = LL_FEATURES_HYPERBOLIC, c.feature_eps = 1e-4f, c.input_scale = 0.5f;
+    if (kind == 8) c.features = LL_FEATURES_TRIGONOMETRIC;
+    if (kind == 9) c.kernel = LL_KERNEL_EXP, c.position = LL_POSITION_PERMUTE;
+    draw_parts(&c, kind == 0 || kind == 1 || kind == 6 || kind == 8 || kind == 9, seed);
     return c;
 }
 
@@ -69,7 +76,7 @@ static void test_edges_of_tiles(void **state) {
     /* a stretch of states is 256 tokens for these tiles */
     static const int tiles[] = {1, 2, 16, 64, 256}, lengths[] = {1, 15, 16, 17, 63, 65, 127, 129, 255, 257, 530};
     uint64_t seed = 3;
-    for (int kind = 0; kind < 6; kind++)
+    for (int kind = 0; kind < KINDS; kind++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l += getenv("LL_FAST") ? 4 : 1) {
             drawn *d = drawn_create(edge_config(kind, &seed), 1, lengths[l], lengths[l], 0.8, 0, &seed);
             drawn_solve(d, 1);
@@ -90,7 +97,7 @@ static void test_shapes_in_turn(void **state) {
     (void)state;
     uint64_t seed = 4;
     static const int shapes[][2] = {{3, 40}, {1, 1}, {2, 100}, {5, 7}};
-    for (int kind = 0; kind < 6; kind++) {
+    for (int kind = 0; kind < KINDS; kind++) {
         ll_attention *op;
         ll_attention_config c = edge_config(kind, &seed);
         CHECK_OK(ll_attention_create(&op, &c));

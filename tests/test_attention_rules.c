@@ -114,8 +114,9 @@ static void test_masked_keys_change_nothing(void **state) {
 
 /* Causal, except under the released rules that look ahead on purpose. */
 static int looks_ahead(const ll_attention_config *c) {
-    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
-    return !c->causal || (whole && c->kernel == LL_KERNEL_FAVOR && (c->feature_eps > 0 || c->den != LL_DEN_SUM));
+    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH || c->query_max == LL_MAX_SEQUENCE;
+    return !c->causal || (whole && c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN &&
+                          (c->feature_eps > 0 || c->den != LL_DEN_SUM));
 }
 
 static void test_later_tokens_change_nothing(void **state) {
@@ -148,13 +149,16 @@ static void test_later_tokens_change_nothing(void **state) {
 static void test_long_vectors(void **state) {
     (void)state;
     uint64_t seed = 14;
-    for (int kind = 0; kind < 6; kind++) {
+    for (int kind = 0; kind < 10; kind++) {
         ll_attention_config c = {.H = 2, .E = 9, .causal = kind % 2, .input_scale = kind < 4 ? 0.5f : 0.25f};
-        c.kernel = kind < 4 ? LL_KERNEL_FAVOR : LL_KERNEL_SOFTMAX;
+        c.kernel = kind < 4 || kind > 7 ? LL_KERNEL_FAVOR : kind < 6 ? LL_KERNEL_SOFTMAX : LL_KERNEL_EXP;
         c.D = 16;
-        c.M = kind < 4 ? 48 : 0;
+        c.M = c.kernel == LL_KERNEL_FAVOR ? 48 : 0;
+        if (kind >= 6) c.input_scale = kind == 6 ? 8 : kind == 7 ? 3.5f : 0.5f; /* weights beyond e^88 */
+        if (kind == 7) c.feature_eps = 1e-2f;
+        if (kind >= 8) c.features = LL_FEATURES_HYPERBOLIC;
         draw_parts(&c, kind == 3, &seed);
-        drawn *d = drawn_create(c, 1, 150, 150, kind < 4 ? 3 : 6, 0, &seed);
+        drawn *d = drawn_create(c, 1, 150, 150, kind < 4 || kind > 7 ? 3 : 6, 0, &seed);
         drawn_solve(d, 1);
         drawn_run(d, 32, 1);
         drawn_check(d, "long vectors", 1, 3e-5, 2e-4);
@@ -306,6 +310,14 @@ static void test_what_cannot_be(void **state) {
     REFUSED(relu, (c.position = LL_POSITION_PERMUTE, c.permutation = outside), "head 0");
     REFUSED(relu, (c.position = LL_POSITION_PERMUTE2D, c.permutation = pair), "image");
     REFUSED(relu, c.kernel = LL_KERNEL_FAVOR, "projection");
+    REFUSED(relu, c.kernel = (ll_kernel)99, "kernel 99");
+    REFUSED(relu, c.features = LL_FEATURES_HYPERBOLIC, "favor");
+    REFUSED(relu, (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.features = (ll_feature_kind)9), "kind 9");
+    REFUSED(
+        relu,
+        (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.features = LL_FEATURES_GAUSSIAN, c.feature_eps = 1),
+        "both signs");
+    REFUSED(relu, (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.query_max = LL_MAX_SEQUENCE), "queries");
     REFUSED(relu, (c.kernel = LL_KERNEL_SOFTMAX, c.decay = one, c.causal = 1), "softmax");
     REFUSED(relu, (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.key_max = LL_MAX_TOKEN), "maximum");
     REFUSED(

@@ -4,9 +4,9 @@
 
 /* Streams only what never looks ahead. */
 static int streams(const ll_attention_config *c) {
-    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
+    const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH || c->query_max == LL_MAX_SEQUENCE;
     const int cancels = c->feature_eps == 0 && c->den == LL_DEN_SUM;
-    return c->causal && !(c->kernel == LL_KERNEL_FAVOR && whole && !cancels);
+    return c->causal && !(c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && whole && !cancels);
 }
 
 static ll_view from(ll_view v, int t) {

@@ -35,7 +35,9 @@ typedef struct {
     enum ll_dtype dtype;      /* of all inputs */
 } change;
 
-static const char *kernel_names[] = {"exact", "softmax-pos", "relu", "elu1"};
+static const char *kernel_names[] = {"exact", NULL,   "relu", "elu1", "exp",      "sigmoid",
+                                     "abs",   "gelu", "cos",  "tanh", "identity", "square"};
+static const char *kind_names[] = {"softmax-pos", "softmax-hyp", "softmax-trig", "gauss-trig"};
 static const char *position_names[] = {"none", "permute", "permute2d"};
 static const char *max_names[] = {"prefix", "token", "sequence", "batch", "none"};
 static const char *den_names[] = {"sum", "sum+eps", "sum+eps*phi", "sum+L*eps", "google", "none"};
@@ -88,7 +90,7 @@ static void put_floats(ll_st_writer *w, const change *x, const char *name, int r
 
 static void put_mechanism(ll_st_writer *w, const change *x, const ll_attention_config *c, int T) {
     const int softmax = c->kernel == LL_KERNEL_SOFTMAX, image = c->position == LL_POSITION_PERMUTE2D;
-    put_meta(w, x, "kernel", kernel_names[c->kernel]);
+    put_meta(w, x, "kernel", c->kernel == LL_KERNEL_FAVOR ? kind_names[c->features] : kernel_names[c->kernel]);
     put_meta(w, x, "position", position_names[c->position]);
     put_number(w, x, "causal", c->causal);
     put_number(w, x, softmax ? "logit_scale" : "input_scale", (double)c->input_scale);
@@ -111,7 +113,7 @@ static void put_mechanism(ll_st_writer *w, const change *x, const ll_attention_c
 static void write_case(const drawn *d, const change *x) {
     const ll_attention_config *c = &d->config;
     const size_t B = (size_t)d->call.B, H = (size_t)c->H, T = (size_t)d->call.T, m = (size_t)oracle_features(c);
-    const size_t q[] = {B, H, T, (size_t)c->D}, v[] = {B, H, T, (size_t)c->E}, w_shape[] = {m, (size_t)c->D};
+    const size_t q[] = {B, H, T, (size_t)c->D}, v[] = {B, H, T, (size_t)c->E}, w_shape[] = {(size_t)c->M, (size_t)c->D};
     const size_t n = m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1), perm[] = {H, n}, mask[] = {B, T};
     ll_st_writer *w;
     CHECK_OK(ll_st_writer_create(&w));
@@ -226,7 +228,7 @@ static void test_wrong_metadata(void **state) {
         ll_status status;
         const char *word;
     } wrong[] = {{"kernel", NULL, LL_EFORMAT, "kernel"},
-                 {"kernel", "softmax-hyp", LL_EINVAL, "softmax-hyp"},
+                 {"kernel", "softmax-mix", LL_EINVAL, "softmax-mix"},
                  {"kernel", "", LL_EINVAL, "kernel"},
                  {"kernel", "relu elu1", LL_EINVAL, "relu elu1"},
                  {"position", NULL, LL_EFORMAT, "position"},

@@ -183,7 +183,7 @@ static void test_projection(void **state) {
     double first = 0, square = 0, fourth = 0, cross = 0;
     for (int i = 0; i < DRAWS; i++) {
         float W[M * D];
-        CHECK_OK(ll_draw_projection(W, M, D, 5, 1, i));
+        CHECK_OK(ll_draw_projection(W, M, D, LL_DRAW_ORTHOGONAL, LL_NORMS_CHI, 5, 1, i));
         for (int a = 0; a < M; a++)
             for (int b = 0; b < a; b++) {
                 double dot = 0, norms[2] = {0};
@@ -208,8 +208,8 @@ static void test_projection(void **state) {
     assert_true(fabs(cross / DRAWS / 72 * D - 1) < 0.05);
     assert_true(fabs(first / DRAWS) < 4 / sqrt(DRAWS));
     float a[M * D], b[M * D];
-    CHECK_OK(ll_draw_projection(a, M, D, 5, 1, 3));
-    CHECK_OK(ll_draw_projection(b, M, D, 5, 2, 3));
+    CHECK_OK(ll_draw_projection(a, M, D, LL_DRAW_ORTHOGONAL, LL_NORMS_CHI, 5, 1, 3));
+    CHECK_OK(ll_draw_projection(b, M, D, LL_DRAW_ORTHOGONAL, LL_NORMS_CHI, 5, 2, 3));
     assert_memory_not_equal(a, b, sizeof a);
 }
 
@@ -238,7 +238,7 @@ static void test_permutation(void **state) {
 static void test_redraw(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=favor");
-    const size_t bytes = (size_t)model->c->features * 8 * sizeof(float);
+    const size_t bytes = (size_t)model->c->num_features * 8 * sizeof(float);
     float first[12 * 8];
     memcpy(first, model->attention[1]->c.projection, bytes);
     CHECK_OK(ll_model_redraw(model, 5));

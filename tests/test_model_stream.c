@@ -7,6 +7,8 @@ static const char *const variants[] = {
     "attention.kernel=favor position.type=permute model.norm=post model.tied-embedding=off",
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal model.embedding-norm=on",
     "attention.kernel=softmax position.type=learned position.max-length=700 model.activation=relu",
+    "attention.kernel=favor attention.features=hyperbolic attention.projection=hadamard position.type=permute",
+    "attention.kernel=exp position.type=permute position.decay=fixed",
     "attention.kernel=relu attention.normalise=off position.decay=fixed model.final-norm=off model.norm=post",
     "attention.kernel=softmax position.type=rope",
     "attention.kernel=favor position.type=rope-linear",

@@ -54,7 +54,14 @@ static void test_checks(void **state) {
         {{"train.length=0"}, "train.length"},
         {{"model.head-size=2048", "attention.query-multiple=64"}, "attention.query-multiple"},
         {{"train.batch=65536", "train.length=65536"}, "train.batch"},
-        {{"attention.kernel=favor", "attention.features=0"}, "attention.features"},
+        {{"attention.kernel=favor", "attention.num-features=0"}, "attention.num-features"},
+        {{"attention.kernel=favor", "attention.projection=none"}, "attention.projection = none"},
+        {{"attention.projection=iid"}, "attention.kernel = softmax has none"},
+        {{"attention.row-norms=sqrt-d"}, "attention.row-norms"},
+        {{"attention.features=hyperbolic"}, "attention.kernel=favor"},
+        {{"attention.kernel=favor", "attention.features=hyperbolic", "attention.num-features=33"}, "33 is odd"},
+        {{"attention.kernel=favor", "attention.features=trigonometric", "attention.feature-eps=0.1"}, "both signs"},
+        {{"attention.kernel=favor", "attention.projection=hadamard", "model.head-size=12"}, "power of two"},
         {{"attention.feature-eps=-0.5"}, "attention.feature-eps"},
         {{"attention.normalise=off"}, "attention.normalise"},
         {{"position.type=permute"}, "attention.kernel = softmax has none"},
@@ -100,7 +107,7 @@ static void test_checks_of_images(void **state) {
     CHECK_OK(ll_config_check(&r->c));
     CHECK_OK(ll_recipe_set(r, "attention.kernel=favor"));
     CHECK_OK(ll_config_check(&r->c));
-    CHECK_OK(ll_recipe_set(r, "attention.features=101"));
+    CHECK_OK(ll_recipe_set(r, "attention.num-features=101"));
     CHECK_FAILS(ll_config_check(&r->c), LL_EINVAL, "101 is odd");
     ll_recipe_free(r);
 }

@@ -154,7 +154,8 @@ static void test_a_full_disk_leaves_the_checkpoint_whole(void **state) {
 static void test_another_model_is_refused(void **state) {
     (void)state;
     CHECK_FAILS(refused("model.width=32", at("straight"), at("straight")), LL_EINVAL, "model.width");
-    CHECK_FAILS(refused("attention.features=32", at("straight"), at("straight")), LL_EINVAL, "attention.features");
+    CHECK_FAILS(refused("attention.num-features=32", at("straight"), at("straight")), LL_EINVAL,
+                "attention.num-features");
     CHECK_FAILS(refused("position.type=none", at("straight"), at("straight")), LL_EINVAL, "position.type");
     CHECK_FAILS(refused("train.seed=9", at("straight"), at("straight")), LL_EINVAL, "train.seed");
     char more[200];

@@ -19,7 +19,7 @@ static void feed_all(ll_attention_stream *s, const ll_attention_call *c, int mos
 }
 
 static int streams(const ll_attention_config *c) {
-    const int later = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH;
+    const int later = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH || c->query_max == LL_MAX_SEQUENCE;
     return c->causal && !(c->kernel == LL_KERNEL_FAVOR && later);
 }
 

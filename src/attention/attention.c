@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/maps.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -11,6 +12,18 @@ enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far belo
 ll_attention_config ll_attention_default(void) {
     return (ll_attention_config){
         .kernel = LL_KERNEL_SOFTMAX, .causal = 1, .H = 1, .D = 64, .E = 64, .input_scale = 0.125f};
+}
+
+/* Features that one row of the projection makes. */
+static int pairs(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_POSITIVE ? 2 : 1;
+}
+
+int ll_feature_count(const ll_attention_config *c) { return c->M ? pairs(c) * c->M : c->D; }
+
+int ll_is_trigonometric(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_FAVOR &&
+           (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
 }
 
 static ll_status check_sizes(const ll_attention_config *c) {
@@ -27,8 +40,34 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* The eps of favor stands beside features of which c has been taken out, that of the exponential kernel beside those
+ * that are meant. */
 int ll_scale_cancels(const ll_attention_config *c) {
-    return c->feature_eps == 0 && (c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0));
+    const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
+    if (c->kernel == LL_KERNEL_EXP) return sum;
+    return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && c->feature_eps == 0 && sum;
+}
+
+/* The rules of the stabiliser. */
+static ll_status check_favor(const ll_attention_config *c) {
+    if (c->kernel != LL_KERNEL_FAVOR) {
+        if (c->features != LL_FEATURES_POSITIVE)
+            return ll_fail(LL_EINVAL, "attention: hyperbolic and trigonometric features are features of favor");
+        return LL_OK;
+    }
+    if (c->features < LL_FEATURES_POSITIVE || c->features > LL_FEATURES_GAUSSIAN)
+        return ll_fail(LL_EINVAL, "attention: there is no kind %d of features", (int)c->features);
+    if (!c->M) return ll_fail(LL_EINVAL, "attention: favor needs a random projection (features at least 1)");
+    if (ll_is_trigonometric(c) && c->feature_eps > 0)
+        return ll_fail(LL_EINVAL, "attention: trigonometric features have both signs; eps would make them no safer");
+    if (c->key_max == LL_MAX_TOKEN)
+        return ll_fail(LL_EINVAL, "attention: keys cannot each have their own maximum; use prefix");
+    if (c->query_max == LL_MAX_BATCH || (c->query_max == LL_MAX_SEQUENCE && !ll_is_trigonometric(c)))
+        return ll_fail(LL_EINVAL, "attention: queries take their maximum over one token, or none; trigonometric "
+                                  "features also over the sequence");
+    if (c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
+    return LL_OK;
 }
 
 static int permuted(const ll_attention_config *c) {
@@ -36,10 +75,11 @@ static int permuted(const ll_attention_config *c) {
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const int softmax = c->kernel == LL_KERNEL_SOFTMAX, favor = c->kernel == LL_KERNEL_FAVOR;
+    const int softmax = c->kernel == LL_KERNEL_SOFTMAX;
+    if (!softmax && c->kernel != LL_KERNEL_FAVOR && !ll_map_of(c->kernel))
+        return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
     if (softmax && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: softmax has no features, so no projection, permutation or decay");
-    if (favor && !c->M) return ll_fail(LL_EINVAL, "attention: favor needs a random projection (features at least 1)");
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
@@ -50,27 +90,22 @@ static ll_status check_parts(const ll_attention_config *c) {
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
     if (c->position == LL_POSITION_PERMUTE2D) {
         if (c->causal) return ll_fail(LL_EINVAL, "attention: permute2d is for whole images, not causal attention");
-        if ((c->M ? c->M : c->D) % 2)
-            return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", c->M ? c->M : c->D);
+        if (ll_feature_count(c) % 2)
+            return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", ll_feature_count(c));
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    if (favor && c->key_max == LL_MAX_TOKEN)
-        return ll_fail(LL_EINVAL, "attention: keys cannot each have their own maximum; use prefix");
-    if (favor && (c->query_max == LL_MAX_SEQUENCE || c->query_max == LL_MAX_BATCH))
-        return ll_fail(LL_EINVAL, "attention: positive features take the queries' maximum over one token, or none");
-    if (favor && c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !ll_scale_cancels(c))
-        return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
-    return LL_OK;
+    return check_favor(c);
 }
 
 /* Which scaling of softmax features is exact, and which has to be the released one. */
 static void choose_features(ll_attention *op) {
     const ll_attention_config *c = &op->c;
     op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_PLAIN;
-    op->scale_cancels = 0;
-    if (c->kernel != LL_KERNEL_FAVOR) return;
+    op->root = 1 / sqrtf((float)(ll_is_trigonometric(c) ? c->M : op->features));
     op->scale_cancels = ll_scale_cancels(c);
+    if (op->scale_cancels) op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_RUNNING;
+    if (c->kernel != LL_KERNEL_FAVOR || c->features == LL_FEATURES_GAUSSIAN) return;
     op->phi[LL_QUERY] = op->scale_cancels ? LL_PHI_RUNNING : LL_PHI_FIXED;
     op->phi[LL_KEY] = op->scale_cancels || (c->key_max == LL_MAX_PREFIX && c->causal) ? LL_PHI_RUNNING : LL_PHI_FIXED;
 }
@@ -82,15 +117,19 @@ void ll_attention_set_projection(ll_attention *op, const float *projection) {
         return;
     }
     const int D = op->c.D, m = op->features, copies = op->permute.axes ? op->c.H : 1;
+    const float minus = op->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
     if (projection != op->c.projection)
-        memcpy((float *)op->c.projection, projection, (size_t)m * (size_t)D * sizeof *projection);
+        memcpy((float *)op->c.projection, projection, (size_t)op->c.M * (size_t)D * sizeof *projection);
     for (int h = 0; h < copies; h++) {
         float *w = op->weight + (size_t)h * (size_t)D * (size_t)op->ld;
         float *t = op->weight_t + (size_t)h * (size_t)D * (size_t)m;
         for (int a = 0; a < m; a++) {
             const int from = op->permute.axes ? op->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
+            const float *source = projection + (size_t)(from % op->c.M) * (size_t)D;
+            const float factor = op->c.input_scale * (from < op->c.M ? 1 : minus);
+            if (op->sine) op->sine[(size_t)h * (size_t)m + (size_t)a] = from >= op->c.M;
             for (int e = 0; e < D; e++) {
-                const float x = op->c.input_scale * projection[(size_t)from * (size_t)D + (size_t)e];
+                const float x = factor * source[e];
                 t[(size_t)a * (size_t)D + (size_t)e] = w[(size_t)e * (size_t)op->ld + (size_t)a] = x;
             }
         }
@@ -120,6 +159,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     op->weight = ll_alloc(copies * D * (size_t)op->ld, sizeof(float));
     op->weight_t = ll_alloc(copies * D * m, sizeof(float));
     if (!op->weight || !op->weight_t) return LL_ENOMEM;
+    if (ll_is_trigonometric(&op->c) && !(op->sine = ll_alloc(copies * m, 1))) return LL_ENOMEM;
     ll_attention_set_projection(op, op->c.projection);
     return LL_OK;
 }
@@ -133,7 +173,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c = *config;
     op->c.projection = op->c.decay = NULL;
     op->c.permutation = NULL;
-    op->features = config->M ? config->M : config->D;
+    op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
     if (config->position == LL_POSITION_NONE && config->permutation) {
         ll_free(op);
@@ -164,6 +204,7 @@ void ll_attention_free(ll_attention *op) {
     ll_free(op->turn);
     ll_free(op->weight);
     ll_free(op->weight_t);
+    ll_free(op->sine);
     ll_free((void *)op->c.projection);
     ll_free((void *)op->c.permutation);
     ll_free((void *)op->c.decay);

@@ -13,10 +13,10 @@
 
 /* How softmax features exp(u - n - c) are scaled. */
 enum {
-    LL_PHI_PLAIN,   /* no stabiliser: relu, elu1 */
+    LL_PHI_PLAIN,   /* no stabiliser: bounded features, or f(u) + eps as it is */
     LL_PHI_RUNNING, /* c = e ln 2 with an integer e for each token, kept beside the features: rescaling by
                      * powers of two is exact, so nothing depends on what c will become */
-    LL_PHI_FIXED    /* c as a released rule says; 1/sqrt(M) and eps are in the features */
+    LL_PHI_FIXED    /* c as a released rule says; op->root and eps are in the features */
 };
 
 enum { LL_QUERY, LL_KEY };
@@ -33,20 +33,27 @@ typedef struct {
 
 struct ll_attention {
     ll_attention_config c; /* its pointers are our copies */
-    int features;          /* M, or D where M = 0 */
+    int features;          /* M or 2 M, or D where M = 0 */
     int ld;                /* features and padding: the distance of feature rows in scratch */
     int phi[2];            /* LL_PHI_..., of queries and keys */
+    float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
     int scale_cancels;     /* numerator and denominator carry every common factor of the features */
     int tile;              /* tokens a tile; 0 = the kernel table's */
     ll_permute permute;
-    float *weight;   /* (H or 1, D, ld): projection times input_scale, transposed, in cycle order; or NULL */
-    float *weight_t; /* (H or 1, features, D): the same, not transposed */
+    float *weight;       /* (H or 1, D, ld): projection times input_scale, transposed, in cycle order; or NULL */
+    float *weight_t;     /* (H or 1, features, D): the same, not transposed */
+    unsigned char *sine; /* (H or 1, features): which trigonometric features are sines; or NULL */
     double *turn;    /* (features/2) angles a token by which features are turned after the map; or NULL */
     /* A position that acts on q and k makes this operator a shell around `inner`, which takes what `before` makes of
      * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c). Else NULL. */
     struct ll_before *before;
     ll_attention *inner, *sums;
 };
+
+/* Features of a head that such an operator has. */
+int ll_feature_count(const ll_attention_config *c);
+/* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
+int ll_is_trigonometric(const ll_attention_config *c);
 
 /* Tokens in a tile for tests and `attend --tile`, at most 256; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);

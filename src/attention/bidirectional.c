@@ -137,7 +137,7 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
                 w->dphi[(size_t)i * w->ld + (size_t)a] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
     const ll_ahead next = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
     ll_gemm_ahead(j, E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1, &next);
-    ll_features_back(&q, w->phi, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, NULL);
+    ll_features_back(&q, w->phi, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, j->dtop[LL_QUERY]);
 }
 
 static void keys_back(ll_head *j, scratch *w, int t0, int n) {
@@ -156,7 +156,7 @@ static void keys_back(ll_head *j, scratch *w, int t0, int n) {
     scale_rows(j, weight, n, E, w->rows, w->ldv);
     for (int i = 0; i < n; i++)
         memcpy(ll_at(j, &j->c->dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);
-    ll_features_back(&k, w->phi, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop);
+    ll_features_back(&k, w->phi, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop[LL_KEY]);
 }
 
 void ll_bidirectional_backward(ll_head *j) {

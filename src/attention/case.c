@@ -72,12 +72,14 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
     return ll_fail(LL_EINVAL, "%s '%.40s' does not exist here; there are: %s", key, text, names);
 }
 
+/* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
 static ll_status read_kernel(ll_case *a) {
-    static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
+                                "cos tanh identity square";
     static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
-    ll_status status = choice(a, "kernel", "exact softmax-pos relu elu1", NULL, &kernel);
+    ll_status status = choice(a, "kernel", names, NULL, &kernel);
     if (!status) status = choice(a, "position", positions, NULL, &position);
     if (!status) status = ll_case_integer(a, "causal", NAN, 1, &causal);
     if (!status) status = fraction(a, "input_scale", 1, &a->c.input_scale);
@@ -85,7 +87,10 @@ static ll_status read_kernel(ll_case *a) {
     if (status) return status;
     a->kernel = ll_safetensors_meta(a->file, "kernel");
     a->position = ll_safetensors_meta(a->file, "position");
-    a->c.kernel = kernels[kernel];
+    a->c.kernel = (ll_kernel)(kernel == 0   ? LL_KERNEL_SOFTMAX
+                              : kernel <= 4 ? LL_KERNEL_FAVOR
+                                            : LL_KERNEL_RELU + kernel - 5);
+    a->c.features = (ll_feature_kind)(a->c.kernel == LL_KERNEL_FAVOR ? kernel - 1 : 0);
     a->c.position = (ll_position)position;
     a->c.causal = causal;
     if (a->c.kernel != LL_KERNEL_SOFTMAX) return LL_OK;
@@ -108,6 +113,7 @@ static ll_status read_rules(ll_case *a) {
     if (status) return status;
     a->c.query_max = max[query];
     a->c.key_max = max[key];
+    if (ll_is_trigonometric(&a->c) && a->c.key_max == LL_MAX_SEQUENCE) a->c.query_max = LL_MAX_SEQUENCE; /* so meant */
     a->c.max_of_u = !of;
     a->c.max_gradient = through;
     a->c.den = dens[den];
@@ -167,13 +173,13 @@ static ll_status read_sizes(ll_case *a) {
     if (!status) status = ll_case_axis(a, "v", 4, 3, &E);
     if (!status && ll_safetensors_find(a->file, "proj")) status = ll_case_axis(a, "proj", 2, 0, &M);
     if (status) return status;
-    if ((M ? M : D) * E > MOST_STATE)
-        return ll_fail(LL_EINVAL, "a state of %zu features x %zu values is too large, at most %d numbers", M ? M : D, E,
-                       (int)MOST_STATE);
     a->c.H = (int)H;
     a->c.D = (int)D;
     a->c.E = (int)E;
     a->c.M = (int)M;
+    if ((M ? M : D) > MOST_STATE || (size_t)ll_feature_count(&a->c) * E > MOST_STATE)
+        return ll_fail(LL_EINVAL, "a state of %zu features x %zu values is too large, at most %d numbers",
+                       (size_t)ll_feature_count(&a->c), E, (int)MOST_STATE);
     const char *keys[] = {"B", "H", "L", "d", "dv", "m"};
     const size_t sizes[] = {a->B, H, a->L, D, E, M ? M : D};
     for (int i = 0; i < 6 && !status; i++) {
@@ -182,59 +188,6 @@ static ll_status read_sizes(ll_case *a) {
         if (!status && (size_t)said != sizes[i])
             status = ll_fail(LL_EFORMAT, "metadata '%s' is %d, but the tensors have %zu", keys[i], said, sizes[i]);
     }
-    return status;
-}
-
-static int permuted(const ll_case *a) {
-    return a->c.position == LL_POSITION_PERMUTE || a->c.position == LL_POSITION_PERMUTE2D;
-}
-
-static ll_status read_permutation(ll_case *a) {
-    const size_t H = (size_t)a->c.H, features = (size_t)(a->c.M ? a->c.M : a->c.D);
-    const size_t n = a->c.position == LL_POSITION_PERMUTE2D ? features / 2 : features;
-    float *numbers = NULL;
-    if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
-    ll_status status = ll_case_tensor(a, "perm", 2, (size_t[]){H, n}, &numbers);
-    if (!status) a->permutation = ll_alloc(H * n, sizeof *a->permutation);
-    if (!status && !a->permutation) status = LL_ENOMEM;
-    for (size_t i = 0; i < H * n && !status; i++) {
-        if (numbers[i] < 0 || numbers[i] >= (float)n || numbers[i] != floorf(numbers[i]))
-            status = ll_fail(LL_EFORMAT, "tensor 'perm' holds %g, must be whole numbers from 0 to %zu",
-                             (double)numbers[i], n - 1);
-        else
-            a->permutation[i] = (int32_t)numbers[i];
-    }
-    ll_free(numbers);
-    return status;
-}
-
-/* Tokens stand in the order of rows: `prefix` of them at the first pixel, the image, `postfix` at the last. */
-static ll_status read_image(ll_case *a) {
-    int width = 0, height = 0, prefix = 0, postfix = 0;
-    float *place[2] = {NULL, NULL};
-    ll_status status = ll_case_integer(a, "width", NAN, MOST_AXIS, &width);
-    if (!status) status = ll_case_integer(a, "height", NAN, MOST_AXIS, &height);
-    if (!status) status = ll_case_integer(a, "prefix", 0, MOST_AXIS, &prefix);
-    if (!status) status = ll_case_integer(a, "postfix", 0, MOST_AXIS, &postfix);
-    const int64_t pixels = (int64_t)width * height;
-    if (!status && (pixels == 0 || prefix + pixels + postfix != (int64_t)a->L))
-        status = ll_fail(LL_EFORMAT, "%d tokens, an image of %d x %d and %d tokens are not %zu tokens", prefix, width,
-                         height, postfix, a->L);
-    if (!status) status = ll_case_tensor(a, "x", 1, &a->L, &place[0]);
-    if (!status) status = ll_case_tensor(a, "y_pos", 1, &a->L, &place[1]);
-    for (size_t t = 0; t < a->L && !status; t++) {
-        const int64_t p = (int64_t)t - prefix, at = p < 0 ? 0 : p < pixels ? p : pixels - 1;
-        const float expected[2] = {(float)(at % width), (float)(at / width)};
-        for (int i = 0; i < 2 && !status; i++)
-            if (place[i] && place[i][t] != expected[i])
-                status = ll_fail(LL_EINVAL, "tensor '%s' places token %zu at %g; images are read in rows, at %g",
-                                 i ? "y_pos" : "x", t, (double)place[i][t], (double)expected[i]);
-    }
-    ll_free(place[0]);
-    ll_free(place[1]);
-    a->c.width = width;
-    a->c.height = height;
-    a->c.before = prefix;
     return status;
 }
 
@@ -247,8 +200,6 @@ static ll_status check_names(const ll_case *a) {
         int known = !strncmp(name, "grad.", 5) || !strncmp(name, "aux.", 4);
         for (int n = 0; n < 5; n++) known |= !strcmp(name, always[n]);
         for (int n = 0; n < 3; n++) known |= a->c.kernel != LL_KERNEL_SOFTMAX && !strcmp(name, linear[n]);
-        known |= permuted(a) && !strcmp(name, "perm");
-        known |= a->c.position == LL_POSITION_PERMUTE2D && (!strcmp(name, "x") || !strcmp(name, "y_pos"));
         known |= ll_case_position_reads(a, name);
         if (!known)
             return ll_fail(LL_EINVAL, "tensor '%.60s' has no meaning for kernel %s with position %s", name, a->kernel,
@@ -271,8 +222,6 @@ static ll_status read_tensors(ll_case *a) {
     if (!status) status = ll_case_tensor(a, "key_mask", 2, (size_t[]){a->B, a->L}, &a->key_mask);
     if (!status) status = ll_case_position(a);
     if (!status) status = ll_case_tensor(a, "proj", 2, (size_t[]){(size_t)a->c.M, ll_case_width(a)}, &a->projection);
-    if (!status && permuted(a)) status = read_permutation(a);
-    if (!status && a->c.position == LL_POSITION_PERMUTE2D) status = read_image(a);
     for (size_t i = 0; i < a->B * a->L && !status && a->key_mask; i++)
         if (a->key_mask[i] != 0 && a->key_mask[i] != 1)
             status = ll_fail(LL_EFORMAT, "tensor 'key_mask' holds %g, must be 0 or 1", (double)a->key_mask[i]);

@@ -37,7 +37,7 @@ LL_MUST_USE ll_status ll_case_tensor(const ll_case *a, const char *name, int ran
 /* Length of axis i of a tensor of this rank that must be there. */
 LL_MUST_USE ll_status ll_case_axis(const ll_case *a, const char *name, int rank, int i, size_t *length);
 
-/* Parameters, noise and sizes of positions that act on q and k, and of rope-linear; nothing for others. */
+/* Everything that the position reads: permutation, parameters, noise, sizes. */
 LL_MUST_USE ll_status ll_case_position(ll_case *a);
 void ll_case_position_free(ll_case *a);
 /* Has the tensor a meaning for this position? */

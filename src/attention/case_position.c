@@ -18,12 +18,14 @@ void ll_case_position_free(ll_case *a) {
 
 int ll_case_position_reads(const ll_case *a, const char *name) {
     static const char *const tensors[][8] = {
+        [LL_POSITION_NONE] = {NULL},
+        [LL_POSITION_PERMUTE] = {"perm"},
+        [LL_POSITION_PERMUTE2D] = {"perm", "x", "y_pos"},
         [LL_POSITION_ROPE] = {"theta"},
         [LL_POSITION_ROPE_LINEAR] = {"theta"},
         [LL_POSITION_SINE_SPE] = {"freqs", "offsets", "gains", "z", "gate", "gate_noise"},
         [LL_POSITION_CONV_SPE] = {"filter_q", "filter_k", "noise", "gate", "gate_noise"},
         [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"}};
-    if (a->c.position < LL_POSITION_ROPE) return 0;
     for (const char *const *t = tensors[a->c.position]; *t; t++)
         if (!strcmp(*t, name)) return 1;
     return 0;
@@ -57,8 +59,59 @@ static ll_status parameter(ll_case *a, const char *name, int rank, const size_t 
     return p->gradient ? LL_OK : LL_ENOMEM;
 }
 
+/* ---- Turns --------------------------------------------------------------------------------------- */
+
+static ll_status read_permutation(ll_case *a) {
+    const size_t H = (size_t)a->c.H, features = (size_t)ll_feature_count(&a->c);
+    const size_t n = a->c.position == LL_POSITION_PERMUTE2D ? features / 2 : features;
+    float *numbers = NULL;
+    if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
+    ll_status status = ll_case_tensor(a, "perm", 2, (size_t[]){H, n}, &numbers);
+    if (!status) a->permutation = ll_alloc(H * n, sizeof *a->permutation);
+    if (!status && !a->permutation) status = LL_ENOMEM;
+    for (size_t i = 0; i < H * n && !status; i++) {
+        if (numbers[i] < 0 || numbers[i] >= (float)n || numbers[i] != floorf(numbers[i]))
+            status = ll_fail(LL_EFORMAT, "tensor 'perm' holds %g, must be whole numbers from 0 to %zu",
+                             (double)numbers[i], n - 1);
+        else
+            a->permutation[i] = (int32_t)numbers[i];
+    }
+    ll_free(numbers);
+    return status;
+}
+
+/* Tokens stand in the order of rows: `prefix` of them at the first pixel, the image, `postfix` at the last. */
+static ll_status read_image(ll_case *a) {
+    int width = 0, height = 0, prefix = 0, postfix = 0;
+    float *place[2] = {NULL, NULL};
+    ll_status status = ll_case_integer(a, "width", NAN, LL_CASE_AXIS, &width);
+    if (!status) status = ll_case_integer(a, "height", NAN, LL_CASE_AXIS, &height);
+    if (!status) status = ll_case_integer(a, "prefix", 0, LL_CASE_AXIS, &prefix);
+    if (!status) status = ll_case_integer(a, "postfix", 0, LL_CASE_AXIS, &postfix);
+    const int64_t pixels = (int64_t)width * height;
+    if (!status && (pixels == 0 || prefix + pixels + postfix != (int64_t)a->L))
+        status = ll_fail(LL_EFORMAT, "%d tokens, an image of %d x %d and %d tokens are not %zu tokens", prefix, width,
+                         height, postfix, a->L);
+    if (!status) status = ll_case_tensor(a, "x", 1, &a->L, &place[0]);
+    if (!status) status = ll_case_tensor(a, "y_pos", 1, &a->L, &place[1]);
+    for (size_t t = 0; t < a->L && !status; t++) {
+        const int64_t p = (int64_t)t - prefix, at = p < 0 ? 0 : p < pixels ? p : pixels - 1;
+        const float expected[2] = {(float)(at % width), (float)(at / width)};
+        for (int i = 0; i < 2 && !status; i++)
+            if (place[i] && place[i][t] != expected[i])
+                status = ll_fail(LL_EINVAL, "tensor '%s' places token %zu at %g; images are read in rows, at %g",
+                                 i ? "y_pos" : "x", t, (double)place[i][t], (double)expected[i]);
+    }
+    ll_free(place[0]);
+    ll_free(place[1]);
+    a->c.width = width;
+    a->c.height = height;
+    a->c.before = prefix;
+    return status;
+}
+
 static ll_status read_theta(ll_case *a) {
-    const size_t n = (size_t)(a->c.position == LL_POSITION_ROPE || !a->c.M ? a->c.D : a->c.M) / 2;
+    const size_t n = (size_t)(a->c.position == LL_POSITION_ROPE ? a->c.D : ll_feature_count(&a->c)) / 2;
     const ll_status status = ll_case_tensor(a, "theta", 1, &n, &a->theta);
     a->c.where.theta = a->theta;
     return status;
@@ -207,7 +260,10 @@ static ll_status read_s1(ll_case *a) {
 }
 
 ll_status ll_case_position(ll_case *a) {
+    ll_status status = LL_OK;
     switch (a->c.position) {
+    case LL_POSITION_PERMUTE: return read_permutation(a);
+    case LL_POSITION_PERMUTE2D: status = read_permutation(a); return status ? status : read_image(a);
     case LL_POSITION_ROPE:
     case LL_POSITION_ROPE_LINEAR: return read_theta(a);
     case LL_POSITION_SINE_SPE:

@@ -59,7 +59,7 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
                     size_t ldv, float *kappa, float *V, float *count) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
-    const float root = 1 / sqrtf((float)op->c.M);
+    const float root = op->root;
     for (int i = 0; i < f->n; i++) {
         if (j->op->c.decay) {
             j->k->scale(E, j->power[1], s->V);
@@ -82,7 +82,7 @@ static float finish_row(ll_head *j, int t, float s, float phi, float *num, float
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
     if (V) {
-        const float eps = op->c.feature_eps / sqrtf((float)op->c.M);
+        const float eps = op->c.feature_eps * op->root;
         s = kappa * s + eps * phi * count;
         j->k->scale(E, kappa, num);
         j->k->axpy(E, eps * phi, V, num);

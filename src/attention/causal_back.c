@@ -43,7 +43,7 @@ static void phi_sum_gradient(const ll_head *j, const scratch *w, int i, const fl
     const size_t E = (size_t)op->c.E;
     float d = op->c.den == LL_DEN_EPS_PHI ? op->c.den_eps * dn[E] : 0;
     if (w->V) {
-        const float eps = op->c.feature_eps / sqrtf((float)op->c.M);
+        const float eps = op->c.feature_eps * op->root;
         d += eps * (j->k->dot(E, dn, w->V + (size_t)i * E) + dn[E] * w->count[i]);
     }
     for (int a = 0; a < op->features && d != 0; a++) dphi[a] += d;
@@ -117,7 +117,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
                    w->dphi + (size_t)i * w->ld, w->ld, 1);
     }
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
-    ll_features_back(&q, phi_q, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, NULL);
+    ll_features_back(&q, phi_q, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, j->dtop[LL_QUERY]);
     scaled_rows(j, v, f->add, n, E + 1, w->ldv, w->tmp);
     const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
     fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &next_q);
@@ -128,7 +128,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
 /* dv_j += mask_j W with W the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, taken from the last row down. */
 static void eps_values(const ll_head *j, scratch *w, int t0, int at, int n, float *dv, size_t lddv) {
     const size_t E = (size_t)j->op->c.E;
-    const float eps = j->op->c.feature_eps / sqrtf((float)j->op->c.M);
+    const float eps = j->op->c.feature_eps * j->op->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(j, &j->c->g, t0 + i);
         if (j->op->c.decay) j->k->scale(E, j->power[1], w->W);
@@ -167,7 +167,7 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     for (int i = 0; i < n; i++)
         memcpy(ll_at(j, &j->c->dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
-    ll_features_back(&k, phi_k, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop);
+    ll_features_back(&k, phi_k, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop[LL_KEY]);
     scaled_rows(j, dn, first, n, E + 1, w->ldv, w->tmp);
     const float carry = f->P[0] == LL_NO_EXPONENT ? 0
                         : w->next == LL_NO_EXPONENT || !running ? j->power[n]

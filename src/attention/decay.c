@@ -64,7 +64,7 @@ double ll_decay_gradient(ll_head *j) {
     float *phi_q = ll_take(&pool, (size_t)op->ld), *phi_k = ll_take(&pool, (size_t)op->ld);
     float *work = ll_take(&pool, (size_t)op->ld);
     double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
-    const double r = (double)op->c.decay[j->h], root = eps ? 1 / sqrt((double)op->c.M) : 1;
+    const double r = (double)op->c.decay[j->h], root = eps ? (double)op->root : 1;
     float top = -INFINITY;
     double dr = 0;
     for (int t = 0; t < j->n; t++) {
@@ -89,7 +89,7 @@ double ll_decay_gradient(ll_head *j) {
         const float *v = ll_at(j, &j->c->v, t), one = 1;
         double change = unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
         if (eps) {
-            const float sum = op->c.feature_eps / sqrtf((float)op->c.M) * j->k->sum((size_t)op->features, phi_q);
+            const float sum = op->c.feature_eps * op->root * j->k->sum((size_t)op->features, phi_q);
             change += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
         }
         /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */

@@ -6,9 +6,20 @@
 
 #include "base/status.h"
 
-/* W (M, D): blocks of D orthogonal directions, uniform among all rotations, each row as long as a standard
- * normal vector of D numbers (drawn apart from its direction). Only LL_ENOMEM can happen. */
-LL_MUST_USE ll_status ll_draw_projection(float *W, int M, int D, uint64_t seed, int layer, int64_t redraw);
+typedef enum {
+    LL_DRAW_ORTHOGONAL, /* blocks of D orthogonal directions, uniform among all rotations */
+    LL_DRAW_IID,        /* directions of their own */
+    LL_DRAW_HADAMARD,   /* blocks of H S_3 H S_2 H S_1, H a Hadamard matrix, S random signs; D is a power of two */
+    LL_DRAW_GIVENS      /* products of D ceil(ln D) rotations in planes of two axes */
+} ll_draw_kind;
+typedef enum {
+    LL_NORMS_CHI,   /* each row as long as a standard normal vector of D numbers, drawn apart from its direction */
+    LL_NORMS_SQRT_D /* sqrt(D): the regularised softmax kernel */
+} ll_row_norms;
+
+/* W (M, D). LL_EINVAL where D is no power of two and has to be one; else only LL_ENOMEM can happen. */
+LL_MUST_USE ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms, uint64_t seed,
+                                         int layer, int64_t redraw);
 
 /* p (n): the cycles of a uniformly random permutation, laid end to end, each a -> a + 1. */
 void ll_draw_permutation(int32_t *p, int n, uint64_t seed, int layer, int head);

@@ -1,14 +1,15 @@
 /* Feature maps of a tile of queries or keys: projection, map, permutation, and the way back.
  *
- *   relu    phi = max(u, 0) + eps                                   (Performer's generalized attention)
- *   elu1    phi = (u + 1 for u > 0, else e^u) + eps                 (Linear Transformer)
- *   favor   phi = e^(u - n - c) [+ eps], u = W x, n = |x|^2 / 2     (Performer, positive features)
+ *   f(u) + eps              generalized attention, f from maps.c
+ *   e^(u - n - c) [+ eps]   favor, u = W x, n = |x|^2 / 2; hyperbolic features are those of [W; -W]
+ *   e^(n - c) [cos u, sin u]                      trigonometric.c
  *
  * with x the query or key times input_scale, and u = x where there is no projection. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/features.h"
+#include "attention/maps.h"
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
@@ -16,8 +17,7 @@ static const float *head_weight(const ll_attention *op, const float *weight, int
     return op->permute.axes ? weight + (size_t)head * rows * ld : weight;
 }
 
-/* n = |input_scale x|^2 / 2 */
-static float half_square(const ll_attention *op, const ll_kernels *k, const float *x) {
+float ll_half_square(const ll_attention *op, const ll_kernels *k, const float *x) {
     const float s = op->c.input_scale;
     return 0.5f * s * s * k->dot((size_t)op->c.D, x, x);
 }
@@ -43,15 +43,22 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     return out;
 }
 
-/* e^min(u, 0) + max(u, 0) + eps; in place allowed. */
-static void elu1(const ll_kernels *k, int m, float eps, const float *u, float *phi) {
-    float low[64];
-    for (int from = 0; from < m; from += 64, u += 64, phi += 64) {
-        const int n = m - from < 64 ? m - from : 64;
-        for (int a = 0; a < n; a++) low[a] = u[a] < 0 ? u[a] : 0;
-        k->exp((size_t)n, low, low);
-        for (int a = 0; a < n; a++) phi[a] = low[a] + (u[a] > 0 ? u[a] : 0) + eps;
+/* Features e^u + eps of the exponential kernel where only their ratios count: phi stands for phi 2^e, e the
+ * integer returned, and neither part can overflow. */
+static int exponential(const ll_kernels *k, int m, float eps, const float *u, float *phi) {
+    int e = k->exp2_rows((size_t)m, 0, u, phi);
+    if (eps <= 0) return e;
+    if (e < 0) {
+        k->scale((size_t)m, ldexpf(1, e), phi);
+        e = 0;
     }
+    const float part = ldexpf(eps, -e);
+    for (int a = 0; a < m; a++) phi[a] += part;
+    return e;
+}
+
+static int running_exp(const ll_attention *op) {
+    return op->c.kernel == LL_KERNEL_EXP && op->phi[LL_KEY] == LL_PHI_RUNNING;
 }
 
 static int query_rule(const ll_attention *op) { return op->c.query_max != LL_MAX_NONE; }
@@ -59,9 +66,9 @@ static int query_rule(const ll_attention *op) { return op->c.query_max != LL_MAX
 static void favor(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const ll_attention *op = t->op;
     const size_t m = (size_t)op->features;
-    const float root = 1.0f / sqrtf((float)op->c.M);
+    const float root = op->root;
     for (int i = 0; i < t->C; i++, u += ld, phi += op->ld) {
-        const float n = half_square(op, t->k, t->in + (size_t)i * t->token);
+        const float n = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
         const int own = t->side == LL_QUERY && op->phi[LL_QUERY] == LL_PHI_FIXED && query_rule(op);
         const float best = top || own ? t->k->max(m, u) - (op->c.max_of_u ? 0 : n) : 0;
         if (top) top[i] = best;
@@ -75,27 +82,37 @@ static void favor(const ll_feature_tile *t, const float *u, size_t ld, float *ph
     }
 }
 
+/* f(u) + eps for the rows of a tile. */
+static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
+    const ll_attention *op = t->op;
+    const ll_map *map = ll_map_of(op->c.kernel);
+    for (int i = 0; i < t->C; i++, u += ld, phi += op->ld) {
+        exponent[i] = 0;
+        if (running_exp(op)) {
+            exponent[i] = exponential(t->k, op->features, op->c.feature_eps, u, phi);
+        } else {
+            map->forward(t->k, (size_t)op->features, op->c.feature_eps, u, phi);
+        }
+    }
+}
+
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     const ll_attention *op = t->op;
-    const int permuted = op->permute.axes > 0, m = op->features;
+    const int permuted = op->permute.axes > 0;
     float *mapped = permuted ? t->work : phi;
     size_t ld;
     const float *u = project(t, op->c.kernel == LL_KERNEL_RELU ? t->work : mapped, &ld);
-    if (op->c.kernel == LL_KERNEL_FAVOR) {
-        favor(t, u, ld, mapped, exponent, top);
-    } else {
+    if (op->c.kernel == LL_KERNEL_RELU && permuted) { /* the rotation takes the maximum as well */
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
-        if (op->c.kernel == LL_KERNEL_RELU && permuted) {
-            ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 0, op->c.feature_eps, u, ld, phi, (size_t)op->ld);
-            return;
-        }
-        for (int i = 0; i < t->C; i++) {
-            if (op->c.kernel == LL_KERNEL_RELU) {
-                t->k->relu((size_t)m, op->c.feature_eps, u + (size_t)i * ld, row(mapped, i, (size_t)op->ld));
-            } else {
-                elu1(t->k, m, op->c.feature_eps, u + (size_t)i * ld, row(mapped, i, (size_t)op->ld));
-            }
-        }
+        ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 0, op->c.feature_eps, u, ld, phi, (size_t)op->ld);
+        return;
+    }
+    if (op->c.kernel != LL_KERNEL_FAVOR) {
+        mapped_rows(t, u, ld, mapped, exponent);
+    } else if (ll_is_trigonometric(&op->c)) {
+        ll_trigonometric(t, u, ld, mapped, exponent, top);
+    } else {
+        favor(t, u, ld, mapped, exponent, top);
     }
     if (permuted)
         ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 0, -1, mapped, (size_t)op->ld, phi, (size_t)op->ld);
@@ -112,7 +129,7 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
         t->k->mul((size_t)m, phi, dphi);
         return t->k->sum((size_t)m, dphi);
     }
-    const float eps = op->c.feature_eps / sqrtf((float)op->c.M);
+    const float eps = op->c.feature_eps * op->root;
     float total = 0;
     int best = 0;
     for (int a = 0; a < m; a++) {
@@ -130,15 +147,28 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
     return op->c.max_of_u ? total : 0;
 }
 
-/* Gradient at u in the operator's order, in place of dphi's rows; sum (C) of the exponents' gradients. */
-static void map_back(const ll_feature_tile *t, const float *phi, float *dphi, float *sum, double *dtop) {
+/* From the gradient at f(u), rows l apart, to that at u; u is made again, for most maps cannot be undone. Where `to`
+ * is not du itself its rows are lt apart. buffer: (C, ld), free. */
+static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t l, float *to, size_t lt, float *sum,
+                     double *dtop) {
     const ll_attention *op = t->op;
-    const int m = op->features;
-    for (int i = 0; i < t->C; i++, phi += op->ld, dphi += op->ld) {
-        if (op->c.kernel == LL_KERNEL_FAVOR) {
-            sum[i] = favor_back(t, phi, dphi, dtop);
-        } else if (op->c.kernel == LL_KERNEL_ELU1) {
-            for (int a = 0; a < m; a++) dphi[a] *= fminf(phi[a] - op->c.feature_eps, 1);
+    const size_t m = (size_t)op->features;
+    size_t ldu;
+    const float *u = project(t, buffer, &ldu);
+    if (op->c.kernel == LL_KERNEL_FAVOR) {
+        ll_trigonometric_back(t, u, ldu, du, l, sum, dtop);
+        return;
+    }
+    const ll_map *map = ll_map_of(op->c.kernel);
+    for (int i = 0; i < t->C; i++, u += ldu) {
+        const float *d = row(du, i, l);
+        if (running_exp(op)) { /* e^u in the units that the features have */
+            float *f = row(buffer, i, (size_t)op->ld), *out = row(to, i, lt);
+            const int e = t->k->exp2_rows(m, 0, u, f);
+            const float unit = op->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
+            for (size_t a = 0; a < m; a++) out[a] = d[a] * f[a] * unit;
+        } else {
+            map->back(t->k, m, u, d, row(to, i, lt));
         }
     }
 }
@@ -156,31 +186,26 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
 
 void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
     const ll_attention *op = t->op;
-    const int D = op->c.D, m = op->features, relu = op->c.kernel == LL_KERNEL_RELU;
+    const int D = op->c.D, m = op->features, favor = op->c.kernel == LL_KERNEL_FAVOR;
+    const int exponents = favor && !ll_is_trigonometric(&op->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)op->ld;
     const int direct = !op->weight && !op->permute.reorder && op->c.input_scale == 1;
     float sum[256];
     if (op->turn) { /* maps are differentiated where they were, before the turn */
         ll_turn_features(op, 1, t->C, t->x, dphi, ld, dphi, ld);
-        ll_turn_features(op, 1, t->C, t->x, phi, ld, t->work, ld);
+        if (exponents) ll_turn_features(op, 1, t->C, t->x, phi, ld, t->work, ld);
         phi = t->work;
     }
-    map_back(t, phi, dphi, sum, dtop);
+    for (int i = 0; i < t->C && exponents; i++)
+        sum[i] = favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
     float *du = dphi;
     if (op->permute.axes) {
         du = direct ? dx : t->work;
         ll_permute_apply(op, t->k, t->head, t->C, t->x, t->y, 1, -1, dphi, ld, du, direct ? dtoken : ld);
     }
-    if (relu) { /* the kink needs u itself: the rows are free again once du has left them */
-        size_t ldu;
-        const float *u = project(t, du == dphi ? t->work : dphi, &ldu);
-        const size_t l = du == dx ? dtoken : ld;
-        float *to = direct ? dx : du;
-        for (int i = 0; i < t->C; i++)
-            t->k->relu_back((size_t)m, u + (size_t)i * ldu, row(du, i, l), row(to, i, direct ? dtoken : l));
-    } else if (direct && du != dx) {
-        for (int i = 0; i < t->C; i++) memcpy(row(dx, i, dtoken), row(du, i, ld), (size_t)D * sizeof *dx);
-    }
+    if (!exponents) /* the rows of dphi are free again once du has left them */
+        map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,
+                 sum, dtop);
     if (direct) return;
     if (!op->weight) {
         reorder_back(t, du, dx, dtoken);
@@ -188,22 +213,22 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     }
     t->k->gemm(t->C, D, m, du, ld, 1, head_weight(op, op->weight_t, t->head, (size_t)D, (size_t)m), (size_t)D, dx,
                dtoken, 0);
-    if (op->c.kernel == LL_KERNEL_FAVOR) {
-        const float s = op->c.input_scale;
-        for (int i = 0; i < t->C; i++)
-            t->k->axpy((size_t)D, -s * s * sum[i], t->in + (size_t)i * t->token, row(dx, i, dtoken));
-    }
+    const float s = op->c.input_scale;
+    for (int i = 0; i < t->C && favor; i++)
+        t->k->axpy((size_t)D, -s * s * sum[i], t->in + (size_t)i * t->token, row(dx, i, dtoken));
 }
 
 ll_top ll_features_top(const ll_feature_tile *t, const float *mask) {
     const ll_attention *op = t->op;
+    const int trigonometric = ll_is_trigonometric(&op->c);
     ll_top best = {-INFINITY, 0, 0};
     size_t ld;
     const float *u = project(t, t->work, &ld);
     for (int i = 0; i < t->C; i++, u += ld) {
         if (mask && mask[i] == 0) continue;
-        const float n = op->c.max_of_u ? 0 : half_square(op, t->k, t->in + (size_t)i * t->token);
-        for (int a = 0; a < op->features; a++)
+        const float n = op->c.max_of_u && !trigonometric ? 0 : ll_half_square(op, t->k, t->in + (size_t)i * t->token);
+        if (trigonometric && n > best.value) best = (ll_top){n, i, 0};
+        for (int a = 0; a < op->features && !trigonometric; a++)
             if (u[a] - n > best.value) best = (ll_top){u[a] - n, i, a};
     }
     return best;
@@ -212,6 +237,8 @@ ll_top ll_features_top(const ll_feature_tile *t, const float *mask) {
 void ll_features_top_back(const ll_attention *op, int head, int feature, double dtop, const float *in, float *dx) {
     const float *w = head_weight(op, op->weight_t, head, (size_t)op->c.D, (size_t)op->features);
     const float s = op->c.input_scale, d = (float)dtop;
+    const int trigonometric = ll_is_trigonometric(&op->c);
+    w += (size_t)feature * (size_t)op->c.D;
     for (int e = 0; e < op->c.D; e++)
-        dx[e] += d * (w[(size_t)feature * (size_t)op->c.D + (size_t)e] - (op->c.max_of_u ? 0 : s * s * in[e]));
+        dx[e] += d * (trigonometric ? s * s * in[e] : w[e] - (op->c.max_of_u ? 0 : s * s * in[e]));
 }

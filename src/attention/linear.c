@@ -14,8 +14,10 @@ typedef struct {
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     size_t scratch; /* floats a worker */
     float *pool;    /* (workers, scratch) */
-    ll_top *top;    /* (B H) largest exponents of the keys, for the released stabilisers; or NULL */
-    double *dtop;   /* (B H) gradients of those */
+    /* Of queries and of keys: */
+    ll_top *top[2];    /* (B H) largest exponents, for the released stabilisers; or NULL */
+    double *dtop[2];   /* (B H) gradients of those */
+    int side;          /* whose largest exponents are being looked for */
     double *ddecay; /* (B H) */
 } linear_call;
 
@@ -36,7 +38,8 @@ float *ll_at(const ll_head *j, const ll_view *view, int token) {
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->c->q : &j->c->k;
     ll_positions(j->op, t0, C, px, py);
-    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(j, view, t0), view->token, j->shift, work};
+    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(j, view, t0), view->token,
+                             j->shift[side], work};
 }
 
 float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
@@ -119,8 +122,10 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
-    if (l->top && l->top[index].value > -INFINITY) j.shift = l->top[index].value;
-    if (l->dtop) j.dtop = &l->dtop[index];
+    for (int side = 0; side < 2; side++) {
+        if (l->top[side] && l->top[side][index].value > -INFINITY) j.shift[side] = l->top[side][index].value;
+        if (l->dtop[side]) j.dtop[side] = &l->dtop[side][index];
+    }
     return j;
 }
 
@@ -160,81 +165,80 @@ static void run_head(void *arg, size_t index, int worker) {
     if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
 }
 
-/* ---- The released stabilisers: one number for many keys, known before the scan ------------------ */
+/* ---- The released stabilisers: one number for many tokens, known before the scan ----------------- */
 
 static void top_of_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
+    const int keys = l->side == LL_KEY, n = keys ? j.s : j.n;
     float *work = ll_take(&j.pool, (size_t)l->tile * (size_t)l->op->ld);
     int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
     ll_top best = {-INFINITY, 0, 0};
-    for (int t0 = 0; t0 < j.s; t0 += j.tile) {
-        const int C = j.s - t0 < j.tile ? j.s - t0 : j.tile;
-        ll_feature_tile tile = ll_tile_at(&j, LL_KEY, t0, C, px, py, work);
-        ll_top top = ll_features_top(&tile, j.mask ? j.mask + t0 : NULL);
+    for (int t0 = 0; t0 < n; t0 += j.tile) {
+        const int C = n - t0 < j.tile ? n - t0 : j.tile;
+        ll_feature_tile tile = ll_tile_at(&j, l->side, t0, C, px, py, work);
+        ll_top top = ll_features_top(&tile, keys && j.mask ? j.mask + t0 : NULL);
         top.token += t0;
         if (top.value > best.value) best = top;
     }
-    l->top[index] = best; /* -inf for no keys: it must not count among other heads' */
+    l->top[l->side][index] = best; /* -inf for no tokens: it must not count among other heads' */
 }
 
-static size_t best_head(const linear_call *l, size_t heads) {
+static size_t best_head(const ll_top *top, size_t heads) {
     size_t best = 0;
     for (size_t i = 1; i < heads; i++)
-        if (l->top[i].value > l->top[best].value) best = i;
+        if (top[i].value > top[best].value) best = i;
     return best;
 }
 
-static int fixed_rule(const ll_attention *op) {
-    return op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE;
+static int fixed_rule(const ll_attention *op, int side) {
+    const int shared = side == LL_KEY ? op->c.key_max != LL_MAX_NONE : op->c.query_max == LL_MAX_SEQUENCE;
+    return op->phi[side] == LL_PHI_FIXED && shared;
 }
 
-static ll_status find_tops(linear_call *l, size_t heads) {
-    ll_top *top = ll_alloc(heads, sizeof *top);
-    if (!top) return LL_ENOMEM;
-    l->top = top;
+/* The gradient of a stabiliser goes to the token that set it. */
+static void push_tops(const linear_call *l, int side, const ll_top *top, size_t heads) {
+    const ll_attention *op = l->op;
+    const ll_view *x = side == LL_KEY ? &l->c->k : &l->c->q, *dx = side == LL_KEY ? &l->c->dk : &l->c->dq;
+    const int batch = side == LL_KEY && op->c.key_max == LL_MAX_BATCH;
+    double *dtop = l->dtop[side];
+    const size_t best = batch ? best_head(top, heads) : 0;
+    if (batch)
+        for (size_t i = 0; i < heads; i++)
+            if (i != best) dtop[best] += dtop[i];
+    for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
+        const ll_head j = {.c = l->c, .b = (int)(i / (size_t)op->c.H), .h = (int)(i % (size_t)op->c.H)};
+        if (top[i].value == -INFINITY) continue; /* no tokens */
+        ll_features_top_back(op, j.h, top[i].feature, dtop[i], ll_at(&j, x, top[i].token),
+                             ll_at(&j, dx, top[i].token));
+    }
+}
+
+static ll_status find_tops(linear_call *l, int side, size_t heads) {
+    l->top[side] = ll_alloc(heads, sizeof *l->top[side]);
+    if (!l->top[side]) return LL_ENOMEM;
+    l->side = side;
     ll_parallel_for(heads, top_of_head, l);
     return LL_OK;
 }
 
-/* The gradient of a stabiliser goes to the key that set it. */
-static void push_tops(linear_call *l, size_t heads) {
-    const ll_attention *op = l->op;
-    const int batch = op->c.key_max == LL_MAX_BATCH;
-    const size_t best = batch ? best_head(l, heads) : 0;
-    if (batch)
-        for (size_t i = 0; i < heads; i++)
-            if (i != best) l->dtop[best] += l->dtop[i];
-    for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
-        const ll_head j = {.c = l->c, .b = (int)(i / (size_t)op->c.H), .h = (int)(i % (size_t)op->c.H)};
-        if (l->top[i].value == -INFINITY) continue; /* no keys */
-        const int token = l->top[i].token;
-        ll_features_top_back(op, j.h, l->top[i].feature, l->dtop[i], ll_at(&j, &l->c->k, token),
-                             ll_at(&j, &l->c->dk, token));
-    }
-}
-
 static ll_status run(linear_call *l, size_t heads) {
     const ll_attention *op = l->op;
-    if (fixed_rule(op)) {
-        if (find_tops(l, heads)) return LL_ENOMEM;
-        if (op->c.key_max == LL_MAX_BATCH) { /* every head takes the value of the best, and remembers its own place */
-            const float value = l->top[best_head(l, heads)].value;
-            ll_top *shared = ll_alloc(heads, sizeof *shared);
-            if (!shared) return LL_ENOMEM;
-            for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
-            ll_top *own = l->top;
-            l->top = shared;
-            ll_parallel_for(heads, run_head, l);
-            l->top = own;
-            ll_free(shared);
-        } else {
-            ll_parallel_for(heads, run_head, l);
-        }
-        if (l->dtop) push_tops(l, heads);
-        return LL_OK;
+    ll_top *own = NULL; /* the keys' maxima, where every head takes the best of them */
+    for (int side = 0; side < 2; side++)
+        if (fixed_rule(op, side) && find_tops(l, side, heads)) return LL_ENOMEM;
+    if (fixed_rule(op, LL_KEY) && op->c.key_max == LL_MAX_BATCH) {
+        ll_top *shared = ll_alloc(heads, sizeof *shared);
+        if (!shared) return LL_ENOMEM;
+        own = l->top[LL_KEY];
+        const float value = own[best_head(own, heads)].value;
+        for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
+        l->top[LL_KEY] = shared;
     }
     ll_parallel_for(heads, run_head, l);
+    for (int side = 0; side < 2; side++)
+        if (l->dtop[side]) push_tops(l, side, side == LL_KEY && own ? own : l->top[side], heads);
+    ll_free(own);
     return LL_OK;
 }
 
@@ -249,10 +253,11 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     l.scratch = (l.scratch + (size_t)l.tile + 31) / 16 * 16; /* every worker starts on a line */
     l.pool = ll_alloc((size_t)ll_threads() * l.scratch, sizeof *l.pool);
     ll_status status = l.pool ? LL_OK : LL_ENOMEM;
-    if (!status && backward && fixed_rule(op) && op->c.max_gradient) {
-        l.dtop = ll_alloc(heads, sizeof *l.dtop);
-        if (!l.dtop) status = LL_ENOMEM;
-    }
+    for (int side = 0; side < 2 && backward && op->c.max_gradient; side++)
+        if (!status && fixed_rule(op, side)) {
+            l.dtop[side] = ll_alloc(heads, sizeof *l.dtop[side]);
+            if (!l.dtop[side]) status = LL_ENOMEM;
+        }
     if (!status && backward && c->ddecay && op->c.decay) {
         l.ddecay = ll_alloc(heads, sizeof *l.ddecay);
         if (!l.ddecay) status = LL_ENOMEM;
@@ -261,8 +266,10 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     if (!status && l.ddecay)
         for (size_t i = 0; i < heads; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
     ll_free(l.pool);
-    ll_free(l.top);
-    ll_free(l.dtop);
+    for (int side = 0; side < 2; side++) {
+        ll_free(l.top[side]);
+        ll_free(l.dtop[side]);
+    }
     ll_free(l.ddecay);
     return status;
 }

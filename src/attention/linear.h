@@ -15,8 +15,8 @@ typedef struct {
     int b, h, n, s, tile, stretch;
     int keys;               /* that count: kept by the mask, and causal: so far */
     const float *mask;      /* (s) or NULL */
-    float shift;            /* stabiliser of LL_PHI_FIXED keys */
-    double *dtop;           /* its gradient, or NULL */
+    float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
+    double *dtop[2];        /* their gradients, or NULL */
     const float *power;     /* r^i at power[i], i = 0..tile */
     const float *reverse;   /* r^(tile-1-i) at reverse[i] */
     float *den;             /* (n) divisors: saved, or scratch */

@@ -37,7 +37,7 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
 
 /* Around the sums of features that are turned and of features that are not. */
 static ll_status create_divided(ll_attention *op, ll_attention_config c) {
-    const int features = c.M ? c.M : c.D;
+    const int features = ll_feature_count(&c);
     if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (c.kernel == LL_KERNEL_SOFTMAX)
         return ll_fail(LL_EINVAL, "attention: softmax has no features that rope-linear could turn; use rope");

@@ -106,8 +106,8 @@ static void step(const feed *f, state *s, int h, int64_t t, float *phi_k, int e,
     if (has_unit(op)) {
         if (top > s->top) s->top = top;
         s->count = decay * s->count + 1;
-        const double unit = exp(s->exponent * 0.69314718055994530942 - s->top) / sqrt(op->c.M);
-        const double eps = phi * (double)op->c.feature_eps / sqrt(op->c.M);
+        const double unit = exp(s->exponent * 0.69314718055994530942 - s->top) * (double)op->root;
+        const double eps = phi * (double)op->c.feature_eps * (double)op->root;
         sum = unit * sum + eps * s->count;
         for (int i = 0; i < E; i++) {
             s->V[i] = decay * s->V[i] + (double)v[i];
@@ -224,6 +224,8 @@ static ll_status check(const ll_attention *op) {
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "
                        "use prefix or none",
                        rule[op->c.key_max]);
+    if (op->phi[LL_QUERY] == LL_PHI_FIXED && op->c.query_max == LL_MAX_SEQUENCE)
+        return ll_fail(LL_EINVAL, "attention stream: a query maximum over the sequence needs later tokens; use token");
     return LL_OK;
 }
 

@@ -9,7 +9,13 @@ enum { LL_TASK_LM, LL_TASK_CLASSIFY };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
-enum { LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU };
+enum { /* as ll_kernel */
+    LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU, LL_ATT_ELU1, LL_ATT_EXP, LL_ATT_SIGMOID, LL_ATT_ABS, LL_ATT_GELU,
+    LL_ATT_COS, LL_ATT_TANH, LL_ATT_IDENTITY, LL_ATT_SQUARE
+};
+enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
+enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
+enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
 enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D,
        LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1 };
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
@@ -23,7 +29,8 @@ typedef struct {
     int norm, activation, tied, pool, embedding_norm, final_norm;
     double dropout, init_std;
     /* [attention] */
-    int kernel, query_multiple /* query/key width as a multiple of the head size */, features, redraw;
+    int kernel, query_multiple /* query/key width as a multiple of the head size */, redraw;
+    int features /* kind */, num_features, projection, row_norms;
     int normalise;
     double feature_eps;
     /* [position] */
@@ -49,6 +56,15 @@ struct ll_recipe {
     ll_config c;
     char *scratch; /* room for the text of every key, for ll_recipe_get */
 };
+
+/* Query and key size of a head, and what a position before the features makes of it. */
+int ll_config_query_size(const ll_config *c);
+int ll_config_encoded_size(const ll_config *c);
+/* What attention.projection = auto means: orthogonal for favor, none for others. */
+int ll_config_projection(const ll_config *c);
+/* Features of a head of a linear kernel, and rows of its random projection (0: none). */
+int ll_config_features(const ll_config *c);
+int ll_config_rows(const ll_config *c);
 
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
 LL_MUST_USE ll_status ll_config_check(const ll_config *c);

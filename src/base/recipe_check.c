@@ -27,22 +27,80 @@ static ll_status check_model(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_attention(const ll_config *c) {
-    if (c->kernel == LL_ATT_FAVOR && c->features < 1)
+int ll_config_query_size(const ll_config *c) {
+    return (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;
+}
+
+int ll_config_encoded_size(const ll_config *c) {
+    const int size = ll_config_query_size(c);
+    if (c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE) return c->realizations;
+    return c->position == LL_POS_RELATIVE_S1 ? size + 2 * c->scales * (1 + c->image) : size;
+}
+
+int ll_config_projection(const ll_config *c) {
+    if (c->projection != LL_PROJ_AUTO) return c->projection;
+    return c->kernel == LL_ATT_FAVOR ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
+}
+
+int ll_config_features(const ll_config *c) {
+    return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_encoded_size(c) : c->num_features;
+}
+
+int ll_config_rows(const ll_config *c) {
+    const int pairs = c->kernel == LL_ATT_FAVOR && c->features != LL_FEAT_POSITIVE;
+    return ll_config_projection(c) == LL_PROJ_NONE ? 0 : pairs ? c->num_features / 2 : c->num_features;
+}
+
+static ll_status check_features(const ll_config *c) {
+    static const char *const kinds[] = {"positive", "hyperbolic", "trigonometric", "gaussian"};
+    if (c->features == LL_FEAT_POSITIVE) return LL_OK;
+    if (c->kernel != LL_ATT_FAVOR)
+        return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
+                       kinds[c->features]);
+    if (c->num_features % 2)
         return ll_fail(LL_EINVAL,
-                       "attention.kernel = favor needs random features; set attention.features to 1 or more");
+                       "attention.features = %s makes pairs of features, and attention.num-features = %d is odd",
+                       kinds[c->features], c->num_features);
+    if (c->features != LL_FEAT_HYPERBOLIC && c->feature_eps > 0)
+        return ll_fail(LL_EINVAL,
+                       "attention.features = %s have both signs, so that attention.feature-eps = %g makes them no "
+                       "safer; set it to 0",
+                       kinds[c->features], c->feature_eps);
+    return LL_OK;
+}
+
+static ll_status check_projection(const ll_config *c) {
+    const int projection = ll_config_projection(c), size = ll_config_encoded_size(c);
+    if (projection == LL_PROJ_NONE) {
+        if (c->kernel == LL_ATT_FAVOR)
+            return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
+                                      "use orthogonal");
+        if (c->row_norms != LL_ROWS_CHI)
+            return ll_fail(LL_EINVAL, "attention.row-norms = sqrt-d is about a random projection, and there is none; "
+                                      "set attention.projection");
+        return LL_OK;
+    }
+    if (c->kernel == LL_ATT_SOFTMAX)
+        return ll_fail(LL_EINVAL, "attention.projection projects to features, and attention.kernel = softmax has none; "
+                                  "use favor");
+    if (c->num_features < 1)
+        return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
+    if (projection == LL_PROJ_HADAMARD && (size & (size - 1)))
+        return ll_fail(LL_EINVAL,
+                       "attention.projection = hadamard needs a power of two, and queries of a head have size %d; use "
+                       "givens",
+                       size);
+    return LL_OK;
+}
+
+static ll_status check_attention(const ll_config *c) {
     if (c->feature_eps < 0 && c->feature_eps != -1)
         return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
                        c->feature_eps);
     if (c->kernel == LL_ATT_SOFTMAX && !c->normalise)
         return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels; softmax always divides by its sum");
-    return LL_OK;
-}
-
-/* Features that a permutation moves. */
-static int features(const ll_config *c) {
-    const int size = c->head_size ? c->head_size : c->width / c->heads;
-    return c->kernel == LL_ATT_FAVOR ? c->features : size * c->query_multiple;
+    const ll_status status = check_features(c);
+    return status ? status : check_projection(c);
 }
 
 static ll_status check_permute2d(const ll_config *c) {
@@ -50,11 +108,11 @@ static ll_status check_permute2d(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
                        "alone; use permute");
-    if (features(c) % 2)
+    if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
-                       "change attention.features or model.width",
-                       features(c));
+                       "change attention.num-features or model.width",
+                       ll_config_features(c));
     if (c->image_width < 1 || c->image_height < 1)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d needs the size of images; set position.width and "
@@ -64,7 +122,7 @@ static ll_status check_permute2d(const ll_config *c) {
 }
 
 static ll_status check_before(const ll_config *c) {
-    const int size = (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;
+    const int size = ll_config_query_size(c);
     const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
@@ -73,11 +131,11 @@ static ll_status check_before(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear turns features, and attention.kernel = softmax has none; "
                        "use rope");
-    if (c->position == LL_POS_ROPE_LINEAR && features(c) % 2)
+    if (c->position == LL_POS_ROPE_LINEAR && ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear turns pairs of features, and %d is odd; change "
-                       "attention.features or model.width",
-                       features(c));
+                       "attention.num-features or model.width",
+                       ll_config_features(c));
     if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_FAVOR && (c->feature_eps > 0 || !c->normalise))
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "

@@ -48,7 +48,7 @@ typedef struct {
     void (*relu)(size_t n, float eps, const float *x, float *y);
     void (*relu_back)(size_t n, const float *x, const float *dy, float *dx);
     /* y = exp(x - shift) / 2^e with e the smallest integer for which no y exceeds 1 (e = 0 and y = 0 if
-     * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. */
+     * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. In place allowed. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
     /* y = scale * (exp(x - shift) + eps), in place allowed. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
@@ -70,7 +70,8 @@ typedef struct {
                  float *rstd);
     void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
                       const float *dy, float *dx, float *dgain, float *dbias);
-    /* y = x Phi(x), exact (erf), relative to max(|x|, tiny) within 4 ulp + 1e-7; dx = dy (Phi(x) + x phi(x)). */
+    /* y = x Phi(x), exact (erf), relative to max(|x|, tiny) within 4 ulp + 1e-7; dx = dy (Phi(x) + x phi(x)). In
+     * place (on dy) allowed. */
     void (*gelu)(size_t n, const float *x, float *y);
     void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
     /* Softmax cross-entropy of one row: turns logits (n) into (softmax - onehot(target)) * weight in

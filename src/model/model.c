@@ -50,17 +50,17 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
 }
 
 /* Features of a head of a linear kernel; 0: softmax. */
-static double features(const ll_config *c, double D) {
-    return c->kernel == LL_ATT_SOFTMAX ? 0 : c->kernel == LL_ATT_FAVOR ? c->features : D;
+static double features(const ll_config *c) {
+    return c->kernel == LL_ATT_SOFTMAX ? 0 : ll_config_features(c);
 }
 
-/* Linear kernels read and write a state of m x (E + 1) and, favor, project q and k; softmax looks at T keys. */
+/* Linear kernels read and write a state of m x (E + 1) and may project q and k; softmax looks at T keys. */
 double ll_model_token_cost(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width,
-                 F = features(c, D);
+                 F = features(c);
     double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1);
-    if (c->kernel == LL_ATT_FAVOR) attention += 2 * F * D;
+    if (c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c)) attention += 2 * F * D;
     const double layer = C * (2.0 * m->queries + 2.0 * m->values + 2.0 * c->ff) + H * attention;
     const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return c->layers * layer + head;
@@ -72,6 +72,6 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
                  values = (size_t)m->values, layers = (size_t)c->layers;
     if (c->task != LL_TASK_LM) return 0;
     if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
-    const size_t F = (size_t)features(c, (double)D);
+    const size_t F = (size_t)features(c);
     return layers * F * (values + (size_t)c->heads) * sizeof(double);
 }

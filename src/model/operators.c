@@ -6,23 +6,24 @@
 
 #include "attention/attention.h"
 #include "attention/draw.h"
+#include "attention/maps.h"
 #include "base/memory.h"
 #include "model/network.h"
 
-/* eps of the papers' generalized ReLU attention. */
-static const double relu_eps = 1e-3;
+_Static_assert((int)LL_ATT_SQUARE == (int)LL_KERNEL_SQUARE && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
+               "recipes number kernels and features as the operator does");
 
 /* All but the draws. */
 static ll_attention_config describe(const ll_model *m, int layer) {
     const ll_config *c = m->c;
-    static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU};
-    const int D = m->queries / c->heads, favor = c->kernel == LL_ATT_FAVOR;
-    const double root = c->kernel == LL_ATT_SOFTMAX ? 0.5 : 0.25;
+    const int D = m->queries / c->heads;
     ll_attention_config a = ll_attention_default();
-    a.kernel = kernels[c->kernel];
+    a.kernel = (ll_kernel)c->kernel;
+    a.features = (ll_feature_kind)c->features;
+    const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
     a.causal = c->task == LL_TASK_LM;
-    a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = favor ? c->features : 0;
-    a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : c->kernel == LL_ATT_RELU ? relu_eps : 0);
+    a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
+    a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : map ? map->eps : 0);
     a.den = c->normalise || c->kernel == LL_ATT_SOFTMAX ? LL_DEN_SUM : LL_DEN_NONE;
     if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
     if (c->position == LL_POS_PERMUTE2D) {
@@ -30,18 +31,26 @@ static ll_attention_config describe(const ll_model *m, int layer) {
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
     ll_place_config(m, layer, &a);
-    a.input_scale = c->kernel == LL_ATT_RELU ? 1 : (float)pow(ll_attention_width(&a), -root);
+    a.input_scale = map ? 1 : (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_SOFTMAX ? -0.5 : -0.25);
     return a;
 }
 
 /* Numbers that a permutation moves, for each head. */
 static int permuted(const ll_attention_config *a) {
-    const int features = a->M ? a->M : a->D;
+    const int features = ll_feature_count(a);
     return a->position == LL_POSITION_PERMUTE2D ? features / 2 : a->position == LL_POSITION_PERMUTE ? features : 0;
 }
 
 static int decays(const ll_config *c) {
     return c->decay == LL_DECAY_FIXED && c->task == LL_TASK_LM;
+}
+
+static ll_status draw_projection(const ll_config *c, const ll_attention_config *a, int layer, int64_t redraws,
+                                 float *W) {
+    static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
+    const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
+    const ll_row_norms norms = c->row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
+    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, layer, redraws);
 }
 
 typedef struct {
@@ -57,7 +66,7 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int layer
     for (int h = 0; p->decay && h < a->H; h++)
         p->decay[h] = (float)(1 / (1 + exp(-(c->decay_first + (c->decay_last - c->decay_first) * h / a->H))));
     if (!a->M) return LL_OK;
-    return ll_draw_projection(p->projection, a->M, ll_attention_width(a), (uint64_t)c->seed, layer, m->redraws);
+    return draw_projection(c, a, layer, m->redraws, p->projection);
 }
 
 /* The tensor "blocks.LAYER.attention.WHAT" of this type and shape; cols 0: a vector. */
@@ -190,8 +199,7 @@ ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
     /* All layers before any changes: a model is never between two draws. */
     ll_status status = LL_OK;
     for (int l = 0; l < m->c->layers && !status; l++)
-        status =
-            ll_draw_projection(W + (size_t)l * size, a.M, ll_attention_width(&a), (uint64_t)m->c->seed, l, redraws);
+        status = draw_projection(m->c, &a, l, redraws, W + (size_t)l * size);
     for (int l = 0; l < m->c->layers && !status; l++)
         ll_attention_set_projection(m->attention[l], W + (size_t)l * size);
     if (!status) m->redraws = redraws;

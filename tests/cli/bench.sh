@@ -1,5 +1,5 @@
 # bench: every section at its smallest; what it writes can be read; wrong wishes are refused. Times are not judged.
-small="--set model.width=16 --set model.layers=1 --set model.heads=2 --set model.ff=16 --set attention.features=16"
+small="--set model.width=16 --set model.layers=1 --set model.heads=2 --set model.ff=16 --set attention.num-features=16"
 t 0 "$longline" bench --ops --lengths 17,64 --repeats 2 --case relu --json ops.json
 out '^attention/relu\+permute/causal/fwdbwd/64 +[0-9]'
 out '^bench\.peak_gflops=[0-9]'
