@@ -123,14 +123,8 @@ typedef enum {
     /* phi = f(u) + feature_eps, u = W x, or x without a projection: */
     LL_KERNEL_RELU,
     LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
-    LL_KERNEL_EXP,
-    LL_KERNEL_SIGMOID,
-    LL_KERNEL_ABS,
-    LL_KERNEL_GELU,
-    LL_KERNEL_COS,
-    LL_KERNEL_TANH,
-    LL_KERNEL_IDENTITY,
-    LL_KERNEL_SQUARE
+    LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
+    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -140,9 +134,7 @@ typedef enum {
     LL_FEATURES_GAUSSIAN       /* the same without exp(n): estimates exp(-|x - y|^2 / 2) */
 } ll_feature_kind;
 typedef enum {
-    LL_POSITION_NONE,
-    LL_POSITION_PERMUTE,
-    LL_POSITION_PERMUTE2D,
+    LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
     LL_POSITION_ROPE,        /* q and k turned by angles that grow with the position; any kernel */
     LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
