@@ -123,14 +123,8 @@ typedef enum {
     /* phi = f(u) + feature_eps, u = W x, or x without a projection: */
     LL_KERNEL_RELU,
     LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
-    LL_KERNEL_EXP,
-    LL_KERNEL_SIGMOID,
-    LL_KERNEL_ABS,
-    LL_KERNEL_GELU,
-    LL_KERNEL_COS,
-    LL_KERNEL_TANH,
-    LL_KERNEL_IDENTITY,
-    LL_KERNEL_SQUARE
+    LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
+    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -139,7 +133,14 @@ typedef enum {
     LL_FEATURES_TRIGONOMETRIC, /* exp(n) cos u, then exp(n) sin u, over sqrt(M): 2 M; weights may be negative */
     LL_FEATURES_GAUSSIAN       /* the same without exp(n): estimates exp(-|x - y|^2 / 2) */
 } ll_feature_kind;
-typedef enum { LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D } ll_position;
+typedef enum {
+    LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
+    LL_POSITION_ROPE,        /* q and k turned by angles that grow with the position; any kernel */
+    LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
+    LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
+    LL_POSITION_CONV_SPE,
+    LL_POSITION_RELATIVE_S1  /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
+} ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
  * PREFIX is the default: causal, and can be streamed. With eps = 0 the choice changes nothing.
@@ -158,10 +159,36 @@ typedef enum {
     LL_DEN_NONE      /* 1: not divided at all */
 } ll_den;
 
+/* What positions that act on q and k need. `theta` and noise are kept as copies; the other arrays are parameters
+ * that may train: they stay the caller's, must outlive the operator, and are read at every call. */
+typedef struct {
+    const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
+    int realizations;   /* spe: R */
+    int sines;          /* sine-spe: K */
+    int taps, taps2;    /* conv-spe: filter length; with taps2 > 0 filters are images (taps rows, taps2 columns) */
+    const float *freqs, *offsets, *gains;  /* sine-spe: (H, D, K), before sigmoid(.)/2 and softplus */
+    const float *filter_q, *filter_k;      /* conv-spe: (H, D, taps [, taps2]) */
+    const float *gate;                     /* spe: (H, D), before sigmoid; NULL: not gated */
+    const float *noise;      /* sine-spe: (H, D, 2K, R); conv-spe: (H, D, noise_rows [, noise_cols], R), of which
+                              * token i takes i .. i + taps - 1. NULL: drawn */
+    int noise_rows, noise_cols;
+    const float *gate_noise; /* (H, D, R); NULL: drawn */
+    uint64_t seed;           /* draws are functions of (seed, layer, head, position) */
+    int layer;
+    int scales, axes;                      /* relative-s1: angular frequencies, and 1 or 2 axes */
+    const float *inv_freq, *alpha, *beta;  /* (scales), (H, axes scales), the same: rows before columns */
+} ll_position_config;
+
+/* Gradients of those parameters, added to; NULL: not wanted. */
+typedef struct {
+    float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta;
+} ll_position_gradients;
+
 typedef struct {
     ll_kernel kernel;
     ll_feature_kind features; /* favor */
     ll_position position;
+    ll_position_config where;
     int causal;          /* token i sees 0..i */
     int H, D, E;         /* heads, query/key size, value size */
     int M;               /* rows of `projection`; 0: no projection, features = D. Else features = M, or 2 M where
@@ -173,11 +200,10 @@ typedef struct {
     int max_gradient;    /* favor: differentiate the maximum, as some released codes do */
     ll_den den;
     float den_eps;
-    int width, height, before; /* permute2d: image size, tokens in front of the first pixel */
-    const float *projection;   /* (M, D), kept as a copy; required where M > 0 */
-    /* (H, features), or (H, features/2) for permute2d; kept as a copy. Contiguous cycles a -> a+1, as models draw
-     * them, cost next to nothing; without a projection any other order is gathered for every token. */
-    const int32_t *permutation;
+    int width, height, before; /* images (permute2d, conv-spe and relative-s1 in two dimensions): size, and tokens
+                                * in front of the first pixel; relative-s1: those have no position */
+    const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
+    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
 } ll_attention_config;
 
@@ -206,6 +232,7 @@ typedef struct {
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
+    ll_position_gradients dposition;
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. */

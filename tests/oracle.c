@@ -119,7 +119,7 @@ static void power(const int32_t *pi, int n, int p, int *to) {
 /* Feature a of the token at its place is feature from[a] of phi. */
 static void place(const ll_attention_config *c, int h, int t, int *from) {
     const int m = oracle_features(c), half = m / 2;
-    if (c->position == LL_POSITION_NONE) {
+    if (c->position != LL_POSITION_PERMUTE && c->position != LL_POSITION_PERMUTE2D) {
         for (int a = 0; a < m; a++) from[a] = a;
     } else if (c->position == LL_POSITION_PERMUTE) {
         power(c->permutation + h * m, m, t, from);
@@ -192,6 +192,7 @@ oracle_head oracle_head_create(const oracle_case *o, int b, int h) {
     a.phi_q = oracle_alloc(m, sizeof *a.phi_q);
     a.phi_k = oracle_alloc(S * m, sizeof *a.phi_k);
     a.A = oracle_alloc(S, sizeof *a.A);
+    a.turned = oracle_alloc(S, sizeof *a.turned);
     a.num = oracle_alloc((size_t)o->c.E, sizeof *a.num);
     if (o->c.kernel != LL_KERNEL_SOFTMAX)
         for (size_t t = 0; t < most; t++) place(&o->c, h, (int)t, a.from + t * m);
@@ -204,6 +205,7 @@ void oracle_head_free(oracle_head *a) {
     free(a->phi_q);
     free(a->phi_k);
     free(a->A);
+    free(a->turned);
     free(a->num);
 }
 
@@ -230,6 +232,18 @@ double oracle_decay(const oracle_case *o, int h, int i, int j) {
     return o->c.causal ? pow(o->r[h], i - j) : 1;
 }
 
+/* <R_i phi_q, R_j phi_k> = <phi_q, R_(j-i) phi_k>, pair by pair. */
+static double turned(const oracle_head *a, int i, int j) {
+    const ll_position_config *w = &a->o->c.where;
+    double sum = 0;
+    for (int f = 0; f < a->m; f += 2) {
+        const double angle = (j - i) * (w->theta ? (double)w->theta[f / 2] : pow(10000, -(double)f / a->m));
+        const double *q = a->phi_q + f, *k = a->phi_k + (size_t)j * (size_t)a->m + f;
+        sum += q[0] * (k[0] * cos(angle) - k[1] * sin(angle)) + q[1] * (k[1] * cos(angle) + k[0] * sin(angle));
+    }
+    return sum;
+}
+
 /* The keys' features are those under the stabiliser of row i; most rules have one for all rows. */
 static void linear_weights(oracle_head *a, int i, double query_shift, double key_shift) {
     const oracle_case *o = a->o;
@@ -243,6 +257,7 @@ static void linear_weights(oracle_head *a, int i, double query_shift, double key
         if (!oracle_sees(o, a->b, i, j)) continue;
         for (size_t f = 0; f < m; f++) a->A[j] += a->phi_q[f] * a->phi_k[(size_t)j * m + f];
         a->A[j] *= oracle_decay(o, a->h, i, j);
+        if (o->c.position == LL_POSITION_ROPE_LINEAR) a->turned[j] = turned(a, i, j) * oracle_decay(o, a->h, i, j);
     }
 }
 
@@ -264,7 +279,8 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
         if (!oracle_sees(o, a->b, i, j)) continue;
         a->keys++;
         a->s += a->A[j];
-        for (int e = 0; e < o->c.E; e++) a->num[e] += a->A[j] * v[e];
+        const double weight = o->c.position == LL_POSITION_ROPE_LINEAR ? a->turned[j] : a->A[j];
+        for (int e = 0; e < o->c.E; e++) a->num[e] += weight * v[e];
     }
     a->den = a->s;
     if (o->c.kernel == LL_KERNEL_SOFTMAX) return;

@@ -229,12 +229,12 @@ const char *drawn_name(const drawn *d) {
                                    "abs",     "gelu",  "cos",  "tanh", "identity", "square"};
     static const char *position[] = {"", " permute", " permute2d"}, *kind[] = {"", " hyp", " trig", " gauss"};
     const ll_attention_config *c = &d->config;
+    const char *place = c->position > LL_POSITION_PERMUTE2D ? "" : position[c->position];
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s B%d H%d T%d S%d D%d E%d M%d scale %g eps %g max q%d k%d%s%s den %d %g",
-             kernel[c->kernel], kind[c->features], position[c->position], c->decay ? " decay" : "",
-             c->causal ? " causal" : "", d->call.lengths ? " lengths" : "", d->call.key_mask ? " mask" : "", d->call.B,
-             c->H, d->call.T, d->call.S, c->D, c->E, c->M, (double)c->input_scale, (double)c->feature_eps, c->query_max,
-             c->key_max, c->max_of_u ? " of u" : "", c->max_gradient ? " differentiated" : "", c->den,
-             (double)c->den_eps);
+             kernel[c->kernel], kind[c->features], place, c->decay ? " decay" : "", c->causal ? " causal" : "",
+             d->call.lengths ? " lengths" : "", d->call.key_mask ? " mask" : "", d->call.B, c->H, d->call.T, d->call.S,
+             c->D, c->E, c->M, (double)c->input_scale, (double)c->feature_eps, c->query_max, c->key_max,
+             c->max_of_u ? " of u" : "", c->max_gradient ? " differentiated" : "", c->den, (double)c->den_eps);
     return text;
 }
 

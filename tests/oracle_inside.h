@@ -13,6 +13,7 @@ typedef struct {
     double *phi_q, *phi_k; /* (m), (S, m): placed */
     double *plain;         /* (m) scratch */
     double *A, *num;       /* (S) weights, (E) weighted sum of values */
+    double *turned;        /* (S) weights of the values under rope-linear, where they are not A */
     double s, den;         /* sum of weights, divisor */
     int keys;              /* how many keys the row sees */
 } oracle_head;

@@ -8,7 +8,7 @@
 
 #include "attention/attention.h"
 #include "base/random.h"
-#include "oracle.h"
+#include "oracle_place.h"
 
 static double *zeros(size_t n) {
     return calloc(n + 1, sizeof(double));
@@ -108,9 +108,11 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
     const ll_attention_config *draws = &o->model->attention[layer]->c;
     const int E = head_size(c), D = E * c->query_multiple;
     ll_attention_config a = {.causal = c->task == LL_TASK_LM, .H = c->heads, .D = D, .E = E, .input_scale = 1};
-    if (c->kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(D));
+    oracle_place_describe(o, &a);
+    const int W = oracle_width(&a);
+    if (c->kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
     if (c->kernel == LL_ATT_FAVOR) {
-        a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(D)));
+        a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(W)));
         a.features = (ll_feature_kind)c->features;
         a.M = c->features == LL_FEAT_POSITIVE ? c->num_features : c->num_features / 2;
     }
@@ -152,6 +154,8 @@ static void attention(const oracle_model *o, int layer, int T, const double *a, 
     s.lengths = lengths, s.q = part[0], s.k = part[1], s.v = part[2];
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
+    oracle_place_encode(o, layer, &s);
+    part[0] = s.q, part[1] = s.k;
     oracle_forward(&s, NULL, NULL, y);
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];

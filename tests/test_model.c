@@ -21,11 +21,29 @@ static const char *const variants[] = {
     "model.norm=post model.tied-embedding=off",
     "attention.kernel=relu position.type=permute model.dropout=0.3 model.embedding-norm=on",
     "model.task=classify attention.kernel=softmax model.pool=first model.dropout=0.2 model.norm=post",
+    "attention.kernel=softmax position.type=rope",
+    "attention.kernel=favor position.type=rope position.decay=fixed",
+    "attention.kernel=relu position.type=rope-linear model.norm=post",
+    "attention.kernel=favor position.type=rope-linear",
+    "attention.kernel=relu position.type=sine-spe position.realizations=6 position.sines=2",
+    "attention.kernel=favor position.type=sine-spe position.realizations=6 position.sines=2 position.gated=off",
+    "attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3",
+    "model.task=classify attention.kernel=relu position.type=conv-spe position.realizations=5 position.taps=2 "
+    "position.image=on position.width=3 position.height=3 model.pool=first",
+    "attention.kernel=favor position.type=relative-s1 position.scales=2",
+    "attention.kernel=relu position.type=sine-spe position.realizations=6 position.sines=2 position.shared=on",
+    "model.task=classify attention.kernel=favor position.type=relative-s1 position.scales=2 position.image=on "
+    "position.width=3 position.height=3 model.pool=first",
+    "attention.kernel=softmax position.type=relative-s1 position.scales=3",
     "attention.kernel=favor attention.features=hyperbolic attention.projection=givens position.type=permute",
     "attention.kernel=exp attention.projection=hadamard position.type=permute position.decay=fixed",
     "model.task=classify attention.kernel=tanh attention.projection=iid attention.row-norms=sqrt-d "
     "attention.normalise=off",
     "attention.kernel=sigmoid attention.query-multiple=2 position.decay=fixed",
+    "attention.kernel=favor attention.features=hyperbolic position.type=rope-linear",
+    "attention.kernel=elu1 position.type=relative-s1 position.scales=2",
+    "attention.kernel=exp attention.projection=hadamard position.type=sine-spe position.realizations=8 "
+    "position.sines=2",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

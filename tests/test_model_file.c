@@ -13,6 +13,10 @@ static const char *const kinds[] = {
     ("model.task=classify attention.kernel=relu position.type=permute2d position.width=2 position.height=2 "
      "model.pool=first model.embedding-norm=on train.length=4"),
     "attention.kernel=softmax position.type=learned position.max-length=8 model.norm=post",
+    "attention.kernel=favor position.type=sine-spe position.realizations=6",
+    "attention.kernel=favor position.type=relative-s1 position.scales=3",
+    "attention.kernel=relu position.type=conv-spe position.realizations=6",
+    "attention.kernel=favor position.type=rope-linear position.decay=fixed",
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -23,7 +27,8 @@ static void check_same(const ll_model *a, const ll_model *b) {
     for (int l = 0; l < a->c->layers; l++) {
         const ll_attention_config *x = &a->attention[l]->c, *y = &b->attention[l]->c;
         const size_t features = (size_t)(x->M ? x->M : x->D) / (x->position == LL_POSITION_PERMUTE2D ? 2 : 1);
-        if (x->projection) assert_memory_equal(x->projection, y->projection, (size_t)(x->M * x->D) * 4);
+        const size_t size = (size_t)(x->M * ll_attention_width(x));
+        if (x->projection) assert_memory_equal(x->projection, y->projection, size * 4);
         if (x->permutation) assert_memory_equal(x->permutation, y->permutation, (size_t)x->H * features * 4);
         if (x->decay) assert_memory_equal(x->decay, y->decay, (size_t)x->H * 4);
     }

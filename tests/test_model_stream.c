@@ -10,6 +10,11 @@ static const char *const variants[] = {
     "attention.kernel=favor attention.features=hyperbolic attention.projection=hadamard position.type=permute",
     "attention.kernel=exp position.type=permute position.decay=fixed",
     "attention.kernel=relu attention.normalise=off position.decay=fixed model.final-norm=off model.norm=post",
+    "attention.kernel=softmax position.type=rope",
+    "attention.kernel=favor position.type=rope-linear",
+    "attention.kernel=relu position.type=sine-spe position.realizations=8",
+    "attention.kernel=favor position.type=conv-spe position.realizations=8 position.taps=9",
+    "attention.kernel=relu position.type=relative-s1 position.scales=3",
     "attention.kernel=relu model.width=300 model.heads=3 model.ff=600 model.vocab=1500 model.init-std=0.05",
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, T = 700 };

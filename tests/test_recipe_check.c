@@ -70,6 +70,12 @@ static void test_checks(void **state) {
          "model.task = lm"},
         {{"position.decay=fixed"}, "softmax has none"},
         {{"attention.kernel=relu", "model.task=classify", "position.decay=fixed"}, "position.decay=none"},
+        {{"model.head-size=9", "position.type=rope"}, "9 are odd"},
+        {{"position.type=rope-linear"}, "softmax has none; use rope"},
+        {{"attention.kernel=relu", "model.head-size=9", "position.type=rope-linear"}, "9 is odd"},
+        {{"attention.kernel=favor", "position.type=rope-linear", "attention.feature-eps=0.1"}, "no eps"},
+        {{"position.type=conv-spe", "position.image=on"}, "whole images"},
+        {{"position.type=relative-s1", "position.image=on"}, "position.width and position.height"},
         {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

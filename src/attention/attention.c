@@ -40,9 +40,9 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
-/* Do numerator and denominator carry every common factor of the features? The eps of favor stands beside features
- * of which c has been taken out, that of the exponential kernel beside those that are meant. */
-static int scale_cancels(const ll_attention_config *c) {
+/* The eps of favor stands beside features of which c has been taken out, that of the exponential kernel beside those
+ * that are meant. */
+int ll_scale_cancels(const ll_attention_config *c) {
     const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
     if (c->kernel == LL_KERNEL_EXP) return sum;
     return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && c->feature_eps == 0 && sum;
@@ -65,19 +65,23 @@ static ll_status check_favor(const ll_attention_config *c) {
     if (c->query_max == LL_MAX_BATCH || (c->query_max == LL_MAX_SEQUENCE && !ll_is_trigonometric(c)))
         return ll_fail(LL_EINVAL, "attention: queries take their maximum over one token, or none; trigonometric "
                                   "features also over the sequence");
-    if (c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !scale_cancels(c))
+    if (c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !ll_scale_cancels(c))
         return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
     return LL_OK;
+}
+
+static int permuted(const ll_attention_config *c) {
+    return c->position == LL_POSITION_PERMUTE || c->position == LL_POSITION_PERMUTE2D;
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
     const int softmax = c->kernel == LL_KERNEL_SOFTMAX;
     if (!softmax && c->kernel != LL_KERNEL_FAVOR && !ll_map_of(c->kernel))
         return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (softmax && (c->M || c->position != LL_POSITION_NONE || c->decay))
+    if (softmax && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: softmax has no features, so no projection, permutation or decay");
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
-    if (c->position != LL_POSITION_NONE && !c->permutation)
+    if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
     if (c->decay && !c->causal)
         return ll_fail(LL_EINVAL, "attention: decay needs causal attention (r^(i-j) has no meaning for later j)");
@@ -99,7 +103,7 @@ static void choose_features(ll_attention *op) {
     const ll_attention_config *c = &op->c;
     op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_PLAIN;
     op->root = 1 / sqrtf((float)(ll_is_trigonometric(c) ? c->M : op->features));
-    op->scale_cancels = scale_cancels(c);
+    op->scale_cancels = ll_scale_cancels(c);
     if (op->scale_cancels) op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_RUNNING;
     if (c->kernel != LL_KERNEL_FAVOR || c->features == LL_FEATURES_GAUSSIAN) return;
     op->phi[LL_QUERY] = op->scale_cancels ? LL_PHI_RUNNING : LL_PHI_FIXED;
@@ -107,6 +111,11 @@ static void choose_features(ll_attention *op) {
 }
 
 void ll_attention_set_projection(ll_attention *op, const float *projection) {
+    if (op->inner) {
+        ll_attention_set_projection(op->inner, projection);
+        if (op->sums) ll_attention_set_projection(op->sums, projection);
+        return;
+    }
     const int D = op->c.D, m = op->features, copies = op->permute.own_weight ? op->c.H : 1;
     const float minus = op->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
     if (projection != op->c.projection)
@@ -171,19 +180,29 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
         ll_free(op);
         return ll_fail(LL_EINVAL, "attention: a permutation is given but position is none");
     }
-    status = build(op, config);
+    status = op->c.position > LL_POSITION_PERMUTE2D ? ll_shell_create(op, config) : build(op, config);
     if (status) {
         ll_attention_free(op);
         return status;
     }
-    choose_features(op);
+    if (!op->inner) choose_features(op);
+    if (op->inner) { /* what a shell is asked about its draws, its engine knows */
+        op->features = op->inner->features;
+        op->c.projection = op->inner->c.projection;
+        op->c.decay = op->inner->c.decay;
+    }
     *out = op;
     return LL_OK;
 }
 
 void ll_attention_free(ll_attention *op) {
     if (!op) return;
+    if (op->inner) { /* a shell's copies are its engine's */
+        op->c.projection = op->c.decay = NULL;
+    }
+    ll_shell_free(op);
     ll_permute_free(&op->permute);
+    ll_free(op->turn);
     ll_free(op->weight);
     ll_free(op->weight_t);
     ll_free(op->sine);
@@ -193,11 +212,16 @@ void ll_attention_free(ll_attention *op) {
     ll_free(op);
 }
 
-void ll_attention_set_tile(ll_attention *op, int tile) { op->tile = tile < 0 ? 0 : tile > 256 ? 256 : tile; }
+void ll_attention_set_tile(ll_attention *op, int tile) {
+    op->tile = tile < 0 ? 0 : tile > 256 ? 256 : tile;
+    if (op->inner) op->inner->tile = op->tile;
+    if (op->sums) op->sums->tile = op->tile;
+}
 
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
+    if (op->inner) return ll_shell_saved(op, B, T, S);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) return (size_t)B * (size_t)op->c.H * (size_t)T;
     return ll_linear_saved(op, B, T, S);
 }
@@ -217,6 +241,7 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
     if (status) return status;
+    if (op->inner) return ll_shell_forward(op, call);
     return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_forward(op, call) : ll_linear_forward(op, call);
 }
 
@@ -224,5 +249,6 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
+    if (op->inner) return ll_shell_backward(op, call);
     return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_backward(op, call) : ll_linear_backward(op, call);
 }

@@ -45,6 +45,11 @@ struct ll_attention {
                           * or NULL */
     float *weight_t;     /* (H or 1, features, D): the same, not transposed */
     unsigned char *sine; /* (H or 1, features): which trigonometric features are sines; or NULL */
+    double *turn;    /* (features/2) angles a token by which features are turned after the map; or NULL */
+    /* A position that acts on q and k makes this operator a shell around `inner`, which takes what `before` makes of
+     * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c). Else NULL. */
+    struct ll_before *before;
+    ll_attention *inner, *sums;
 };
 
 /* Features of a head that such an operator has. */
@@ -65,6 +70,29 @@ LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attenti
 LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
 size_t ll_linear_saved(const ll_attention *op, int B, int T, int S);
+
+/* Columns of the projection: what the position makes of D. */
+int ll_attention_width(const ll_attention_config *c);
+/* Shells (shell.c), and rope-linear (divide.c). */
+LL_MUST_USE ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config);
+void ll_shell_free(ll_attention *op);
+size_t ll_shell_saved(const ll_attention *op, int B, int T, int S);
+LL_MUST_USE ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call);
+LL_MUST_USE ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call);
+size_t ll_divided_saved(const ll_attention *op, int B, int T, int S);
+LL_MUST_USE ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call);
+LL_MUST_USE ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call);
+/* Do numerator and denominator carry every common factor of the features? */
+int ll_scale_cancels(const ll_attention_config *c);
+/* New noise for positions that draw it: those after this call are functions of this seed. */
+void ll_attention_set_noise(ll_attention *op, uint64_t seed);
+
+/* position/turn.c. cos and sin of (a + w t) for t = t0..t0+C-1, at cs[0], cs[1], cs[step], ..; a function of a, w and
+ * t alone, in double. */
+void ll_turns(double a, double w, int64_t t0, int C, double *cs, size_t step);
+/* Turns the pairs of C feature rows by their position, or back; in place allowed. */
+void ll_turn_features(const ll_attention *op, int back, int C, const int64_t *position, const float *in, size_t ldi,
+                      float *out, size_t ldo);
 
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
 LL_MUST_USE ll_status ll_permute_create(ll_attention *op);

@@ -7,36 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/case.h"
 #include "base/memory.h"
-#include "base/safetensors.h"
 
-enum { MOST_AXIS = 1 << 28, MOST_STATE = 1 << 22 };
+enum { MOST_AXIS = LL_CASE_AXIS, MOST_STATE = 1 << 22 };
 static const double MOST_SAVED = 2147483648.0; /* floats kept for the gradients: 8 GiB */
 
-typedef struct {
-    ll_safetensors *file;
-    ll_attention *op;
-    ll_attention_config c;
-    const char *kernel, *position;
-    size_t B, L;
-    float *q, *k, *v, *g, *key_mask, *projection, *decay; /* NULL: not in the file */
-    int32_t *permutation;
-    float *y, *dq, *dk, *dv, *dr, *saved;
-} attend;
-
-static void attend_free(attend *a) {
+static void attend_free(ll_case *a) {
     void *pieces[] = {a->q,           a->k, a->v,  a->g,  a->key_mask, a->projection, a->decay,
                       a->permutation, a->y, a->dq, a->dk, a->dv,       a->dr,         a->saved};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) ll_free(pieces[i]);
     ll_attention_free(a->op);
+    ll_case_position_free(a);
     ll_safetensors_free(a->file);
 }
 
 /* ---- Metadata ------------------------------------------------------------------------------------ */
 
 /* A finite number, or `fallback` where the key is absent; NAN for a key that must be there. */
-static ll_status number(const attend *a, const char *key, double fallback, double *value) {
+static ll_status number(const ll_case *a, const char *key, double fallback, double *value) {
     const char *text = ll_safetensors_meta(a->file, key);
     char *end = NULL;
     *value = fallback;
@@ -48,14 +37,14 @@ static ll_status number(const attend *a, const char *key, double fallback, doubl
     return LL_OK;
 }
 
-static ll_status fraction(const attend *a, const char *key, double fallback, float *value) {
+static ll_status fraction(const ll_case *a, const char *key, double fallback, float *value) {
     double x = 0;
     const ll_status status = number(a, key, fallback, &x);
     *value = (float)x;
     return status;
 }
 
-static ll_status integer(const attend *a, const char *key, double fallback, int most, int *value) {
+ll_status ll_case_integer(const ll_case *a, const char *key, double fallback, int most, int *value) {
     double x = 0;
     const ll_status status = number(a, key, fallback, &x);
     if (status) return status;
@@ -66,7 +55,7 @@ static ll_status integer(const attend *a, const char *key, double fallback, int 
 }
 
 /* Which of the names (separated by spaces) the key is; `fallback` where it is absent, NULL: it must be there. */
-static ll_status choice(const attend *a, const char *key, const char *names, const char *fallback, int *value) {
+static ll_status choice(const ll_case *a, const char *key, const char *names, const char *fallback, int *value) {
     const char *text = ll_safetensors_meta(a->file, key);
     if (!text) text = fallback;
     if (!text) return ll_fail(LL_EFORMAT, "metadata '%s' is missing", key);
@@ -84,14 +73,15 @@ static ll_status choice(const attend *a, const char *key, const char *names, con
 }
 
 /* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
-static ll_status read_kernel(attend *a) {
+static ll_status read_kernel(ll_case *a) {
     static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
                                 "cos tanh identity square";
+    static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
     ll_status status = choice(a, "kernel", names, NULL, &kernel);
-    if (!status) status = choice(a, "position", "none permute permute2d", NULL, &position);
-    if (!status) status = integer(a, "causal", NAN, 1, &causal);
+    if (!status) status = choice(a, "position", positions, NULL, &position);
+    if (!status) status = ll_case_integer(a, "causal", NAN, 1, &causal);
     if (!status) status = fraction(a, "input_scale", 1, &a->c.input_scale);
     if (!status) status = fraction(a, "feature_eps", 0, &a->c.feature_eps);
     if (status) return status;
@@ -109,7 +99,7 @@ static ll_status read_kernel(attend *a) {
     return status;
 }
 
-static ll_status read_rules(attend *a) {
+static ll_status read_rules(ll_case *a) {
     static const ll_max max[] = {LL_MAX_TOKEN, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_PREFIX, LL_MAX_NONE};
     static const ll_den dens[] = {LL_DEN_SUM, LL_DEN_EPS, LL_DEN_EPS_PHI, LL_DEN_EPS_L, LL_DEN_GUARD, LL_DEN_NONE};
     static const char rules[] = "token sequence batch prefix none";
@@ -141,7 +131,7 @@ static const char *shape_text(int rank, const size_t *shape, char *text, size_t 
 }
 
 /* The tensor's finite numbers, which must have this shape; *data stays NULL where it is not in the file. */
-static ll_status tensor(const attend *a, const char *name, int rank, const size_t *shape, float **data) {
+ll_status ll_case_tensor(const ll_case *a, const char *name, int rank, const size_t *shape, float **data) {
     const ll_st_tensor *t = ll_safetensors_find(a->file, name);
     char found[200], wanted[200];
     if (!t) return LL_OK;
@@ -162,7 +152,7 @@ static ll_status tensor(const attend *a, const char *name, int rank, const size_
 }
 
 /* Axis i of a tensor of this rank that must be there. */
-static ll_status axis(const attend *a, const char *name, int rank, int i, size_t *length) {
+ll_status ll_case_axis(const ll_case *a, const char *name, int rank, int i, size_t *length) {
     const ll_st_tensor *t = ll_safetensors_find(a->file, name);
     if (!t) return ll_fail(LL_EFORMAT, "tensor '%s' is missing", name);
     if (t->rank != rank) return ll_fail(LL_EFORMAT, "tensor '%s' has %d axes, must have %d", name, t->rank, rank);
@@ -174,14 +164,14 @@ static ll_status axis(const attend *a, const char *name, int rank, int i, size_t
 }
 
 /* B, H, L, d, dv and the number of features, from the tensors, and as the metadata say it. */
-static ll_status read_sizes(attend *a) {
+static ll_status read_sizes(ll_case *a) {
     size_t H = 0, D = 0, E = 0, M = 0;
-    ll_status status = axis(a, "q", 4, 0, &a->B);
-    if (!status) status = axis(a, "q", 4, 1, &H);
-    if (!status) status = axis(a, "q", 4, 2, &a->L);
-    if (!status) status = axis(a, "q", 4, 3, &D);
-    if (!status) status = axis(a, "v", 4, 3, &E);
-    if (!status && ll_safetensors_find(a->file, "proj")) status = axis(a, "proj", 2, 0, &M);
+    ll_status status = ll_case_axis(a, "q", 4, 0, &a->B);
+    if (!status) status = ll_case_axis(a, "q", 4, 1, &H);
+    if (!status) status = ll_case_axis(a, "q", 4, 2, &a->L);
+    if (!status) status = ll_case_axis(a, "q", 4, 3, &D);
+    if (!status) status = ll_case_axis(a, "v", 4, 3, &E);
+    if (!status && ll_safetensors_find(a->file, "proj")) status = ll_case_axis(a, "proj", 2, 0, &M);
     if (status) return status;
     a->c.H = (int)H;
     a->c.D = (int)D;
@@ -194,64 +184,15 @@ static ll_status read_sizes(attend *a) {
     const size_t sizes[] = {a->B, H, a->L, D, E, M ? M : D};
     for (int i = 0; i < 6 && !status; i++) {
         int said = 0;
-        status = integer(a, keys[i], (double)sizes[i], MOST_AXIS, &said);
+        status = ll_case_integer(a, keys[i], (double)sizes[i], MOST_AXIS, &said);
         if (!status && (size_t)said != sizes[i])
             status = ll_fail(LL_EFORMAT, "metadata '%s' is %d, but the tensors have %zu", keys[i], said, sizes[i]);
     }
     return status;
 }
 
-static ll_status read_permutation(attend *a) {
-    const size_t H = (size_t)a->c.H, features = (size_t)ll_feature_count(&a->c);
-    const size_t n = a->c.position == LL_POSITION_PERMUTE2D ? features / 2 : features;
-    float *numbers = NULL;
-    if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
-    ll_status status = tensor(a, "perm", 2, (size_t[]){H, n}, &numbers);
-    if (!status) a->permutation = ll_alloc(H * n, sizeof *a->permutation);
-    if (!status && !a->permutation) status = LL_ENOMEM;
-    for (size_t i = 0; i < H * n && !status; i++) {
-        if (numbers[i] < 0 || numbers[i] >= (float)n || numbers[i] != floorf(numbers[i]))
-            status = ll_fail(LL_EFORMAT, "tensor 'perm' holds %g, must be whole numbers from 0 to %zu",
-                             (double)numbers[i], n - 1);
-        else
-            a->permutation[i] = (int32_t)numbers[i];
-    }
-    ll_free(numbers);
-    return status;
-}
-
-/* Tokens stand in the order of rows: `prefix` of them at the first pixel, the image, `postfix` at the last. */
-static ll_status read_image(attend *a) {
-    int width = 0, height = 0, prefix = 0, postfix = 0;
-    float *place[2] = {NULL, NULL};
-    ll_status status = integer(a, "width", NAN, MOST_AXIS, &width);
-    if (!status) status = integer(a, "height", NAN, MOST_AXIS, &height);
-    if (!status) status = integer(a, "prefix", 0, MOST_AXIS, &prefix);
-    if (!status) status = integer(a, "postfix", 0, MOST_AXIS, &postfix);
-    const int64_t pixels = (int64_t)width * height;
-    if (!status && (pixels == 0 || prefix + pixels + postfix != (int64_t)a->L))
-        status = ll_fail(LL_EFORMAT, "%d tokens, an image of %d x %d and %d tokens are not %zu tokens", prefix, width,
-                         height, postfix, a->L);
-    if (!status) status = tensor(a, "x", 1, &a->L, &place[0]);
-    if (!status) status = tensor(a, "y_pos", 1, &a->L, &place[1]);
-    for (size_t t = 0; t < a->L && !status; t++) {
-        const int64_t p = (int64_t)t - prefix, at = p < 0 ? 0 : p < pixels ? p : pixels - 1;
-        const float expected[2] = {(float)(at % width), (float)(at / width)};
-        for (int i = 0; i < 2 && !status; i++)
-            if (place[i] && place[i][t] != expected[i])
-                status = ll_fail(LL_EINVAL, "tensor '%s' places token %zu at %g; images are read in rows, at %g",
-                                 i ? "y_pos" : "x", t, (double)place[i][t], (double)expected[i]);
-    }
-    ll_free(place[0]);
-    ll_free(place[1]);
-    a->c.width = width;
-    a->c.height = height;
-    a->c.before = prefix;
-    return status;
-}
-
 /* An input that this mechanism does not read would make the result something else than the file means. */
-static ll_status check_names(const attend *a) {
+static ll_status check_names(const ll_case *a) {
     static const char *always[] = {"q", "k", "v", "g", "y"};
     static const char *linear[] = {"proj", "r", "key_mask"};
     for (int i = 0; i < ll_safetensors_count(a->file); i++) {
@@ -259,8 +200,7 @@ static ll_status check_names(const attend *a) {
         int known = !strncmp(name, "grad.", 5) || !strncmp(name, "aux.", 4);
         for (int n = 0; n < 5; n++) known |= !strcmp(name, always[n]);
         for (int n = 0; n < 3; n++) known |= a->c.kernel != LL_KERNEL_SOFTMAX && !strcmp(name, linear[n]);
-        known |= a->c.position != LL_POSITION_NONE && !strcmp(name, "perm");
-        known |= a->c.position == LL_POSITION_PERMUTE2D && (!strcmp(name, "x") || !strcmp(name, "y_pos"));
+        known |= ll_case_position_reads(a, name);
         if (!known)
             return ll_fail(LL_EINVAL, "tensor '%.60s' has no meaning for kernel %s with position %s", name, a->kernel,
                            a->position);
@@ -268,21 +208,20 @@ static ll_status check_names(const attend *a) {
     return LL_OK;
 }
 
-static ll_status read_tensors(attend *a) {
+static ll_status read_tensors(ll_case *a) {
     const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, E = (size_t)a->c.E;
     const size_t queries[] = {a->B, H, a->L, D}, values[] = {a->B, H, a->L, E};
     size_t there = 0;
     ll_status status = check_names(a);
-    if (!status) status = axis(a, "k", 4, 0, &there);
-    if (!status) status = tensor(a, "q", 4, queries, &a->q);
-    if (!status) status = tensor(a, "k", 4, queries, &a->k);
-    if (!status) status = tensor(a, "v", 4, values, &a->v);
-    if (!status) status = tensor(a, "g", 4, values, &a->g);
-    if (!status) status = tensor(a, "r", 1, &H, &a->decay);
-    if (!status) status = tensor(a, "key_mask", 2, (size_t[]){a->B, a->L}, &a->key_mask);
-    if (!status) status = tensor(a, "proj", 2, (size_t[]){(size_t)a->c.M, D}, &a->projection);
-    if (!status && a->c.position != LL_POSITION_NONE) status = read_permutation(a);
-    if (!status && a->c.position == LL_POSITION_PERMUTE2D) status = read_image(a);
+    if (!status) status = ll_case_axis(a, "k", 4, 0, &there);
+    if (!status) status = ll_case_tensor(a, "q", 4, queries, &a->q);
+    if (!status) status = ll_case_tensor(a, "k", 4, queries, &a->k);
+    if (!status) status = ll_case_tensor(a, "v", 4, values, &a->v);
+    if (!status) status = ll_case_tensor(a, "g", 4, values, &a->g);
+    if (!status) status = ll_case_tensor(a, "r", 1, &H, &a->decay);
+    if (!status) status = ll_case_tensor(a, "key_mask", 2, (size_t[]){a->B, a->L}, &a->key_mask);
+    if (!status) status = ll_case_position(a);
+    if (!status) status = ll_case_tensor(a, "proj", 2, (size_t[]){(size_t)a->c.M, ll_case_width(a)}, &a->projection);
     for (size_t i = 0; i < a->B * a->L && !status && a->key_mask; i++)
         if (a->key_mask[i] != 0 && a->key_mask[i] != 1)
             status = ll_fail(LL_EFORMAT, "tensor 'key_mask' holds %g, must be 0 or 1", (double)a->key_mask[i]);
@@ -294,12 +233,12 @@ static ll_status read_tensors(attend *a) {
 
 /* ---- The call ------------------------------------------------------------------------------------ */
 
-static ll_view view(const attend *a, float *data, int n) {
+static ll_view view(const ll_case *a, float *data, int n) {
     const size_t token = (size_t)n, head = token * a->L;
     return (ll_view){.data = data, .batch = head * (size_t)a->c.H, .head = head, .token = token};
 }
 
-static ll_status allocate(attend *a) {
+static ll_status allocate(ll_case *a) {
     const size_t rows = a->B * (size_t)a->c.H * a->L, D = (size_t)a->c.D, E = (size_t)a->c.E;
     a->y = ll_alloc(rows * E, sizeof *a->y);
     if (!a->y) return LL_ENOMEM;
@@ -316,7 +255,7 @@ static ll_status allocate(attend *a) {
     return a->dq && a->dk && a->dv && a->dr && a->saved ? LL_OK : LL_ENOMEM;
 }
 
-static ll_status run_stream(attend *a) {
+static ll_status run_stream(ll_case *a) {
     ll_attention_stream *stream;
     if (a->key_mask) return ll_fail(LL_EINVAL, "a stream takes every key: 'key_mask' cannot be streamed");
     ll_status status = ll_attention_stream_create(&stream, a->op, (int)a->B);
@@ -334,7 +273,7 @@ static ll_status run_stream(attend *a) {
 }
 
 /* Gradients are those of the tiles also where y comes from the stream. */
-static ll_status compute(attend *a, int streaming) {
+static ll_status compute(ll_case *a, int streaming) {
     const int D = a->c.D, E = a->c.E;
     ll_attention_call call = {.B = (int)a->B, .T = (int)a->L, .S = (int)a->L, .key_mask = a->key_mask};
     call.q = view(a, a->q, D);
@@ -346,6 +285,7 @@ static ll_status compute(attend *a, int streaming) {
     call.dk = view(a, a->dk, D);
     call.dv = view(a, a->dv, E);
     call.saved = a->saved;
+    call.dposition = a->dposition;
     call.ddecay = a->decay ? a->dr : NULL;
     ll_status status = LL_OK;
     if (a->g || !streaming) status = ll_attention_forward(a->op, &call);
@@ -354,7 +294,7 @@ static ll_status compute(attend *a, int streaming) {
     return status;
 }
 
-static ll_status solve(attend *a, int streaming, int tile) {
+static ll_status solve(ll_case *a, int streaming, int tile) {
     ll_status status = read_kernel(a);
     if (!status) status = read_rules(a);
     if (!status) status = read_sizes(a);
@@ -366,7 +306,7 @@ static ll_status solve(attend *a, int streaming, int tile) {
     return status ? status : compute(a, streaming);
 }
 
-static ll_status write_case(const attend *a, const char *out, int streaming) {
+static ll_status write_case(const ll_case *a, const char *out, int streaming) {
     const size_t H = (size_t)a->c.H;
     const size_t queries[] = {a->B, H, a->L, (size_t)a->c.D}, values[] = {a->B, H, a->L, (size_t)a->c.E};
     const char *name = ll_safetensors_meta(a->file, "case");
@@ -380,13 +320,19 @@ static ll_status write_case(const attend *a, const char *out, int streaming) {
     if (!status && a->g) status = ll_st_add(w, "grad.k", LL_F32, 4, queries, a->dk);
     if (!status && a->g) status = ll_st_add(w, "grad.v", LL_F32, 4, values, a->dv);
     if (!status && a->g && a->decay) status = ll_st_add(w, "grad.r", LL_F32, 1, &H, a->dr);
+    for (int i = 0; i < a->parameters && !status && a->g; i++) {
+        const ll_case_parameter *p = &a->parameter[i];
+        char text[40];
+        snprintf(text, sizeof text, "grad.%s", p->name);
+        status = ll_st_add(w, text, LL_F32, p->rank, p->shape, p->gradient);
+    }
     if (!status) status = ll_st_save(w, out);
     ll_st_writer_free(w);
     return status;
 }
 
 ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile) {
-    attend a = {0};
+    ll_case a = {0};
     if (tile < 0 || tile > 256) return ll_fail(LL_EINVAL, "a tile of %d tokens: must be 1 to 256, or 0", tile);
     ll_status status = ll_safetensors_open(&a.file, in);
     if (!status) {

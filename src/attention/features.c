@@ -145,6 +145,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     }
     if (permuted)
         permute(t, 0, NULL, mapped, (size_t)op->ld, phi, (size_t)op->ld);
+    if (op->turn) ll_turn_features(op, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
@@ -224,6 +225,11 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const ll_along along = {
         .what = masks ? LL_ALONG_WHERE : LL_ALONG_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
     float sum[256];
+    if (op->turn) { /* maps are differentiated where they were, before the turn */
+        ll_turn_features(op, 1, t->C, t->x, dphi, ld, dphi, ld);
+        if (exponents) ll_turn_features(op, 1, t->C, t->x, phi, ld, t->work, ld);
+        phi = t->work;
+    }
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "attention/features.h"
+#include "attention/stream_shell.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -42,6 +43,7 @@ struct ll_attention_stream {
     float *pool; /* (workers, scratch) */
     size_t scratch;
     int workers;
+    ll_shell_stream *shell; /* everything, where the operator is a shell */
 };
 
 typedef struct {
@@ -249,8 +251,8 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
     if (!s) return LL_ENOMEM;
     s->op = op;
     s->B = B;
-    status = build(s);
-    if (!status) status = ready(s);
+    status = op->inner ? ll_shell_stream_create(&s->shell, op, B) : build(s);
+    if (!status && !s->shell) status = ready(s);
     if (status) {
         ll_attention_stream_free(s);
         return status;
@@ -262,6 +264,7 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
 
 void ll_attention_stream_free(ll_attention_stream *s) {
     if (!s) return;
+    ll_shell_stream_free(s->shell);
     ll_free(s->head);
     ll_free(s->block);
     ll_free(s->keys);
@@ -272,7 +275,8 @@ void ll_attention_stream_free(ll_attention_stream *s) {
 
 void ll_attention_stream_reset(ll_attention_stream *s) {
     s->position = 0;
-    if (is_exact(s)) return;
+    if (s->shell) ll_shell_stream_reset(s->shell);
+    if (s->shell || is_exact(s)) return;
     memset(s->block, 0, heads(s) * s->state_size * sizeof *s->block);
     for (size_t i = 0; i < heads(s); i++) {
         s->head[i].count = 0;
@@ -283,14 +287,20 @@ void ll_attention_stream_reset(ll_attention_stream *s) {
 
 size_t ll_attention_stream_bytes(const ll_attention_stream *s) {
     const size_t D = (size_t)s->op->c.D, E = (size_t)s->op->c.E, scratch = (size_t)s->workers * s->scratch;
+    if (s->shell) return sizeof *s + ll_shell_stream_bytes(s->shell);
     const size_t state_bytes = s->head ? sizeof *s->head + s->state_size * sizeof *s->block : 0;
     return sizeof *s + heads(s) * (state_bytes + s->capacity * (D + E) * sizeof(float)) + scratch * sizeof(float);
 }
 
+ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
+    const ll_status status = is_exact(s) ? grow(s, n) : LL_OK;
+    return status ? status : ready(s);
+}
+
 ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
-    ll_status status = is_exact(s) ? grow(s, n) : LL_OK;
-    if (!status) status = ready(s);
+    if (s->shell) return ll_shell_stream_feed(s->shell, n, q, k, v, y);
+    const ll_status status = ll_attention_stream_reserve(s, n);
     if (status) return status;
     feed f = {s, ll_kernel_table(), n, q, k, v, y};
     ll_task *task = is_exact(s) ? feed_exact : feed_linear;

@@ -16,7 +16,8 @@ enum { /* as ll_kernel */
 enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
 enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
-enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D };
+enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D,
+       LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1 };
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
@@ -34,6 +35,7 @@ typedef struct {
     double feature_eps;
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
+    int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
     /* [train] */
     int64_t steps, warmup;
@@ -55,8 +57,9 @@ struct ll_recipe {
     char *scratch; /* room for the text of every key, for ll_recipe_get */
 };
 
-/* Query and key size of a head. */
+/* Query and key size of a head, and what a position before the features makes of it. */
 int ll_config_query_size(const ll_config *c);
+int ll_config_encoded_size(const ll_config *c);
 /* What attention.projection = auto means: orthogonal for favor, none for others. */
 int ll_config_projection(const ll_config *c);
 /* Features of a head of a linear kernel, and rows of its random projection (0: none). */

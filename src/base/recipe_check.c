@@ -31,13 +31,19 @@ int ll_config_query_size(const ll_config *c) {
     return (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;
 }
 
+int ll_config_encoded_size(const ll_config *c) {
+    const int size = ll_config_query_size(c);
+    if (c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE) return c->realizations;
+    return c->position == LL_POS_RELATIVE_S1 ? size + 2 * c->scales * (1 + c->image) : size;
+}
+
 int ll_config_projection(const ll_config *c) {
     if (c->projection != LL_PROJ_AUTO) return c->projection;
     return c->kernel == LL_ATT_FAVOR ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
 }
 
 int ll_config_features(const ll_config *c) {
-    return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_query_size(c) : c->num_features;
+    return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_encoded_size(c) : c->num_features;
 }
 
 int ll_config_rows(const ll_config *c) {
@@ -64,7 +70,7 @@ static ll_status check_features(const ll_config *c) {
 }
 
 static ll_status check_projection(const ll_config *c) {
-    const int projection = ll_config_projection(c), size = ll_config_query_size(c);
+    const int projection = ll_config_projection(c), size = ll_config_encoded_size(c);
     if (projection == LL_PROJ_NONE) {
         if (c->kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
@@ -115,6 +121,37 @@ static ll_status check_permute2d(const ll_config *c) {
     return LL_OK;
 }
 
+static ll_status check_before(const ll_config *c) {
+    const int size = ll_config_query_size(c);
+    const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
+    if (c->position == LL_POS_ROPE && size % 2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
+    if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_SOFTMAX)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear turns features, and attention.kernel = softmax has none; "
+                       "use rope");
+    if (c->position == LL_POS_ROPE_LINEAR && ll_config_features(c) % 2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
+                       "attention.num-features or model.width",
+                       ll_config_features(c));
+    if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_FAVOR && (c->feature_eps > 0 || !c->normalise))
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
+                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+    if (images && c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
+        return ll_fail(LL_EINVAL,
+                       "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
+                       "tokens alone; set position.image=off");
+    if (images && (c->image_width < 1 || c->image_height < 1))
+        return ll_fail(LL_EINVAL,
+                       "position.image = on needs the size of images; set position.width and position.height, "
+                       "which are %d and %d",
+                       c->image_width, c->image_height);
+    return LL_OK;
+}
+
 static ll_status check_position(const ll_config *c) {
     const int permuted = c->position == LL_POS_PERMUTE || c->position == LL_POS_PERMUTE2D;
     if (c->kernel == LL_ATT_SOFTMAX && permuted)
@@ -134,7 +171,7 @@ static ll_status check_position(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
                        c->length, c->max_length);
-    return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : LL_OK;
+    return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : check_before(c);
 }
 
 ll_status ll_config_check(const ll_config *c) {

@@ -91,6 +91,7 @@ static ll_status mix(const ll_batch_run *run, int layer) {
     ll_workspace *ws = run->ws;
     ll_view v[4];
     views(run, ws->project[layer], ws->mixed[layer], v);
+    ll_place_noise(run, layer);
     if (ws->stream) return ll_attention_stream_feed(ws->stream[layer], run->T, v[0], v[1], v[2], v[3]);
     ll_attention_call call = {.B = run->B, .T = run->T, .S = run->T, .lengths = run->lengths};
     call.q = v[0], call.k = v[1], call.v = v[2], call.y = v[3];
@@ -153,6 +154,7 @@ static ll_status mix_back(const ll_batch_run *run, int layer) {
     call.q = v[0], call.k = v[1], call.v = v[2], call.y = v[3];
     call.dq = d[0], call.dk = d[1], call.dv = d[2], call.g = d[3];
     call.saved = ws->saved[layer];
+    call.dposition = ll_place_gradients(run->model, layer, run->grad);
     return ll_attention_backward(run->model->attention[layer], &call);
 }
 

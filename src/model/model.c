@@ -1,5 +1,6 @@
 /* A model made, freed and described. */
 #include "base/memory.h"
+#include "attention/attention.h"
 #include "model/network.h"
 
 ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
@@ -56,7 +57,8 @@ static double features(const ll_config *c) {
 /* Linear kernels read and write a state of m x (E + 1) and may project q and k; softmax looks at T keys. */
 double ll_model_token_cost(const ll_model *m, int T) {
     const ll_config *c = m->c;
-    const double H = c->heads, D = m->queries / H, E = m->values / H, C = c->width, F = features(c);
+    const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width,
+                 F = features(c);
     double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1);
     if (c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c)) attention += 2 * F * D;
     const double layer = C * (2.0 * m->queries + 2.0 * m->values + 2.0 * c->ff) + H * attention;
@@ -66,7 +68,8 @@ double ll_model_token_cost(const ll_model *m, int T) {
 
 size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
-    const size_t queries = (size_t)m->queries, values = (size_t)m->values, layers = (size_t)c->layers;
+    const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
+                 values = (size_t)m->values, layers = (size_t)c->layers;
     if (c->task != LL_TASK_LM) return 0;
     if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
     const size_t F = (size_t)features(c);

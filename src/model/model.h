@@ -34,6 +34,7 @@ struct ll_model {
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
         int embedding, position, first, embedding_norm, blocks, norm, head;
+        int where, frequencies; /* the first layer's position parameters; those that all layers share */
     } at;
 };
 

@@ -103,6 +103,23 @@ const float *ll_param_at(const ll_model *model, int i);
 /* Number of a tensor of a layer. */
 int ll_block_tensor(const ll_model *model, int layer, int which);
 
+/* ---- place.c: parameters of positions inside attention ---- */
+
+enum { LL_PLACE_TENSORS = 4 };
+typedef struct {
+    const char *name;
+    int rows, cols;
+} ll_place_tensor;
+/* The tensors of a layer; returns how many. */
+int ll_place_tensors(const ll_model *model, ll_place_tensor tensor[LL_PLACE_TENSORS]);
+/* First values of a tensor of that name; 0: it is none of ours. */
+int ll_place_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
+/* What the operator of a layer reads, and where backward adds its gradients. */
+void ll_place_config(const ll_model *model, int layer, ll_attention_config *a);
+ll_position_gradients ll_place_gradients(const ll_model *model, int layer, float *grad);
+/* Noise for this pass: its own in training, always the same elsewhere. */
+void ll_place_noise(const ll_batch_run *run, int layer);
+
 /* ---- operators.c ---- */
 
 /* Makes model->attention; draws come from `file`, or are drawn if it is NULL. */

@@ -14,7 +14,7 @@ _Static_assert((int)LL_ATT_SQUARE == (int)LL_KERNEL_SQUARE && (int)LL_FEAT_GAUSS
                "recipes number kernels and features as the operator does");
 
 /* All but the draws. */
-static ll_attention_config describe(const ll_model *m) {
+static ll_attention_config describe(const ll_model *m, int layer) {
     const ll_config *c = m->c;
     const int D = m->queries / c->heads;
     ll_attention_config a = ll_attention_default();
@@ -23,7 +23,6 @@ static ll_attention_config describe(const ll_model *m) {
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
     a.causal = c->task == LL_TASK_LM;
     a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
-    a.input_scale = map ? 1 : (float)pow(D, c->kernel == LL_ATT_SOFTMAX ? -0.5 : -0.25);
     a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : map ? map->eps : 0);
     a.den = c->normalise || c->kernel == LL_ATT_SOFTMAX ? LL_DEN_SUM : LL_DEN_NONE;
     if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
@@ -31,6 +30,8 @@ static ll_attention_config describe(const ll_model *m) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
+    ll_place_config(m, layer, &a);
+    a.input_scale = map ? 1 : (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_SOFTMAX ? -0.5 : -0.25);
     return a;
 }
 
@@ -49,7 +50,7 @@ static ll_status draw_projection(const ll_config *c, const ll_attention_config *
     static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
     const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
     const ll_row_norms norms = c->row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
-    return ll_draw_projection(W, a->M, a->D, kind, norms, (uint64_t)c->seed, layer, redraws);
+    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, layer, redraws);
 }
 
 typedef struct {
@@ -117,14 +118,14 @@ static ll_status read_permutation(int32_t *out, const ll_safetensors *file, int 
 
 static ll_status read(const ll_safetensors *file, const ll_attention_config *a, int layer, parts *p) {
     ll_status status = LL_OK;
-    if (a->M) status = read_floats(p->projection, file, layer, "projection", a->M, a->D);
+    if (a->M) status = read_floats(p->projection, file, layer, "projection", a->M, ll_attention_width(a));
     if (!status && permuted(a)) status = read_permutation(p->permutation, file, layer, a->H, permuted(a));
     if (!status && p->decay) status = read_floats(p->decay, file, layer, "decay", a->H, 0);
     return status;
 }
 
 static ll_status create_layer(ll_model *m, const ll_safetensors *file, int layer, parts *p) {
-    ll_attention_config a = describe(m);
+    ll_attention_config a = describe(m, layer);
     ll_status status = file ? read(file, &a, layer, p) : draw(m, &a, layer, p);
     if (status) return status;
     a.projection = a.M ? p->projection : NULL;
@@ -135,13 +136,13 @@ static ll_status create_layer(ll_model *m, const ll_safetensors *file, int layer
 }
 
 ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
-    const ll_attention_config a = describe(m);
+    const ll_attention_config a = describe(m, 0);
     const size_t heads = (size_t)a.H;
     const ll_st_tensor *t;
     /* All other sizes are those of parameters, which the file is known to hold. */
-    ll_status status = file && a.M ? find(&t, file, 0, "projection", LL_F32, a.M, a.D) : LL_OK;
+    ll_status status = file && a.M ? find(&t, file, 0, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
     if (status) return status;
-    parts p = {ll_alloc((size_t)a.M * (size_t)a.D, sizeof(float)), NULL,
+    parts p = {ll_alloc((size_t)a.M * (size_t)ll_attention_width(&a), sizeof(float)), NULL,
                ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
     if (decays(m->c)) p.decay = ll_alloc(heads, sizeof(float));
     m->attention = ll_alloc((size_t)m->c->layers, sizeof(ll_attention *));
@@ -163,7 +164,7 @@ static ll_status write_layer(const ll_attention_config *a, ll_st_writer *writer,
     char name[64];
     ll_status status = LL_OK;
     if (a->projection) {
-        const size_t shape[2] = {(size_t)a->M, (size_t)a->D};
+        const size_t shape[2] = {(size_t)a->M, (size_t)ll_attention_width(a)};
         snprintf(name, sizeof name, "blocks.%d.attention.projection", layer);
         status = ll_st_add(writer, name, LL_F32, 2, shape, a->projection);
     }
@@ -187,12 +188,12 @@ ll_status ll_operators_write(const ll_model *m, ll_st_writer *writer) {
 }
 
 ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
-    const ll_attention_config a = describe(m);
+    const ll_attention_config a = describe(m, 0);
     if (!a.M) {
         m->redraws = redraws;
         return LL_OK;
     }
-    const size_t size = (size_t)a.M * (size_t)a.D;
+    const size_t size = (size_t)a.M * (size_t)ll_attention_width(&a);
     float *W = ll_alloc(size * (size_t)m->c->layers, sizeof *W);
     if (!W) return LL_ENOMEM;
     /* All layers before any changes: a model is never between two draws. */

@@ -56,6 +56,21 @@ static void add_block(ll_model *m, int layer) {
     add_in(m, prefix, "feed.out.bias", c->width, 1);
 }
 
+static void add_places(ll_model *m) {
+    ll_place_tensor tensor[LL_PLACE_TENSORS];
+    const int n = ll_place_tensors(m, tensor);
+    m->at.frequencies = m->at.where = -1;
+    if (m->c->position == LL_POS_RELATIVE_S1) m->at.frequencies = add(m, "position.inv_freq", m->c->scales, 1, 0);
+    if (n) m->at.where = m->count;
+    for (int l = 0; l < (m->c->shared ? 1 : m->c->layers); l++)
+        for (int i = 0; i < n; i++) {
+            char name[64], prefix[32];
+            snprintf(prefix, sizeof prefix, "blocks.%d.", l);
+            snprintf(name, sizeof name, "%sposition.%s", m->c->shared ? "" : prefix, tensor[i].name);
+            add(m, name, tensor[i].rows, tensor[i].cols, 0);
+        }
+}
+
 static void add_all(ll_model *m) {
     const ll_config *c = m->c;
     const int classify = c->task == LL_TASK_CLASSIFY;
@@ -69,6 +84,7 @@ static void add_all(ll_model *m) {
     if (c->final_norm && c->norm == LL_NORM_PRE) m->at.norm = add_norm(m, "", "norm");
     if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
     if (classify) add(m, "head.bias", c->classes, 1, 0);
+    add_places(m);
 }
 
 static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
@@ -88,7 +104,9 @@ static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
 static double estimate(const ll_config *c, double queries, double values) {
     const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff;
-    return c->layers * block + c->width * (2.0 * c->vocab + c->classes + c->max_length);
+    const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
+    return c->layers * (block + 3 * queries * (spe + c->scales)) +
+           c->width * (2.0 * c->vocab + c->classes + c->max_length);
 }
 
 ll_status ll_params_plan(ll_model *m) {
@@ -104,7 +122,7 @@ ll_status ll_params_plan(ll_model *m) {
     m->queries = (int)queries;
     m->values = (int)values;
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
-    m->param = ll_alloc((size_t)c->layers * LL_BLOCK_TENSORS + 10, sizeof *m->param);
+    m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS) + 11, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
     return LL_OK;
@@ -132,6 +150,7 @@ void ll_params_init(ll_model *m) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = m->data + p->offset;
+        if (ll_place_init(m, p, x, stream_of(p->name))) continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
             for (size_t j = 0; j < n; j++) x[j] = 1;

@@ -44,7 +44,8 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (width > 0 && (int64_t)width * height > c->length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
                        c->length, width, height, (long long)width * height);
-    if (c->position == LL_POS_PERMUTE2D && (width != c->image_width || height != c->image_height))
+    const int image = c->position == LL_POS_PERMUTE2D || (c->position >= LL_POS_CONV_SPE && c->image);
+    if (image && (width != c->image_width || height != c->image_height))
         return ll_fail(LL_EINVAL,
                        "position.width and position.height are %d and %d, but the images of the data are %d x %d",
                        c->image_width, c->image_height, width, height);

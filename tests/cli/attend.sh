@@ -15,12 +15,12 @@ else
     check "the stream's result has y" sh -c "head -c 2000 stream.safetensors | grep -q '\"y\"'"
     t 0 "$longline" attend "$c" -o tile.safetensors --tile 7
     t 0 "$longline" attend "$c" -o scalar.safetensors --cpu scalar
-    for c in permute-bidir permute2d-bidir favor-eps0-causal softmax-bidir permute-decay-causal; do
+    for c in permute-bidir permute2d-bidir favor-eps0-causal softmax-bidir permute-decay-causal rope-linear-relu-causal \
+        sine-spe-relu-causal conv-spe2d-gated-relu-bidir relative-s1-2d-bidir; do
         t 0 "$longline" attend "$golden/$c.safetensors" -o o.safetensors
         rm -f o.safetensors
     done
-    refused "rope" "$longline" attend "$golden/rope-linear-relu-causal.safetensors" -o o.safetensors
-    refused "sine-spe" "$longline" attend "$golden/sine-spe-relu-causal.safetensors" -o o.safetensors
+    refused "later" "$longline" attend "$golden/relative-s1-1d-causal.safetensors" -o o.safetensors --streaming
     refused "causal|later" "$longline" attend "$golden/permute-bidir.safetensors" -o o.safetensors --streaming
     check "what is refused leaves no file" test ! -e o.safetensors
     : >file

@@ -1,0 +1,50 @@
+/* Noise and gates of stochastic positional encodings. A number of noise is a function of (seed, layer, head, number),
+ * so that any position's noise can be made without what came before. */
+#include "attention/position/spe.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+ll_gate ll_gate_at(const ll_before *b, int head, int feature) {
+    const double unit = pow((double)b->R * b->c.D, -0.25);
+    if (!b->c.where.gate) return (ll_gate){.code = unit};
+    const double d = ll_sigmoid((double)b->c.where.gate[(size_t)head * (size_t)b->c.D + (size_t)feature]);
+    const double code = sqrt(1 - d), noise = sqrt(d);
+    return (ll_gate){unit * code, unit * noise, -unit * d * code / 2, unit * noise * (1 - d) / 2};
+}
+
+ll_status ll_spe_check(const ll_attention_config *c, const char *name) {
+    if (c->where.realizations < 1 || c->where.realizations > 1 << 16)
+        return ll_fail(LL_EINVAL, "attention: %s needs 1 to 65536 realizations, got %d", name, c->where.realizations);
+    return LL_OK;
+}
+
+int ll_spe_width(const ll_attention_config *c) {
+    return c->where.realizations;
+}
+
+void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, uint64_t first) {
+    const uint32_t which = (uint32_t)head * 2 + (uint32_t)gate;
+    ll_normal_fill(to, n, b->c.where.seed, ll_stream_id(LL_RANDOM_NOISE, (uint32_t)b->c.where.layer, which), first);
+}
+
+void ll_spe_gate_draw(ll_before *b) {
+    const size_t n = (size_t)b->c.D * (size_t)b->R;
+    for (int h = 0; b->gate_noise && h < b->c.H; h++) ll_spe_noise(b, h, 1, b->gate_noise + (size_t)h * n, n, 0);
+}
+
+ll_status ll_spe_gate_create(ll_before *b) {
+    const size_t n = (size_t)b->c.H * (size_t)b->c.D * (size_t)b->R;
+    if (!b->c.where.gate) return LL_OK;
+    b->gate_noise = ll_alloc(n, sizeof *b->gate_noise);
+    if (!b->gate_noise) return LL_ENOMEM;
+    if (b->c.where.gate_noise) {
+        memcpy(b->gate_noise, b->c.where.gate_noise, n * sizeof *b->gate_noise);
+    } else {
+        ll_spe_gate_draw(b);
+    }
+    return LL_OK;
+}

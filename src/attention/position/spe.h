@@ -1,0 +1,23 @@
+/* What the two stochastic positional encodings share (Liutkus et al. 2021): the scale of codes, their noise, the
+ * gate between code and noise that is the same at every position. */
+#ifndef LL_SPE_H
+#define LL_SPE_H
+
+#include "attention/position/before.h"
+
+/* Weights of code and of the gate's noise in one feature: sqrt(1 - d), sqrt(d), d = sigmoid(gate); times (R D)^-1/4. */
+typedef struct {
+    double code, noise;
+    double dcode, dnoise; /* their derivatives by the gate's parameter */
+} ll_gate;
+ll_gate ll_gate_at(const ll_before *b, int head, int feature);
+
+LL_MUST_USE ll_status ll_spe_check(const ll_attention_config *c, const char *name);
+int ll_spe_width(const ll_attention_config *c);
+/* n normal numbers of a head's noise from number `first` on; `gate`: of its gate's. */
+void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, uint64_t first);
+/* b->gate_noise (H, D, R), where there is a gate: drawn, or at creation copied if given. */
+LL_MUST_USE ll_status ll_spe_gate_create(ll_before *b);
+void ll_spe_gate_draw(ll_before *b);
+
+#endif

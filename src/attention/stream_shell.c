@@ -1,0 +1,129 @@
+/* Streams of operators whose position acts on queries and keys before the feature map, and of rope-linear. Every head
+ * keeps its encoder's scratch, where conv-spe has the noise that the next token shares with the last: constant memory,
+ * and no number of noise is drawn twice. */
+#include "attention/stream_shell.h"
+
+#include <string.h>
+
+#include "attention/linear.h"
+#include "attention/position/before.h"
+#include "base/memory.h"
+
+struct ll_shell_stream {
+    const ll_attention *op;
+    int B;
+    int64_t position;
+    ll_attention_stream *inner, *sums;
+    float *work; /* (H, scratch) of the encoder */
+    size_t scratch;
+    float *buffer; /* encoded q and k (2, B, H, tile, R), or sums (B, H, tile) */
+    size_t floats;
+};
+
+static ll_status build(ll_shell_stream *s) {
+    const ll_attention *op = s->op;
+    const size_t rows = (size_t)s->B * (size_t)op->c.H * LL_BEFORE_TILE;
+    s->scratch = op->before ? (op->before->kind->scratch(op->before) + 15) / 16 * 16 : 0;
+    s->floats = op->before ? 2 * rows * (size_t)op->before->R : rows;
+    s->work = ll_alloc((size_t)op->c.H * s->scratch, sizeof *s->work);
+    s->buffer = ll_alloc(s->floats, sizeof *s->buffer);
+    if (!s->work || !s->buffer) return LL_ENOMEM;
+    ll_status status = ll_attention_stream_create(&s->inner, op->inner, s->B);
+    if (!status && op->sums) status = ll_attention_stream_create(&s->sums, op->sums, s->B);
+    return status;
+}
+
+ll_status ll_shell_stream_create(ll_shell_stream **stream, const ll_attention *op, int B) {
+    ll_shell_stream *s = ll_alloc(1, sizeof *s);
+    if (!s) return LL_ENOMEM;
+    s->op = op;
+    s->B = B;
+    const ll_status status = build(s);
+    if (status) {
+        ll_shell_stream_free(s);
+        return status;
+    }
+    *stream = s;
+    return LL_OK;
+}
+
+void ll_shell_stream_free(ll_shell_stream *s) {
+    if (!s) return;
+    ll_attention_stream_free(s->inner);
+    ll_attention_stream_free(s->sums);
+    ll_free(s->work);
+    ll_free(s->buffer);
+    ll_free(s);
+}
+
+void ll_shell_stream_reset(ll_shell_stream *s) {
+    s->position = 0;
+    memset(s->work, 0, (size_t)s->op->c.H * s->scratch * sizeof *s->work);
+    ll_attention_stream_reset(s->inner);
+    if (s->sums) ll_attention_stream_reset(s->sums);
+}
+
+size_t ll_shell_stream_bytes(const ll_shell_stream *s) {
+    const size_t own = ((size_t)s->op->c.H * s->scratch + s->floats) * sizeof(float);
+    return sizeof *s + own + ll_attention_stream_bytes(s->inner) + (s->sums ? ll_attention_stream_bytes(s->sums) : 0);
+}
+
+static float *at(const ll_view *view, int b, int h, int token) {
+    return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)token * view->token;
+}
+
+static ll_view encoded(const ll_shell_stream *s, int side) {
+    const size_t token = (size_t)s->op->before->R, head = token * LL_BEFORE_TILE, batch = head * (size_t)s->op->c.H;
+    return (ll_view){s->buffer + (side == LL_KEY ? (size_t)s->B * batch : 0), batch, head, token};
+}
+
+static ll_status feed_encoded(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
+    const ll_view in[2] = {q, k}, out[2] = {encoded(s, LL_QUERY), encoded(s, LL_KEY)};
+    ll_before_tile t = {.b = s->op->before, .k = ll_kernel_table(), .C = n, .t0 = s->position};
+    for (t.head = 0; t.head < s->op->c.H; t.head++) {
+        t.work = s->work + (size_t)t.head * s->scratch;
+        t.b->kind->prepare(&t);
+        for (int b = 0; b < s->B; b++)
+            for (int side = LL_QUERY; side <= LL_KEY; side++)
+                t.b->kind->forward(&t, side, n, at(&in[side], b, t.head, 0), in[side].token,
+                                   at(&out[side], b, t.head, 0), out[side].token);
+    }
+    return ll_attention_stream_feed(s->inner, n, out[LL_QUERY], out[LL_KEY], v, y);
+}
+
+static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
+    const ll_attention *op = s->op;
+    float one = 1;
+    const ll_view ones = {.data = &one}, sums = {s->buffer, (size_t)op->c.H * LL_BEFORE_TILE, LL_BEFORE_TILE, 1};
+    ll_status status = ll_attention_stream_feed(s->inner, n, q, k, v, y);
+    if (!status) status = ll_attention_stream_feed(s->sums, n, q, k, ones, sums);
+    if (status) return status;
+    for (int b = 0; b < s->B; b++)
+        for (int h = 0; h < op->c.H; h++)
+            for (int t = 0; t < n; t++) {
+                const int64_t keys = s->position + t + 1;
+                const float sum = *at(&sums, b, h, t);
+                const float den =
+                    op->c.den == LL_DEN_EPS_L ? sum + op->c.den_eps * (float)keys : ll_divisor(op, sum, 0, 0);
+                for (int e = 0; e < op->c.E; e++) at(&y, b, h, t)[e] *= ll_inverse(den);
+            }
+    return LL_OK;
+}
+
+static ll_view from(ll_view view, int token) {
+    view.data += (size_t)token * view.token;
+    return view;
+}
+
+ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
+    ll_status status = ll_attention_stream_reserve(s->inner, n); /* what could fail, before anything is fed */
+    if (!status && s->sums) status = ll_attention_stream_reserve(s->sums, n);
+    if (!status && s->op->before) status = ll_before_reaches(s->op->before, s->position + n);
+    for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
+        const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
+        status = s->sums ? feed_divided(s, C, from(q, t), from(k, t), from(v, t), from(y, t))
+                         : feed_encoded(s, C, from(q, t), from(k, t), from(v, t), from(y, t));
+        s->position += C;
+    }
+    return status;
+}

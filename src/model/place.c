@@ -1,0 +1,121 @@
+/* Positions that live inside attention and learn: their parameters in the model's block, and their noise. Operators
+ * borrow the parameters, so that an update of the block is an update of them. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/attention.h"
+#include "base/random.h"
+#include "model/network.h"
+
+static int is_spe(const ll_config *c) {
+    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE;
+}
+static int is_image(const ll_config *c) {
+    return c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
+}
+
+int ll_place_tensors(const ll_model *m, ll_place_tensor tensor[LL_PLACE_TENSORS]) {
+    const ll_config *c = m->c;
+    const int taps = c->taps * (is_image(c) ? c->taps : 1);
+    int n = 0;
+    if (c->position == LL_POS_SINE_SPE) {
+        tensor[n++] = (ll_place_tensor){"freqs", m->queries, c->sines};
+        tensor[n++] = (ll_place_tensor){"offsets", m->queries, c->sines};
+        tensor[n++] = (ll_place_tensor){"gains", m->queries, c->sines};
+    } else if (c->position == LL_POS_CONV_SPE) {
+        tensor[n++] = (ll_place_tensor){"filter_q", m->queries, taps};
+        tensor[n++] = (ll_place_tensor){"filter_k", m->queries, taps};
+    } else if (c->position == LL_POS_RELATIVE_S1) {
+        tensor[n++] = (ll_place_tensor){"alpha", c->heads, c->scales * (1 + c->image)};
+        tensor[n++] = (ll_place_tensor){"beta", c->heads, c->scales * (1 + c->image)};
+    }
+    if (is_spe(c) && c->gated) tensor[n++] = (ll_place_tensor){"gate", m->queries, 1};
+    return n;
+}
+
+/* gains: twice a normal number over the root of the norm of K others. */
+static void init_gains(const ll_param *p, float *x, size_t n, uint64_t seed, uint64_t stream) {
+    for (int i = 0; i < p->rows; i++) {
+        double square = 0;
+        for (int k = 0; k < p->cols; k++) {
+            float other;
+            ll_normal_fill(&other, 1, seed, stream, n + (size_t)i * (size_t)p->cols + (size_t)k);
+            square += (double)other * (double)other;
+        }
+        for (int k = 0; k < p->cols; k++) x[(size_t)i * (size_t)p->cols + (size_t)k] *= (float)(2 / pow(square, 0.25));
+    }
+}
+
+int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
+    const char *name = strstr(p->name, "position.");
+    const size_t n = (size_t)p->rows * (size_t)p->cols;
+    const uint64_t seed = (uint64_t)m->c->seed;
+    if (!name || m->c->position < LL_POS_ROPE) return 0;
+    name += strlen("position.");
+    if (!strcmp(name, "inv_freq")) { /* periods from 1 to 64 */
+        for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
+    } else if (!strncmp(name, "filter", 6)) {
+        const float root = (float)sqrt((double)p->cols / 2);
+        ll_uniform_fill(x, n, seed, stream, 0);
+        for (size_t i = 0; i < n; i++) x[i] /= root;
+    } else {
+        ll_normal_fill(x, n, seed, stream, 0);
+        for (size_t i = 0; i < n && !strcmp(name, "freqs"); i++) x[i] -= 4;
+        if (!strcmp(name, "gains")) init_gains(p, x, n, seed, stream);
+    }
+    return 1;
+}
+
+/* The tensor of this name of a layer in a block of parameters or gradients, or NULL. */
+static float *tensor_at(const ll_model *m, int layer, const char *name, float *block) {
+    ll_place_tensor tensor[LL_PLACE_TENSORS];
+    const int n = ll_place_tensors(m, tensor);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(tensor[i].name, name))
+            return ll_param_in(m, block, m->at.where + (m->c->shared ? 0 : layer) * n + i);
+    return NULL;
+}
+
+ll_position_gradients ll_place_gradients(const ll_model *m, int layer, float *grad) {
+    ll_position_gradients d = {0};
+    if (!grad) return d;
+    d.freqs = tensor_at(m, layer, "freqs", grad);
+    d.offsets = tensor_at(m, layer, "offsets", grad);
+    d.gains = tensor_at(m, layer, "gains", grad);
+    d.filter_q = tensor_at(m, layer, "filter_q", grad);
+    d.filter_k = tensor_at(m, layer, "filter_k", grad);
+    d.gate = tensor_at(m, layer, "gate", grad);
+    d.alpha = tensor_at(m, layer, "alpha", grad);
+    d.beta = tensor_at(m, layer, "beta", grad);
+    if (m->at.frequencies >= 0) d.inv_freq = ll_param_in(m, grad, m->at.frequencies);
+    return d;
+}
+
+void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
+    static const ll_position positions[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
+                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
+    const ll_config *c = m->c;
+    ll_position_config *w = &a->where;
+    if (c->position < LL_POS_ROPE) return;
+    a->position = positions[c->position - LL_POS_ROPE];
+    const ll_position_gradients at = ll_place_gradients(m, layer, m->data);
+    w->freqs = at.freqs, w->offsets = at.offsets, w->gains = at.gains;
+    w->filter_q = at.filter_q, w->filter_k = at.filter_k, w->gate = at.gate;
+    w->inv_freq = at.inv_freq, w->alpha = at.alpha, w->beta = at.beta;
+    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
+    w->taps = c->taps, w->taps2 = is_image(c) ? c->taps : 0;
+    w->seed = (uint64_t)c->seed, w->layer = c->shared ? 0 : layer;
+    if (is_image(c)) a->width = c->image_width, a->height = c->image_height;
+    if (is_image(c) || c->position == LL_POS_RELATIVE_S1) a->before = m->front;
+}
+
+void ll_place_noise(const ll_batch_run *run, int layer) {
+    if (!is_spe(run->c)) return;
+    uint32_t word[4];
+    uint64_t seed = (uint64_t)run->c->seed;
+    if (run->grad) {
+        ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)run->draw);
+        seed = (uint64_t)word[0] << 32 | word[1];
+    }
+    ll_attention_set_noise(run->model->attention[layer], seed);
+}

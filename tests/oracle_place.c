@@ -1,0 +1,91 @@
+/* Positions inside attention, for the oracle of models. Noise is drawn in the numbering that docs/math.md gives. */
+#include "oracle_place.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
+    static const char *const names[] = {"none", "sinusoidal",  "learned",  "permute",  "permute2d",
+                                        "rope", "rope-linear", "sine-spe", "conv-spe", "relative-s1"};
+    static const ll_position position[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
+                                           LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
+    const ll_config *c = o->model->c;
+    const char *name = ll_recipe_get(o->model->recipe, "position.type");
+    static const float gate = 0;
+    for (int i = 5; i < 10; i++)
+        if (!strcmp(name, names[i])) a->position = position[i - 5];
+    if (a->position < LL_POSITION_ROPE) return;
+    ll_position_config *w = &a->where;
+    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
+    w->taps = c->taps, w->taps2 = c->image ? c->taps : 0;
+    w->gate = c->gated ? &gate : NULL; /* whether there is one */
+    if (c->image) a->width = c->image_width, a->height = c->image_height;
+    if (c->image || a->position == LL_POSITION_RELATIVE_S1)
+        a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+}
+
+static double *parameter(const oracle_model *o, int layer, const char *name) {
+    char full[64];
+    if (o->model->c->shared || !strcmp(name, "inv_freq"))
+        snprintf(full, sizeof full, "position.%s", name);
+    else
+        snprintf(full, sizeof full, "blocks.%d.position.%s", layer, name);
+    for (int i = 0; i < o->model->count; i++)
+        if (!strcmp(o->model->param[i].name, full)) return o->params + o->model->param[i].offset;
+    return NULL;
+}
+
+/* n numbers of each head, and of a conv-spe that is no image re-sorted from (rows, D, R) to (D, rows, R). */
+static float *noise(const oracle_model *o, int layer, const ll_attention_config *a, int gate, int rows) {
+    const int H = a->H, D = a->D, R = a->where.realizations, n = D * rows * R;
+    uint64_t seed = (uint64_t)o->model->c->seed;
+    uint32_t word[4];
+    if (o->dropout) {
+        ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)o->draw);
+        seed = (uint64_t)word[0] << 32 | word[1];
+    }
+    float *all = calloc((size_t)(n * H) + 1, sizeof *all), *out = calloc((size_t)(n * H) + 1, sizeof *out);
+    for (int h = 0; h < H; h++)
+        ll_normal_fill(
+            all + h * n, (size_t)n, seed,
+            ll_stream_id(LL_RANDOM_NOISE, o->model->c->shared ? 0 : (uint32_t)layer, (uint32_t)(2 * h + gate)), 0);
+    const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->where.taps2;
+    for (int i = 0; i < n * H; i++) {
+        const int h = i / n, e = i / (rows * R) % D, row = i / R % rows;
+        out[i] = sorted ? all[i] : all[h * n + (row * D + e) * R + i % R];
+    }
+    free(all);
+    return out;
+}
+
+void oracle_place_encode(const oracle_model *o, int layer, oracle_case *s) {
+    static const char *const names[] = {"freqs", "offsets",  "gains", "filter_q", "filter_k",
+                                        "gate",  "inv_freq", "alpha", "beta"};
+    double *parameters[ORACLE_PARAMETERS];
+    ll_attention_config *a = &s->c;
+    ll_position_config *w = &a->where;
+    if (a->position < LL_POSITION_ROPE || a->position == LL_POSITION_ROPE_LINEAR) return;
+    for (int i = 0; i < ORACLE_PARAMETERS; i++) parameters[i] = parameter(o, layer, names[i]);
+    w->noise_rows = (w->taps2 ? a->height : s->T) + w->taps - 1;
+    w->noise_cols = w->taps2 ? a->width + w->taps2 - 1 : 0;
+    const int rows =
+        a->position == LL_POSITION_SINE_SPE ? 2 * w->sines : w->noise_rows * (w->taps2 ? w->noise_cols : 1);
+    float *z = noise(o, layer, a, 0, rows), *gate = noise(o, layer, a, 1, 1);
+    w->noise = z, w->gate_noise = gate;
+    const int W = oracle_width(a);
+    double *x[2] = {s->q, s->k};
+    for (int side = 0; side < 2; side++) {
+        double *out = calloc((size_t)(s->B * a->H * s->T * W), sizeof *out);
+        oracle_encode(a, parameters, side, s->B, s->T, x[side], out);
+        free(x[side]);
+        x[side] = out;
+    }
+    free(z);
+    free(gate);
+    s->q = x[0], s->k = x[1];
+    a->D = W;
+    a->position = LL_POSITION_NONE;
+}
