@@ -6,7 +6,7 @@
 
 static const ll_position positions[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                         LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
-enum { KERNELS = 5, POSITIONS = 5 };
+enum { KERNELS = 7, POSITIONS = 5 };
 
 /* A drawn call, its parameters in double, and the oracle's case on encoded queries and keys. */
 typedef struct {
@@ -25,18 +25,17 @@ static float *normals(int n, double spread, uint64_t *seed) {
 }
 
 static void set_kernel(ll_attention_config *c, int kernel) {
+    static const ll_kernel kernels[KERNELS] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU,  LL_KERNEL_ELU1, LL_KERNEL_FAVOR,
+                                               LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR, LL_KERNEL_EXP};
     const int turned = c->position == LL_POSITION_ROPE_LINEAR;
-    c->kernel = kernel == 0   ? LL_KERNEL_SOFTMAX
-                : kernel == 1 ? LL_KERNEL_RELU
-                : kernel == 2 ? LL_KERNEL_ELU1
-                              : LL_KERNEL_FAVOR;
+    c->kernel = kernels[kernel];
     c->input_scale = 0.6f;
     if (c->kernel == LL_KERNEL_RELU) c->feature_eps = 0.01f;
-    if (c->kernel != LL_KERNEL_FAVOR) return;
-    c->M = 12;
+    if (kernel >= 3) c->M = 12;
+    if (kernel == 5) c->features = LL_FEATURES_HYPERBOLIC;
     c->query_max = LL_MAX_TOKEN;
-    c->key_max = kernel == 3 || (c->causal && !turned) ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
-    c->feature_eps = kernel == 3 ? 0 : 0.01f;
+    c->key_max = kernel != 4 || (c->causal && !turned) ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
+    if (kernel == 4) c->feature_eps = 0.01f;
 }
 
 /* Sizes and noise; parameters are set by `store`. */
