@@ -8,7 +8,7 @@ CXX ?= c++
 CFLAGS ?= -O2 -g
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/longline.h)
+VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/longline/base.h)
 SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.

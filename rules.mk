@@ -44,10 +44,11 @@ DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
 fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g'
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
 	install -m 755 $(B)/longline $(DESTDIR)$(PREFIX)/bin/longline
 	install -m 644 include/longline.h $(DESTDIR)$(PREFIX)/include/longline.h
+	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
 	install -m 644 $(B)/liblongline.a $(DESTDIR)$(LIBDIR)/liblongline.a
 	install -m 755 $(B)/liblongline.so $(DESTDIR)$(LIBDIR)/liblongline.so.$(VERSION)
 	ln -sf liblongline.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
@@ -60,7 +61,7 @@ install: all
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(LIBDIR)/liblongline.* \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc $(DATA)/man/man1/longline.1
-	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/longline
+	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline $(DATA)/longline
 
 # ---- The house rules, and everything at once. ----
 lint: $(LIB) $(B)/liblongline.a $(B)/liblongline.so

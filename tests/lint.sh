@@ -66,7 +66,7 @@ verdict "the library does not print, exit, abort, or allocate outside memory.c" 
 nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
 verdict "every global name begins with ll_" "$work/names"
 
-tr '\n' ' ' <include/longline.h | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
+cat include/longline/*.h | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
 nm -D --defined-only "$build/liblongline.so" | awk '{print $3}' | sort -u >"$work/exported"
 comm -3 "$work/declared" "$work/exported" | sed 's/^\t\(.*\)/exported, not declared: \1/; t; s/^/declared, not exported: /' \
     >"$work/api"

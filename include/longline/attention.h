@@ -1,0 +1,160 @@
+/* The attention operator by itself: whole sequences forward and backward, streams, cases in files. */
+#ifndef LL_ATTENTION_API_H
+#define LL_ATTENTION_API_H
+
+#include "longline/base.h"
+
+LL_C_BEGIN
+
+/* ---- Attention: the operator by itself --------------------------------------------------------- */
+
+/* All heads of one layer. Linear kernels: y_i = sum_j A_ij v_j / sum_j A_ij with
+ * A_ij = decay^(i-j) <P^i phi(q_i), P^j phi(k_j)>; softmax: A_ij = exp(scale <q_i, k_j>). */
+typedef enum {
+    LL_KERNEL_SOFTMAX,
+    LL_KERNEL_FAVOR, /* random features of the softmax kernel: ll_feature_kind */
+    /* phi = f(u) + feature_eps, u = W x, or x without a projection: */
+    LL_KERNEL_RELU,
+    LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
+    LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
+    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE
+} ll_kernel;
+/* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
+typedef enum {
+    LL_FEATURES_POSITIVE,      /* exp(u - n), M of them */
+    LL_FEATURES_HYPERBOLIC,    /* exp(u - n), then exp(-u - n): 2 M */
+    LL_FEATURES_TRIGONOMETRIC, /* exp(n) cos u, then exp(n) sin u, over sqrt(M): 2 M; weights may be negative */
+    LL_FEATURES_GAUSSIAN       /* the same without exp(n): estimates exp(-|x - y|^2 / 2) */
+} ll_feature_kind;
+typedef enum {
+    LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
+    LL_POSITION_ROPE,        /* q and k turned by angles that grow with the position; any kernel */
+    LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
+    LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
+    LL_POSITION_CONV_SPE,
+    LL_POSITION_RELATIVE_S1  /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
+} ll_position;
+
+/* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
+ * PREFIX is the default: causal, and can be streamed. With eps = 0 the choice changes nothing.
+ * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
+ * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
+ * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
+typedef enum { LL_MAX_PREFIX, LL_MAX_TOKEN, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_NONE } ll_max;
+
+/* What the weighted sum is divided by, s being the sum of the weights. */
+typedef enum {
+    LL_DEN_SUM,      /* s */
+    LL_DEN_EPS,      /* s + den_eps */
+    LL_DEN_EPS_PHI,  /* s + den_eps * sum of the query's features */
+    LL_DEN_EPS_L,    /* s + den_eps * number of keys */
+    LL_DEN_GUARD,    /* s, and s + 2 den_eps where |s| <= den_eps */
+    LL_DEN_NONE      /* 1: not divided at all */
+} ll_den;
+
+/* What positions that act on q and k need. `theta` and noise are kept as copies; the other arrays are parameters
+ * that may train: they stay the caller's, must outlive the operator, and are read at every call. */
+typedef struct {
+    const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
+    int realizations;   /* spe: R */
+    int sines;          /* sine-spe: K */
+    int taps, taps2;    /* conv-spe: filter length; with taps2 > 0 filters are images (taps rows, taps2 columns) */
+    const float *freqs, *offsets, *gains;  /* sine-spe: (H, D, K), before sigmoid(.)/2 and softplus */
+    const float *filter_q, *filter_k;      /* conv-spe: (H, D, taps [, taps2]) */
+    const float *gate;                     /* spe: (H, D), before sigmoid; NULL: not gated */
+    const float *noise;      /* sine-spe: (H, D, 2K, R); conv-spe: (H, D, noise_rows [, noise_cols], R), of which
+                              * token i takes i .. i + taps - 1. NULL: drawn */
+    int noise_rows, noise_cols;
+    const float *gate_noise; /* (H, D, R); NULL: drawn */
+    uint64_t seed;           /* draws are functions of (seed, layer, head, position) */
+    int layer;
+    int scales, axes;                      /* relative-s1: angular frequencies, and 1 or 2 axes */
+    const float *inv_freq, *alpha, *beta;  /* (scales), (H, axes scales), the same: rows before columns */
+} ll_position_config;
+
+/* Gradients of those parameters, added to; NULL: not wanted. */
+typedef struct {
+    float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta;
+} ll_position_gradients;
+
+typedef struct {
+    ll_kernel kernel;
+    ll_feature_kind features; /* favor */
+    ll_position position;
+    ll_position_config where;
+    int causal;          /* token i sees 0..i */
+    int H, D, E;         /* heads, query/key size, value size */
+    int M;               /* rows of `projection`; 0: no projection, features = D. Else features = M, or 2 M where
+                          * `features` makes two of a row */
+    float input_scale;   /* multiplies q and k before all else; softmax: multiplies the logits */
+    float feature_eps;   /* added to every feature (inside the root of favor) */
+    ll_max query_max, key_max;
+    int max_of_u;        /* favor: maximum of u alone (released codes) instead of u - |x|^2/2 */
+    int max_gradient;    /* favor: differentiate the maximum, as some released codes do */
+    ll_den den;
+    float den_eps;
+    int width, height, before; /* images (permute2d, conv-spe and relative-s1 in two dimensions): size, and tokens
+                                * in front of the first pixel; relative-s1: those have no position */
+    const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
+    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
+    const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
+} ll_attention_config;
+
+typedef struct ll_attention ll_attention;
+
+/* Softmax, causal, one head of size 64; change what differs. */
+LL_API ll_attention_config ll_attention_default(void);
+/* LL_EINVAL with the reason where the parts do not fit together. */
+LL_API LL_MUST_USE ll_status ll_attention_create(ll_attention **op, const ll_attention_config *config);
+LL_API void ll_attention_free(ll_attention *op);
+
+/* A tensor (B, H, T, n): element (b, h, t, e) is data[b*batch + h*head + t*token + e]. */
+typedef struct {
+    float *data;
+    size_t batch, head, token;
+} ll_view;
+
+/* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. */
+typedef struct {
+    int B, T, S;
+    const int *lengths;     /* (B) keys (and, where S = T, queries) in use, from the front; NULL: all */
+    const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
+    ll_view q, k, v, y;     /* y is written; rows past `lengths` become 0 */
+    float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
+                             * NULL: forward alone */
+    ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
+                             * the y that forward wrote */
+    float *ddecay;          /* (H), added to; NULL: not wanted */
+    ll_position_gradients dposition;
+} ll_attention_call;
+
+/* Floats that backward needs from forward: O(B H T), without the features. */
+LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
+/* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
+ * time. LL_ENOMEM for scratch; otherwise cannot fail. */
+LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
+LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
+
+/* The same causal operator as a stream: a state of constant size for linear kernels (softmax keeps
+ * its keys and values and grows), fed with any number of tokens at a time. */
+typedef struct ll_attention_stream ll_attention_stream;
+
+/* Keeps the operator, which must outlive it. LL_EINVAL with the reason for an operator that needs later
+ * tokens. */
+LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
+LL_API void ll_attention_stream_free(ll_attention_stream *s);
+LL_API void ll_attention_stream_reset(ll_attention_stream *s);
+LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
+/* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
+ * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
+LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
+                                                      ll_view y);
+
+/* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
+ * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
+ * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. */
+LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
+
+LL_C_END
+
+#endif

@@ -1,0 +1,102 @@
+/* What all of the interface stands on: version, status and error text, the machine, recipes. */
+#ifndef LL_BASE_H
+#define LL_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define LL_C_BEGIN extern "C" {
+#define LL_C_END }
+#else
+#define LL_C_BEGIN
+#define LL_C_END
+#endif
+
+#if defined(__GNUC__)
+#define LL_API __attribute__((visibility("default")))
+#define LL_MUST_USE __attribute__((warn_unused_result))
+#else
+#define LL_API
+#define LL_MUST_USE
+#endif
+
+LL_C_BEGIN
+
+#define LL_VERSION_MAJOR 0
+#define LL_VERSION_MINOR 1
+#define LL_VERSION_PATCH 0
+
+/* "0.1.0", of the library that runs (not of the header compiled against). */
+LL_API const char *ll_version(void);
+
+/* ---- Status ------------------------------------------------------------------------------------ */
+
+typedef enum {
+    LL_OK = 0,
+    LL_EINVAL,  /* an argument, option or recipe key that cannot be */
+    LL_ENOMEM,  /* memory refused */
+    LL_EIO,     /* a file that cannot be read or written */
+    LL_EFORMAT, /* a file whose content is wrong */
+    LL_ESTOPPED, /* stopped on request, everything saved */
+    LL_EDIVERGED /* a loss or gradient became infinite or NaN */
+} ll_status;
+
+/* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */
+LL_API const char *ll_error(void);
+
+/* ---- Machine ----------------------------------------------------------------------------------- */
+
+/* Threads that every later call may use; 0 = physical cores (the default). Results do not depend on
+ * it, to the last bit. */
+LL_API void ll_set_threads(int threads);
+LL_API int ll_threads(void);
+
+/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512" or NULL for the best this
+ * machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the name is
+ * unknown or the machine lacks it. Not while other calls run. */
+LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);
+LL_API const char *ll_cpu(void);
+
+/* Fused multiply-add rate in GFLOP/s of the tier in use on `threads` threads, measured for about
+ * `seconds`: the yardstick for fractions of peak. */
+LL_API double ll_measure_peak(int threads, double seconds);
+
+/* Seconds on a clock that never goes back; bytes this process holds in memory now and at most. */
+LL_API double ll_now(void);
+LL_API size_t ll_memory_now(void);
+LL_API size_t ll_memory_peak(void);
+
+/* ---- Recipes ----------------------------------------------------------------------------------- */
+
+/* A recipe is INI text with the sections [model] [attention] [position] [train] [data]; it describes
+ * model, data and training completely. docs/format.md lists the keys; so does ll_recipe_key. */
+typedef struct ll_recipe ll_recipe;
+
+typedef struct {
+    const char *name;    /* "position.type" */
+    const char *type;    /* "integer", "number", "flag", "text" or "choice" */
+    const char *fallback; /* default, as text */
+    const char *choices; /* "none|permute|..." or NULL */
+    const char *help;    /* one line: what, unit, range */
+} ll_recipe_key;
+
+LL_API LL_MUST_USE ll_status ll_recipe_create(ll_recipe **recipe); /* all keys at their defaults */
+LL_API LL_MUST_USE ll_status ll_recipe_load(ll_recipe **recipe, const char *path);
+LL_API LL_MUST_USE ll_status ll_recipe_parse(ll_recipe **recipe, const char *text, const char *name);
+LL_API LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
+LL_API void ll_recipe_free(ll_recipe *recipe);
+
+/* Sets "section.key=value". An unknown key is LL_EINVAL and the text names the nearest one. */
+LL_API LL_MUST_USE ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment);
+/* Value of a key as text, valid until the key is set again; NULL for an unknown key. */
+LL_API const char *ll_recipe_get(const ll_recipe *recipe, const char *key);
+/* The whole recipe as INI text, resolved (every key). The caller frees it with ll_text_free. */
+LL_API LL_MUST_USE ll_status ll_recipe_text(const ll_recipe *recipe, char **text);
+/* Key number i, or NULL past the last. */
+LL_API const ll_recipe_key *ll_recipe_key_at(int i);
+LL_API void ll_text_free(char *text);
+
+LL_C_END
+
+#endif

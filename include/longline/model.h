@@ -1,0 +1,73 @@
+/* Models, and streams of tokens through them. */
+#ifndef LL_MODEL_API_H
+#define LL_MODEL_API_H
+
+#include "longline/base.h"
+
+LL_C_BEGIN
+
+/* ---- Models ------------------------------------------------------------------------------------ */
+
+typedef struct ll_model ll_model;
+
+/* A new model with parameters drawn from `train.seed`. */
+LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *recipe);
+/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. */
+LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
+/* Written to a temporary file in the same folder, flushed, then renamed. */
+LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *path);
+LL_API void ll_model_free(ll_model *model);
+
+LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
+/* Changes a key of [data] or [train] in the model's recipe ("data.test=other.txt"), so that it can be
+ * evaluated on other files or lengths. LL_EINVAL for keys that say what the model is. */
+LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
+LL_API size_t ll_model_parameters(const ll_model *model);
+
+typedef struct {
+    const char *name; /* "blocks.0.attention.query.weight" */
+    int rows, cols;   /* cols = 1 for vectors */
+    float *data;      /* the parameters themselves */
+} ll_tensor;
+/* Tensor number i, or data = NULL past the last. */
+LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
+
+/* Cost of one token: multiply-adds at position T, forward alone, and bytes of stream state. */
+LL_API double ll_model_token_cost(const ll_model *model, int T);
+LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
+
+/* Log-probabilities of the next token at every position (language models): logp (B, T, V);
+ * row t depends on tokens 0..t alone, rows past `lengths` become 0. Classifiers: logp (B, classes).
+ * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
+ * in [0, V). */
+LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
+                                           int T);
+
+/* ---- Streams: generation with constant memory --------------------------------------------------- */
+
+typedef struct ll_stream ll_stream;
+
+/* Keeps the model, which must outlive it. Causal language models only. */
+LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
+LL_API void ll_stream_free(ll_stream *stream);
+LL_API void ll_stream_reset(ll_stream *stream);
+/* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
+ * (V) of the token after the last. Time and memory a token do not depend on how many came before (linear
+ * attention). */
+LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
+LL_API int64_t ll_stream_position(const ll_stream *stream);
+LL_API size_t ll_stream_bytes(const ll_stream *stream);
+
+typedef struct {
+    float temperature; /* 1; 0 = the most likely token */
+    int top_k;         /* 0 = all */
+    float top_p;       /* 1 = all */
+    uint64_t seed;
+} ll_sampling;
+LL_API ll_sampling ll_sampling_default(void);
+/* A token drawn from logits (V); a function of (seed, position) alone. logits are overwritten. */
+LL_API int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position);
+
+LL_C_END
+
+#endif

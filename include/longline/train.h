@@ -1,0 +1,61 @@
+/* Training runs and evaluation. */
+#ifndef LL_TRAIN_API_H
+#define LL_TRAIN_API_H
+
+#include "longline/base.h"
+#include "longline/model.h"
+
+LL_C_BEGIN
+
+/* ---- Training ---------------------------------------------------------------------------------- */
+
+typedef struct ll_trainer ll_trainer;
+
+typedef struct {
+    int64_t step, steps;
+    double loss;             /* mean of the last steps, nats a token (or an example) */
+    double valid_loss;       /* last evaluation, NaN before the first */
+    double valid_accuracy;   /* the same, fraction */
+    double learning_rate, gradient_norm;
+    double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
+    const char *event;       /* NULL, "evaluating", "eval", "checkpoint", "done" */
+} ll_progress;
+
+/* Called after every step with event = NULL, then once more for each thing that was done there, named by event;
+ * "evaluating" after every batch of an evaluation. Return non-zero to stop: the trainer saves and
+ * ll_trainer_run returns LL_ESTOPPED. */
+typedef int ll_progress_fn(const ll_progress *progress, void *arg);
+
+/* A run in folder `out`, created if missing; files in it as docs/format.md says. resume: NULL for a
+ * new run, or a run folder whose last.safetensors goes on, to the same bits as an uninterrupted run
+ * (recipe may then be NULL). Opens the data and allocates everything: after this only files can fail. */
+LL_API LL_MUST_USE ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out,
+                                               const char *resume);
+/* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. */
+LL_API LL_MUST_USE ll_status ll_trainer_run(ll_trainer *trainer, ll_progress_fn *progress, void *arg);
+LL_API void ll_trainer_free(ll_trainer *trainer);
+LL_API ll_model *ll_trainer_model(ll_trainer *trainer); /* belongs to the trainer */
+LL_API const char *ll_trainer_folder(const ll_trainer *trainer);
+
+/* Seconds for one full training step (forward, backward, update) on random tokens, data and files
+ * untouched: what `longline bench` times. */
+LL_API LL_MUST_USE ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds);
+
+typedef struct {
+    double loss;           /* nats a token, or an example */
+    double bits_per_token; /* loss / ln 2; for bytes: bits per byte */
+    double accuracy;       /* fraction of tokens, or examples, whose most likely answer is right */
+    int64_t count;         /* tokens or examples */
+    double seconds;
+} ll_evaluation;
+/* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it; else that many
+ * batches, evenly spread over the split. */
+LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
+
+/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
+ * (all but its first byte, which nothing precedes). */
+LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
+
+LL_C_END
+
+#endif
