@@ -78,7 +78,9 @@ static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     key_weights(j, w, t0, n, top, weight);
     ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
     scale_rows(j, weight, n, E, w->v, w->ldv);
-    const ll_ahead next = ll_next_rows(j, &j->c->k, t0 + n, j->s, op->c.D);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->c->k, t0 + n, j->s, op->c.D);
+    ll_ahead_add(&next, j, &j->c->v, t0 + n, j->s, op->c.E);
     ll_gemm_ahead(j, m, E, n, w->phi, 1, w->ld, w->v, w->ldv, w->S, (size_t)E, 1, &next);
     j->k->gemv(m, n, weight, w->phi, w->ld, w->z, 1);
 }
@@ -88,7 +90,9 @@ static void read_queries(ll_head *j, scratch *w, int t0, int n) {
     const int m = op->features, E = op->c.E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
-    const ll_ahead next = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->c->y, t0, j->n, op->c.E);
     ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, w->z, w->s, 0);
     for (int i = 0; i < n; i++) {
@@ -130,12 +134,17 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
         for (int e = 0; e < E; e++) dn[e] = g[e] * inverse;
         dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
     }
-    j->k->gemm(n, m, E + 1, w->rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0);
+    ll_ahead out = {0};
+    ll_ahead_add(&out, j, &j->c->dq, t0, j->n, op->c.D);
+    ll_gemm_ahead(j, n, m, E + 1, w->rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int a = 0; a < m; a++)
                 w->dphi[(size_t)i * w->ld + (size_t)a] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
-    const ll_ahead next = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->c->g, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&next, j, &j->c->y, t0 + n, j->n, op->c.E);
     ll_gemm_ahead(j, E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1, &next);
     ll_features_back(&q, w->phi, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, j->dtop[LL_QUERY]);
 }
@@ -150,8 +159,13 @@ static void keys_back(ll_head *j, scratch *w, int t0, int n) {
     ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
-    j->k->gemm(n, m, E + 1, w->v, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0);
-    const ll_ahead next = ll_next_rows(j, &j->c->k, t0 + n, j->s, op->c.D);
+    ll_ahead out = {0};
+    ll_ahead_add(&out, j, &j->c->dk, t0, j->s, op->c.D);
+    ll_gemm_ahead(j, n, m, E + 1, w->v, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->c->k, t0 + n, j->s, op->c.D);
+    ll_ahead_add(&next, j, &j->c->v, t0 + n, j->s, op->c.E);
+    ll_ahead_add(&next, j, &j->c->dv, t0, j->s, op->c.E);
     ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next); /* S holds U here */
     scale_rows(j, weight, n, E, w->rows, w->ldv);
     for (int i = 0; i < n; i++)

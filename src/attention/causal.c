@@ -141,7 +141,9 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_scales_set(&w->f, j, t0, n, st->exponent, st->reach);
     ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
 
-    const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead next_q = {0};
+    ll_ahead_add(&next_q, j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next_q, j, &j->c->y, t0, j->n, op->c.E);
     ll_gemm_ahead(j, n, E, m, w->phi_q, ld, 1, st->S, (size_t)E, w->num, w->ldv, 0, &next_q);
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
     for (int i = 0; i < n && !w->f.plain; i++) {
@@ -163,7 +165,9 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)m * (size_t)E, w->f.carry, st->S);
         j->k->scale((size_t)m, w->f.carry, st->z);
     }
-    const ll_ahead next_k = ll_next_rows(j, &j->c->k, t0 + n, j->n, op->c.D);
+    ll_ahead next_k = {0};
+    ll_ahead_add(&next_k, j, &j->c->k, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next_k, j, &j->c->v, t0 + n, j->n, op->c.E);
     ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1, &next_k);
     j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
     st->exponent = w->f.next;

@@ -108,7 +108,9 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
     scaled_rows(j, dn, f->state, n, E + 1, w->ldv, w->tmp);
-    const ll_ahead next = ll_next_rows(j, &j->c->k, t0 + n, j->n, op->c.D);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->c->dq, t0, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->c->v, t0 + n, j->n, op->c.E);
     ll_gemm_ahead(j, n, m, E + 1, w->tmp, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 1, &next);
     products_within(j, w, at, n, f);
     for (int i = 0; i < n; i += LL_BLOCK) {
@@ -119,8 +121,12 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, j->dtop[LL_QUERY]);
     scaled_rows(j, v, f->add, n, E + 1, w->ldv, w->tmp);
-    const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
-    fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &next_q);
+    ll_ahead later = {0};
+    ll_ahead_add(&later, j, &j->c->q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&later, j, &j->c->k, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&later, j, &j->c->g, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&later, j, &j->c->y, t0 + n, j->n, op->c.E);
+    fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &later);
     st->exponent = f->next;
     st->reach = f->reach;
 }
@@ -150,7 +156,10 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
         first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
     }
     scaled_rows(j, v, later, n, E + 1, w->ldv, dv);
-    j->k->gemm(n, m, E + 1, dv, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0);
+    ll_ahead out = {0};
+    ll_ahead_add(&out, j, &j->c->dk, t0, j->n, op->c.D);
+    ll_ahead_add(&out, j, &j->c->dv, t0, j->n, op->c.E);
+    ll_gemm_ahead(j, n, m, E + 1, dv, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
     j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
     j->k->transpose(E, n, w->dvt, w->lda, dv, w->ldv);
@@ -172,8 +181,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     const float carry = f->P[0] == LL_NO_EXPONENT ? 0
                         : w->next == LL_NO_EXPONENT || !running ? j->power[n]
                                                                 : ldexpf(j->power[n], f->P[0] - w->next);
-    const ll_ahead next = {0};
-    fold(j, w, carry, w->tmp, phi_q, n, w->Ut, &next);
+    const ll_ahead none = {0};
+    fold(j, w, carry, w->tmp, phi_q, n, w->Ut, &none);
     w->next = f->P[0];
 }
 

@@ -67,23 +67,46 @@ void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float 
     for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(j, view, t0 + i), (size_t)j->op->c.E * sizeof *out);
 }
 
-void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
-                   size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next) {
-    const int lines = (next->cols + 15) / 16, all = next->rows * lines, step = j->k->rows;
-    int r = 0, line = 0, done = 0;
-    for (int i = 0; i < M; i += step) {
-        for (const int upto = (int)((int64_t)all * (i + step) / M); done < upto && r < next->rows; done++) {
-            __builtin_prefetch(next->data + (size_t)r * next->token + line * 16, 0, 3);
-            if (++line == lines) line = 0, r++;
-        }
-        j->k->gemm(M - i < step ? M - i : step, N, K, A + (size_t)i * row, row, col, B, ldb, C + (size_t)i * ldc, ldc,
-                   add);
+static int least(int a, int b) { return a < b ? a : b; }
+
+void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
+    const int rows = least(j->tile, end - t0), lines = (cols + 15) / 16;
+    if (rows <= 0) return;
+    next->part[next->parts++] = (ll_part){ll_at(j, view, t0), view->token, rows, lines};
+    next->lines += rows * lines;
+}
+
+/* Where the asking has come to. */
+typedef struct {
+    int part, row, line, done;
+} cursor;
+
+static void ask(const ll_ahead *next, cursor *at, int upto) {
+    for (; at->done < upto; at->done++) {
+        const ll_part *p = &next->part[at->part];
+        __builtin_prefetch(p->data + (size_t)at->row * p->token + at->line * 16, 0, 2);
+        if (++at->line < p->lines) continue;
+        at->line = 0;
+        if (++at->row < p->rows) continue;
+        at->row = 0, at->part++;
     }
 }
 
-ll_ahead ll_next_rows(const ll_head *j, const ll_view *view, int t0, int end, int cols) {
-    const int left = end - t0, rows = left < 0 ? 0 : left < j->tile ? left : j->tile;
-    return (ll_ahead){ll_at(j, view, rows ? t0 : 0), view->token, rows, cols};
+void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
+                   size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next) {
+    enum { COLS = 32, DEPTH = 64 };
+    const int step = j->k->rows, rows = (M + step - 1) / step, cols = (N + COLS - 1) / COLS;
+    const int pieces = rows * cols * ((K + DEPTH - 1) / DEPTH);
+    cursor at = {0};
+    int piece = 0;
+    for (int n = 0; n < N; n += COLS)
+        for (int m = 0; m < M; m += step)
+            for (int k = 0; k < K; k += DEPTH) {
+                ask(next, &at, (int)((int64_t)next->lines * ++piece / pieces));
+                j->k->gemm(least(step, M - m), least(COLS, N - n), least(DEPTH, K - k),
+                           A + (size_t)m * row + (size_t)k * col, row, col, B + (size_t)k * ldb + n, ldb,
+                           C + (size_t)m * ldc + n, ldc, add || k > 0);
+            }
 }
 
 /* Causal scans save a state at the start of every stretch, bidirectional ones the whole sum. */

@@ -43,16 +43,21 @@ int ll_kept_keys(const ll_head *j, int from, int to);
 /* C rows of a view of E values, packed with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
 
-/* Rows that will be read next: (rows, cols), `token` floats apart. */
+/* Rows that will be read or written next: rows of some lines, `token` floats apart. */
 typedef struct {
     const float *data;
     size_t token;
-    int rows, cols;
+    int rows, lines;
+} ll_part;
+typedef struct {
+    ll_part part[4];
+    int parts, lines;
 } ll_ahead;
-/* The tile of a view from token t0 on, none past `end`. */
-ll_ahead ll_next_rows(const ll_head *j, const ll_view *view, int t0, int end, int cols);
-/* The kernel table's gemm in pieces, asking in between for rows that will be read next: memory and
- * arithmetic overlap, which the hardware cannot arrange for rows that lie a whole token apart. */
+/* Adds the tile of a view from token t0 on, none past `end`. */
+void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
+/* The kernel table's gemm in pieces of a register tile, asking in between for those rows: memory and arithmetic
+ * overlap, which the hardware cannot arrange for rows that lie a whole token apart. A few lines at a time, for more
+ * would wait in line; and into L2, for L1 has the tile's work. */
 void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
                    size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next);
 
@@ -89,6 +94,6 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, 
 void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row);
 
 /* Rows i..i+LL_BLOCK-1 of a causal tile see columns 0..i+LL_BLOCK-1: products leave out the rest. */
-enum { LL_BLOCK = 16 };
+enum { LL_BLOCK = 8 };
 
 #endif

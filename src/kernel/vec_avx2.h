@@ -9,7 +9,7 @@
 
 #define VW 8
 #define VROWS 6
-#define VTILE 64
+#define VTILE 32
 
 typedef __m256 vf;
 typedef __m256i vi;

@@ -9,7 +9,7 @@
 
 #define VW 16     /* floats in a vector */
 #define VROWS 8   /* rows of a product tile in registers */
-#define VTILE 64  /* tokens in a tile of linear attention */
+#define VTILE 32  /* tokens in a tile of linear attention */
 
 typedef __m512 vf;
 typedef __m512i vi;
