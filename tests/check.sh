@@ -33,6 +33,7 @@ step "the program as a user runs it" WERROR=-Werror cli-tests
 step "house rules" WERROR=-Werror lint
 step "sanitizers and fuzz corpora" asan
 ! command -v clang >/dev/null || step clang clang
+step aarch64 aarch64
 ! command -v valgrind >/dev/null || step valgrind WERROR=-Werror valgrind
 
 echo
