@@ -14,7 +14,7 @@ part() {
 }
 part attention --ops --repeats 9 --figure "$folder/time.svg"
 part training --models --repeats 5
-part generation --generate --position 1000000
-part generation-512 --generate --position 4096 --set model.layers=6 --set model.width=512 --set model.heads=8 \
-    --set model.ff=1024 --set attention.num-features=256
+part yardsticks --yardsticks
+part generation --generate --case small --position 1000000
+part generation-lm --generate --case lm --position 4096
 cat "$folder"/*.txt | grep '^bench\.' | sort -u

@@ -6,13 +6,14 @@
 
 #include "bench.h"
 
-static int ops, models, generation;
+static int yardsticks, ops, models, generation;
 static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure;
 static int64_t repeats, position;
 static double seconds = 30;
 static ll_arg_list set;
 
 static const ll_arg args[] = {
+    {LL_ARG_FLAG, 0, "yardsticks", NULL, &yardsticks, 0, 0, "products of matrices and copies of memory"},
     {LL_ARG_FLAG, 0, "ops", NULL, &ops, 0, 0, "attention by itself, forward and backward"},
     {LL_ARG_FLAG, 0, "models", NULL, &models, 0, 0, "training steps of whole models"},
     {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "tokens one by one, early and late in a stream"},
@@ -72,10 +73,11 @@ static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
 }
 
 static int measure(ll_bench *b) {
-    const int all = !ops && !models && !generation;
+    const int all = !yardsticks && !ops && !models && !generation;
     int code = -1;
     measure_peak(b);
-    if (ops || all || (figure && !models && !generation)) code = section(b, ll_bench_ops);
+    if (yardsticks || all) code = section(b, ll_bench_yardstick);
+    if (code < 0 && (ops || all || (figure && !models && !generation))) code = section(b, ll_bench_ops);
     if (code < 0 && (models || all)) code = section(b, ll_bench_models);
     if (code < 0 && (generation || all)) code = section(b, ll_bench_generate);
     if (code < 0 && !b->rows)
@@ -108,9 +110,9 @@ const ll_command ll_command_bench = {
     .name = "bench",
     .words = "",
     .summary = "measure speed and memory on this machine",
-    .text = "Measures attention by itself (--ops), training steps of whole models (--models) and generation\n"
-            "(--generate), each against the machine's own limit; without one of these, all three, in less than two\n"
-            "minutes on a machine of two cores. Cases take turns, times are medians, GFLOP is the work that the\n"
+    .text = "Measures what the machine can do (--yardsticks), attention by itself (--ops), training steps of whole\n"
+            "models (--models) and generation (--generate); without one of these, all four, in about two minutes on\n"
+            "a machine of two cores. Cases take turns, times are medians, GFLOP is the work that the\n"
             "mathematics needs (docs/performance.md), MiB the memory beyond what goes in and out.\n\n"
             "  longline bench\n"
             "  longline bench --ops --repeats 9 --lengths 4096,65536 --json speed.json\n"

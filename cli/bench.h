@@ -1,9 +1,10 @@
 /* Inside `longline bench`: cases that take turns, and the rows they become.
  *
  *   bench.c           the command              bench_run.c    who is next, medians, memory
- *   bench_ops.c       attention by itself      bench_rows.c   table, key=value lines, JSON
+ *   bench_yardstick.c products, memory         bench_rows.c   table
+ *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
  *   bench_models.c    training steps           bench_figure.c time against length
- *   bench_generate.c  tokens one by one */
+ *   bench_generate.c  tokens one by one        bench_recipe.c the models of both */
 #ifndef LL_BENCH_H
 #define LL_BENCH_H
 
@@ -24,6 +25,7 @@ typedef struct {
     int rows;
     ll_bench_row row[LL_BENCH_ROWS];
     double peak_one, peak; /* flop/s of one and of all threads */
+    double copy;           /* bytes/s read and written; 0: not measured */
     double per_flop;       /* seconds that the cases so far took for one */
     int lengths, length[LL_BENCH_LENGTHS];
     int figure;          /* also what the figure shows */
@@ -39,7 +41,7 @@ typedef struct ll_bench_case ll_bench_case;
 struct ll_bench_case {
     ll_bench_row row; /* name, tokens, flops; and bytes that the process's memory does not show */
     ll_status (*run)(ll_bench_case *c, double *seconds);
-    int kind, causal, backward, one_layer, T, B;
+    int kind, causal, backward, model, T, B;
     int warm; /* run warms up by itself */
     void *shared;
     double cost;     /* seconds that the last run took altogether */
@@ -58,10 +60,28 @@ const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __
 void ll_bench_progress(const char *what, int done, int of, double left);
 
 /* The sections. */
+ll_status ll_bench_yardstick(ll_bench *b);
 ll_status ll_bench_ops(ll_bench *b);
 ll_status ll_bench_models(ll_bench *b);
 ll_status ll_bench_generate(ll_bench *b);
 
+/* The models that are trained and that generate, and what attends in them. */
+typedef struct {
+    const char *name;
+    int T, B;
+    const char *set[9]; /* up to NULL */
+} ll_bench_model;
+typedef struct {
+    const char *name;
+    const char *set[5];
+} ll_bench_system;
+extern const ll_bench_model ll_bench_model_list[]; /* up to one without a name */
+extern const ll_bench_system ll_bench_system_list[];
+/* The recipe of both, with what --set says. */
+ll_status ll_bench_recipe(ll_recipe **recipe, const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s);
+
+/* The length at the end of a row's name GROUP/LENGTH; 0: it is of another group. */
+int ll_bench_length(const ll_bench_row *r, const char *group);
 /* Rows from number `from` on as a table; and what follows from all of them. */
 void ll_bench_table(const ll_bench *b, int from);
 void ll_bench_summary(const ll_bench *b);

@@ -1,29 +1,19 @@
 /* Generation: one token after the other, early and late in a stream, and the bytes of its state.
  *
- * A small model unless --set says otherwise, for a million tokens have to be fed before the late
- * measurement; whether time and state depend on the position does not depend on the size. */
+ * A small model for the longest streams, for a million tokens have to be fed before the late measurement; whether time
+ * and state depend on the position does not depend on the size. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench.h"
 
-static const char *const KIND[][4] = {
-    {"favor", "attention.kernel=favor", "position.type=none", NULL},
-    {"relu+permute+decay", "attention.kernel=relu", "position.type=permute", "position.decay=fixed"},
-    {"softmax", "attention.kernel=softmax", "position.type=none", NULL},
-};
-enum { KINDS = 3, SOFTMAX = 2, EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, TIMED = 300, BLOCK = 4096 };
+enum { EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, LATE_LARGE = 4096, TIMED = 300, BLOCK = 4096 };
 
-static ll_status create(ll_model **model, const ll_bench *b, int kind) {
-    static const char *const base[] = {"model.task=lm",          "model.layers=2",  "model.width=128",
-                                       "model.heads=4",          "model.ff=512",    "model.vocab=256",
-                                       "attention.num-features=128", "data.format=demo"};
+static ll_status create(ll_model **model, const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s) {
     ll_recipe *recipe = NULL;
-    ll_status status = ll_recipe_create(&recipe);
-    for (size_t i = 0; i < sizeof base / sizeof *base && !status; i++) status = ll_recipe_set(recipe, base[i]);
-    for (int i = 1; i < 4 && KIND[kind][i] && !status; i++) status = ll_recipe_set(recipe, KIND[kind][i]);
-    if (!status) status = ll_set_all(recipe, b->set);
+    ll_status status = ll_bench_recipe(&recipe, b, m, s);
     if (!status) status = ll_model_create(model, recipe);
     ll_recipe_free(recipe);
     return status;
@@ -67,39 +57,49 @@ static ll_status feed_to(ll_stream *stream, int64_t position, double seconds, fl
     return LL_OK;
 }
 
-static ll_status measure(ll_bench *b, int kind, ll_stream *stream, float *logits) {
+static ll_status measure(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, ll_stream *stream,
+                         float *logits) {
+    const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
     ll_bench_row row = {0};
-    char what[64];
-    snprintf(what, sizeof what, "generation, %s, thousands of tokens", KIND[kind][0]);
+    char what[96];
+    snprintf(what, sizeof what, "generation, %s/%s, thousands of tokens", m->name, s->name);
     ll_status status = feed_to(stream, EARLY, INFINITY, logits, what);
-    const int64_t late = b->position ? b->position : kind == SOFTMAX ? LATE_SOFTMAX : LATE;
+    const int64_t late = b->position ? b->position : large ? LATE_LARGE : softmax ? LATE_SOFTMAX : LATE;
     for (int part = 0; part < 2 && !status; part++) {
         if (part) status = feed_to(stream, late, b->position ? INFINITY : b->seconds / 2, logits, what);
         const int64_t position = ll_stream_position(stream);
         if (!status) status = time_tokens(stream, logits, &row);
-        snprintf(row.name, sizeof row.name, "generate/%s/%lld", KIND[kind][0], (long long)position);
+        snprintf(row.name, sizeof row.name, "generate/%s/%s/%lld", m->name, s->name, (long long)position);
         if (!status && (!part || position > EARLY + TIMED)) ll_bench_add(b, &row);
     }
     ll_bench_progress(what, 1, 1, 0);
     return status;
 }
 
+static ll_status generate(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s) {
+    ll_model *model = NULL;
+    ll_stream *stream = NULL;
+    ll_status status = create(&model, b, m, s);
+    if (!status) status = ll_stream_create(&stream, model);
+    const char *vocab = status ? NULL : ll_recipe_get(ll_model_recipe(model), "model.vocab");
+    float *logits = vocab ? calloc((size_t)atoi(vocab) + 1, sizeof *logits) : NULL;
+    if (!status) status = logits ? measure(b, m, s, stream, logits) : LL_ENOMEM;
+    free(logits);
+    ll_stream_free(stream);
+    ll_model_free(model);
+    return status;
+}
+
 ll_status ll_bench_generate(ll_bench *b) {
     ll_status status = LL_OK;
-    for (int kind = 0; kind < KINDS && !status; kind++) {
-        ll_model *model = NULL;
-        ll_stream *stream = NULL;
-        char name[64];
-        snprintf(name, sizeof name, "generate/%s/", KIND[kind][0]);
-        if (!ll_bench_wanted(b, name, 1)) continue;
-        status = create(&model, b, kind);
-        if (!status) status = ll_stream_create(&stream, model);
-        const char *vocab = status ? NULL : ll_recipe_get(ll_model_recipe(model), "model.vocab");
-        float *logits = vocab ? calloc((size_t)atoi(vocab) + 1, sizeof *logits) : NULL;
-        if (!status) status = logits ? measure(b, kind, stream, logits) : LL_ENOMEM;
-        free(logits);
-        ll_stream_free(stream);
-        ll_model_free(model);
-    }
+    for (const ll_bench_model *m = ll_bench_model_list; m->name && !status; m++)
+        for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
+            char name[96];
+            const int large = !strcmp(m->name, "lm");
+            const int usual = !strcmp(s->name, "favor") ||
+                              (!large && strcmp(s->name, "elu1") != 0 && strcmp(s->name, "relu+permute") != 0);
+            snprintf(name, sizeof name, "generate/%s/%s/", m->name, s->name);
+            if ((large || !strcmp(m->name, "small")) && ll_bench_wanted(b, name, usual)) status = generate(b, m, s);
+        }
     return status;
 }

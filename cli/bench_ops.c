@@ -6,7 +6,8 @@
  *
  * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
  * head: 2 M D for the features of a query and of a key each (favor alone), 2 M E for what a key adds to the
- * state and for what a query reads of it; softmax: 2 T D and 2 T E, causal half of that. Backward needs two
+ * state and for what a query reads of it; softmax: 2 T D and 2 T E, causal half of that; sine-spe: 4 K D R, and
+ * conv-spe: 2 P D R multiply-adds, R = D = 64, for a query and a key. Backward needs two
  * products for each of forward's. Whatever is done besides (products within a causal tile, features made
  * again by backward) does not count. */
 #include <math.h>
@@ -21,22 +22,29 @@ enum { H = 8, E = 64, WIDE = 256, SMALL = 64, BLOCK = 1000003 };
 static const struct {
     const char *name;
     ll_kernel kernel;
-    int permute, decay;
+    ll_position position;
+    int decay;
 } KIND[] = {
-    {"favor", LL_KERNEL_FAVOR, 0, 0},
-    {"favor+permute", LL_KERNEL_FAVOR, 1, 0},
-    {"relu", LL_KERNEL_RELU, 0, 0},
-    {"relu+permute", LL_KERNEL_RELU, 1, 0},
-    {"relu+permute+decay", LL_KERNEL_RELU, 1, 1},
-    {"softmax", LL_KERNEL_SOFTMAX, 0, 0},
+    {"favor", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0},
+    {"favor+permute", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0},
+    {"relu", LL_KERNEL_RELU, LL_POSITION_NONE, 0},
+    {"relu+permute", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0},
+    {"relu+permute+decay", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 1},
+    {"softmax", LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 0},
+    /* Measured where they are asked for: */
+    {"elu1", LL_KERNEL_ELU1, LL_POSITION_NONE, 0},
+    {"relu+permute2d", LL_KERNEL_RELU, LL_POSITION_PERMUTE2D, 0},
+    {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
+    {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
+    {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
 };
-enum { KINDS = sizeof KIND / sizeof *KIND };
+enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
 
 /* What all cases compute on. */
 typedef struct {
     float *block; /* (BLOCK) random numbers that everything is filled with */
     float *q, *k, *v, *g, *y, *dq, *dk, *dv, *saved;
-    int32_t permutation[H * WIDE];
+    int32_t permutation[H * WIDE], half[H * WIDE / 2]; /* of all features, and of those of one axis */
     float decay[H];
 } tensors;
 
@@ -46,9 +54,11 @@ static int query_size(int kind) {
 
 static double needed(int kind, int causal, int backward, double T) {
     const ll_kernel k = KIND[kind].kernel;
-    const double D = query_size(kind), M = WIDE;
-    const double token = k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
-                                                : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
+    const double D = query_size(kind), M = k == LL_KERNEL_ELU1 ? SMALL : WIDE;
+    double token = k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
+                                          : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
+    if (KIND[kind].position == LL_POSITION_SINE_SPE) token += 2 * 4 * SINES * D * SMALL;
+    if (KIND[kind].position == LL_POSITION_CONV_SPE) token += 2 * 2 * TAPS * D * SMALL;
     return token * H * T * (backward ? 3 : 1);
 }
 
@@ -61,7 +71,13 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
     a.input_scale = a.kernel == LL_KERNEL_SOFTMAX ? 0.125f : a.kernel == LL_KERNEL_FAVOR ? 0.35355339f : 1;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
-    if (KIND[c->kind].permute) a.position = LL_POSITION_PERMUTE, a.permutation = t->permutation;
+    a.position = KIND[c->kind].position;
+    if (a.position == LL_POSITION_PERMUTE) a.permutation = t->permutation;
+    if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
+    a.width = IMAGE, a.height = (c->T + IMAGE - 1) / IMAGE;
+    if (a.position != LL_POSITION_PERMUTE2D) a.width = a.height = 0;
+    a.where.realizations = SMALL, a.where.sines = SINES, a.where.taps = TAPS, a.where.seed = 1;
+    a.where.freqs = a.where.offsets = a.where.gains = a.where.filter_q = a.where.filter_k = t->block;
     if (KIND[c->kind].decay && c->causal) a.decay = t->decay;
     return ll_attention_create(op, &a);
 }
@@ -118,6 +134,7 @@ static double most_saved(const ll_bench_case *cases, int n) {
 static int usual(const ll_bench *b, int kind, int causal, int backward, int T) {
     const int softmax = KIND[kind].kernel == LL_KERNEL_SOFTMAX;
     int listed = 0;
+    if (kind >= USUAL && !b->pattern) return 0;
     for (int i = 0; i < b->lengths; i++) listed |= b->length[i] == T;
     if (listed && (!softmax || needed(kind, causal, backward, T) < 2.5e11)) return 1;
     return b->figure && causal && backward && (!strcmp(KIND[kind].name, "relu+permute") || kind == 0 || softmax) &&
@@ -141,7 +158,7 @@ static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors
                 const int causal = form / 2, backward = form % 2, T = length[i];
                 ll_bench_case c = {
                     .run = run, .kind = kind, .causal = causal, .backward = backward, .T = T, .shared = t};
-                if (KIND[kind].decay && !causal) continue;
+                if ((KIND[kind].decay && !causal) || (KIND[kind].position == LL_POSITION_PERMUTE2D && causal)) continue;
                 snprintf(c.row.name, sizeof c.row.name, "attention/%s/%s/%s/%d", KIND[kind].name,
                          causal ? "causal" : "bidir", backward ? "fwdbwd" : "fwd", T);
                 c.row.tokens = T;
@@ -196,6 +213,14 @@ static unsigned below(uint64_t *state, unsigned n) {
     return (unsigned)((*state >> 33) % n);
 }
 
+/* The cycles of a random permutation, one after the other. */
+static void draw_cycles(int32_t *p, int n, uint64_t *state) {
+    for (int start = 0, length; start < n; start += length) {
+        length = 1 + (int)below(state, (unsigned)(n - start));
+        for (int a = 0; a < length; a++) p[start + a] = start + (a + 1) % length;
+    }
+}
+
 /* The same numbers each time: sums of four that have variance 1, near enough to normal; for each head the
  * cycles of a random permutation one after the other, as a model has them; and the usual decays. */
 static void draw(tensors *t) {
@@ -206,13 +231,10 @@ static void draw(tensors *t) {
         t->block[i] = (float)(x * 1.7320508);
     }
     for (int h = 0; h < H; h++) {
-        int32_t *p = t->permutation + h * WIDE;
         t->decay[h] = (float)(1 / (1 + exp(-2 - 3.0 * h / H)));
-        for (int start = 0, length; start < WIDE; start += length) {
-            length = 1 + (int)below(&s, (unsigned)(WIDE - start));
-            for (int a = 0; a < length; a++) p[start + a] = start + (a + 1) % length;
-        }
+        draw_cycles(t->permutation + h * WIDE, WIDE, &s);
     }
+    for (int h = 0; h < H; h++) draw_cycles(t->half + h * WIDE / 2, WIDE / 2, &s);
 }
 
 static void tensors_free(tensors *t) {

@@ -1,4 +1,7 @@
-/* The machine's own limit, measured with the tier in use. */
+/* The machine's own limits, measured with the tier in use. */
+#include <string.h>
+
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/kernel.h"
@@ -29,5 +32,52 @@ double ll_measure_peak(int threads, double seconds) {
         if (took < 0.02) l.n *= 2;
     }
     ll_set_threads(before);
+    return best;
+}
+
+double ll_measure_product(int n, int threads, double seconds) {
+    const size_t count = (size_t)n * (size_t)n;
+    float *block = n > 0 ? ll_alloc(3 * count, sizeof *block) : NULL;
+    if (!block) return 0;
+    for (size_t i = 0; i < 2 * count; i++) block[i] = (float)(i % 17) - 8;
+    const int before = ll_threads();
+    ll_set_threads(threads);
+    double best = 0;
+    for (const double end = ll_now() + seconds; !best || ll_now() < end;) {
+        const double start = ll_now();
+        ll_gemm(0, 0, n, n, n, block, (size_t)n, block + count, (size_t)n, block + 2 * count, (size_t)n, 0, NULL);
+        const double rate = 2e-9 * (double)count * n / (ll_now() - start + 1e-9);
+        if (rate > best) best = rate;
+    }
+    ll_set_threads(before);
+    ll_free(block);
+    return best;
+}
+
+enum { COPY = 1 << 25, PIECES = 256 }; /* floats of one side, and tasks */
+
+static void copy_piece(void *arg, size_t i, int worker) {
+    float **side = arg;
+    const size_t n = COPY / PIECES;
+    (void)worker;
+    memcpy(side[1] + i * n, side[0] + i * n, n * sizeof(float));
+}
+
+double ll_measure_copy(int threads, double seconds) {
+    float *block = ll_alloc(2 * (size_t)COPY, sizeof *block);
+    if (!block) return 0;
+    float *side[2] = {block, block + COPY};
+    const int before = ll_threads();
+    ll_set_threads(threads);
+    memset(block, 1, 2 * (size_t)COPY * sizeof *block);
+    double best = 0;
+    for (const double end = ll_now() + seconds; !best || ll_now() < end;) {
+        const double start = ll_now();
+        ll_parallel_for(PIECES, copy_piece, side);
+        const double rate = 2e-9 * COPY * sizeof *block / (ll_now() - start + 1e-9);
+        if (rate > best) best = rate;
+    }
+    ll_set_threads(before);
+    ll_free(block);
     return best;
 }

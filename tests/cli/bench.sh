@@ -10,9 +10,18 @@ t 0 "$longline" bench --ops --lengths 32 --repeats 1 --case 'attention/*/causal/
 check "there is a picture" grep -q '</svg>' time.svg
 t 0 "$longline" bench --models --repeats 1 --case '512' $small
 out '^train/layer/softmax/512 '
-t 0 "$longline" bench --generate --position 500 $small
-out '^generate/favor/500 '
-out '^bench\.late_state\.favor=1\.000$'
+out '^train/lm-512/favor '
+t 0 "$longline" bench --models --repeats 1 --case 'text-small' --set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 \
+    --set attention.num-features=8
+out '^train/text-small/relu\+permute '
+t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
+out '^attention/favor\+conv-spe/bidir/fwd/64 '
+t 0 "$longline" bench --yardsticks --seconds 1 --json yard.json
+out '^yardstick/sgemm-2048/longline/1 '
+out '^bench\.copy_gb_per_s=[1-9]'
+t 0 "$longline" bench --generate --position 500 --case small $small
+out '^generate/small/favor/500 '
+out '^bench\.late_state\.small\.favor=1\.000$'
 
 refused 'lengths' "$longline" bench --lengths 1024,
 refused 'lengths' "$longline" bench --lengths 0
