@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/maps.h"
+#include "attention/engine.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -75,10 +75,9 @@ static int permuted(const ll_attention_config *c) {
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const int softmax = c->kernel == LL_KERNEL_SOFTMAX;
-    if (!softmax && c->kernel != LL_KERNEL_FAVOR && !ll_map_of(c->kernel))
-        return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (softmax && (c->M || permuted(c) || c->decay))
+    const ll_engine *engine = ll_engine_of(c->kernel);
+    if (!engine) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
+    if (!engine->linear && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: softmax has no features, so no projection, permutation or decay");
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
@@ -174,6 +173,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c = *config;
     op->c.projection = op->c.decay = NULL;
     op->c.permutation = NULL;
+    op->engine = ll_engine_of(config->kernel);
     op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
     if (config->position == LL_POSITION_NONE && config->permutation) {
@@ -221,9 +221,7 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    if (op->inner) return ll_shell_saved(op, B, T, S);
-    if (op->c.kernel == LL_KERNEL_SOFTMAX) return (size_t)B * (size_t)op->c.H * (size_t)T;
-    return ll_linear_saved(op, B, T, S);
+    return op->engine->saved(op, B, T, S);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
@@ -233,22 +231,18 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
     for (int b = 0; c->lengths && b < c->B; b++)
         if (c->lengths[b] < 0 || c->lengths[b] > c->S)
             return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
-    if (op->c.kernel == LL_KERNEL_SOFTMAX && c->key_mask)
+    if (!ll_engine_of(op->c.kernel)->linear && c->key_mask)
         return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give softmax lengths");
     return LL_OK;
 }
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
-    if (status) return status;
-    if (op->inner) return ll_shell_forward(op, call);
-    return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_forward(op, call) : ll_linear_forward(op, call);
+    return status ? status : op->engine->forward(op, call);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
-    if (status) return status;
-    if (op->inner) return ll_shell_backward(op, call);
-    return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_backward(op, call) : ll_linear_backward(op, call);
+    return status ? status : op->engine->backward(op, call);
 }

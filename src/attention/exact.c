@@ -286,6 +286,11 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S) {
+    (void)S;
+    return (size_t)B * (size_t)op->c.H * (size_t)T;
+}
+
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)c->B * (size_t)op->c.H;

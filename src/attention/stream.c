@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/engine.h"
 #include "attention/features.h"
 #include "attention/stream_shell.h"
 #include "base/memory.h"
@@ -200,7 +201,7 @@ static ll_status grow(ll_attention_stream *s, int n) {
 
 /* ---- The stream ---------------------------------------------------------------------------------- */
 
-static int is_exact(const ll_attention_stream *s) { return s->op->c.kernel == LL_KERNEL_SOFTMAX; }
+static int is_exact(const ll_attention_stream *s) { return s->op->engine->keeps == LL_KEEPS_KEYS; }
 
 /* Scratch for the threads there are now and the capacity there is now. */
 static ll_status ready(ll_attention_stream *s) {

@@ -1,0 +1,26 @@
+/* Engines: what attention of each kind does with q, k and v. The operator asks this table, not the kernel's name. */
+#ifndef LL_ENGINE_H
+#define LL_ENGINE_H
+
+#include "attention/attention.h"
+
+/* What a stream keeps. */
+enum ll_keeps {
+    LL_KEEPS_STATE, /* S and z, of constant size */
+    LL_KEEPS_KEYS   /* keys and values */
+};
+
+typedef struct ll_engine {
+    int linear; /* has features: so projections, permutations, decay, divisors and key masks */
+    enum ll_keeps keeps;
+    size_t (*saved)(const ll_attention *op, int B, int T, int S);
+    ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
+    ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
+} ll_engine;
+
+/* The engine of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
+ * divide.c). */
+const ll_engine *ll_engine_of(ll_kernel kernel);
+extern const ll_engine ll_engine_shell, ll_engine_divided;
+
+#endif
