@@ -14,8 +14,9 @@ static const char *const KIND[][4] = {
     {"favor", "attention.kernel=favor", "position.type=none", NULL},
     {"relu+permute+decay", "attention.kernel=relu", "position.type=permute", "position.decay=fixed"},
     {"softmax", "attention.kernel=softmax", "position.type=none", NULL},
+    {"identity", "attention.kernel=value", "position.type=none", NULL}, /* what all but attention costs */
 };
-enum { KINDS = 3, LEAST_TOKENS = 2048 };
+enum { KINDS = 4, IDENTITY = 3, LEAST_TOKENS = 2048 };
 
 typedef struct {
     ll_recipe *recipe[2][KINDS]; /* whole; one layer */
@@ -76,7 +77,7 @@ static ll_status list_cases(const ll_bench *b, ll_bench_case *cases, int most, i
                     snprintf(c.row.name, sizeof c.row.name, "train/layer/%s/%d", KIND[kind][0], c.T);
                 else
                     snprintf(c.row.name, sizeof c.row.name, "train/%s/%dx%d", KIND[kind][0], c.T, c.B);
-                if (!ll_bench_wanted(b, c.row.name, 1)) continue;
+                if (!ll_bench_wanted(b, c.row.name, !one || kind != IDENTITY)) continue;
                 status = needed(&c);
                 if (!status) cases[(*n)++] = c;
             }

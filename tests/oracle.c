@@ -1,5 +1,6 @@
 /* Attention by its definition, forward. Quadratic, slow, obvious. */
 #include "oracle.h"
+#include "oracle_baseline.h"
 #include "oracle_inside.h"
 
 #include <math.h>
@@ -74,7 +75,8 @@ double oracle_map(ll_kernel kernel, double u, double *slope) {
     case LL_KERNEL_IDENTITY: f = u, s = 1; break;
     case LL_KERNEL_SQUARE: f = u * u, s = 2 * u; break;
     case LL_KERNEL_SOFTMAX:
-    case LL_KERNEL_FAVOR: break;
+    case LL_KERNEL_FAVOR:
+    default: break;
     }
     *slope = s;
     return f;
@@ -293,6 +295,10 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
 
 void oracle_forward(const oracle_case *o, const oracle_top *of_query, const oracle_top *of_key, double *y) {
     const size_t rows = (size_t)o->B * (size_t)o->c.H * (size_t)o->T;
+    if (oracle_is_baseline(&o->c)) {
+        oracle_baseline_forward(o, y);
+        return;
+    }
     oracle_top *own = of_query ? NULL : oracle_alloc(2 * rows, sizeof *own);
     if (own) oracle_tops(o, own, own + rows);
     for (int b = 0; b < o->B; b++)

@@ -44,6 +44,9 @@ static const char *const variants[] = {
     "attention.kernel=elu1 position.type=relative-s1 position.scales=2",
     "attention.kernel=exp attention.projection=hadamard position.type=sine-spe position.realizations=8 "
     "position.sines=2",
+    "attention.kernel=value model.norm=post position.type=sinusoidal",
+    "model.task=classify attention.kernel=value model.pool=first model.dropout=0.1 position.type=learned "
+    "position.max-length=9",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

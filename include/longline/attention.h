@@ -17,7 +17,9 @@ typedef enum {
     LL_KERNEL_RELU,
     LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
     LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
-    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE
+    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
+    /* What papers compare with: */
+    LL_KERNEL_VALUE /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -131,7 +133,7 @@ typedef struct {
 /* Floats that backward needs from forward: O(B H T), without the features. */
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
- * time. LL_ENOMEM for scratch; otherwise cannot fail. */
+ * time; value O(B H T E). LL_ENOMEM for scratch; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 

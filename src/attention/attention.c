@@ -78,7 +78,8 @@ static ll_status check_parts(const ll_attention_config *c) {
     const ll_engine *engine = ll_engine_of(c->kernel);
     if (!engine) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
     if (!engine->linear && (c->M || permuted(c) || c->decay))
-        return ll_fail(LL_EINVAL, "attention: softmax has no features, so no projection, permutation or decay");
+        return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
+                       engine->name);
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
@@ -225,14 +226,18 @@ size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
+    const ll_engine *kernel = ll_engine_of(op->c.kernel);
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
+    if (kernel->itself && c->S != c->T)
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself, got %d keys for %d queries",
+                       kernel->name, c->S, c->T);
     for (int b = 0; c->lengths && b < c->B; b++)
         if (c->lengths[b] < 0 || c->lengths[b] > c->S)
             return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
-    if (!ll_engine_of(op->c.kernel)->linear && c->key_mask)
-        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give softmax lengths");
+    if (!kernel->linear && c->key_mask)
+        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
     return LL_OK;
 }
 

@@ -33,6 +33,8 @@ int ll_attention_width(const ll_attention_config *c) {
 
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
     if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
+    if (!ll_engine_of(c->kernel)->reads)
+        return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
     return kind->check(c);
 }
 
@@ -41,7 +43,8 @@ static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     const int features = ll_feature_count(&c);
     if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (!ll_engine_of(c.kernel)->linear)
-        return ll_fail(LL_EINVAL, "attention: softmax has no features that rope-linear could turn; use rope");
+        return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope",
+                       ll_engine_of(c.kernel)->name);
     if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
     if (c.den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");

@@ -199,9 +199,22 @@ static ll_status grow(ll_attention_stream *s, int n) {
     return LL_OK;
 }
 
+static void feed_value(void *arg, size_t index, int worker) {
+    const feed *f = arg;
+    const size_t H = (size_t)f->s->op->c.H, b = index / H, h = index % H;
+    (void)worker;
+    for (int t = 0; t < f->n; t++)
+        memcpy(at(&f->y, b, h, t), at(&f->v, b, h, t), (size_t)f->s->op->c.E * sizeof(float));
+}
+
 /* ---- The stream ---------------------------------------------------------------------------------- */
 
-static int is_exact(const ll_attention_stream *s) { return s->op->engine->keeps == LL_KEEPS_KEYS; }
+static int is_exact(const ll_attention_stream *s) {
+    return s->op->engine->keeps == LL_KEEPS_KEYS;
+}
+static int is_empty(const ll_attention_stream *s) {
+    return s->op->engine->keeps == LL_KEEPS_NOTHING;
+}
 
 /* Scratch for the threads there are now and the capacity there is now. */
 static ll_status ready(ll_attention_stream *s) {
@@ -233,6 +246,7 @@ static ll_status check(const ll_attention *op) {
 static ll_status build(ll_attention_stream *s) {
     const size_t m = (size_t)s->op->features, E = (size_t)s->op->c.E;
     if (is_exact(s)) return grow(s, 1);
+    if (is_empty(s)) return LL_OK;
     s->state_size = (m + 1) * E + m;
     s->head = ll_alloc(heads(s), sizeof *s->head);
     s->block = ll_alloc(heads(s) * s->state_size, sizeof *s->block);
@@ -277,7 +291,7 @@ void ll_attention_stream_free(ll_attention_stream *s) {
 void ll_attention_stream_reset(ll_attention_stream *s) {
     s->position = 0;
     if (s->shell) ll_shell_stream_reset(s->shell);
-    if (s->shell || is_exact(s)) return;
+    if (s->shell || is_exact(s) || is_empty(s)) return;
     memset(s->block, 0, heads(s) * s->state_size * sizeof *s->block);
     for (size_t i = 0; i < heads(s); i++) {
         s->head[i].count = 0;
@@ -304,8 +318,8 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     const ll_status status = ll_attention_stream_reserve(s, n);
     if (status) return status;
     feed f = {s, ll_kernel_table(), n, q, k, v, y};
-    ll_task *task = is_exact(s) ? feed_exact : feed_linear;
-    const double rows = is_exact(s) ? (double)s->position + n : s->op->features;
+    ll_task *task = is_exact(s) ? feed_exact : is_empty(s) ? feed_value : feed_linear;
+    const double rows = is_exact(s) ? (double)s->position + n : is_empty(s) ? 1 : s->op->features;
     if (rows * n * (s->op->c.D + s->op->c.E) * (double)heads(s) < WORTH) {
         for (size_t i = 0; i < heads(s); i++) task(&f, i, 0);
     } else {

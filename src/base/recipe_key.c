@@ -39,8 +39,9 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square",
-           "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ..."),
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value",
+           "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
+           "value: V itself, the papers' identity attention (OPT)"),
     INT("attention.query-multiple", query_multiple, "1", 1, 64, "query and key size of a head / its value size"),
     CHOICE("attention.features", features, "positive", "positive|hyperbolic|trigonometric|gaussian",
            "kind of random features, kernel = favor; all but positive make two of a row, gaussian has its own kernel"),

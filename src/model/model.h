@@ -31,6 +31,7 @@ struct ll_model {
     ll_attention **attention; /* one operator a layer */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
+    int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
         int embedding, position, first, embedding_norm, blocks, norm, head;

@@ -54,14 +54,14 @@ struct ll_workspace {
     float *memory, **layers;
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
     float **residual; /* (2 layers + 1) of (rows, C) */
-    float **project;  /* (layers) of (rows, 2 H D + H E): q, k, v side by side */
+    float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     float *sinus;     /* (T, C) sinusoidal positions, or NULL */
     /* Backward. */
     float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
-    float *dproject; /* (rows, 2 H D + H E) */
+    float *dproject; /* (rows, ll_row_width) */
     float *dmixed;   /* (rows, H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
@@ -100,8 +100,10 @@ void ll_params_init(ll_model *model);
 /* Tensor number i in a block of parameters or gradients. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
-/* Number of a tensor of a layer. */
+/* Number of a tensor of a layer; not of a projection that its kernel does not have. */
 int ll_block_tensor(const ll_model *model, int layer, int which);
+/* Width of what is projected: queries and keys, as far as the kernel has them, and values. */
+size_t ll_row_width(const ll_model *model);
 
 /* ---- place.c: parameters of positions inside attention ---- */
 

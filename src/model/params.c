@@ -45,8 +45,8 @@ static void add_block(ll_model *m, int layer) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
     add_norm(m, prefix, "attention.norm");
-    add_in(m, prefix, "attention.query.weight", c->width, m->queries);
-    add_in(m, prefix, "attention.key.weight", c->width, m->queries);
+    if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->width, m->queries);
+    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->width, m->queries);
     add_in(m, prefix, "attention.value.weight", c->width, m->values);
     add_in(m, prefix, "attention.output.weight", m->values, c->width);
     add_norm(m, prefix, "feed.norm");
@@ -121,6 +121,7 @@ ll_status ll_params_plan(ll_model *m) {
                        c->layers);
     m->queries = (int)queries;
     m->values = (int)values;
+    m->sides = ll_config_sides(c);
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
     m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS) + 11, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
@@ -172,5 +173,10 @@ const float *ll_param_at(const ll_model *m, int i) {
 }
 
 int ll_block_tensor(const ll_model *m, int layer, int which) {
-    return m->at.blocks + layer * LL_BLOCK_TENSORS + which;
+    const int missing = 2 - m->sides; /* of query and key, the last */
+    return m->at.blocks + layer * (LL_BLOCK_TENSORS - missing) + which - (which > LL_KEY_WEIGHT ? missing : 0);
+}
+
+size_t ll_row_width(const ll_model *m) {
+    return (size_t)m->sides * (size_t)m->queries + (size_t)m->values;
 }
