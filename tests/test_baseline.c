@@ -10,9 +10,20 @@ typedef struct {
 } example;
 
 #define COMMON .H = 2, .input_scale = 0.4f
+#define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .baseline.window = (w), .causal = (how)
 static const example examples[] = {
     {"value", {COMMON, .kernel = LL_KERNEL_VALUE, .D = 3, .E = 5}, 37, 37, 0, 1, 0, 1e-6},
     {"value, causal", {COMMON, .kernel = LL_KERNEL_VALUE, .causal = 1, .D = 3, .E = 4}, 1500, 1500, 0, 1, 0, 1e-6},
+    {"local", {LOCAL(9, 0), .D = 7, .E = 5}, 61, 61, 0, 1, 1e-5, 1e-4},
+    {"local, causal", {LOCAL(9, 1), .D = 4, .E = 6}, 61, 61, 0, 1, 1e-5, 1e-4},
+    {"local, small tiles", {LOCAL(9, 0), .D = 4, .E = 6}, 61, 61, 4, 1, 1e-5, 1e-4},
+    {"local, causal, small tiles", {LOCAL(9, 1), .D = 4, .E = 6}, 61, 61, 5, 1, 1e-5, 1e-4},
+    {"local of one", {LOCAL(1, 0), .D = 4, .E = 6}, 20, 20, 0, 1, 1e-5, 1e-4},
+    {"local of one, causal", {LOCAL(1, 1), .D = 4, .E = 6}, 20, 20, 0, 1, 1e-5, 1e-4},
+    {"local wider than all", {LOCAL(100, 0), .D = 4, .E = 6}, 40, 40, 7, 1, 1e-5, 1e-4},
+    {"local, several tiles", {LOCAL(150, 0), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
+    {"local, causal, several tiles", {LOCAL(300, 1), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
+    {"local, causal, narrow", {LOCAL(3, 1), .D = 4, .E = 6}, 600, 600, 0, 1, 1e-5, 1e-4},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
 
@@ -235,6 +246,8 @@ static void test_refusals(void **state) {
     c.position = LL_POSITION_ROPE, refused(c, "no queries and keys");
     c.position = LL_POSITION_ROPE_LINEAR, refused(c, "value has no features");
     c.position = LL_POSITION_PERMUTE, refused(c, "value has no features");
+    c = value, c.kernel = LL_KERNEL_LOCAL, refused(c, "window of 0");
+    c.baseline.window = 4, c.M = 3, refused(c, "local has no features");
     c = value, c.kernel = (ll_kernel)99, refused(c, "no kernel 99");
 }
 

@@ -47,6 +47,9 @@ static const char *const variants[] = {
     "attention.kernel=value model.norm=post position.type=sinusoidal",
     "model.task=classify attention.kernel=value model.pool=first model.dropout=0.1 position.type=learned "
     "position.max-length=9",
+    "attention.kernel=local attention.window=3 position.type=rope",
+    "attention.kernel=local attention.window=4 position.type=conv-spe position.realizations=5 position.taps=3",
+    "model.task=classify attention.kernel=local attention.window=2 position.type=relative-s1 position.scales=2",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

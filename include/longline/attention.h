@@ -19,7 +19,8 @@ typedef enum {
     LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
     LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
     /* What papers compare with: */
-    LL_KERNEL_VALUE /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
+    LL_KERNEL_VALUE, /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
+    LL_KERNEL_LOCAL  /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -79,8 +80,14 @@ typedef struct {
     float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta;
 } ll_position_gradients;
 
+/* What the kernels that papers compare with need. */
+typedef struct {
+    int window; /* local */
+} ll_baseline_config;
+
 typedef struct {
     ll_kernel kernel;
+    ll_baseline_config baseline;
     ll_feature_kind features; /* favor */
     ll_position position;
     ll_position_config where;
@@ -133,12 +140,12 @@ typedef struct {
 /* Floats that backward needs from forward: O(B H T), without the features. */
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
- * time; value O(B H T E). LL_ENOMEM for scratch; otherwise cannot fail. */
+ * time; value O(B H T E), local O(B H T window (D + E)). LL_ENOMEM for scratch; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 
 /* The same causal operator as a stream: a state of constant size for linear kernels (softmax keeps
- * its keys and values and grows), fed with any number of tokens at a time. */
+ * its keys and values and grows, local those of the window), fed with any number of tokens at a time. */
 typedef struct ll_attention_stream ll_attention_stream;
 
 /* Keeps the operator, which must outlive it. LL_EINVAL with the reason for an operator that needs later

@@ -95,7 +95,8 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    return check_favor(c);
+    const ll_status status = ll_engine_check(c);
+    return status ? status : check_favor(c);
 }
 
 /* Which scaling of softmax features is exact, and which has to be the released one. */

@@ -76,7 +76,7 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
 /* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
 static ll_status read_kernel(ll_case *a) {
     static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
-                                "cos tanh identity square value";
+                                "cos tanh identity square value local";
     static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
@@ -95,6 +95,8 @@ static ll_status read_kernel(ll_case *a) {
     a->c.position = (ll_position)position;
     a->c.causal = causal;
     if (ll_engine_of(a->c.kernel)->linear) return LL_OK;
+    if (a->c.kernel == LL_KERNEL_LOCAL) status = ll_case_integer(a, "window", NAN, LL_CASE_AXIS, &a->c.baseline.window);
+    if (status) return status;
     status = fraction(a, "logit_scale", ll_engine_of(a->c.kernel)->reads ? NAN : 1, &logit);
     a->c.input_scale *= a->c.input_scale * logit;
     return status;

@@ -8,6 +8,7 @@
 enum ll_keeps {
     LL_KEEPS_STATE,  /* S and z, of constant size */
     LL_KEEPS_KEYS,   /* keys and values */
+    LL_KEEPS_WINDOW, /* keys and values of the last tokens */
     LL_KEEPS_NOTHING /* y is a function of the token */
 };
 
@@ -22,6 +23,8 @@ typedef struct ll_engine {
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
 } ll_engine;
 
+/* What the kernels that papers compare with cannot take. */
+LL_MUST_USE ll_status ll_engine_check(const ll_attention_config *c);
 /* The engine of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
  * divide.c). */
 const ll_engine *ll_engine_of(ll_kernel kernel);

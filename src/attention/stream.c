@@ -2,6 +2,7 @@
  *
  *   linear kernels   S = r S + phi(k) v^T    z = r z + phi(k)    y = phi(q) S / phi(q) z
  *   softmax          keeps all keys and values                   y = sum_j e^(s_j) v_j / sum_j e^(s_j)
+ *   local            the same with those of the window, in a ring
  *
  * S and z are kept in double: in float, sums of a million tokens drift by 1e-5. Softmax features (favor)
  * come as phi 2^e, and S and z in units of 2^C with C no less than any e before: when C moves they are
@@ -39,7 +40,7 @@ struct ll_attention_stream {
     state *head;         /* (B, H); linear kernels */
     double *block;       /* what head points into */
     size_t state_size;   /* doubles of a head */
-    float *keys, *values; /* (B, H, capacity, D), (B, H, capacity, E); softmax */
+    float *keys, *values; /* (B, H, capacity, D), (B, H, capacity, E); softmax; local: rings */
     size_t capacity;
     float *pool; /* (workers, scratch) */
     size_t scratch;
@@ -153,9 +154,10 @@ static void feed_exact(void *arg, size_t index, int worker) {
     float *keys = s->keys + index * s->capacity * D, *values = s->values + index * s->capacity * E;
     float *weight = s->pool + (size_t)worker * s->scratch, *q = weight + s->capacity;
     for (int t = 0; t < f->n; t++) {
-        const size_t n = (size_t)s->position + (size_t)t + 1;
-        memcpy(keys + (n - 1) * D, at(&f->key, b, h, t), D * sizeof *keys);
-        memcpy(values + (n - 1) * E, at(&f->v, b, h, t), E * sizeof *values);
+        const size_t token = (size_t)s->position + (size_t)t, slot = token % s->capacity;
+        const size_t n = token < s->capacity ? token + 1 : s->capacity;
+        memcpy(keys + slot * D, at(&f->key, b, h, t), D * sizeof *keys);
+        memcpy(values + slot * E, at(&f->v, b, h, t), E * sizeof *values);
         memcpy(q, at(&f->q, b, h, t), D * sizeof *q);
         f->k->scale(D, c->input_scale, q);
         f->k->gemv_rows((int)n, (int)D, keys, D, q, weight, 0);
@@ -174,11 +176,15 @@ static void move(const ll_attention_stream *s, size_t capacity, int width, const
         memcpy(out + i * capacity * w, old + i * s->capacity * w, used * w * sizeof *out);
 }
 
-/* Room for n more tokens: doubles. The stream is as it was if memory is refused. */
+static int is_window(const ll_attention_stream *s) {
+    return s->op->engine->keeps == LL_KEEPS_WINDOW;
+}
+
+/* Room for n more tokens: doubles; or for a window. The stream is as it was if memory is refused. */
 static ll_status grow(ll_attention_stream *s, int n) {
     const size_t needed = (size_t)s->position + (size_t)n;
-    size_t capacity = s->capacity ? s->capacity : 256;
-    while (capacity < needed) capacity *= 2;
+    size_t capacity = s->capacity ? s->capacity : is_window(s) ? (size_t)s->op->c.baseline.window : 256;
+    while (capacity < needed && !is_window(s)) capacity *= 2;
     if (capacity == s->capacity) return LL_OK;
     if (capacity > INT32_MAX)
         return ll_fail(LL_EINVAL, "attention stream: %zu tokens; softmax keeps all of them and stops at 2^30", needed);
@@ -210,7 +216,7 @@ static void feed_value(void *arg, size_t index, int worker) {
 /* ---- The stream ---------------------------------------------------------------------------------- */
 
 static int is_exact(const ll_attention_stream *s) {
-    return s->op->engine->keeps == LL_KEEPS_KEYS;
+    return s->op->engine->keeps == LL_KEEPS_KEYS || is_window(s);
 }
 static int is_empty(const ll_attention_stream *s) {
     return s->op->engine->keeps == LL_KEEPS_NOTHING;

@@ -1,4 +1,6 @@
 /* A model made, freed and described. */
+#include <math.h>
+
 #include "base/memory.h"
 #include "attention/attention.h"
 #include "model/network.h"
@@ -50,12 +52,13 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
 }
 
 /* Of one head, for values of E and queries of D. Linear kernels read and write a state of m x (E + 1) and may project
- * q and k; softmax looks at T keys; value at nothing. */
+ * q and k; softmax looks at T keys, local at those of its window, value at none. */
 static double attention_cost(const ll_config *c, double D, double E, double T) {
     const double F = ll_config_features(c);
     switch (c->kernel) {
     case LL_ATT_SOFTMAX: return T * (D + E);
     case LL_ATT_VALUE: return 0;
+    case LL_ATT_LOCAL: return fmin(T, c->task == LL_TASK_LM ? c->window : 2.0 * c->window - 1) * (D + E);
     default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);
     }
 }
@@ -74,7 +77,8 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
                  values = (size_t)m->values, layers = (size_t)c->layers;
     if (c->task != LL_TASK_LM || c->kernel == LL_ATT_VALUE) return 0;
-    if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
+    const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
+    if (keys) return layers * keys * (queries + values) * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);
     return layers * F * (values + (size_t)c->heads) * sizeof(double);
 }

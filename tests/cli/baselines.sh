@@ -7,8 +7,8 @@ recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
 train() { kernel=$1 && shift && "$longline" train "$recipe" $tiny --set "attention.kernel=$kernel" "$@"; }
 
-for kernel in value; do
-    t 0 train $kernel --out $kernel
+for kernel in value local; do
+    t 0 train $kernel --set attention.window=20 --out $kernel
     m=$kernel/best.safetensors
     t 0 "$longline" eval $m --set train.length=96
     out "^eval.bits_per_byte=[0-9.]+$"
@@ -22,6 +22,8 @@ for kernel in value; do
 done
 t 0 "$longline" inspect value/best.safetensors
 check "value has no queries and keys" sh -c "! grep -qE '^tensor .*(query|key)\.weight' out"
+refused "favor or relu" train local --out w --set position.type=permute
+refused "attention.window" train local --out w --set attention.window=0
 refused "position.type=none" train value --out w --set position.type=rope
 refused "attention.normalise=on" train value --out w --set attention.normalise=off
 check "nothing was left behind" test ! -e w
