@@ -11,6 +11,7 @@ typedef struct {
 
 #define COMMON .H = 2, .input_scale = 0.4f
 #define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .baseline.window = (w), .causal = (how)
+#define LINFORMER(n, k) COMMON, .kernel = LL_KERNEL_LINFORMER, .baseline = {.length = (n), .rank = (k)}
 static const example examples[] = {
     {"value", {COMMON, .kernel = LL_KERNEL_VALUE, .D = 3, .E = 5}, 37, 37, 0, 1, 0, 1e-6},
     {"value, causal", {COMMON, .kernel = LL_KERNEL_VALUE, .causal = 1, .D = 3, .E = 4}, 1500, 1500, 0, 1, 0, 1e-6},
@@ -23,20 +24,37 @@ static const example examples[] = {
     {"local wider than all", {LOCAL(100, 0), .D = 4, .E = 6}, 40, 40, 7, 1, 1e-5, 1e-4},
     {"local, several tiles", {LOCAL(150, 0), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
     {"local, causal, several tiles", {LOCAL(300, 1), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
+    {"linformer", {LINFORMER(60, 6), .D = 7, .E = 5}, 53, 53, 0, 1, 1e-5, 1e-4},
+    {"linformer, small tiles", {LINFORMER(60, 11), .D = 7, .E = 5}, 60, 60, 4, 1, 1e-5, 1e-4},
+    {"linformer, queries of others", {LINFORMER(300, 30), .D = 3, .E = 5}, 140, 270, 0, 1, 1e-5, 1e-4},
+    {"linformer, as many", {LINFORMER(300, 20), .D = 3, .E = 5}, 20, 20, 0, 1, 1e-5, 1e-4},
     {"local, causal, narrow", {LOCAL(3, 1), .D = 4, .E = 6}, 600, 600, 0, 1, 1e-5, 1e-4},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
 
+/* Parameters of linformer, always the same; their gradients are added to ones. */
+enum { WEIGHTS = 9000 };
+static float weight[2][WEIGHTS], gradient[2][WEIGHTS];
+static double wide[2][WEIGHTS];
+
 static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
-    return drawn_create(x->c, B, x->T, x->S, x->spread, how, seed);
+    ll_attention_config c = x->c;
+    uint64_t own = 5;
+    for (int i = 0; i < 2 * WEIGHTS; i++) {
+        wide[i % 2][i / 2] = (double)(weight[i % 2][i / 2] = (float)(0.3 * draw_normal(&own)));
+        gradient[i % 2][i / 2] = 1;
+    }
+    c.baseline.linformer_k = weight[0], c.baseline.linformer_v = weight[1];
+    drawn *d = drawn_create(c, B, x->T, x->S, x->spread, how, seed);
+    d->o.linformer_k = wide[0], d->o.linformer_v = wide[1];
+    d->call.dbaseline = (ll_baseline_gradients){gradient[0], gradient[1]};
+    return d;
 }
 
 /* Some elements of a gradient against central differences, in units of its largest element (or of dv's). */
-static void check_gradient(drawn *d, const example *x, const char *what, const ll_view *view, int n, int width,
-                           double *of, double floor, uint64_t *seed) {
+static void check_gradient(drawn *d, const example *x, const char *what, const float *all, int size, double *of,
+                           double floor, uint64_t *seed) {
     enum { SOME = 20 };
-    const float *all = drawn_packed(d, view, n, width);
-    const int size = d->call.B * d->config.H * n * width;
     double largest = floor;
     for (int i = 0; i < size; i++) {
         if (!isfinite(all[i])) fail_msg("%s: %s is %g at %d", x->name, what, (double)all[i], i);
@@ -70,9 +88,15 @@ static void test_definitions(void **state) {
             drawn_solve(d, 0);
             drawn_check(d, x->name, 0, x->y, 0);
             const double floor = largest(d, &c->dv, x->S, x->c.E) / 10;
-            check_gradient(d, x, "dq", &c->dq, x->T, x->c.D, d->o.q, floor, &seed);
-            check_gradient(d, x, "dk", &c->dk, x->S, x->c.D, d->o.k, floor, &seed);
-            check_gradient(d, x, "dv", &c->dv, x->S, x->c.E, d->o.v, 0, &seed);
+            const int heads = 3 * x->c.H, T = x->T, S = x->S, D = x->c.D, E = x->c.E;
+            check_gradient(d, x, "dq", drawn_packed(d, &c->dq, T, D), heads * T * D, d->o.q, floor, &seed);
+            check_gradient(d, x, "dk", drawn_packed(d, &c->dk, S, D), heads * S * D, d->o.k, floor, &seed);
+            check_gradient(d, x, "dv", drawn_packed(d, &c->dv, S, E), heads * S * E, d->o.v, 0, &seed);
+            const int weights = x->c.baseline.length * x->c.baseline.rank;
+            for (int s = 0; s < 2 && weights; s++) {
+                for (int w = 0; w < weights; w++) gradient[s][w] -= 1;
+                check_gradient(d, x, s ? "dF" : "dE", gradient[s], weights, wide[s], 0, &seed);
+            }
             drawn_free(d);
         }
 }
@@ -243,11 +267,15 @@ static void test_refusals(void **state) {
     (void)state;
     const ll_attention_config value = {COMMON, .kernel = LL_KERNEL_VALUE, .D = 4, .E = 4};
     ll_attention_config c = value;
+    const float one = 1;
     c.position = LL_POSITION_ROPE, refused(c, "no queries and keys");
     c.position = LL_POSITION_ROPE_LINEAR, refused(c, "value has no features");
     c.position = LL_POSITION_PERMUTE, refused(c, "value has no features");
     c = value, c.kernel = LL_KERNEL_LOCAL, refused(c, "window of 0");
     c.baseline.window = 4, c.M = 3, refused(c, "local has no features");
+    c = (ll_attention_config){LINFORMER(8, 2), .D = 4, .E = 4}, refused(c, "needs its projections");
+    c.baseline.linformer_k = c.baseline.linformer_v = &one, c.causal = 1, refused(c, "cannot be causal");
+    c.causal = 0, c.baseline.rank = 0, refused(c, "from 8 tokens to 0");
     c = value, c.kernel = (ll_kernel)99, refused(c, "no kernel 99");
 }
 
@@ -265,6 +293,12 @@ static void test_calls_refused(void **state) {
     call.key_mask = NULL, call.q = call.k = (ll_view){0}; /* not read */
     CHECK_OK(ll_attention_forward(op, &call));
     assert_memory_equal(x, y, sizeof x);
+    ll_attention_free(op);
+    const ll_attention_config linformer = {LINFORMER(3, 1), .D = 1, .E = 1, .baseline.linformer_k = mask,
+                                           .baseline.linformer_v = mask};
+    call.q = call.k = v;
+    CHECK_OK(ll_attention_create(&op, &linformer));
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "4 tokens, but linformer's projections end at 3");
     ll_attention_free(op);
 }
 

@@ -154,7 +154,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
-    if (!op->c.M) return LL_OK;
+    if (!op->c.M) return ll_engine_create_part(op);
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
     const size_t copies = op->permute.own_weight ? H : 1;
@@ -203,6 +203,7 @@ void ll_attention_free(ll_attention *op) {
         op->c.projection = op->c.decay = NULL;
     }
     ll_shell_free(op);
+    ll_attention_free(op->part);
     ll_permute_free(&op->permute);
     ll_free(op->turn);
     ll_free(op->weight);
@@ -216,8 +217,9 @@ void ll_attention_free(ll_attention *op) {
 
 void ll_attention_set_tile(ll_attention *op, int tile) {
     op->tile = tile < 0 ? 0 : tile > 256 ? 256 : tile;
-    if (op->inner) op->inner->tile = op->tile;
-    if (op->sums) op->sums->tile = op->tile;
+    ll_attention *const others[] = {op->inner, op->sums, op->part};
+    for (int i = 0; i < 3; i++)
+        if (others[i]) ll_attention_set_tile(others[i], tile);
 }
 
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }

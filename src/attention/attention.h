@@ -51,6 +51,7 @@ struct ll_attention {
      * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c). Else NULL. */
     struct ll_before *before;
     ll_attention *inner, *sums;
+    ll_attention *part; /* linformer, nystrom: softmax attention between what is left of the tokens; else NULL */
 };
 
 /* Features of a head that such an operator has. */

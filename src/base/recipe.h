@@ -12,7 +12,7 @@ enum { LL_POOL_MEAN, LL_POOL_FIRST };
 enum { /* as ll_kernel */
     LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU, LL_ATT_ELU1, LL_ATT_EXP, LL_ATT_SIGMOID, LL_ATT_ABS, LL_ATT_GELU,
     LL_ATT_COS, LL_ATT_TANH, LL_ATT_IDENTITY, LL_ATT_SQUARE, LL_ATT_VALUE,
-    LL_ATT_LOCAL
+    LL_ATT_LOCAL, LL_ATT_LINFORMER
 };
 enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
@@ -34,7 +34,7 @@ typedef struct {
     int features /* kind */, num_features, projection, row_norms;
     int normalise;
     double feature_eps;
-    int window; /* local */
+    int window /* local */, linformer_length, linformer_rank;
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
@@ -71,6 +71,8 @@ int ll_config_projection(const ll_config *c);
 int ll_config_features(const ll_config *c);
 int ll_config_rows(const ll_config *c);
 
+/* The part of the papers' baselines in what follows (recipe_baseline.c). */
+LL_MUST_USE ll_status ll_config_check_baseline(const ll_config *c);
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
 LL_MUST_USE ll_status ll_config_check(const ll_config *c);
 

@@ -117,8 +117,9 @@ static ll_status check_attention(const ll_config *c) {
         return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
                                   "set attention.normalise=on",
                        kernel_name(c, room));
-    const ll_status status = check_features(c);
-    return status ? status : check_projection(c);
+    ll_status status = check_features(c);
+    if (!status) status = check_projection(c);
+    return status ? status : ll_config_check_baseline(c);
 }
 
 static ll_status check_permute2d(const ll_config *c) {

@@ -39,9 +39,10 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local",
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer",
            "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
-           "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens"),
+           "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
+           "linformer: over learnt sums of tokens"),
     INT("attention.query-multiple", query_multiple, "1", 1, 64, "query and key size of a head / its value size"),
     CHOICE("attention.features", features, "positive", "positive|hyperbolic|trigonometric|gaussian",
            "kind of random features, kernel = favor; all but positive make two of a row, gaussian has its own kernel"),
@@ -57,6 +58,9 @@ const ll_key ll_keys[] = {
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
     INT("attention.window", window, "128", 1, 1048576,
         "tokens that a token sees on each side, itself included, kernel = local"),
+    INT("attention.max-length", linformer_length, "4096", 1, 16777216, "longest sequence, kernel = linformer"),
+    INT("attention.projected-length", linformer_rank, "256", 1, 65536,
+        "sums of keys and values that are left of a sequence, kernel = linformer"),
 
     CHOICE("position.type", position, "none",
            "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",

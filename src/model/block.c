@@ -162,6 +162,7 @@ static ll_status mix_back(const ll_batch_run *run, int layer) {
     call.dq = d[0], call.dk = d[1], call.dv = d[2], call.g = d[3];
     call.saved = ws->saved[layer];
     call.dposition = ll_place_gradients(run->model, layer, run->grad);
+    call.dbaseline = ll_baseline_gradients_of(run->model, layer, run->grad);
     return ll_attention_backward(run->model->attention[layer], &call);
 }
 

@@ -122,6 +122,14 @@ ll_position_gradients ll_place_gradients(const ll_model *model, int layer, float
 /* Noise for this pass: its own in training, always the same elsewhere. */
 void ll_place_noise(const ll_batch_run *run, int layer);
 
+/* ---- baseline.c: what kernels of the papers' baselines need; as place.c ---- */
+
+enum { LL_BASELINE_TENSORS = 2 };
+int ll_baseline_tensors(const ll_model *model, ll_place_tensor tensor[LL_BASELINE_TENSORS]);
+int ll_baseline_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
+void ll_baseline_config_of(const ll_model *model, int layer, ll_attention_config *a);
+ll_baseline_gradients ll_baseline_gradients_of(const ll_model *model, int layer, float *grad);
+
 /* ---- operators.c ---- */
 
 /* Makes model->attention; draws come from `file`, or are drawn if it is NULL. */

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-_Static_assert((int)LL_ATT_LOCAL == (int)LL_KERNEL_LOCAL && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
+_Static_assert((int)LL_ATT_LINFORMER == (int)LL_KERNEL_LINFORMER && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
                "recipes number kernels and features as the operator does");
 
 /* All but the draws. */
@@ -21,7 +21,7 @@ static ll_attention_config describe(const ll_model *m, int layer) {
     a.kernel = (ll_kernel)c->kernel;
     a.features = (ll_feature_kind)c->features;
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
-    a.baseline.window = c->window;
+    ll_baseline_config_of(m, layer, &a);
     a.causal = c->task == LL_TASK_LM;
     a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
     a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : map ? map->eps : 0);

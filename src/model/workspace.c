@@ -89,6 +89,9 @@ static ll_status check(const ll_model *m, int B, int T) {
     if (c->position == LL_POS_LEARNED && T > c->max_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
                        c->max_length);
+    if (c->kernel == LL_ATT_LINFORMER && (int64_t)T + m->front > c->linformer_length)
+        return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
+                       T + m->front, c->linformer_length);
     const double row = 3.0 * c->width + 2.0 * m->queries + 2.0 * m->values + c->ff;
     if (T == INT_MAX || (double)B * T * row * (c->layers + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
