@@ -57,6 +57,74 @@ static void linformer(const head *a) {
     free(k), free(v), free(p);
 }
 
+/* Means of m runs of n rows. */
+static double *means(const double *x, int n, int m, int D) {
+    double *out = oracle_alloc((size_t)(m * D), sizeof *out);
+    for (int r = 0; r < m; r++) {
+        const int from = r * n / m, to = (r + 1) * n / m;
+        const double share = 1.0 / (to - from);
+        for (int t = from; t < to; t++) mean(&share, x + t * D, 1, D, out + r * D);
+    }
+    return out;
+}
+
+/* C (m x m) = c - A B. */
+static void subtract(int m, double c, const double *A, const double *B, double *C) {
+    for (int i = 0; i < m * m; i++) {
+        C[i] = i / m == i % m ? c : 0;
+        for (int k = 0; k < m; k++) C[i] -= A[i / m * m + k] * B[k * m + i % m];
+    }
+}
+
+/* Z = A^-1, nearly. */
+static void invert(int m, int steps, const double *A, double *Z) {
+    const size_t n = (size_t)(m * m);
+    double *work = oracle_alloc(4 * n, sizeof *work), *N = work, *R = N + n, *next = R + n, *one = next + n, top = 0;
+    for (int j = 0; j < m; j++) {
+        double sum = 0;
+        for (int i = 0; i < m; i++) sum += A[i * m + j];
+        top = fmax(top, sum);
+        one[j * (m + 1)] = 1;
+    }
+    for (int i = 0; i < m * m; i++) Z[i] = A[i % m * m + i / m] / top;
+    for (int t = 0; t < steps; t++) {
+        subtract(m, 0, A, Z, next); /* -N */
+        subtract(m, 0, next, one, N);
+        subtract(m, 7, N, one, R);
+        subtract(m, 15, N, R, next);
+        subtract(m, 13, N, next, R);
+        subtract(m, 0, Z, R, next);
+        for (int i = 0; i < m * m; i++) Z[i] = -next[i] / 4;
+    }
+    free(work);
+}
+
+static void nystrom(const head *a) {
+    const int m = a->o->c.baseline.landmarks, D = a->o->c.D, E = a->o->c.E, small = a->n <= m || a->s <= m;
+    double *p = oracle_alloc((size_t)(a->s + m), sizeof *p);
+    for (int i = 0; i < a->n && small; i++) {
+        softmax(a, a->q + i * D, a->k, a->s, p);
+        mean(p, a->v, a->s, E, a->y + i * E);
+    }
+    if (!small) {
+        double *q = means(a->q, a->n, m, D), *k = means(a->k, a->s, m, D);
+        double *A = oracle_alloc((size_t)(2 * m * (m + E)), sizeof *A), *Z = A + m * m, *X = Z + m * m, *W = X + m * E;
+        for (int r = 0; r < m; r++) {
+            softmax(a, q + r * D, k, m, A + r * m);
+            softmax(a, q + r * D, a->k, a->s, p);
+            mean(p, a->v, a->s, E, X + r * E);
+        }
+        invert(m, a->o->c.baseline.iterations, A, Z);
+        for (int r = 0; r < m; r++) mean(Z + r * m, X, m, E, W + r * E);
+        for (int i = 0; i < a->n; i++) {
+            softmax(a, a->q + i * D, k, m, p);
+            mean(p, W, m, E, a->y + i * E);
+        }
+        free(q), free(k), free(A);
+    }
+    free(p);
+}
+
 void oracle_baseline_forward(const oracle_case *o, double *y) {
     const int D = o->c.D, E = o->c.E;
     memset(y, 0, (size_t)(o->B * o->c.H * o->T * E) * sizeof *y);
@@ -69,6 +137,7 @@ void oracle_baseline_forward(const oracle_case *o, double *y) {
             switch (o->c.kernel) {
             case LL_KERNEL_VALUE: value(&a); break;
             case LL_KERNEL_LINFORMER: linformer(&a); break;
+            case LL_KERNEL_NYSTROM: nystrom(&a); break;
             default: abort();
             }
         }

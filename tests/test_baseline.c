@@ -12,6 +12,7 @@ typedef struct {
 #define COMMON .H = 2, .input_scale = 0.4f
 #define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .baseline.window = (w), .causal = (how)
 #define LINFORMER(n, k) COMMON, .kernel = LL_KERNEL_LINFORMER, .baseline = {.length = (n), .rank = (k)}
+#define NYSTROM(m, n) COMMON, .kernel = LL_KERNEL_NYSTROM, .baseline = {.landmarks = (m), .iterations = (n)}
 static const example examples[] = {
     {"value", {COMMON, .kernel = LL_KERNEL_VALUE, .D = 3, .E = 5}, 37, 37, 0, 1, 0, 1e-6},
     {"value, causal", {COMMON, .kernel = LL_KERNEL_VALUE, .causal = 1, .D = 3, .E = 4}, 1500, 1500, 0, 1, 0, 1e-6},
@@ -28,6 +29,11 @@ static const example examples[] = {
     {"linformer, small tiles", {LINFORMER(60, 11), .D = 7, .E = 5}, 60, 60, 4, 1, 1e-5, 1e-4},
     {"linformer, queries of others", {LINFORMER(300, 30), .D = 3, .E = 5}, 140, 270, 0, 1, 1e-5, 1e-4},
     {"linformer, as many", {LINFORMER(300, 20), .D = 3, .E = 5}, 20, 20, 0, 1, 1e-5, 1e-4},
+    {"nystrom", {NYSTROM(6, 6), .D = 7, .E = 5}, 53, 53, 0, 2, 1e-4, 1e-3},
+    {"nystrom, small tiles", {NYSTROM(5, 3), .D = 7, .E = 5}, 41, 41, 4, 2, 1e-4, 1e-3},
+    {"nystrom, queries of others", {NYSTROM(17, 6), .D = 9, .E = 5}, 140, 47, 0, 2, 1e-4, 1e-3},
+    {"nystrom, few queries", {NYSTROM(17, 6), .D = 9, .E = 5}, 17, 80, 0, 2, 1e-4, 1e-3},
+    {"nystrom, long", {NYSTROM(32, 4), .D = 16, .E = 5}, 500, 500, 0, 1, 1e-4, 1e-3},
     {"local, causal, narrow", {LOCAL(3, 1), .D = 4, .E = 6}, 600, 600, 0, 1, 1e-5, 1e-4},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
@@ -276,6 +282,9 @@ static void test_refusals(void **state) {
     c = (ll_attention_config){LINFORMER(8, 2), .D = 4, .E = 4}, refused(c, "needs its projections");
     c.baseline.linformer_k = c.baseline.linformer_v = &one, c.causal = 1, refused(c, "cannot be causal");
     c.causal = 0, c.baseline.rank = 0, refused(c, "from 8 tokens to 0");
+    c = (ll_attention_config){NYSTROM(0, 6), .D = 4, .E = 4}, refused(c, "0 landmarks");
+    c.baseline.landmarks = 3, c.baseline.iterations = 0, refused(c, "0 iterations");
+    c.baseline.iterations = 6, c.causal = 1, refused(c, "cannot be causal");
     c = value, c.kernel = (ll_kernel)99, refused(c, "no kernel 99");
 }
 

@@ -54,6 +54,8 @@ static const char *const variants[] = {
     "position.type=rope model.pool=first",
     "model.task=classify attention.kernel=linformer attention.max-length=13 attention.projected-length=3 "
     "position.type=learned model.norm=post",
+    "model.task=classify attention.kernel=nystrom attention.landmarks=4 position.type=rope model.pool=first",
+    "model.task=classify attention.kernel=nystrom attention.landmarks=3 attention.iterations=3 model.norm=post",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

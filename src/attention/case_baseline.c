@@ -22,10 +22,16 @@ static ll_status read_linformer(ll_case *a) {
     return status;
 }
 
+static ll_status read_nystrom(ll_case *a) {
+    const ll_status status = ll_case_integer(a, "landmarks", NAN, LL_CASE_AXIS, &a->c.baseline.landmarks);
+    return status ? status : ll_case_integer(a, "iterations", 6, LL_CASE_AXIS, &a->c.baseline.iterations);
+}
+
 ll_status ll_case_baseline(ll_case *a) {
     switch (a->c.kernel) {
     case LL_KERNEL_LOCAL: return ll_case_integer(a, "window", NAN, LL_CASE_AXIS, &a->c.baseline.window);
     case LL_KERNEL_LINFORMER: return read_linformer(a);
+    case LL_KERNEL_NYSTROM: return read_nystrom(a);
     default: return LL_OK;
     }
 }

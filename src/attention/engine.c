@@ -5,7 +5,13 @@
 
 #include "attention/maps.h"
 
-enum { WINDOW_MOST = 1 << 20, LENGTH_MOST = 1 << 24, RANK_MOST = 1 << 16 };
+enum {
+    WINDOW_MOST = 1 << 20,
+    LENGTH_MOST = 1 << 24,
+    RANK_MOST = 1 << 16,
+    LANDMARKS_MOST = 1 << 10,
+    ITERATIONS_MOST = 64
+};
 
 /* By kernel; the linear ones, which have no place here, share the one below. */
 static const ll_engine engines[] = {
@@ -35,6 +41,13 @@ static const ll_engine engines[] = {
                              .saved = ll_linformer_saved,
                              .forward = ll_linformer_forward,
                              .backward = ll_linformer_backward},
+    [LL_KERNEL_NYSTROM] = {.name = "nystrom",
+                           .reads = 2,
+                           .whole = 1,
+                           .part = 1,
+                           .saved = ll_nystrom_saved,
+                           .forward = ll_nystrom_forward,
+                           .backward = ll_nystrom_backward},
 };
 static const ll_engine linear = {.name = "linear",
                                  .linear = 1,
@@ -59,6 +72,11 @@ static ll_status check_sizes(const ll_attention_config *c) {
     const ll_baseline_config *b = &c->baseline;
     if (c->kernel == LL_KERNEL_LOCAL && (b->window < 1 || b->window > WINDOW_MOST))
         return ll_fail(LL_EINVAL, "attention: a window of %d tokens, must be 1 to %d", b->window, WINDOW_MOST);
+    if (c->kernel == LL_KERNEL_NYSTROM && (b->landmarks < 1 || b->landmarks > LANDMARKS_MOST))
+        return ll_fail(LL_EINVAL, "attention: %d landmarks, must be 1 to %d", b->landmarks, LANDMARKS_MOST);
+    if (c->kernel == LL_KERNEL_NYSTROM && (b->iterations < 1 || b->iterations > ITERATIONS_MOST))
+        return ll_fail(LL_EINVAL, "attention: %d iterations of the inverse, must be 1 to %d", b->iterations,
+                       ITERATIONS_MOST);
     if (c->kernel != LL_KERNEL_LINFORMER) return LL_OK;
     if (b->length < 1 || b->length > LENGTH_MOST || b->rank < 1 || b->rank > RANK_MOST)
         return ll_fail(LL_EINVAL, "attention: linformer from %d tokens to %d, must be 1 to %d and 1 to %d", b->length,

@@ -44,6 +44,10 @@ void ll_engine_clear_gradients(const ll_attention *op, const ll_attention_call *
 size_t ll_value_saved(const ll_attention *op, int B, int T, int S);
 LL_MUST_USE ll_status ll_value_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_value_backward(const ll_attention *op, const ll_attention_call *call);
+/* nystrom.c */
+size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S);
+LL_MUST_USE ll_status ll_nystrom_forward(const ll_attention *op, const ll_attention_call *call);
+LL_MUST_USE ll_status ll_nystrom_backward(const ll_attention *op, const ll_attention_call *call);
 /* linformer.c */
 size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S);
 LL_MUST_USE ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *call);

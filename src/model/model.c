@@ -51,6 +51,12 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
     return (ll_tensor){p->name, p->rows, p->cols, m->data + p->offset};
 }
 
+/* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */
+static double nystrom_cost(const ll_config *c, double D, double E, double T) {
+    const double m = c->landmarks, middle = m * m * (D + E + 4 * m * c->iterations);
+    return T <= m ? T * (D + E) : 2 * m * (D + E) + middle / T;
+}
+
 /* Of one head, for values of E and queries of D. Linear kernels read and write a state of m x (E + 1) and may project
  * q and k; softmax looks at T keys, local at those of its window, value at none;
  * linformer sums each key and value into `rank` of them, and looks at those. */
@@ -59,6 +65,7 @@ static double attention_cost(const ll_config *c, double D, double E, double T) {
     switch (c->kernel) {
     case LL_ATT_SOFTMAX: return T * (D + E);
     case LL_ATT_VALUE: return 0;
+    case LL_ATT_NYSTROM: return nystrom_cost(c, D, E, T);
     case LL_ATT_LINFORMER: return 2.0 * c->linformer_rank * (D + E);
     case LL_ATT_LOCAL: return fmin(T, c->task == LL_TASK_LM ? c->window : 2.0 * c->window - 1) * (D + E);
     default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);

@@ -34,15 +34,17 @@ small_text
 { printf '\000\000\010\001\000\000\000\040'; for i in 1 2 3 4 5 6 7 8; do printf '\000\001\001\000'; done; } >labels
 images="--set model.task=classify --set model.classes=2 --set model.layers=1 --set data.format=idx --set train.length=16
 --set data.train=images --set data.train-labels=labels --set data.test=images --set data.test-labels=labels"
-for kernel in linformer value local; do
+for kernel in linformer nystrom value local; do
     # shellcheck disable=SC2086
-    t 0 train $kernel $images --set attention.max-length=17 --set attention.projected-length=4 --out images-$kernel
+    t 0 train $kernel $images --set attention.max-length=17 --set attention.projected-length=4 \
+        --set attention.landmarks=4 --out images-$kernel
     out "^train.valid_accuracy=[0-9.]+$"
     t 0 "$longline" eval images-$kernel/best.safetensors
     out "^eval.count=32$"
     t 0 "$longline" inspect images-$kernel/best.safetensors
     out "^inspect.multiply_adds_per_token=[0-9]+$"
 done
+refused "sees earlier tokens alone; use local" train nystrom --out w
 refused "sees earlier tokens alone; use local" train linformer --out w
 # shellcheck disable=SC2086
 refused "raise it" train linformer $images --set attention.max-length=15 --out w
