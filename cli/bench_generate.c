@@ -96,8 +96,9 @@ ll_status ll_bench_generate(ll_bench *b) {
         for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
             char name[96];
             const int large = !strcmp(m->name, "lm");
-            const int usual = !strcmp(s->name, "favor") ||
-                              (!large && strcmp(s->name, "elu1") != 0 && strcmp(s->name, "relu+permute") != 0);
+            const int usual =
+                !strcmp(s->name, "favor") || (!large && strcmp(s->name, "elu1") != 0 &&
+                                              strcmp(s->name, "identity") != 0 && strcmp(s->name, "relu+permute") != 0);
             snprintf(name, sizeof name, "generate/%s/%s/", m->name, s->name);
             if ((large || !strcmp(m->name, "small")) && ll_bench_wanted(b, name, usual)) status = generate(b, m, s);
         }

@@ -1,5 +1,6 @@
 /* Attention by its definition, forward. Quadratic, slow, obvious. */
 #include "oracle.h"
+#include "oracle_baseline.h"
 #include "oracle_inside.h"
 
 #include <math.h>
@@ -30,10 +31,15 @@ int oracle_queries(const oracle_case *o, int b) {
 int oracle_sees(const oracle_case *o, int b, int i, int j) {
     const int there = j < (o->lengths ? o->lengths[b] : o->S);
     const int kept = !o->mask || o->mask[(size_t)b * (size_t)o->S + (size_t)j] != 0;
-    return there && kept && (!o->c.causal || j <= i);
+    const int near = o->c.kernel != LL_KERNEL_LOCAL || abs(i - j) < o->c.baseline.window;
+    return there && kept && near && (!o->c.causal || j <= i);
 }
 
 /* ---- Features ------------------------------------------------------------------------------------ */
+
+int oracle_softmax(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_SOFTMAX || c->kernel == LL_KERNEL_LOCAL;
+}
 
 int oracle_trigonometric(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_FAVOR && c->features >= LL_FEATURES_TRIGONOMETRIC;
@@ -74,7 +80,8 @@ double oracle_map(ll_kernel kernel, double u, double *slope) {
     case LL_KERNEL_IDENTITY: f = u, s = 1; break;
     case LL_KERNEL_SQUARE: f = u * u, s = 2 * u; break;
     case LL_KERNEL_SOFTMAX:
-    case LL_KERNEL_FAVOR: break;
+    case LL_KERNEL_FAVOR:
+    default: break;
     }
     *slope = s;
     return f;
@@ -265,7 +272,7 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
     const oracle_case *o = a->o;
     const double eps = (double)o->c.den_eps;
     double phi = 0;
-    if (o->c.kernel == LL_KERNEL_SOFTMAX) {
+    if (oracle_softmax(&o->c)) {
         softmax_weights(a, i);
     } else {
         linear_weights(a, i, query_shift, key_shift);
@@ -283,7 +290,7 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
         for (int e = 0; e < o->c.E; e++) a->num[e] += weight * v[e];
     }
     a->den = a->s;
-    if (o->c.kernel == LL_KERNEL_SOFTMAX) return;
+    if (oracle_softmax(&o->c)) return;
     if (o->c.den == LL_DEN_EPS) a->den = a->s + eps;
     if (o->c.den == LL_DEN_EPS_PHI) a->den = a->s + eps * phi;
     if (o->c.den == LL_DEN_EPS_L) a->den = a->s + eps * a->keys;
@@ -293,6 +300,10 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
 
 void oracle_forward(const oracle_case *o, const oracle_top *of_query, const oracle_top *of_key, double *y) {
     const size_t rows = (size_t)o->B * (size_t)o->c.H * (size_t)o->T;
+    if (oracle_is_baseline(&o->c)) {
+        oracle_baseline_forward(o, y);
+        return;
+    }
     oracle_top *own = of_query ? NULL : oracle_alloc(2 * rows, sizeof *own);
     if (own) oracle_tops(o, own, own + rows);
     for (int b = 0; b < o->B; b++)

@@ -19,6 +19,7 @@ typedef struct {
     const int *lengths;
     const float *mask;
     double *q, *k, *v, *g, *r;
+    const double *linformer_k, *linformer_v; /* (length, rank), read in place of the config's */
 } oracle_case;
 
 /* A stabiliser c: its value, and the number of the query or key (in the whole tensor) and of the feature that

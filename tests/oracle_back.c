@@ -82,7 +82,7 @@ static double row_back(head_back *g, int i, double query_shift) {
     const oracle_case *o = g->a.o;
     const ll_attention_config *c = &o->c;
     const size_t D = (size_t)c->D, E = (size_t)c->E, row = oracle_row(o, g->a.b, g->a.h, i, o->T);
-    const int softmax = c->kernel == LL_KERNEL_SOFTMAX;
+    const int softmax = oracle_softmax(c);
     const double *up = o->g + row * E, den = g->a.den;
     double dden = 0;
     if (den == 0) return 0;
@@ -123,7 +123,7 @@ static void push_top(const ll_attention_config *c, const oracle_top *top, double
 
 static void head_backward(head_back *g, const oracle_top *of_query, const oracle_top *of_key) {
     const oracle_case *o = g->a.o;
-    const int linear = o->c.kernel != LL_KERNEL_SOFTMAX;
+    const int linear = !oracle_softmax(&o->c);
     const oracle_top *key = NULL;
     for (int i = 0; i < oracle_queries(o, g->a.b); i++) {
         const size_t row = oracle_row(o, g->a.b, g->a.h, i, o->T);

@@ -21,6 +21,7 @@ typedef struct {
 void *oracle_alloc(size_t n, size_t size); /* zeroed */
 size_t oracle_row(const oracle_case *o, int b, int h, int t, int tokens);
 int oracle_queries(const oracle_case *o, int b);
+int oracle_softmax(const ll_attention_config *c); /* whatever it sees */
 int oracle_trigonometric(const ll_attention_config *c);
 double oracle_weight(const ll_attention_config *c, int f, int e);
 double oracle_map(ll_kernel kernel, double u, double *slope);

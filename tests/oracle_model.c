@@ -116,7 +116,10 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
         a.features = (ll_feature_kind)c->features;
         a.M = c->features == LL_FEAT_POSITIVE ? c->num_features : c->num_features / 2;
     }
-    if (c->kernel >= LL_ATT_RELU) {
+    a.baseline.window = c->window, a.baseline.rank = c->linformer_rank;
+    a.baseline.landmarks = c->landmarks, a.baseline.iterations = c->iterations;
+    if (c->kernel > LL_ATT_SQUARE) a.kernel = (ll_kernel)c->kernel, a.input_scale = (float)(1 / sqrt(W));
+    if (c->kernel >= LL_ATT_RELU && c->kernel <= LL_ATT_SQUARE) {
         const int zero = c->kernel == LL_ATT_ELU1 || c->kernel == LL_ATT_EXP || c->kernel == LL_ATT_SIGMOID;
         a.kernel = (ll_kernel)c->kernel, a.feature_eps = zero ? 0 : 1e-3f;
         if (c->projection >= LL_PROJ_ORTHOGONAL) a.M = c->num_features;
@@ -146,7 +149,7 @@ static void attention(const oracle_model *o, int layer, int T, const double *a, 
     for (int i = 0; i < 3; i++) {
         const int n = i < 2 ? s.c.D : E;
         part[i] = zeros((size_t)(B * H * T * n));
-        for (int r = 0; r < B * T; r++) {
+        for (int r = 0; r < B * T && param(o, layer, names[i]); r++) { /* some kernels lack queries or keys */
             linear(C, H * n, a + r * C, param(o, layer, names[i]), NULL, row);
             for (int e = 0; e < H * n; e++) part[i][((r / T * H + e / n) * T + r % T) * n + e % n] = row[e];
         }
@@ -154,6 +157,7 @@ static void attention(const oracle_model *o, int layer, int T, const double *a, 
     s.lengths = lengths, s.q = part[0], s.k = part[1], s.v = part[2];
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
+    s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
     oracle_place_encode(o, layer, &s);
     part[0] = s.q, part[1] = s.k;
     oracle_forward(&s, NULL, NULL, y);

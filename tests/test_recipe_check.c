@@ -79,6 +79,13 @@ static void test_checks(void **state) {
         {{"attention.kernel=favor", "position.type=rope-linear", "attention.feature-eps=0.1"}, "no eps"},
         {{"position.type=conv-spe", "position.image=on"}, "whole images"},
         {{"position.type=relative-s1", "position.image=on"}, "position.width and position.height"},
+        {{"attention.kernel=value", "position.type=rope"}, "position.type=none"},
+        {{"attention.kernel=local", "position.type=permute"}, "attention.kernel = local has none"},
+        {{"attention.kernel=local", "attention.normalise=off"}, "attention.kernel = local is none"},
+        {{"attention.kernel=linformer"}, "use local, favor or softmax"},
+        {{"attention.kernel=nystrom"}, "nystrom mixes all tokens"},
+        {{"model.task=classify", "attention.kernel=linformer", "train.length=4096", "model.pool=first"},
+         "token in front is beyond attention.max-length = 4096"},
         {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

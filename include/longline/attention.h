@@ -17,7 +17,12 @@ typedef enum {
     LL_KERNEL_RELU,
     LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
     LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
-    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE
+    LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
+    /* What papers compare with: */
+    LL_KERNEL_VALUE, /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
+    LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
+    LL_KERNEL_LINFORMER, /* softmax over `rank` sums of keys and of values; not causal, at most `length` keys */
+    LL_KERNEL_NYSTROM    /* softmax through `landmarks` means of queries and keys; not causal */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -77,8 +82,23 @@ typedef struct {
     float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta;
 } ll_position_gradients;
 
+/* What the kernels that papers compare with need. linformer_k and linformer_v are parameters that may train: they
+ * stay the caller's, must outlive the operator, and are read at every call. */
+typedef struct {
+    int window;                              /* local */
+    int length, rank;                        /* linformer */
+    const float *linformer_k, *linformer_v;  /* (length, rank) */
+    int landmarks, iterations;               /* nystrom: of the inverse between landmarks */
+} ll_baseline_config;
+
+/* Gradients of those parameters, added to; NULL: not wanted. */
+typedef struct {
+    float *linformer_k, *linformer_v;
+} ll_baseline_gradients;
+
 typedef struct {
     ll_kernel kernel;
+    ll_baseline_config baseline;
     ll_feature_kind features; /* favor */
     ll_position position;
     ll_position_config where;
@@ -126,17 +146,19 @@ typedef struct {
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
     ll_position_gradients dposition;
+    ll_baseline_gradients dbaseline;
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. */
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
- * time. LL_ENOMEM for scratch; otherwise cannot fail. */
+ * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
+ * with landmarks for rank. LL_ENOMEM for scratch, LL_EINVAL for what the config does not allow; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 
 /* The same causal operator as a stream: a state of constant size for linear kernels (softmax keeps
- * its keys and values and grows), fed with any number of tokens at a time. */
+ * its keys and values and grows, local those of the window), fed with any number of tokens at a time. */
 typedef struct ll_attention_stream ll_attention_stream;
 
 /* Keeps the operator, which must outlive it. LL_EINVAL with the reason for an operator that needs later

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/maps.h"
+#include "attention/engine.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -75,11 +75,11 @@ static int permuted(const ll_attention_config *c) {
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const int softmax = c->kernel == LL_KERNEL_SOFTMAX;
-    if (!softmax && c->kernel != LL_KERNEL_FAVOR && !ll_map_of(c->kernel))
-        return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (softmax && (c->M || permuted(c) || c->decay))
-        return ll_fail(LL_EINVAL, "attention: softmax has no features, so no projection, permutation or decay");
+    const ll_engine *engine = ll_engine_of(c->kernel);
+    if (!engine) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
+    if (!engine->linear && (c->M || permuted(c) || c->decay))
+        return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
+                       engine->name);
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
@@ -95,7 +95,8 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    return check_favor(c);
+    const ll_status status = ll_engine_check(c);
+    return status ? status : check_favor(c);
 }
 
 /* Which scaling of softmax features is exact, and which has to be the released one. */
@@ -153,7 +154,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
-    if (!op->c.M) return LL_OK;
+    if (!op->c.M) return ll_engine_create_part(op);
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
     const size_t copies = op->permute.own_weight ? H : 1;
@@ -174,6 +175,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c = *config;
     op->c.projection = op->c.decay = NULL;
     op->c.permutation = NULL;
+    op->engine = ll_engine_of(config->kernel);
     op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
     if (config->position == LL_POSITION_NONE && config->permutation) {
@@ -201,6 +203,7 @@ void ll_attention_free(ll_attention *op) {
         op->c.projection = op->c.decay = NULL;
     }
     ll_shell_free(op);
+    ll_attention_free(op->part);
     ll_permute_free(&op->permute);
     ll_free(op->turn);
     ll_free(op->weight);
@@ -214,41 +217,40 @@ void ll_attention_free(ll_attention *op) {
 
 void ll_attention_set_tile(ll_attention *op, int tile) {
     op->tile = tile < 0 ? 0 : tile > 256 ? 256 : tile;
-    if (op->inner) op->inner->tile = op->tile;
-    if (op->sums) op->sums->tile = op->tile;
+    ll_attention *const others[] = {op->inner, op->sums, op->part};
+    for (int i = 0; i < 3; i++)
+        if (others[i]) ll_attention_set_tile(others[i], tile);
 }
 
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    if (op->inner) return ll_shell_saved(op, B, T, S);
-    if (op->c.kernel == LL_KERNEL_SOFTMAX) return (size_t)B * (size_t)op->c.H * (size_t)T;
-    return ll_linear_saved(op, B, T, S);
+    return op->engine->saved(op, B, T, S);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
+    const ll_engine *kernel = ll_engine_of(op->c.kernel);
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
+    if (kernel->itself && c->S != c->T)
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself, got %d keys for %d queries",
+                       kernel->name, c->S, c->T);
     for (int b = 0; c->lengths && b < c->B; b++)
         if (c->lengths[b] < 0 || c->lengths[b] > c->S)
             return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
-    if (op->c.kernel == LL_KERNEL_SOFTMAX && c->key_mask)
-        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give softmax lengths");
+    if (!kernel->linear && c->key_mask)
+        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
     return LL_OK;
 }
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
-    if (status) return status;
-    if (op->inner) return ll_shell_forward(op, call);
-    return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_forward(op, call) : ll_linear_forward(op, call);
+    return status ? status : op->engine->forward(op, call);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
-    if (status) return status;
-    if (op->inner) return ll_shell_backward(op, call);
-    return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_backward(op, call) : ll_linear_backward(op, call);
+    return status ? status : op->engine->backward(op, call);
 }

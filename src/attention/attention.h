@@ -4,7 +4,7 @@
  *
  * features.c is the first part of that line for one tile of one head, forward and backward; linear.c
  * shares out the heads, causal.c and bidirectional.c accumulate; exact.c is softmax attention in tiles,
- * stream.c the recurrent form, position/ one file an encoding. */
+ * stream.c the recurrent form, position/ one file an encoding; engine.c the table of what each kernel does. */
 #ifndef LL_ATTENTION_H
 #define LL_ATTENTION_H
 
@@ -34,6 +34,7 @@ typedef struct {
 
 struct ll_attention {
     ll_attention_config c; /* its pointers are our copies */
+    const struct ll_engine *engine;
     int features;          /* M or 2 M, or D where M = 0 */
     int ld;                /* features and padding: the distance of feature rows in scratch */
     int phi[2];            /* LL_PHI_..., of queries and keys */
@@ -50,6 +51,7 @@ struct ll_attention {
      * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c). Else NULL. */
     struct ll_before *before;
     ll_attention *inner, *sums;
+    ll_attention *part; /* linformer, nystrom: softmax attention between what is left of the tokens; else NULL */
 };
 
 /* Features of a head that such an operator has. */
@@ -66,6 +68,7 @@ void ll_attention_set_projection(ll_attention *op, const float *projection);
 /* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S);
 /* Linear attention in tiles (linear.c). */
 LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attention/case.h"
+#include "attention/engine.h"
 #include "base/memory.h"
 
 enum { MOST_AXIS = LL_CASE_AXIS, MOST_STATE = 1 << 22 };
@@ -75,7 +76,7 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
 /* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
 static ll_status read_kernel(ll_case *a) {
     static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
-                                "cos tanh identity square";
+                                "cos tanh identity square value local linformer nystrom";
     static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
@@ -93,8 +94,8 @@ static ll_status read_kernel(ll_case *a) {
     a->c.features = (ll_feature_kind)(a->c.kernel == LL_KERNEL_FAVOR ? kernel - 1 : 0);
     a->c.position = (ll_position)position;
     a->c.causal = causal;
-    if (a->c.kernel != LL_KERNEL_SOFTMAX) return LL_OK;
-    status = fraction(a, "logit_scale", NAN, &logit);
+    if (ll_engine_of(a->c.kernel)->linear) return LL_OK;
+    status = fraction(a, "logit_scale", ll_engine_of(a->c.kernel)->reads ? NAN : 1, &logit);
     a->c.input_scale *= a->c.input_scale * logit;
     return status;
 }
@@ -199,8 +200,8 @@ static ll_status check_names(const ll_case *a) {
         const char *name = ll_safetensors_at(a->file, i)->name;
         int known = !strncmp(name, "grad.", 5) || !strncmp(name, "aux.", 4);
         for (int n = 0; n < 5; n++) known |= !strcmp(name, always[n]);
-        for (int n = 0; n < 3; n++) known |= a->c.kernel != LL_KERNEL_SOFTMAX && !strcmp(name, linear[n]);
-        known |= ll_case_position_reads(a, name);
+        for (int n = 0; n < 3; n++) known |= ll_engine_of(a->c.kernel)->linear && !strcmp(name, linear[n]);
+        known |= ll_case_position_reads(a, name) | ll_case_baseline_reads(a, name);
         if (!known)
             return ll_fail(LL_EINVAL, "tensor '%.60s' has no meaning for kernel %s with position %s", name, a->kernel,
                            a->position);
@@ -221,6 +222,7 @@ static ll_status read_tensors(ll_case *a) {
     if (!status) status = ll_case_tensor(a, "r", 1, &H, &a->decay);
     if (!status) status = ll_case_tensor(a, "key_mask", 2, (size_t[]){a->B, a->L}, &a->key_mask);
     if (!status) status = ll_case_position(a);
+    if (!status) status = ll_case_baseline(a);
     if (!status) status = ll_case_tensor(a, "proj", 2, (size_t[]){(size_t)a->c.M, ll_case_width(a)}, &a->projection);
     for (size_t i = 0; i < a->B * a->L && !status && a->key_mask; i++)
         if (a->key_mask[i] != 0 && a->key_mask[i] != 1)
@@ -286,6 +288,7 @@ static ll_status compute(ll_case *a, int streaming) {
     call.dv = view(a, a->dv, E);
     call.saved = a->saved;
     call.dposition = a->dposition;
+    call.dbaseline = a->dbaseline;
     call.ddecay = a->decay ? a->dr : NULL;
     ll_status status = LL_OK;
     if (a->g || !streaming) status = ll_attention_forward(a->op, &call);

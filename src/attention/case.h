@@ -13,7 +13,7 @@ typedef struct {
     float *data, *gradient;
 } ll_case_parameter;
 
-enum { LL_CASE_PARAMETERS = 4, LL_CASE_AXIS = 1 << 28 };
+enum { LL_CASE_PARAMETERS = 6, LL_CASE_AXIS = 1 << 28 };
 
 typedef struct {
     ll_safetensors *file;
@@ -24,10 +24,11 @@ typedef struct {
     float *q, *k, *v, *g, *key_mask, *projection, *decay; /* NULL: not in the file */
     int32_t *permutation;
     float *y, *dq, *dk, *dv, *dr, *saved;
-    ll_case_parameter parameter[LL_CASE_PARAMETERS]; /* of the position */
+    ll_case_parameter parameter[LL_CASE_PARAMETERS]; /* of the position and the kernel */
     int parameters;
     float *theta, *noise, *gate_noise;
     ll_position_gradients dposition;
+    ll_baseline_gradients dbaseline;
 } ll_case;
 
 /* A whole number 0..most of the metadata, or `fallback` where it is absent (NAN: it must be there). */
@@ -36,6 +37,14 @@ LL_MUST_USE ll_status ll_case_integer(const ll_case *a, const char *key, double 
 LL_MUST_USE ll_status ll_case_tensor(const ll_case *a, const char *name, int rank, const size_t *shape, float **data);
 /* Length of axis i of a tensor of this rank that must be there. */
 LL_MUST_USE ll_status ll_case_axis(const ll_case *a, const char *name, int rank, int i, size_t *length);
+
+/* A tensor of parameters that must be there, and room for its gradient: both are given out. */
+LL_MUST_USE ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const size_t *shape,
+                                             const float **data, float **gradient);
+
+/* Everything that the kernels of the papers' baselines read (case_baseline.c). */
+LL_MUST_USE ll_status ll_case_baseline(ll_case *a);
+int ll_case_baseline_reads(const ll_case *a, const char *name);
 
 /* Everything that the position reads: permutation, parameters, noise, sizes. */
 LL_MUST_USE ll_status ll_case_position(ll_case *a);

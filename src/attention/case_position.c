@@ -42,9 +42,8 @@ size_t ll_case_width(const ll_case *a) {
     }
 }
 
-/* A tensor that must be there; its gradient is made, and given out. */
-static ll_status parameter(ll_case *a, const char *name, int rank, const size_t *shape, const float **data,
-                           float **gradient) {
+ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const size_t *shape, const float **data,
+                                 float **gradient) {
     ll_case_parameter *p = &a->parameter[a->parameters++];
     size_t count = 1, there = 0;
     p->name = name;
@@ -125,7 +124,7 @@ static ll_status read_gate(ll_case *a) {
     size_t there = 0;
     ll_status status = ll_case_integer(a, "gated", 0, 1, &gated);
     if (status || !gated) return status;
-    status = parameter(a, "gate", 2, (size_t[]){H, D}, &a->c.where.gate, &a->dposition.gate);
+    status = ll_case_parameter_read(a, "gate", 2, (size_t[]){H, D}, &a->c.where.gate, &a->dposition.gate);
     if (!status) status = ll_case_axis(a, "gate_noise", 3, 0, &there);
     if (!status) status = ll_case_tensor(a, "gate_noise", 3, (size_t[]){H, D, R}, &a->gate_noise);
     a->c.where.gate_noise = a->gate_noise;
@@ -139,9 +138,9 @@ static ll_status read_sines(ll_case *a) {
     ll_status status = ll_case_axis(a, "freqs", 3, 2, &K);
     const size_t shape[] = {H, D, K};
     w->sines = (int)K;
-    if (!status) status = parameter(a, "freqs", 3, shape, &w->freqs, &a->dposition.freqs);
-    if (!status) status = parameter(a, "offsets", 3, shape, &w->offsets, &a->dposition.offsets);
-    if (!status) status = parameter(a, "gains", 3, shape, &w->gains, &a->dposition.gains);
+    if (!status) status = ll_case_parameter_read(a, "freqs", 3, shape, &w->freqs, &a->dposition.freqs);
+    if (!status) status = ll_case_parameter_read(a, "offsets", 3, shape, &w->offsets, &a->dposition.offsets);
+    if (!status) status = ll_case_parameter_read(a, "gains", 3, shape, &w->gains, &a->dposition.gains);
     if (!status) status = ll_case_axis(a, "z", 4, 0, &there);
     if (!status) status = ll_case_tensor(a, "z", 4, (size_t[]){H, D, 2 * K, R}, &a->noise);
     w->noise = a->noise;
@@ -191,8 +190,8 @@ static ll_status read_filters(ll_case *a) {
                        cols);
     w->taps = (int)P1;
     w->taps2 = (int)P2;
-    status = parameter(a, "filter_q", rank, shape, &w->filter_q, &a->dposition.filter_q);
-    if (!status) status = parameter(a, "filter_k", rank, shape, &w->filter_k, &a->dposition.filter_k);
+    status = ll_case_parameter_read(a, "filter_q", rank, shape, &w->filter_q, &a->dposition.filter_q);
+    if (!status) status = ll_case_parameter_read(a, "filter_k", rank, shape, &w->filter_k, &a->dposition.filter_k);
     float *drawn = NULL;
     if (!status) status = ll_case_tensor(a, "noise", rank + 1, (size_t[]){R, H, D, rows, cols}, &drawn);
     if (!status) status = reorder_noise(a, drawn, rows, cols, P1, P2);
@@ -248,9 +247,9 @@ static ll_status read_s1(ll_case *a) {
     w->scales = (int)scales;
     w->axes = (int)axes;
     const size_t pairs[] = {H, scales * axes};
-    status = parameter(a, "inv_freq", 1, &scales, &w->inv_freq, &a->dposition.inv_freq);
-    if (!status) status = parameter(a, "alpha", 2, pairs, &w->alpha, &a->dposition.alpha);
-    if (!status) status = parameter(a, "beta", 2, pairs, &w->beta, &a->dposition.beta);
+    status = ll_case_parameter_read(a, "inv_freq", 1, &scales, &w->inv_freq, &a->dposition.inv_freq);
+    if (!status) status = ll_case_parameter_read(a, "alpha", 2, pairs, &w->alpha, &a->dposition.alpha);
+    if (!status) status = ll_case_parameter_read(a, "beta", 2, pairs, &w->beta, &a->dposition.beta);
     if (!status) status = ll_case_tensor(a, "positions", 2, (size_t[]){a->L, axes}, &place);
     if (!status) status = ll_case_tensor(a, "position_used", 1, &a->L, &with);
     if (!status) status = check_places(a, place, with);

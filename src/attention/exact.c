@@ -27,6 +27,7 @@ typedef struct {
     const ll_kernels *k;
     int queries, keys, query_blocks, key_blocks; /* of a tile; of the whole call */
     int want_q, want_kv;                         /* what this pass of backward is for */
+    int window;                                  /* local: query i sees keys j with |i - j| < window; else 0 */
     size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
     float *pool;
     size_t scratch; /* floats a worker */
@@ -94,25 +95,43 @@ static void clear(const head *j, const ll_view *view, int from, int to, int n) {
     for (int t = from; t < to; t++) memset(at(j, view, t), 0, (size_t)n * sizeof(float));
 }
 
-/* How many of the tile of keys from j0 on query i sees: from the front. */
-static int seen(const head *j, int i, int j0) {
-    const int n = (j->x->op->c.causal ? least(i + 1, j->s) : j->s) - j0;
-    return n < 0 ? 0 : least(n, j->x->keys);
+/* Query i sees keys first..last-1. Both grow with i. */
+static int first(const head *j, int i) {
+    const int n = i - j->x->window + 1;
+    return j->x->window && n > 0 ? n : 0;
+}
+static int last(const head *j, int i) {
+    const int end = j->x->op->c.causal ? i + 1 : j->x->window ? i + j->x->window : j->s;
+    return least(end, j->s);
 }
 
-/* P (rows, width) = logits, of the packed queries and the transposed keys. */
-static void logits(const head *j, int rows, int width) {
+/* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */
+static int seen(const head *j, int i, int j0) {
+    const int n = last(j, i) - j0;
+    return n < 0 ? 0 : least(n, j->x->keys);
+}
+static int unseen(const head *j, int i, int j0) {
+    const int n = first(j, i) - j0;
+    return n < 0 ? 0 : least(n, seen(j, i, j0));
+}
+
+/* Columns skip..width-1 of P (rows, width) = logits, of the packed queries and the transposed keys. */
+static void logits(const head *j, int rows, int skip, int width) {
     const exact *x = j->x;
-    x->k->gemm(rows, width, x->op->c.D, j->q, x->ldd, 1, j->kt, x->lds, j->P, x->lds, 0);
+    x->k->gemm(rows, width - skip, x->op->c.D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
-/* Row i of a tile of logits to e^(s - m), past n zeros; the running maximum m and sum l, and what was
- * summed so far, follow. */
-static void soften(const ll_kernels *k, int n, int width, float *row, float *m, float *l, int E, float *sum) {
-    memset(row + n, 0, (size_t)(width - n) * sizeof *row);
+/* Columns from..to-1 of row i of a tile of logits to e^(s - m), the others to zeros; the running maximum m and sum l,
+ * and what was summed so far, follow. */
+static void soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
+                   float *sum) {
+    const int n = to - from;
+    memset(row + to, 0, (size_t)(width - to) * sizeof *row);
+    memset(row, 0, (size_t)from * sizeof *row);
     if (n == 0) return;
+    row += from;
     const float top = fmaxf(*m, k->max((size_t)n, row));
     if (top > *m && *l > 0) {
         const float factor = expf(*m - top);
@@ -148,14 +167,14 @@ static void forward_block(void *arg, size_t index, int worker) {
     pack(&j, &x->c->q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->lde * sizeof *j.sum);
     for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
-    for (int j0 = 0, width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
+    for (int j0 = first(&j, i0), width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
         pack(&j, &x->c->k, j0, width, o->D, 1, j.k, x->ldd);
         x->k->transpose(width, o->D, j.k, x->ldd, j.kt, x->lds);
         pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
-        logits(&j, rows, width);
+        logits(&j, rows, 0, width);
         for (int i = 0; i < rows; i++)
-            soften(x->k, seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i, o->E,
-                   j.sum + (size_t)i * x->lde);
+            soften(x->k, unseen(&j, i0 + i, j0), seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i,
+                   o->E, j.sum + (size_t)i * x->lde);
         x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->lde, 1);
     }
     finish(&j, i0, rows, m, l);
@@ -184,28 +203,38 @@ static void pack_queries(const head *j, int i0, int rows) {
     }
 }
 
-/* What one tile adds to the gradients. */
-static void backward_tile(const head *j, int i0, int rows, int j0, int width) {
+/* What one tile adds to the gradients; none of its rows sees a column before `skip`. */
+static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int width) {
     const exact *x = j->x;
     const ll_attention_call *c = x->c;
-    const int D = x->op->c.D, E = x->op->c.E;
+    const int D = x->op->c.D, E = x->op->c.E, n = width - skip;
     const size_t lds = x->lds;
-    logits(j, rows, width);
+    float *P = j->P + skip, *dP = j->dP + skip;
+    const float *vt = j->vt + skip, *k = j->k + (size_t)skip * x->ldd;
+    logits(j, rows, skip, width);
     for (int i = 0; i < rows; i++) {
-        float *P = j->P + (size_t)i * lds, *dP = j->dP + (size_t)i * lds;
-        const int n = seen(j, i0 + i, j0);
-        x->k->exp_shift((size_t)n, j->lse[i], 1, 0, P, P);
-        memset(P + n, 0, (size_t)(width - n) * sizeof *P);
-        for (int e = 0; e < width; e++) dP[e] = -j->delta[i];
+        float *row = j->P + (size_t)i * lds, *drow = j->dP + (size_t)i * lds;
+        const int from = unseen(j, i0 + i, j0), to = seen(j, i0 + i, j0);
+        x->k->exp_shift((size_t)(to - from), j->lse[i], 1, 0, row + from, row + from);
+        memset(row + skip, 0, (size_t)(from - skip) * sizeof *row);
+        memset(row + to, 0, (size_t)(width - to) * sizeof *row);
+        for (int e = skip; e < width; e++) drow[e] = -j->delta[i];
     }
-    x->k->gemm(rows, width, E, j->g, x->lde, 1, j->vt, lds, j->dP, lds, 1);
+    x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 1);
     if (x->want_kv)
-        x->k->gemm(width, E, rows, j->P, 1, lds, j->g, x->lde, at(j, &c->dv, j0), c->dv.token, 1);
-    for (int i = 0; i < rows; i++) x->k->mul((size_t)width, j->P + (size_t)i * lds, j->dP + (size_t)i * lds);
+        x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, at(j, &c->dv, j0 + skip), c->dv.token, 1);
+    for (int i = 0; i < rows; i++) x->k->mul((size_t)n, P + (size_t)i * lds, dP + (size_t)i * lds);
     if (x->want_kv)
-        x->k->gemm(width, D, rows, j->dP, 1, lds, j->q, x->ldd, at(j, &c->dk, j0), c->dk.token, 1);
+        x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, at(j, &c->dk, j0 + skip), c->dk.token, 1);
     if (x->want_q)
-        x->k->gemm(rows, D, width, j->dP, lds, 1, j->k, x->ldd, at(j, &c->dq, i0), c->dq.token, 1);
+        x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, at(j, &c->dq, i0), c->dq.token, 1);
+}
+
+/* The first block of queries of which one sees key j0. */
+static int first_block(const head *j, int j0) {
+    const exact *x = j->x;
+    const int i = x->op->c.causal ? j0 : x->window ? j0 - x->window + 1 : 0;
+    return i > 0 ? i / x->queries : 0;
 }
 
 /* The tiles of key blocks k0..k1-1 and query blocks q0..q1-1. The sums for one row run over the tiles in
@@ -218,15 +247,20 @@ static void backward_range(head *j, int k0, int k1, int q0, int q1) {
         clear(j, &c->dk, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.D);
         clear(j, &c->dv, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.E);
     }
-    for (int j0 = k0 * x->keys; j0 < least(k1 * x->keys, j->s); j0 += x->keys) {
+    const int end = least(q1 * x->queries, j->n), none = end <= q0 * x->queries;
+    const int from = first(j, q0 * x->queries) / x->keys, to = none ? 0 : last(j, end - 1);
+    for (int j0 = (from > k0 ? from : k0) * x->keys; j0 < least(k1 * x->keys, to); j0 += x->keys) {
         int packed = 0;
-        for (int i0 = q0 * x->queries; i0 < least(q1 * x->queries, j->n); i0 += x->queries) {
+        const int block = first_block(j, j0);
+        for (int i0 = (block > q0 ? block : q0) * x->queries; i0 < end; i0 += x->queries) {
             const int rows = least(x->queries, j->n - i0), width = seen(j, i0 + rows - 1, j0);
+            const int skip = first(j, i0) - j0;
             if (width == 0) continue;
+            if (skip >= width) break; /* past the window */
             if (!packed) pack_keys(j, j0, least(x->keys, j->s - j0));
             packed = 1;
             pack_queries(j, i0, rows);
-            backward_tile(j, i0, rows, j0, width);
+            backward_tile(j, i0, rows, j0, skip > 0 ? skip : 0, width);
         }
     }
 }
@@ -273,6 +307,7 @@ static int blocks_of(int n, int size) { return (n + size - 1) / size; }
 static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_call *c) {
     const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
     *x = (exact){.op = op, .c = c, .k = ll_kernel_table()};
+    if (op->c.kernel == LL_KERNEL_LOCAL) x->window = op->c.baseline.window;
     x->queries = c->T < 1 ? 1 : least(c->T, most_queries);
     x->keys = c->S < 1 ? 1 : least(c->S, most_keys);
     x->query_blocks = blocks_of(c->T, x->queries);
@@ -284,6 +319,11 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     x->scratch = cut(x, &unused, NULL);
     x->pool = ll_alloc((size_t)ll_threads() * x->scratch, sizeof *x->pool);
     return x->pool ? LL_OK : LL_ENOMEM;
+}
+
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S) {
+    (void)S;
+    return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
 
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {

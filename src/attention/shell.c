@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/engine.h"
 #include "attention/position/before.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -32,6 +33,8 @@ int ll_attention_width(const ll_attention_config *c) {
 
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
     if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
+    if (!ll_engine_of(c->kernel)->reads)
+        return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
     return kind->check(c);
 }
 
@@ -39,8 +42,9 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
 static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     const int features = ll_feature_count(&c);
     if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
-    if (c.kernel == LL_KERNEL_SOFTMAX)
-        return ll_fail(LL_EINVAL, "attention: softmax has no features that rope-linear could turn; use rope");
+    if (!ll_engine_of(c.kernel)->linear)
+        return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope",
+                       ll_engine_of(c.kernel)->name);
     if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
     if (c.den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
@@ -62,7 +66,8 @@ static ll_status create_divided(ll_attention *op, ll_attention_config c) {
 }
 
 ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
-    if (config->position == LL_POSITION_ROPE_LINEAR) return create_divided(op, *config);
+    op->engine = config->position == LL_POSITION_ROPE_LINEAR ? &ll_engine_divided : &ll_engine_shell;
+    if (op->engine == &ll_engine_divided) return create_divided(op, *config);
     const ll_before_kind *kind = kind_of(config->position);
     ll_status status = check(config, kind);
     if (status) return status;
@@ -196,7 +201,6 @@ static size_t floats(const ll_attention *op, int B, int T) {
 }
 
 size_t ll_shell_saved(const ll_attention *op, int B, int T, int S) {
-    if (op->sums) return ll_divided_saved(op, B, T, S);
     return floats(op, B, T) + floats(op, B, S) + ll_attention_saved(op->inner, B, T, S);
 }
 
@@ -215,7 +219,6 @@ static ll_attention_call inner_call(const ll_attention *op, const ll_attention_c
 }
 
 ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call) {
-    if (op->sums) return ll_divided_forward(op, call);
     ll_status status = ll_before_reaches(op->before, call->T > call->S ? call->T : call->S);
     if (status) return status;
     float *own = NULL;
@@ -230,7 +233,6 @@ ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call
 }
 
 ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call) {
-    if (op->sums) return ll_divided_backward(op, call);
     const size_t queries = floats(op, call->B, call->T);
     float *gradient = ll_alloc(queries + floats(op, call->B, call->S), sizeof *gradient);
     if (!gradient) return LL_ENOMEM;

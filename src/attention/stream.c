@@ -2,6 +2,7 @@
  *
  *   linear kernels   S = r S + phi(k) v^T    z = r z + phi(k)    y = phi(q) S / phi(q) z
  *   softmax          keeps all keys and values                   y = sum_j e^(s_j) v_j / sum_j e^(s_j)
+ *   local            the same with those of the window, in a ring
  *
  * S and z are kept in double: in float, sums of a million tokens drift by 1e-5. Softmax features (favor)
  * come as phi 2^e, and S and z in units of 2^C with C no less than any e before: when C moves they are
@@ -14,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/engine.h"
 #include "attention/features.h"
 #include "attention/stream_shell.h"
 #include "base/memory.h"
@@ -38,7 +40,7 @@ struct ll_attention_stream {
     state *head;         /* (B, H); linear kernels */
     double *block;       /* what head points into */
     size_t state_size;   /* doubles of a head */
-    float *keys, *values; /* (B, H, capacity, D), (B, H, capacity, E); softmax */
+    float *keys, *values; /* (B, H, capacity, D), (B, H, capacity, E); softmax; local: rings */
     size_t capacity;
     float *pool; /* (workers, scratch) */
     size_t scratch;
@@ -152,9 +154,10 @@ static void feed_exact(void *arg, size_t index, int worker) {
     float *keys = s->keys + index * s->capacity * D, *values = s->values + index * s->capacity * E;
     float *weight = s->pool + (size_t)worker * s->scratch, *q = weight + s->capacity;
     for (int t = 0; t < f->n; t++) {
-        const size_t n = (size_t)s->position + (size_t)t + 1;
-        memcpy(keys + (n - 1) * D, at(&f->key, b, h, t), D * sizeof *keys);
-        memcpy(values + (n - 1) * E, at(&f->v, b, h, t), E * sizeof *values);
+        const size_t token = (size_t)s->position + (size_t)t, slot = token % s->capacity;
+        const size_t n = token < s->capacity ? token + 1 : s->capacity;
+        memcpy(keys + slot * D, at(&f->key, b, h, t), D * sizeof *keys);
+        memcpy(values + slot * E, at(&f->v, b, h, t), E * sizeof *values);
         memcpy(q, at(&f->q, b, h, t), D * sizeof *q);
         f->k->scale(D, c->input_scale, q);
         f->k->gemv_rows((int)n, (int)D, keys, D, q, weight, 0);
@@ -173,11 +176,15 @@ static void move(const ll_attention_stream *s, size_t capacity, int width, const
         memcpy(out + i * capacity * w, old + i * s->capacity * w, used * w * sizeof *out);
 }
 
-/* Room for n more tokens: doubles. The stream is as it was if memory is refused. */
+static int is_window(const ll_attention_stream *s) {
+    return s->op->engine->keeps == LL_KEEPS_WINDOW;
+}
+
+/* Room for n more tokens: doubles; or for a window. The stream is as it was if memory is refused. */
 static ll_status grow(ll_attention_stream *s, int n) {
     const size_t needed = (size_t)s->position + (size_t)n;
-    size_t capacity = s->capacity ? s->capacity : 256;
-    while (capacity < needed) capacity *= 2;
+    size_t capacity = s->capacity ? s->capacity : is_window(s) ? (size_t)s->op->c.baseline.window : 256;
+    while (capacity < needed && !is_window(s)) capacity *= 2;
     if (capacity == s->capacity) return LL_OK;
     if (capacity > INT32_MAX)
         return ll_fail(LL_EINVAL, "attention stream: %zu tokens; softmax keeps all of them and stops at 2^30", needed);
@@ -198,9 +205,22 @@ static ll_status grow(ll_attention_stream *s, int n) {
     return LL_OK;
 }
 
+static void feed_value(void *arg, size_t index, int worker) {
+    const feed *f = arg;
+    const size_t H = (size_t)f->s->op->c.H, b = index / H, h = index % H;
+    (void)worker;
+    for (int t = 0; t < f->n; t++)
+        memcpy(at(&f->y, b, h, t), at(&f->v, b, h, t), (size_t)f->s->op->c.E * sizeof(float));
+}
+
 /* ---- The stream ---------------------------------------------------------------------------------- */
 
-static int is_exact(const ll_attention_stream *s) { return s->op->c.kernel == LL_KERNEL_SOFTMAX; }
+static int is_exact(const ll_attention_stream *s) {
+    return s->op->engine->keeps == LL_KEEPS_KEYS || is_window(s);
+}
+static int is_empty(const ll_attention_stream *s) {
+    return s->op->engine->keeps == LL_KEEPS_NOTHING;
+}
 
 /* Scratch for the threads there are now and the capacity there is now. */
 static ll_status ready(ll_attention_stream *s) {
@@ -232,6 +252,7 @@ static ll_status check(const ll_attention *op) {
 static ll_status build(ll_attention_stream *s) {
     const size_t m = (size_t)s->op->features, E = (size_t)s->op->c.E;
     if (is_exact(s)) return grow(s, 1);
+    if (is_empty(s)) return LL_OK;
     s->state_size = (m + 1) * E + m;
     s->head = ll_alloc(heads(s), sizeof *s->head);
     s->block = ll_alloc(heads(s) * s->state_size, sizeof *s->block);
@@ -276,7 +297,7 @@ void ll_attention_stream_free(ll_attention_stream *s) {
 void ll_attention_stream_reset(ll_attention_stream *s) {
     s->position = 0;
     if (s->shell) ll_shell_stream_reset(s->shell);
-    if (s->shell || is_exact(s)) return;
+    if (s->shell || is_exact(s) || is_empty(s)) return;
     memset(s->block, 0, heads(s) * s->state_size * sizeof *s->block);
     for (size_t i = 0; i < heads(s); i++) {
         s->head[i].count = 0;
@@ -303,8 +324,8 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     const ll_status status = ll_attention_stream_reserve(s, n);
     if (status) return status;
     feed f = {s, ll_kernel_table(), n, q, k, v, y};
-    ll_task *task = is_exact(s) ? feed_exact : feed_linear;
-    const double rows = is_exact(s) ? (double)s->position + n : s->op->features;
+    ll_task *task = is_exact(s) ? feed_exact : is_empty(s) ? feed_value : feed_linear;
+    const double rows = is_exact(s) ? (double)s->position + n : is_empty(s) ? 1 : s->op->features;
     if (rows * n * (s->op->c.D + s->op->c.E) * (double)heads(s) < WORTH) {
         for (size_t i = 0; i < heads(s); i++) task(&f, i, 0);
     } else {

@@ -11,7 +11,8 @@ enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
 enum { /* as ll_kernel */
     LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU, LL_ATT_ELU1, LL_ATT_EXP, LL_ATT_SIGMOID, LL_ATT_ABS, LL_ATT_GELU,
-    LL_ATT_COS, LL_ATT_TANH, LL_ATT_IDENTITY, LL_ATT_SQUARE
+    LL_ATT_COS, LL_ATT_TANH, LL_ATT_IDENTITY, LL_ATT_SQUARE, LL_ATT_VALUE,
+    LL_ATT_LOCAL, LL_ATT_LINFORMER, LL_ATT_NYSTROM
 };
 enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
@@ -33,6 +34,8 @@ typedef struct {
     int features /* kind */, num_features, projection, row_norms;
     int normalise;
     double feature_eps;
+    int window /* local */, linformer_length, linformer_rank;
+    int landmarks, iterations; /* nystrom */
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
@@ -60,12 +63,17 @@ struct ll_recipe {
 /* Query and key size of a head, and what a position before the features makes of it. */
 int ll_config_query_size(const ll_config *c);
 int ll_config_encoded_size(const ll_config *c);
+/* Has the kernel features? Of queries and keys, how many does a layer project: 2, 1 (queries that are keys, too), 0. */
+int ll_config_linear(const ll_config *c);
+int ll_config_sides(const ll_config *c);
 /* What attention.projection = auto means: orthogonal for favor, none for others. */
 int ll_config_projection(const ll_config *c);
 /* Features of a head of a linear kernel, and rows of its random projection (0: none). */
 int ll_config_features(const ll_config *c);
 int ll_config_rows(const ll_config *c);
 
+/* The part of the papers' baselines in what follows (recipe_baseline.c). */
+LL_MUST_USE ll_status ll_config_check_baseline(const ll_config *c);
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
 LL_MUST_USE ll_status ll_config_check(const ll_config *c);
 

@@ -2,7 +2,7 @@
  * change. */
 #include <limits.h>
 
-#include "base/recipe.h"
+#include "base/recipe_key.h"
 
 enum { HEAD_MOST = 65536 };
 
@@ -25,6 +25,19 @@ static ll_status check_model(const ll_config *c) {
         return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
                        c->batch, c->length, INT_MAX);
     return LL_OK;
+}
+
+int ll_config_linear(const ll_config *c) {
+    return c->kernel >= LL_ATT_FAVOR && c->kernel <= LL_ATT_SQUARE;
+}
+
+int ll_config_sides(const ll_config *c) {
+    return c->kernel == LL_ATT_VALUE ? 0 : 2;
+}
+
+/* The recipe's word for the kernel. */
+static const char *kernel_name(const ll_config *c, char room[LL_NUMBER_TEXT]) {
+    return ll_key_text(c, ll_key_find("attention.kernel"), room);
 }
 
 int ll_config_query_size(const ll_config *c) {
@@ -71,6 +84,7 @@ static ll_status check_features(const ll_config *c) {
 
 static ll_status check_projection(const ll_config *c) {
     const int projection = ll_config_projection(c), size = ll_config_encoded_size(c);
+    char room[LL_NUMBER_TEXT];
     if (projection == LL_PROJ_NONE) {
         if (c->kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
@@ -80,9 +94,10 @@ static ll_status check_projection(const ll_config *c) {
                                       "set attention.projection");
         return LL_OK;
     }
-    if (c->kernel == LL_ATT_SOFTMAX)
-        return ll_fail(LL_EINVAL, "attention.projection projects to features, and attention.kernel = softmax has none; "
-                                  "use favor");
+    if (!ll_config_linear(c))
+        return ll_fail(LL_EINVAL,
+                       "attention.projection projects to features, and attention.kernel = %s has none; use favor",
+                       kernel_name(c, room));
     if (c->num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
     if (projection == LL_PROJ_HADAMARD && (size & (size - 1)))
@@ -94,13 +109,17 @@ static ll_status check_projection(const ll_config *c) {
 }
 
 static ll_status check_attention(const ll_config *c) {
+    char room[LL_NUMBER_TEXT];
     if (c->feature_eps < 0 && c->feature_eps != -1)
         return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
                        c->feature_eps);
-    if (c->kernel == LL_ATT_SOFTMAX && !c->normalise)
-        return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels; softmax always divides by its sum");
-    const ll_status status = check_features(c);
-    return status ? status : check_projection(c);
+    if (!ll_config_linear(c) && !c->normalise)
+        return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
+                                  "set attention.normalise=on",
+                       kernel_name(c, room));
+    ll_status status = check_features(c);
+    if (!status) status = check_projection(c);
+    return status ? status : ll_config_check_baseline(c);
 }
 
 static ll_status check_permute2d(const ll_config *c) {
@@ -123,14 +142,15 @@ static ll_status check_permute2d(const ll_config *c) {
 
 static ll_status check_before(const ll_config *c) {
     const int size = ll_config_query_size(c);
+    char room[LL_NUMBER_TEXT];
     const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
-    if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_SOFTMAX)
+    if (c->position == LL_POS_ROPE_LINEAR && !ll_config_linear(c))
         return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear turns features, and attention.kernel = softmax has none; "
-                       "use rope");
+                       "position.type = rope-linear turns features, and attention.kernel = %s has none; use rope",
+                       kernel_name(c, room));
     if (c->position == LL_POS_ROPE_LINEAR && ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear turns pairs of features, and %d is odd; change "
@@ -154,15 +174,22 @@ static ll_status check_before(const ll_config *c) {
 
 static ll_status check_position(const ll_config *c) {
     const int permuted = c->position == LL_POS_PERMUTE || c->position == LL_POS_PERMUTE2D;
-    if (c->kernel == LL_ATT_SOFTMAX && permuted)
+    char room[LL_NUMBER_TEXT];
+    if (!ll_config_sides(c) && c->position >= LL_POS_PERMUTE)
         return ll_fail(LL_EINVAL,
-                       "position.type = %s permutes features, and attention.kernel = softmax has none; use "
+                       "attention.kernel = %s has no queries and keys that a position could act on; set "
+                       "position.type=none, sinusoidal or learned",
+                       kernel_name(c, room));
+    if (!ll_config_linear(c) && permuted)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s permutes features, and attention.kernel = %s has none; use "
                        "favor or relu",
-                       c->position == LL_POS_PERMUTE ? "permute" : "permute2d");
-    if (c->kernel == LL_ATT_SOFTMAX && c->decay != LL_DECAY_NONE)
+                       c->position == LL_POS_PERMUTE ? "permute" : "permute2d", kernel_name(c, room));
+    if (!ll_config_linear(c) && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
-                       "softmax has none; use favor or relu");
+                       "%s has none; use favor or relu",
+                       kernel_name(c, room));
     if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "

@@ -39,8 +39,10 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square",
-           "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ..."),
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer|nystrom",
+           "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
+           "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
+           "linformer: over learnt sums of tokens; nystrom: through landmarks"),
     INT("attention.query-multiple", query_multiple, "1", 1, 64, "query and key size of a head / its value size"),
     CHOICE("attention.features", features, "positive", "positive|hyperbolic|trigonometric|gaussian",
            "kind of random features, kernel = favor; all but positive make two of a row, gaussian has its own kernel"),
@@ -54,6 +56,13 @@ const ll_key ll_keys[] = {
     FLAG("attention.normalise", normalise, "on", "divide by the sum of the weights, linear kernels"),
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
+    INT("attention.window", window, "128", 1, 1048576,
+        "tokens that a token sees on each side, itself included, kernel = local"),
+    INT("attention.max-length", linformer_length, "4096", 1, 16777216, "longest sequence, kernel = linformer"),
+    INT("attention.projected-length", linformer_rank, "256", 1, 65536,
+        "sums of keys and values that are left of a sequence, kernel = linformer"),
+    INT("attention.landmarks", landmarks, "64", 1, 1024, "means of queries and of keys, kernel = nystrom"),
+    INT("attention.iterations", iterations, "6", 1, 64, "steps towards the inverse between landmarks, kernel = nystrom"),
 
     CHOICE("position.type", position, "none",
            "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",

@@ -50,38 +50,45 @@ static float *gradient(const ll_batch_run *run, int layer, int which) {
 
 /* ---- Attention ---- */
 
-/* q, k and v lie side by side in rows of 2 H D + H E. */
+/* Of q, k and v those that the kernel has lie side by side. */
 typedef struct {
     int which, width;
     size_t at;
 } section;
 
-static void sections(const ll_model *m, section s[3], size_t *row) {
-    const size_t queries = (size_t)m->queries;
-    s[0] = (section){LL_QUERY_WEIGHT, m->queries, 0};
-    s[1] = (section){LL_KEY_WEIGHT, m->queries, queries};
-    s[2] = (section){LL_VALUE_WEIGHT, m->values, 2 * queries};
-    *row = 2 * queries + (size_t)m->values;
+/* Returns how many there are. */
+static int sections(const ll_model *m, section s[3], size_t *row) {
+    int n = 0;
+    *row = 0;
+    for (int which = LL_QUERY_WEIGHT; which <= LL_VALUE_WEIGHT; which++) {
+        const int value = which == LL_VALUE_WEIGHT;
+        if (!value && which - LL_QUERY_WEIGHT >= m->sides) continue;
+        s[n] = (section){which, value ? m->values : m->queries, *row};
+        *row += (size_t)s[n++].width;
+    }
+    return n;
 }
 
 static void views(const ll_batch_run *run, float *project, float *mixed, ll_view v[4]) {
     section s[3];
     size_t row;
-    sections(run->model, s, &row);
+    const int n = sections(run->model, s, &row);
     const size_t T = (size_t)run->T, heads = (size_t)run->c->heads, values = (size_t)run->model->values;
-    for (int i = 0; i < 3; i++) v[i] = (ll_view){project + s[i].at, T * row, (size_t)s[i].width / heads, row};
+    v[0] = v[1] = (ll_view){0};
+    for (int i = 0; i < n; i++)
+        v[s[i].which - LL_QUERY_WEIGHT] =
+            (ll_view){project + s[i].at, T * row, (size_t)s[i].width / heads, row};
     v[3] = (ll_view){mixed, T * values, values / heads, values};
 }
 
 static void project(const ll_batch_run *run, int layer) {
     section s[3];
     size_t row;
-    sections(run->model, s, &row);
-    const int C = run->c->width;
+    const int n = sections(run->model, s, &row), C = run->c->width;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, 2 * layer, r, run->ws->input);
         float *out = run->ws->project[layer] + r.first * row;
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < n; i++)
             ll_linear(run->k, r.n, C, s[i].width, a, (size_t)C, weight(run, layer, s[i].which), NULL, out + s[i].at,
                       row);
     }
@@ -155,20 +162,20 @@ static ll_status mix_back(const ll_batch_run *run, int layer) {
     call.dq = d[0], call.dk = d[1], call.dv = d[2], call.g = d[3];
     call.saved = ws->saved[layer];
     call.dposition = ll_place_gradients(run->model, layer, run->grad);
+    call.dbaseline = ll_baseline_gradients_of(run->model, layer, run->grad);
     return ll_attention_backward(run->model->attention[layer], &call);
 }
 
 static void project_back(const ll_batch_run *run, int layer) {
     section s[3];
     size_t row;
-    sections(run->model, s, &row);
-    const int C = run->c->width, pre = pre_norm(run), j = 2 * layer;
+    const int n = sections(run->model, s, &row), C = run->c->width, pre = pre_norm(run), j = 2 * layer;
     const size_t width = (size_t)C;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = run->ws->d + r.first * width, *da = pre ? run->ws->output : d;
         const float *dp = run->ws->dproject + r.first * row;
         const float *a = ll_sublayer_input(run, j, r, run->ws->input);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < n; i++) {
             const int which = s[i].which;
             ll_linear_weight_back(r.n, C, s[i].width, a, width, dp + s[i].at, row, gradient(run, layer, which));
             ll_linear_input_back(r.n, C, s[i].width, dp + s[i].at, row, weight(run, layer, which), da, width,

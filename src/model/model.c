@@ -1,4 +1,6 @@
 /* A model made, freed and described. */
+#include <math.h>
+
 #include "base/memory.h"
 #include "attention/attention.h"
 #include "model/network.h"
@@ -49,19 +51,32 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
     return (ll_tensor){p->name, p->rows, p->cols, m->data + p->offset};
 }
 
-/* Features of a head of a linear kernel; 0: softmax. */
-static double features(const ll_config *c) {
-    return c->kernel == LL_ATT_SOFTMAX ? 0 : ll_config_features(c);
+/* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */
+static double nystrom_cost(const ll_config *c, double D, double E, double T) {
+    const double m = c->landmarks, middle = m * m * (D + E + 4 * m * c->iterations);
+    return T <= m ? T * (D + E) : 2 * m * (D + E) + middle / T;
 }
 
-/* Linear kernels read and write a state of m x (E + 1) and may project q and k; softmax looks at T keys. */
+/* Of one head, for values of E and queries of D. Linear kernels read and write a state of m x (E + 1) and may project
+ * q and k; softmax looks at T keys, local at those of its window, value at none;
+ * linformer sums each key and value into `rank` of them, and looks at those. */
+static double attention_cost(const ll_config *c, double D, double E, double T) {
+    const double F = ll_config_features(c);
+    switch (c->kernel) {
+    case LL_ATT_SOFTMAX: return T * (D + E);
+    case LL_ATT_VALUE: return 0;
+    case LL_ATT_NYSTROM: return nystrom_cost(c, D, E, T);
+    case LL_ATT_LINFORMER: return 2.0 * c->linformer_rank * (D + E);
+    case LL_ATT_LOCAL: return fmin(T, c->task == LL_TASK_LM ? c->window : 2.0 * c->window - 1) * (D + E);
+    default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);
+    }
+}
+
 double ll_model_token_cost(const ll_model *m, int T) {
     const ll_config *c = m->c;
-    const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width,
-                 F = features(c);
-    double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1);
-    if (c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c)) attention += 2 * F * D;
-    const double layer = C * (2.0 * m->queries + 2.0 * m->values + 2.0 * c->ff) + H * attention;
+    const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width;
+    const double weights = C * ((double)m->sides * m->queries + 2.0 * m->values + 2.0 * c->ff);
+    const double layer = weights + H * attention_cost(c, D, E, T);
     const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return c->layers * layer + head;
 }
@@ -70,8 +85,9 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
                  values = (size_t)m->values, layers = (size_t)c->layers;
-    if (c->task != LL_TASK_LM) return 0;
-    if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
-    const size_t F = (size_t)features(c);
+    if (c->task != LL_TASK_LM || c->kernel == LL_ATT_VALUE) return 0;
+    const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
+    if (keys) return layers * keys * (queries + values) * sizeof(float);
+    const size_t F = (size_t)ll_config_features(c);
     return layers * F * (values + (size_t)c->heads) * sizeof(double);
 }

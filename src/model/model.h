@@ -6,6 +6,7 @@
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       sample.c     a token from logits
  *   model.c      create, describe              file.c       load, save
+ *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
@@ -31,10 +32,12 @@ struct ll_model {
     ll_attention **attention; /* one operator a layer */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
+    int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
         int embedding, position, first, embedding_norm, blocks, norm, head;
         int where, frequencies; /* the first layer's position parameters; those that all layers share */
+        int baseline;           /* the first layer's parameters of its kernel */
     } at;
 };
 

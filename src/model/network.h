@@ -54,14 +54,14 @@ struct ll_workspace {
     float *memory, **layers;
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
     float **residual; /* (2 layers + 1) of (rows, C) */
-    float **project;  /* (layers) of (rows, 2 H D + H E): q, k, v side by side */
+    float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     float *sinus;     /* (T, C) sinusoidal positions, or NULL */
     /* Backward. */
     float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
-    float *dproject; /* (rows, 2 H D + H E) */
+    float *dproject; /* (rows, ll_row_width) */
     float *dmixed;   /* (rows, H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
@@ -100,8 +100,10 @@ void ll_params_init(ll_model *model);
 /* Tensor number i in a block of parameters or gradients. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
-/* Number of a tensor of a layer. */
+/* Number of a tensor of a layer; not of a projection that its kernel does not have. */
 int ll_block_tensor(const ll_model *model, int layer, int which);
+/* Width of what is projected: queries and keys, as far as the kernel has them, and values. */
+size_t ll_row_width(const ll_model *model);
 
 /* ---- place.c: parameters of positions inside attention ---- */
 
@@ -119,6 +121,14 @@ void ll_place_config(const ll_model *model, int layer, ll_attention_config *a);
 ll_position_gradients ll_place_gradients(const ll_model *model, int layer, float *grad);
 /* Noise for this pass: its own in training, always the same elsewhere. */
 void ll_place_noise(const ll_batch_run *run, int layer);
+
+/* ---- baseline.c: what kernels of the papers' baselines need; as place.c ---- */
+
+enum { LL_BASELINE_TENSORS = 2 };
+int ll_baseline_tensors(const ll_model *model, ll_place_tensor tensor[LL_BASELINE_TENSORS]);
+int ll_baseline_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
+void ll_baseline_config_of(const ll_model *model, int layer, ll_attention_config *a);
+ll_baseline_gradients ll_baseline_gradients_of(const ll_model *model, int layer, float *grad);
 
 /* ---- operators.c ---- */
 

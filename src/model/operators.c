@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-_Static_assert((int)LL_ATT_SQUARE == (int)LL_KERNEL_SQUARE && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
+_Static_assert((int)LL_ATT_NYSTROM == (int)LL_KERNEL_NYSTROM && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
                "recipes number kernels and features as the operator does");
 
 /* All but the draws. */
@@ -21,17 +21,18 @@ static ll_attention_config describe(const ll_model *m, int layer) {
     a.kernel = (ll_kernel)c->kernel;
     a.features = (ll_feature_kind)c->features;
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
+    ll_baseline_config_of(m, layer, &a);
     a.causal = c->task == LL_TASK_LM;
     a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
     a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : map ? map->eps : 0);
-    a.den = c->normalise || c->kernel == LL_ATT_SOFTMAX ? LL_DEN_SUM : LL_DEN_NONE;
+    a.den = c->normalise ? LL_DEN_SUM : LL_DEN_NONE;
     if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
     if (c->position == LL_POS_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
     ll_place_config(m, layer, &a);
-    a.input_scale = map ? 1 : (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_SOFTMAX ? -0.5 : -0.25);
+    a.input_scale = map ? 1 : (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_FAVOR ? -0.25 : -0.5);
     return a;
 }
 

@@ -45,8 +45,8 @@ static void add_block(ll_model *m, int layer) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
     add_norm(m, prefix, "attention.norm");
-    add_in(m, prefix, "attention.query.weight", c->width, m->queries);
-    add_in(m, prefix, "attention.key.weight", c->width, m->queries);
+    if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->width, m->queries);
+    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->width, m->queries);
     add_in(m, prefix, "attention.value.weight", c->width, m->values);
     add_in(m, prefix, "attention.output.weight", m->values, c->width);
     add_norm(m, prefix, "feed.norm");
@@ -71,6 +71,18 @@ static void add_places(ll_model *m) {
         }
 }
 
+static void add_baselines(ll_model *m) {
+    ll_place_tensor tensor[LL_BASELINE_TENSORS];
+    const int n = ll_baseline_tensors(m, tensor);
+    m->at.baseline = n ? m->count : -1;
+    for (int l = 0; l < m->c->layers; l++)
+        for (int i = 0; i < n; i++) {
+            char prefix[32];
+            snprintf(prefix, sizeof prefix, "blocks.%d.", l);
+            add_in(m, prefix, tensor[i].name, tensor[i].rows, tensor[i].cols);
+        }
+}
+
 static void add_all(ll_model *m) {
     const ll_config *c = m->c;
     const int classify = c->task == LL_TASK_CLASSIFY;
@@ -85,6 +97,7 @@ static void add_all(ll_model *m) {
     if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
     if (classify) add(m, "head.bias", c->classes, 1, 0);
     add_places(m);
+    add_baselines(m);
 }
 
 static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
@@ -105,7 +118,8 @@ static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
 static double estimate(const ll_config *c, double queries, double values) {
     const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff;
     const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
-    return c->layers * (block + 3 * queries * (spe + c->scales)) +
+    const double linformer = c->kernel == LL_ATT_LINFORMER ? 2.0 * c->linformer_length * c->linformer_rank : 0;
+    return c->layers * (block + 3 * queries * (spe + c->scales) + linformer) +
            c->width * (2.0 * c->vocab + c->classes + c->max_length);
 }
 
@@ -121,8 +135,9 @@ ll_status ll_params_plan(ll_model *m) {
                        c->layers);
     m->queries = (int)queries;
     m->values = (int)values;
+    m->sides = ll_config_sides(c);
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
-    m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS) + 11, sizeof *m->param);
+    m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS) + 11, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
     return LL_OK;
@@ -150,7 +165,7 @@ void ll_params_init(ll_model *m) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = m->data + p->offset;
-        if (ll_place_init(m, p, x, stream_of(p->name))) continue;
+        if (ll_place_init(m, p, x, stream_of(p->name)) || ll_baseline_init(m, p, x, stream_of(p->name))) continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
             for (size_t j = 0; j < n; j++) x[j] = 1;
@@ -172,5 +187,10 @@ const float *ll_param_at(const ll_model *m, int i) {
 }
 
 int ll_block_tensor(const ll_model *m, int layer, int which) {
-    return m->at.blocks + layer * LL_BLOCK_TENSORS + which;
+    const int missing = 2 - m->sides; /* of query and key, the last */
+    return m->at.blocks + layer * (LL_BLOCK_TENSORS - missing) + which - (which > LL_KEY_WEIGHT ? missing : 0);
+}
+
+size_t ll_row_width(const ll_model *m) {
+    return (size_t)m->sides * (size_t)m->queries + (size_t)m->values;
 }

@@ -36,7 +36,7 @@ static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     for (size_t j = 0; j <= 2 * layers; j++) ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
-        ws->project[l] = own ? take(p, rows, 2 * (size_t)m->queries + values) : ws->project[0];
+        ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->ff) : ws->hidden[0];
         ws->saved[l] = keep ? take(p, ll_attention_saved(m->attention[l], ws->B, ws->T, ws->T), 1) : NULL;
@@ -76,7 +76,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     plan_chunk(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->width);
-        ws->dproject = take(&p, rows, 2 * (size_t)m->queries + values);
+        ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dmixed = take(&p, rows, values);
     }
     return p.used;
@@ -89,6 +89,9 @@ static ll_status check(const ll_model *m, int B, int T) {
     if (c->position == LL_POS_LEARNED && T > c->max_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
                        c->max_length);
+    if (c->kernel == LL_ATT_LINFORMER && (int64_t)T + m->front > c->linformer_length)
+        return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
+                       T + m->front, c->linformer_length);
     const double row = 3.0 * c->width + 2.0 * m->queries + 2.0 * m->values + c->ff;
     if (T == INT_MAX || (double)B * T * row * (c->layers + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);

@@ -1,0 +1,37 @@
+/* The part of a case that kernels of the papers' baselines read: sizes from the metadata, parameters as tensors. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/case.h"
+
+int ll_case_baseline_reads(const ll_case *a, const char *name) {
+    return a->c.kernel == LL_KERNEL_LINFORMER && (!strcmp(name, "linformer_k") || !strcmp(name, "linformer_v"));
+}
+
+static ll_status read_linformer(ll_case *a) {
+    ll_baseline_config *b = &a->c.baseline;
+    size_t length = 0, rank = 0;
+    ll_status status = ll_case_axis(a, "linformer_k", 2, 0, &length);
+    if (!status) status = ll_case_axis(a, "linformer_k", 2, 1, &rank);
+    if (status) return status;
+    const size_t shape[] = {length, rank};
+    b->length = (int)length, b->rank = (int)rank;
+    status = ll_case_parameter_read(a, "linformer_k", 2, shape, &b->linformer_k, &a->dbaseline.linformer_k);
+    if (!status)
+        status = ll_case_parameter_read(a, "linformer_v", 2, shape, &b->linformer_v, &a->dbaseline.linformer_v);
+    return status;
+}
+
+static ll_status read_nystrom(ll_case *a) {
+    const ll_status status = ll_case_integer(a, "landmarks", NAN, LL_CASE_AXIS, &a->c.baseline.landmarks);
+    return status ? status : ll_case_integer(a, "iterations", 6, LL_CASE_AXIS, &a->c.baseline.iterations);
+}
+
+ll_status ll_case_baseline(ll_case *a) {
+    switch (a->c.kernel) {
+    case LL_KERNEL_LOCAL: return ll_case_integer(a, "window", NAN, LL_CASE_AXIS, &a->c.baseline.window);
+    case LL_KERNEL_LINFORMER: return read_linformer(a);
+    case LL_KERNEL_NYSTROM: return read_nystrom(a);
+    default: return LL_OK;
+    }
+}

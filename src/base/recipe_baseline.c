@@ -1,0 +1,17 @@
+/* The kernels that papers compare with: what no single key of theirs can tell. */
+#include "base/recipe_key.h"
+
+ll_status ll_config_check_baseline(const ll_config *c) {
+    const int front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+    if ((c->kernel == LL_ATT_LINFORMER || c->kernel == LL_ATT_NYSTROM) && c->task == LL_TASK_LM)
+        return ll_fail(LL_EINVAL,
+                       "attention.kernel = %s mixes all tokens before any is looked at, and model.task = lm sees "
+                       "earlier tokens alone; use local, favor or softmax",
+                       c->kernel == LL_ATT_NYSTROM ? "nystrom" : "linformer");
+    if (c->kernel == LL_ATT_LINFORMER && c->length + front > c->linformer_length)
+        return ll_fail(LL_EINVAL,
+                       "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "
+                       "raise it",
+                       c->length, front ? " and the token in front" : "", c->linformer_length);
+    return LL_OK;
+}

@@ -1,0 +1,321 @@
+/* The kernels that papers compare with: against their definitions (oracle_baseline.c), gradients against central
+ * differences; and what must hold to the last bit: threads, padding, later tokens. */
+#include "drawn.h"
+
+typedef struct {
+    const char *name;
+    ll_attention_config c;
+    int T, S, tile;
+    double spread, y, gradient; /* of queries and keys; tolerances */
+} example;
+
+#define COMMON .H = 2, .input_scale = 0.4f
+#define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .baseline.window = (w), .causal = (how)
+#define LINFORMER(n, k) COMMON, .kernel = LL_KERNEL_LINFORMER, .baseline = {.length = (n), .rank = (k)}
+#define NYSTROM(m, n) COMMON, .kernel = LL_KERNEL_NYSTROM, .baseline = {.landmarks = (m), .iterations = (n)}
+static const example examples[] = {
+    {"value", {COMMON, .kernel = LL_KERNEL_VALUE, .D = 3, .E = 5}, 37, 37, 0, 1, 0, 1e-6},
+    {"value, causal", {COMMON, .kernel = LL_KERNEL_VALUE, .causal = 1, .D = 3, .E = 4}, 1500, 1500, 0, 1, 0, 1e-6},
+    {"local", {LOCAL(9, 0), .D = 7, .E = 5}, 61, 61, 0, 1, 1e-5, 1e-4},
+    {"local, causal", {LOCAL(9, 1), .D = 4, .E = 6}, 61, 61, 0, 1, 1e-5, 1e-4},
+    {"local, small tiles", {LOCAL(9, 0), .D = 4, .E = 6}, 61, 61, 4, 1, 1e-5, 1e-4},
+    {"local, causal, small tiles", {LOCAL(9, 1), .D = 4, .E = 6}, 61, 61, 5, 1, 1e-5, 1e-4},
+    {"local of one", {LOCAL(1, 0), .D = 4, .E = 6}, 20, 20, 0, 1, 1e-5, 1e-4},
+    {"local of one, causal", {LOCAL(1, 1), .D = 4, .E = 6}, 20, 20, 0, 1, 1e-5, 1e-4},
+    {"local wider than all", {LOCAL(100, 0), .D = 4, .E = 6}, 40, 40, 7, 1, 1e-5, 1e-4},
+    {"local, several tiles", {LOCAL(150, 0), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
+    {"local, causal, several tiles", {LOCAL(300, 1), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
+    {"linformer", {LINFORMER(60, 6), .D = 7, .E = 5}, 53, 53, 0, 1, 1e-5, 1e-4},
+    {"linformer, small tiles", {LINFORMER(60, 11), .D = 7, .E = 5}, 60, 60, 4, 1, 1e-5, 1e-4},
+    {"linformer, queries of others", {LINFORMER(300, 30), .D = 3, .E = 5}, 140, 270, 0, 1, 1e-5, 1e-4},
+    {"linformer, as many", {LINFORMER(300, 20), .D = 3, .E = 5}, 20, 20, 0, 1, 1e-5, 1e-4},
+    {"nystrom", {NYSTROM(6, 6), .D = 7, .E = 5}, 53, 53, 0, 2, 1e-4, 1e-3},
+    {"nystrom, small tiles", {NYSTROM(5, 3), .D = 7, .E = 5}, 41, 41, 4, 2, 1e-4, 1e-3},
+    {"nystrom, queries of others", {NYSTROM(17, 6), .D = 9, .E = 5}, 140, 47, 0, 2, 1e-4, 1e-3},
+    {"nystrom, few queries", {NYSTROM(17, 6), .D = 9, .E = 5}, 17, 80, 0, 2, 1e-4, 1e-3},
+    {"nystrom, long", {NYSTROM(32, 4), .D = 16, .E = 5}, 500, 500, 0, 1, 1e-4, 1e-3},
+    {"local, causal, narrow", {LOCAL(3, 1), .D = 4, .E = 6}, 600, 600, 0, 1, 1e-5, 1e-4},
+};
+enum { EXAMPLES = sizeof examples / sizeof *examples };
+
+/* Parameters of linformer, always the same; their gradients are added to ones. */
+enum { WEIGHTS = 9000 };
+static float weight[2][WEIGHTS], gradient[2][WEIGHTS];
+static double wide[2][WEIGHTS];
+
+static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
+    ll_attention_config c = x->c;
+    uint64_t own = 5;
+    for (int i = 0; i < 2 * WEIGHTS; i++) {
+        wide[i % 2][i / 2] = (double)(weight[i % 2][i / 2] = (float)(0.3 * draw_normal(&own)));
+        gradient[i % 2][i / 2] = 1;
+    }
+    c.baseline.linformer_k = weight[0], c.baseline.linformer_v = weight[1];
+    drawn *d = drawn_create(c, B, x->T, x->S, x->spread, how, seed);
+    d->o.linformer_k = wide[0], d->o.linformer_v = wide[1];
+    d->call.dbaseline = (ll_baseline_gradients){gradient[0], gradient[1]};
+    return d;
+}
+
+/* Some elements of a gradient against central differences, in units of its largest element (or of dv's). */
+static void check_gradient(drawn *d, const example *x, const char *what, const float *all, int size, double *of,
+                           double floor, uint64_t *seed) {
+    enum { SOME = 20 };
+    double largest = floor;
+    for (int i = 0; i < size; i++) {
+        if (!isfinite(all[i])) fail_msg("%s: %s is %g at %d", x->name, what, (double)all[i], i);
+        largest = fmax(largest, fabs((double)all[i]));
+    }
+    for (int i = 0; i < SOME; i++) {
+        const int at = draw_int(seed, 0, size - 1);
+        const double expected = oracle_difference(&d->o, of + at), error = fabs((double)all[at] - expected);
+        if (!(error <= x->gradient * largest))
+            fail_msg("%s: %s[%d] is %.9g, expected %.9g; error %.3g of %.3g", x->name, what, at, (double)all[at],
+                     expected, error, largest);
+    }
+}
+
+static double largest(drawn *d, const ll_view *view, int n, int width) {
+    const float *all = drawn_packed(d, view, n, width);
+    double most = 0;
+    for (int i = 0; i < d->call.B * d->config.H * n * width; i++) most = fmax(most, fabs((double)all[i]));
+    return most;
+}
+
+static void test_definitions(void **state) {
+    (void)state;
+    uint64_t seed = 41;
+    for (int i = 0; i < EXAMPLES; i++)
+        for (int how = 0; how < 2; how++) {
+            const example *x = &examples[i];
+            drawn *d = draw(x, 3, how ? DRAW_LENGTHS | DRAW_TOKEN_MAJOR : 0, &seed);
+            ll_attention_call *c = &d->call;
+            drawn_run(d, x->tile, 1);
+            drawn_solve(d, 0);
+            drawn_check(d, x->name, 0, x->y, 0);
+            const double floor = largest(d, &c->dv, x->S, x->c.E) / 10;
+            const int heads = 3 * x->c.H, T = x->T, S = x->S, D = x->c.D, E = x->c.E;
+            check_gradient(d, x, "dq", drawn_packed(d, &c->dq, T, D), heads * T * D, d->o.q, floor, &seed);
+            check_gradient(d, x, "dk", drawn_packed(d, &c->dk, S, D), heads * S * D, d->o.k, floor, &seed);
+            check_gradient(d, x, "dv", drawn_packed(d, &c->dv, S, E), heads * S * E, d->o.v, 0, &seed);
+            const int weights = x->c.baseline.length * x->c.baseline.rank;
+            for (int s = 0; s < 2 && weights; s++) {
+                for (int w = 0; w < weights; w++) gradient[s][w] -= 1;
+                check_gradient(d, x, s ? "dF" : "dE", gradient[s], weights, wide[s], 0, &seed);
+            }
+            drawn_free(d);
+        }
+}
+
+/* y and the gradients, packed one after the other. */
+static float *results(drawn *d, size_t *size) {
+    const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
+    const int n[] = {d->call.T, d->call.T, d->call.S, d->call.S}, D = d->config.D, E = d->config.E, w[] = {E, D, D, E};
+    const size_t rows = (size_t)(d->call.B * d->config.H);
+    *size = rows * (size_t)((d->call.T + d->call.S) * (D + E)) * sizeof(float);
+    float *all = malloc(*size + 1), *to = all;
+    assert_non_null(all);
+    for (int i = 0; i < 4; i++) {
+        const size_t floats = rows * (size_t)(n[i] * w[i]);
+        memcpy(to, drawn_packed(d, v[i], n[i], w[i]), floats * sizeof *to);
+        to += floats;
+    }
+    return all;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    uint64_t seed = 42;
+    static const int threads[] = {1, 2, 5};
+    for (int i = 0; i < EXAMPLES; i++) {
+        drawn *d = draw(&examples[i], 2, 0, &seed);
+        float *first = NULL;
+        size_t size;
+        for (int t = 0; t < 3; t++) {
+            ll_set_threads(threads[t]);
+            drawn_run(d, examples[i].tile, 1);
+            float *all = results(d, &size);
+            if (first && memcmp(first, all, size)) fail_msg("%s: %d threads, other bits", examples[i].name, threads[t]);
+            if (first) free(all);
+            if (!first) first = all;
+        }
+        free(first);
+        drawn_free(d);
+    }
+    ll_set_threads(0);
+}
+
+/* Rows 0..n-1 of (sequence b, head h) of two views are the same bits, and the rest of the first up to T is 0. */
+static int same(const ll_view *whole, const ll_view *one, int b, int h, int n, int T, int width) {
+    int equal = 1;
+    for (int t = 0; t < T; t++) {
+        const float *a = whole->data + (size_t)b * whole->batch + (size_t)h * whole->head + (size_t)t * whole->token;
+        if (t < n)
+            equal &= !memcmp(a, one->data + (size_t)h * one->head + (size_t)t * one->token, (size_t)width * sizeof *a);
+        for (int e = 0; t >= n && e < width; e++) equal &= a[e] == 0;
+    }
+    return equal;
+}
+
+/* Sequence b of a padded batch (its padding is NaN) equals that sequence alone. */
+static void test_padding(void **state) {
+    (void)state;
+    uint64_t seed = 43;
+    for (int i = 0; i < EXAMPLES; i++) {
+        const example *x = &examples[i];
+        if (x->S != x->T) continue;
+        drawn *d = draw(x, 3, DRAW_LENGTHS, &seed);
+        drawn_run(d, x->tile, 1);
+        for (int b = 0; b < 3; b++) {
+            const int used = d->call.lengths[b], D = x->c.D, E = x->c.E;
+            example alone = *x;
+            uint64_t other = 1;
+            alone.T = alone.S = used > 0 ? used : 1;
+            drawn *one = draw(&alone, 1, 0, &other);
+            ll_view *from[] = {&d->call.q, &d->call.k, &d->call.v, &d->call.g},
+                    *to[] = {&one->call.q, &one->call.k, &one->call.v, &one->call.g};
+            for (int v = 0; v < 4; v++) {
+                free(to[v]->data);
+                *to[v] = *from[v];
+                to[v]->data += (size_t)b * from[v]->batch;
+            }
+            one->call.T = one->call.S = used;
+            drawn_run(one, x->tile, 1);
+            for (int h = 0; h < x->c.H; h++)
+                if (!same(&d->call.y, &one->call.y, b, h, used, x->T, E) ||
+                    !same(&d->call.dq, &one->call.dq, b, h, used, x->T, D) ||
+                    !same(&d->call.dk, &one->call.dk, b, h, used, x->T, D) ||
+                    !same(&d->call.dv, &one->call.dv, b, h, used, x->T, E))
+                    fail_msg("%s: sequence %d of length %d of %d differs", x->name, b, used, x->T);
+            for (int v = 0; v < 4; v++) to[v]->data = NULL;
+            drawn_free(one);
+        }
+        drawn_free(d);
+    }
+}
+
+/* Later tokens, even broken ones, change no bit of a causal output. */
+static void test_later_tokens(void **state) {
+    (void)state;
+    uint64_t seed = 44;
+    for (int i = 0; i < 4 * EXAMPLES; i++) {
+        const example *x = &examples[i / 4];
+        if (!x->c.causal) continue;
+        drawn *d = draw(x, 1, 0, &seed);
+        const int cut = draw_int(&seed, 1, x->T - 1), H = x->c.H, T = x->T, E = x->c.E;
+        drawn_run(d, x->tile, 0);
+        float *before = malloc((size_t)(H * T * E) * sizeof *before);
+        memcpy(before, drawn_packed(d, &d->call.y, T, E), (size_t)(H * T * E) * sizeof *before);
+        ll_view *const change[] = {&d->call.q, &d->call.k, &d->call.v};
+        for (int v = 0; v < 3; v++)
+            for (int h = 0; h < H; h++)
+                for (int t = cut; t < T; t++)
+                    for (int e = 0; e < (v == 2 ? E : x->c.D); e++)
+                        change[v]->data[(size_t)h * change[v]->head + (size_t)t * change[v]->token + (size_t)e] *= -9;
+        drawn_run(d, x->tile, 0);
+        const float *after = drawn_packed(d, &d->call.y, T, E);
+        for (int h = 0; h < H; h++)
+            if (memcmp(before + h * T * E, after + h * T * E, (size_t)(cut * E) * sizeof *after))
+                fail_msg("%s: tokens from %d of %d on change what came before", x->name, cut, T);
+        free(before);
+        drawn_free(d);
+    }
+}
+
+/* The stream gives what tiles give, and the same bits however it is cut. */
+static void test_streams(void **state) {
+    (void)state;
+    uint64_t seed = 45;
+    for (int i = 0; i < EXAMPLES; i++) {
+        const example *x = &examples[i];
+        if (!x->c.causal) continue;
+        drawn *d = draw(x, 2, 0, &seed);
+        ll_attention *op;
+        ll_attention_stream *s;
+        float *first = NULL;
+        const size_t size = (size_t)(2 * x->c.H * x->T * x->c.E) * sizeof(float);
+        drawn_solve(d, 0);
+        CHECK_OK(ll_attention_create(&op, &d->config));
+        CHECK_OK(ll_attention_stream_create(&s, op, 2));
+        for (int most = 1; most < 2000; most = most * 4 + 3) {
+            ll_attention_stream_reset(s);
+            for (int t = 0, n; t < x->T; t += n) {
+                n = draw_int(&seed, 1, most);
+                n = n < x->T - t ? n : x->T - t;
+                ll_view v[4] = {d->call.q, d->call.k, d->call.v, d->call.y};
+                for (int side = 0; side < 4; side++) v[side].data += (size_t)t * v[side].token;
+                CHECK_OK(ll_attention_stream_feed(s, n, v[0], v[1], v[2], v[3]));
+            }
+            drawn_check(d, x->name, 0, x->y, 0);
+            const float *y = drawn_packed(d, &d->call.y, x->T, x->c.E);
+            if (!first) {
+                first = malloc(size);
+                memcpy(first, y, size);
+            }
+            if (memcmp(first, y, size)) fail_msg("%s: cuts into %d change bits", x->name, most);
+        }
+        free(first);
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+        drawn_free(d);
+    }
+}
+
+/* ---- What cannot be ------------------------------------------------------------------------------ */
+
+static void refused(ll_attention_config c, const char *word) {
+    ll_attention *op = NULL;
+    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word);
+    assert_null(op);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    const ll_attention_config value = {COMMON, .kernel = LL_KERNEL_VALUE, .D = 4, .E = 4};
+    ll_attention_config c = value;
+    const float one = 1;
+    c.position = LL_POSITION_ROPE, refused(c, "no queries and keys");
+    c.position = LL_POSITION_ROPE_LINEAR, refused(c, "value has no features");
+    c.position = LL_POSITION_PERMUTE, refused(c, "value has no features");
+    c = value, c.kernel = LL_KERNEL_LOCAL, refused(c, "window of 0");
+    c.baseline.window = 4, c.M = 3, refused(c, "local has no features");
+    c = (ll_attention_config){LINFORMER(8, 2), .D = 4, .E = 4}, refused(c, "needs its projections");
+    c.baseline.linformer_k = c.baseline.linformer_v = &one, c.causal = 1, refused(c, "cannot be causal");
+    c.causal = 0, c.baseline.rank = 0, refused(c, "from 8 tokens to 0");
+    c = (ll_attention_config){NYSTROM(0, 6), .D = 4, .E = 4}, refused(c, "0 landmarks");
+    c.baseline.landmarks = 3, c.baseline.iterations = 0, refused(c, "0 iterations");
+    c.baseline.iterations = 6, c.causal = 1, refused(c, "cannot be causal");
+    c = value, c.kernel = (ll_kernel)99, refused(c, "no kernel 99");
+}
+
+static void test_calls_refused(void **state) {
+    (void)state;
+    const ll_attention_config c = {COMMON, .kernel = LL_KERNEL_VALUE, .D = 1, .E = 1};
+    float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {0}, mask[4] = {1, 1, 1, 1};
+    const ll_view v = {x, 8, 4, 1};
+    ll_attention_call call = {.B = 1, .T = 4, .S = 3, .q = v, .k = v, .v = v, .y = {y, 8, 4, 1}};
+    ll_attention *op;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "3 keys for 4 queries");
+    call.S = 4, call.key_mask = mask;
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "give value lengths");
+    call.key_mask = NULL, call.q = call.k = (ll_view){0}; /* not read */
+    CHECK_OK(ll_attention_forward(op, &call));
+    assert_memory_equal(x, y, sizeof x);
+    ll_attention_free(op);
+    const ll_attention_config linformer = {LINFORMER(3, 1), .D = 1, .E = 1, .baseline.linformer_k = mask,
+                                           .baseline.linformer_v = mask};
+    call.q = call.k = v;
+    CHECK_OK(ll_attention_create(&op, &linformer));
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "4 tokens, but linformer's projections end at 3");
+    ll_attention_free(op);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_definitions),   cmocka_unit_test(test_threads), cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_later_tokens),  cmocka_unit_test(test_streams), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_calls_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
