@@ -5,18 +5,19 @@
  * the length at which linear attention overtakes softmax: all layers are alike, and embedding and head are small
  * beside one. */
 #define LM "model.layers=6", "model.width=512", "model.heads=8", "model.ff=1024"
+#define SMALL_TEXT                                                                                                     \
+    "model.task=classify", "model.layers=2", "model.width=64", "model.heads=2", "model.ff=128", "model.classes=2"
 const ll_bench_model ll_bench_model_list[] = {
     {"lm-512", 512, 4, {LM}},
     {"lm-4096", 4096, 1, {LM}},
+    {"lm-131072", 131072, 1, {LM}},
     {"text-permuteformer",
      4096,
      1,
      {"model.task=classify", "model.layers=6", "model.width=512", "model.heads=8", "model.ff=2048", "model.classes=2",
       "attention.query-multiple=4"}},
-    {"text-small",
-     4096,
-     4,
-     {"model.task=classify", "model.layers=2", "model.width=64", "model.heads=2", "model.ff=128", "model.classes=2"}},
+    {"text-small", 4096, 4, {SMALL_TEXT}},
+    {"text-small-1048576", 1048576, 1, {SMALL_TEXT}},
     {"layer", 0, 0, {"model.layers=1", "model.width=512", "model.heads=8", "model.ff=1024"}},
     {"lm", 0, 0, {LM}},
     {"small",
