@@ -154,7 +154,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
-    if (!op->c.M) return ll_engine_create_part(op);
+    if (!op->c.M) return ll_engine_prepare(op, config);
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
     const size_t copies = op->permute.own_weight ? H : 1;
@@ -173,7 +173,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
     op->c = *config;
-    op->c.projection = op->c.decay = NULL;
+    op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
     op->c.permutation = NULL;
     op->engine = ll_engine_of(config->kernel);
     op->features = ll_feature_count(config);
@@ -192,6 +192,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
         op->features = op->inner->features;
         op->c.projection = op->inner->c.projection;
         op->c.decay = op->inner->c.decay;
+        op->c.baseline.rotations = op->inner->c.baseline.rotations;
     }
     *out = op;
     return LL_OK;
@@ -200,7 +201,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
 void ll_attention_free(ll_attention *op) {
     if (!op) return;
     if (op->inner) { /* a shell's copies are its engine's */
-        op->c.projection = op->c.decay = NULL;
+        op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
     }
     ll_shell_free(op);
     ll_attention_free(op->part);
@@ -212,6 +213,7 @@ void ll_attention_free(ll_attention *op) {
     ll_free((void *)op->c.projection);
     ll_free((void *)op->c.permutation);
     ll_free((void *)op->c.decay);
+    ll_free((void *)op->c.baseline.rotations);
     ll_free(op);
 }
 

@@ -76,7 +76,7 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
 /* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
 static ll_status read_kernel(ll_case *a) {
     static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
-                                "cos tanh identity square value local linformer nystrom";
+                                "cos tanh identity square value local linformer nystrom reformer";
     static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;

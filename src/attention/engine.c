@@ -4,13 +4,17 @@
 #include <string.h>
 
 #include "attention/maps.h"
+#include "attention/reformer.h"
 
 enum {
     WINDOW_MOST = 1 << 20,
     LENGTH_MOST = 1 << 24,
     RANK_MOST = 1 << 16,
     LANDMARKS_MOST = 1 << 10,
-    ITERATIONS_MOST = 64
+    ITERATIONS_MOST = 64,
+    BUCKETS_MOST = 1 << 16,
+    CHUNK_MOST = 1 << 12,
+    ROUNDS_MOST = 64
 };
 
 /* By kernel; the linear ones, which have no place here, share the one below. */
@@ -48,6 +52,13 @@ static const ll_engine engines[] = {
                            .saved = ll_nystrom_saved,
                            .forward = ll_nystrom_forward,
                            .backward = ll_nystrom_backward},
+    [LL_KERNEL_REFORMER] = {.name = "reformer",
+                            .reads = 1,
+                            .itself = 1,
+                            .keeps = LL_KEEPS_NO_STREAM,
+                            .saved = ll_reformer_saved,
+                            .forward = ll_reformer_forward,
+                            .backward = ll_reformer_backward},
 };
 static const ll_engine linear = {.name = "linear",
                                  .linear = 1,
@@ -77,6 +88,13 @@ static ll_status check_sizes(const ll_attention_config *c) {
     if (c->kernel == LL_KERNEL_NYSTROM && (b->iterations < 1 || b->iterations > ITERATIONS_MOST))
         return ll_fail(LL_EINVAL, "attention: %d iterations of the inverse, must be 1 to %d", b->iterations,
                        ITERATIONS_MOST);
+    if (c->kernel == LL_KERNEL_REFORMER && (b->buckets < 2 || b->buckets > BUCKETS_MOST || b->buckets % 2))
+        return ll_fail(LL_EINVAL, "attention: %d buckets, must be an even number from 2 to %d", b->buckets,
+                       BUCKETS_MOST);
+    if (c->kernel == LL_KERNEL_REFORMER &&
+        (b->chunk < 1 || b->chunk > CHUNK_MOST || b->rounds < 1 || b->rounds > ROUNDS_MOST))
+        return ll_fail(LL_EINVAL, "attention: %d rounds in chunks of %d tokens, must be 1 to %d and 1 to %d", b->rounds,
+                       b->chunk, ROUNDS_MOST, CHUNK_MOST);
     if (c->kernel != LL_KERNEL_LINFORMER) return LL_OK;
     if (b->length < 1 || b->length > LENGTH_MOST || b->rank < 1 || b->rank > RANK_MOST)
         return ll_fail(LL_EINVAL, "attention: linformer from %d tokens to %d, must be 1 to %d and 1 to %d", b->length,
@@ -95,8 +113,9 @@ ll_status ll_engine_check(const ll_attention_config *c) {
     return check_sizes(c);
 }
 
-ll_status ll_engine_create_part(ll_attention *op) {
+ll_status ll_engine_prepare(ll_attention *op, const ll_attention_config *config) {
     ll_attention_config c = ll_attention_default();
+    if (config->kernel == LL_KERNEL_REFORMER) return ll_reformer_create(op, config->baseline.rotations);
     if (!op->engine->part) return LL_OK;
     c.causal = 0, c.H = op->c.H, c.D = op->c.D, c.E = op->c.E, c.input_scale = op->c.input_scale;
     return ll_attention_create(&op->part, &c);

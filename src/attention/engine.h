@@ -6,10 +6,11 @@
 
 /* What a stream keeps. */
 enum ll_keeps {
-    LL_KEEPS_STATE,  /* S and z, of constant size */
-    LL_KEEPS_KEYS,   /* keys and values */
-    LL_KEEPS_WINDOW, /* keys and values of the last tokens */
-    LL_KEEPS_NOTHING /* y is a function of the token */
+    LL_KEEPS_STATE,   /* S and z, of constant size */
+    LL_KEEPS_KEYS,    /* keys and values */
+    LL_KEEPS_WINDOW,  /* keys and values of the last tokens */
+    LL_KEEPS_NOTHING, /* y is a function of the token */
+    LL_KEEPS_NO_STREAM
 };
 
 typedef struct ll_engine {
@@ -25,9 +26,9 @@ typedef struct ll_engine {
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
 } ll_engine;
 
-/* What the kernels that papers compare with cannot take; and op->part, for those that have one. */
+/* What the kernels that papers compare with cannot take; and what their operators have of their own. */
 LL_MUST_USE ll_status ll_engine_check(const ll_attention_config *c);
-LL_MUST_USE ll_status ll_engine_create_part(ll_attention *op);
+LL_MUST_USE ll_status ll_engine_prepare(ll_attention *op, const ll_attention_config *config);
 /* The engine of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
  * divide.c). */
 const ll_engine *ll_engine_of(ll_kernel kernel);

@@ -35,6 +35,9 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
     if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (!ll_engine_of(c->kernel)->reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
+    if (ll_engine_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
+        return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
+                                  "rope");
     return kind->check(c);
 }
 
@@ -144,7 +147,7 @@ static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum)
             const int t0 = (int)t->t0, all = side == LL_QUERY ? x->c->T : x->c->S, left = used(x->c, side, s) - t0;
             const int n = left < 0 ? 0 : left < t->C ? left : t->C;
             const size_t token = x->in[side].token, ldo = x->out[side].token;
-            if (t0 >= all) continue;
+            if (t0 >= all || !x->in[side].data) continue; /* some kernels read no keys */
             const float *in = at(&x->in[side], s, t->head, t0);
             float *out = at(&x->out[side], s, t->head, t0);
             if (!x->backward) {
