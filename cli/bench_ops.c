@@ -3,6 +3,7 @@
  *   favor    queries and keys of 64 through 256 random features
  *   relu     queries and keys of 256, which a layer would have projected itself
  *   softmax  queries and keys of 64
+ *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
  *
  * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
  * head: 2 M D for the features of a query and of a key each (favor alone), 2 M E for what a key adds to the
@@ -16,7 +17,7 @@
 
 #include "bench.h"
 
-enum { H = 8, E = 64, WIDE = 256, SMALL = 64, BLOCK = 1000003 };
+enum { H = 8, E = 64, WIDE = 256, SMALL = 64, WINDOW = 128, BLOCK = 1000003 };
 
 static const struct {
     const char *name;
@@ -29,6 +30,8 @@ static const struct {
     {"relu+permute", LL_KERNEL_RELU, 1, 0},
     {"relu+permute+decay", LL_KERNEL_RELU, 1, 1},
     {"softmax", LL_KERNEL_SOFTMAX, 0, 0},
+    {"local", LL_KERNEL_LOCAL, 0, 0},
+    {"value", LL_KERNEL_VALUE, 0, 0},
 };
 enum { KINDS = sizeof KIND / sizeof *KIND };
 
@@ -46,9 +49,11 @@ static int query_size(int kind) {
 
 static double needed(int kind, int causal, int backward, double T) {
     const ll_kernel k = KIND[kind].kernel;
-    const double D = query_size(kind), M = WIDE;
-    const double token = k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
-                                                : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
+    const double D = query_size(kind), M = WIDE, near = fmin(T, causal ? WINDOW : 2 * WINDOW - 1);
+    const double token = k == LL_KERNEL_VALUE     ? 0
+                         : k == LL_KERNEL_LOCAL   ? near * (2 * D + 2 * E)
+                         : k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
+                                                  : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
     return token * H * T * (backward ? 3 : 1);
 }
 
@@ -59,7 +64,8 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     a.causal = c->causal;
     a.H = H, a.D = query_size(c->kind), a.E = E;
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
-    a.input_scale = a.kernel == LL_KERNEL_SOFTMAX ? 0.125f : a.kernel == LL_KERNEL_FAVOR ? 0.35355339f : 1;
+    a.baseline.window = WINDOW;
+    a.input_scale = a.kernel == LL_KERNEL_FAVOR ? 0.35355339f : a.kernel == LL_KERNEL_RELU ? 1 : 0.125f;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
     if (KIND[c->kind].permute) a.position = LL_POSITION_PERMUTE, a.permutation = t->permutation;
     if (KIND[c->kind].decay && c->causal) a.decay = t->decay;
@@ -117,6 +123,7 @@ static double most_saved(const ll_bench_case *cases, int n) {
 /* Softmax is usual only where it does not take minutes; the figure wants a few lengths more. */
 static int usual(const ll_bench *b, int kind, int causal, int backward, int T) {
     const int softmax = KIND[kind].kernel == LL_KERNEL_SOFTMAX;
+    if (KIND[kind].kernel > LL_KERNEL_SQUARE) return 0;
     int listed = 0;
     for (int i = 0; i < b->lengths; i++) listed |= b->length[i] == T;
     if (listed && (!softmax || needed(kind, causal, backward, T) < 2.5e11)) return 1;
