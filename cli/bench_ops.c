@@ -3,6 +3,7 @@
  *   favor    queries and keys of 64 through 256 random features
  *   relu     queries and keys of 256, which a layer would have projected itself
  *   softmax  queries and keys of 64
+ *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
  *
  * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
  * head: 2 M D for the features of a query and of a key each (favor alone), 2 M E for what a key adds to the
@@ -17,7 +18,7 @@
 
 #include "bench.h"
 
-enum { H = 8, E = 64, WIDE = 256, SMALL = 64, BLOCK = 1000003 };
+enum { H = 8, E = 64, WIDE = 256, SMALL = 64, WINDOW = 128, BLOCK = 1000003 };
 
 static const struct {
     const char *name;
@@ -37,6 +38,8 @@ static const struct {
     {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
     {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
     {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
+    {"local", LL_KERNEL_LOCAL, LL_POSITION_NONE, 0},
+    {"value", LL_KERNEL_VALUE, LL_POSITION_NONE, 0},
 };
 enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
 
@@ -55,8 +58,11 @@ static int query_size(int kind) {
 static double needed(int kind, int causal, int backward, double T) {
     const ll_kernel k = KIND[kind].kernel;
     const double D = query_size(kind), M = k == LL_KERNEL_ELU1 ? SMALL : WIDE;
-    double token = k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
-                                          : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
+    const double near = fmin(T, causal ? WINDOW : 2 * WINDOW - 1);
+    double token = k == LL_KERNEL_VALUE     ? 0
+                   : k == LL_KERNEL_LOCAL   ? near * (2 * D + 2 * E)
+                   : k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
+                                            : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
     if (KIND[kind].position == LL_POSITION_SINE_SPE) token += 2 * 4 * SINES * D * SMALL;
     if (KIND[kind].position == LL_POSITION_CONV_SPE) token += 2 * 2 * TAPS * D * SMALL;
     return token * H * T * (backward ? 3 : 1);
@@ -69,7 +75,10 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     a.causal = c->causal;
     a.H = H, a.D = query_size(c->kind), a.E = E;
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
-    a.input_scale = a.kernel == LL_KERNEL_SOFTMAX ? 0.125f : a.kernel == LL_KERNEL_FAVOR ? 0.35355339f : 1;
+    a.baseline.window = WINDOW;
+    a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
+                    : a.kernel == LL_KERNEL_RELU || a.kernel == LL_KERNEL_ELU1 ? 1
+                                                                               : 0.125f;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
     a.position = KIND[c->kind].position;
     if (a.position == LL_POSITION_PERMUTE) a.permutation = t->permutation;

@@ -125,6 +125,59 @@ static void nystrom(const head *a) {
     free(p);
 }
 
+/* The bucket of each token in a round. */
+static void buckets(const head *a, int round, int *bucket) {
+    const ll_attention_config *c = &a->o->c;
+    const int half = c->baseline.buckets / 2, D = c->D;
+    const float *R = c->baseline.rotations + (round * c->H + a->h) * D * half;
+    for (int t = 0; t < a->n; t++) {
+        double best = -INFINITY;
+        for (int f = 0; f < 2 * half; f++) {
+            double x = 0;
+            for (int e = 0; e < D; e++) x += a->q[t * D + e] * (double)R[e * half + f % half];
+            if (f >= half) x = -x;
+            if (x > best) best = x, bucket[t] = f;
+        }
+    }
+}
+
+/* Where token t stands among the sorted tokens (causal: of its bucket). */
+static int place_of(const head *a, const int *bucket, int t) {
+    int place = 0;
+    for (int j = 0; j < a->n; j++) {
+        const int lower = bucket[j] < bucket[t] && !a->o->c.causal;
+        place += lower || (bucket[j] == bucket[t] && j < t);
+    }
+    return place;
+}
+
+static void reformer(const head *a) {
+    const ll_attention_config *c = &a->o->c;
+    const int D = c->D, E = c->E, n = a->n, chunk = c->baseline.chunk;
+    int *bucket = oracle_alloc((size_t)(2 * n), sizeof *bucket), *place = bucket + n;
+    double *sum = oracle_alloc((size_t)n, sizeof *sum);
+    for (int round = 0; round < c->baseline.rounds; round++) {
+        buckets(a, round, bucket);
+        for (int t = 0; t < n; t++) place[t] = place_of(a, bucket, t);
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) {
+                const int back = place[i] / chunk - place[j] / chunk;
+                if (i == j || back < 0 || back > 1) continue;
+                if (c->causal && (j > i || bucket[i] != bucket[j])) continue;
+                double product = 0, norm = 0;
+                for (int e = 0; e < D; e++) {
+                    product += a->q[i * D + e] * a->q[j * D + e];
+                    norm += a->q[j * D + e] * a->q[j * D + e];
+                }
+                const double weight = exp((double)c->input_scale * product / sqrt(norm));
+                sum[i] += weight;
+                mean(&weight, a->v + j * E, 1, E, a->y + i * E);
+            }
+    }
+    for (int i = 0; i < n * E; i++) a->y[i] = sum[i / E] > 0 ? a->y[i] / sum[i / E] : a->v[i];
+    free(bucket), free(sum);
+}
+
 void oracle_baseline_forward(const oracle_case *o, double *y) {
     const int D = o->c.D, E = o->c.E;
     memset(y, 0, (size_t)(o->B * o->c.H * o->T * E) * sizeof *y);
@@ -138,6 +191,7 @@ void oracle_baseline_forward(const oracle_case *o, double *y) {
             case LL_KERNEL_VALUE: value(&a); break;
             case LL_KERNEL_LINFORMER: linformer(&a); break;
             case LL_KERNEL_NYSTROM: nystrom(&a); break;
+            case LL_KERNEL_REFORMER: reformer(&a); break;
             default: abort();
             }
         }

@@ -117,6 +117,8 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
         a.M = c->features == LL_FEAT_POSITIVE ? c->num_features : c->num_features / 2;
     }
     a.baseline.window = c->window, a.baseline.rank = c->linformer_rank;
+    a.baseline.rotations = draws->baseline.rotations;
+    a.baseline.buckets = c->buckets, a.baseline.chunk = c->chunk, a.baseline.rounds = c->rounds;
     a.baseline.landmarks = c->landmarks, a.baseline.iterations = c->iterations;
     if (c->kernel > LL_ATT_SQUARE) a.kernel = (ll_kernel)c->kernel, a.input_scale = (float)(1 / sqrt(W));
     if (c->kernel >= LL_ATT_RELU && c->kernel <= LL_ATT_SQUARE) {

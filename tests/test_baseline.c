@@ -13,6 +13,8 @@ typedef struct {
 #define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .baseline.window = (w), .causal = (how)
 #define LINFORMER(n, k) COMMON, .kernel = LL_KERNEL_LINFORMER, .baseline = {.length = (n), .rank = (k)}
 #define NYSTROM(m, n) COMMON, .kernel = LL_KERNEL_NYSTROM, .baseline = {.landmarks = (m), .iterations = (n)}
+#define REFORMER(n, c, r, how)                                                                                         \
+    COMMON, .kernel = LL_KERNEL_REFORMER, .baseline = {.buckets = (n), .chunk = (c), .rounds = (r)}, .causal = (how)
 static const example examples[] = {
     {"value", {COMMON, .kernel = LL_KERNEL_VALUE, .D = 3, .E = 5}, 37, 37, 0, 1, 0, 1e-6},
     {"value, causal", {COMMON, .kernel = LL_KERNEL_VALUE, .causal = 1, .D = 3, .E = 4}, 1500, 1500, 0, 1, 0, 1e-6},
@@ -34,13 +36,19 @@ static const example examples[] = {
     {"nystrom, queries of others", {NYSTROM(17, 6), .D = 9, .E = 5}, 140, 47, 0, 2, 1e-4, 1e-3},
     {"nystrom, few queries", {NYSTROM(17, 6), .D = 9, .E = 5}, 17, 80, 0, 2, 1e-4, 1e-3},
     {"nystrom, long", {NYSTROM(32, 4), .D = 16, .E = 5}, 500, 500, 0, 1, 1e-4, 1e-3},
+    {"reformer", {REFORMER(8, 4, 3, 0), .D = 7, .E = 5}, 61, 61, 0, 2, 1e-5, 1e-4},
+    {"reformer, causal", {REFORMER(4, 5, 2, 1), .D = 7, .E = 5}, 61, 61, 0, 2, 1e-5, 1e-4},
+    {"reformer, two buckets", {REFORMER(2, 9, 1, 1), .D = 1, .E = 3}, 50, 50, 0, 1, 1e-5, 1e-4},
+    {"reformer, alone", {REFORMER(32, 1, 1, 1), .D = 9, .E = 3}, 12, 12, 0, 1, 1e-5, 1e-4},
+    {"reformer, wide", {REFORMER(6, 300, 2, 0), .D = 9, .E = 3}, 150, 150, 0, 1, 1e-5, 1e-4},
+    {"reformer, causal, long", {REFORMER(16, 16, 4, 1), .D = 16, .E = 8}, 400, 400, 0, 2, 1e-5, 1e-4},
     {"local, causal, narrow", {LOCAL(3, 1), .D = 4, .E = 6}, 600, 600, 0, 1, 1e-5, 1e-4},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
 
 /* Parameters of linformer, always the same; their gradients are added to ones. */
 enum { WEIGHTS = 9000 };
-static float weight[2][WEIGHTS], gradient[2][WEIGHTS];
+static float rotations[WEIGHTS], weight[2][WEIGHTS], gradient[2][WEIGHTS];
 static double wide[2][WEIGHTS];
 
 static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
@@ -50,6 +58,8 @@ static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
         wide[i % 2][i / 2] = (double)(weight[i % 2][i / 2] = (float)(0.3 * draw_normal(&own)));
         gradient[i % 2][i / 2] = 1;
     }
+    for (int i = 0; i < WEIGHTS; i++) rotations[i] = (float)draw_normal(&own);
+    c.baseline.rotations = rotations;
     c.baseline.linformer_k = weight[0], c.baseline.linformer_v = weight[1];
     drawn *d = drawn_create(c, B, x->T, x->S, x->spread, how, seed);
     d->o.linformer_k = wide[0], d->o.linformer_v = wide[1];
@@ -228,7 +238,7 @@ static void test_streams(void **state) {
     uint64_t seed = 45;
     for (int i = 0; i < EXAMPLES; i++) {
         const example *x = &examples[i];
-        if (!x->c.causal) continue;
+        if (!x->c.causal || x->c.kernel == LL_KERNEL_REFORMER) continue;
         drawn *d = draw(x, 2, 0, &seed);
         ll_attention *op;
         ll_attention_stream *s;
@@ -285,6 +295,10 @@ static void test_refusals(void **state) {
     c = (ll_attention_config){NYSTROM(0, 6), .D = 4, .E = 4}, refused(c, "0 landmarks");
     c.baseline.landmarks = 3, c.baseline.iterations = 0, refused(c, "0 iterations");
     c.baseline.iterations = 6, c.causal = 1, refused(c, "cannot be causal");
+    c = (ll_attention_config){REFORMER(3, 4, 1, 0), .D = 4, .E = 4}, refused(c, "3 buckets");
+    c.baseline.buckets = 4, c.baseline.rounds = 0, refused(c, "0 rounds");
+    c.baseline.rounds = 1, c.where = (ll_position_config){.realizations = 4, .sines = 1};
+    c.position = LL_POSITION_SINE_SPE, refused(c, "tells them apart");
     c = value, c.kernel = (ll_kernel)99, refused(c, "no kernel 99");
 }
 
@@ -302,6 +316,12 @@ static void test_calls_refused(void **state) {
     call.key_mask = NULL, call.q = call.k = (ll_view){0}; /* not read */
     CHECK_OK(ll_attention_forward(op, &call));
     assert_memory_equal(x, y, sizeof x);
+    ll_attention_free(op);
+    const ll_attention_config reformer = {REFORMER(4, 4, 1, 1), .D = 1, .E = 1};
+    ll_attention_stream *stream = NULL;
+    CHECK_OK(ll_attention_create(&op, &reformer));
+    CHECK_FAILS(ll_attention_stream_create(&stream, op, 1), LL_EINVAL, "grow without end");
+    assert_null(stream);
     ll_attention_free(op);
     const ll_attention_config linformer = {LINFORMER(3, 1), .D = 1, .E = 1, .baseline.linformer_k = mask,
                                            .baseline.linformer_v = mask};

@@ -56,6 +56,9 @@ static const char *const variants[] = {
     "position.type=learned model.norm=post",
     "model.task=classify attention.kernel=nystrom attention.landmarks=4 position.type=rope model.pool=first",
     "model.task=classify attention.kernel=nystrom attention.landmarks=3 attention.iterations=3 model.norm=post",
+    "attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2 position.type=rope",
+    "model.task=classify attention.kernel=reformer attention.buckets=4 attention.chunk=3 attention.rounds=3 "
+    "model.pool=first position.type=sinusoidal model.norm=post",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

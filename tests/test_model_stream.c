@@ -96,6 +96,41 @@ static void test_cost(void **state) {
     ll_model_free(softmax);
 }
 
+/* The kernels that papers compare with: some lack projections, all but softmax look at a fixed number of tokens. */
+static void test_cost_of_baselines(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys;
+        int sides, T;
+        double head; /* of heads of 8 x 8 */
+    } cases[] = {
+        {"attention.kernel=value", 0, 50, 0},
+        {"attention.kernel=local attention.window=9", 2, 50, 9 * 16},
+        {"attention.kernel=local attention.window=9", 2, 4, 4 * 16},
+        {"model.task=classify attention.kernel=local attention.window=9", 2, 50, 17 * 16},
+        {"model.task=classify attention.kernel=linformer attention.projected-length=5", 2, 50, 2 * 5 * 16},
+        {"model.task=classify attention.kernel=nystrom attention.landmarks=4", 2, 50,
+         2 * 4 * 16 + (24 * 64 + 16 * 16) / 50.0},
+        {"model.task=classify attention.kernel=nystrom attention.landmarks=4", 2, 3, 3 * 16},
+        {"attention.kernel=reformer attention.buckets=6 attention.chunk=4 attention.rounds=2", 1, 50,
+         2 * (8 * 3 + 6 * 16)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ll_model *model = tiny_model(cases[i].keys);
+        const double head = model->c->task == LL_TASK_LM ? 16 * 11 : 0;
+        const double layer = 256 * (cases[i].sides + 2) + 2 * 16 * 24 + 2 * cases[i].head;
+        const double cost = ll_model_token_cost(model, cases[i].T);
+        if (fabs(cost - (2 * layer + head)) > 1e-9 * cost)
+            fail_msg("%s: a token costs %g, not %g", cases[i].keys, cost, 2 * layer + head);
+        ll_model_free(model);
+    }
+    ll_model *value = tiny_model(cases[0].keys), *local = tiny_model(cases[1].keys);
+    assert_int_equal(ll_model_stream_bytes(value, 50), 0);
+    assert_int_equal(ll_model_stream_bytes(local, 50), 2 * 9 * 32 * 4);
+    ll_model_free(value);
+    ll_model_free(local);
+}
+
 /* A feed takes no memory, and a stream of a linear kernel never grows. */
 static void test_constant_memory(void **state) {
     (void)state;
@@ -214,10 +249,10 @@ static void test_sampling_edges(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),           cmocka_unit_test(test_constant_memory),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_cost),           cmocka_unit_test(test_sampling),
-        cmocka_unit_test(test_sampling_edges),
+        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_constant_memory),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_cost),     cmocka_unit_test(test_cost_of_baselines),
+        cmocka_unit_test(test_sampling), cmocka_unit_test(test_sampling_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

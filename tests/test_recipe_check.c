@@ -83,6 +83,8 @@ static void test_checks(void **state) {
         {{"attention.kernel=local", "position.type=permute"}, "attention.kernel = local has none"},
         {{"attention.kernel=local", "attention.normalise=off"}, "attention.kernel = local is none"},
         {{"attention.kernel=linformer"}, "use local, favor or softmax"},
+        {{"attention.kernel=reformer", "position.type=sine-spe"}, "tells them apart; use rope"},
+        {{"attention.kernel=reformer", "attention.buckets=7"}, "make it even"},
         {{"attention.kernel=nystrom"}, "nystrom mixes all tokens"},
         {{"model.task=classify", "attention.kernel=linformer", "train.length=4096", "model.pool=first"},
          "token in front is beyond attention.max-length = 4096"},

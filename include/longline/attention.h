@@ -22,7 +22,8 @@ typedef enum {
     LL_KERNEL_VALUE, /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
     LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
     LL_KERNEL_LINFORMER, /* softmax over `rank` sums of keys and of values; not causal, at most `length` keys */
-    LL_KERNEL_NYSTROM    /* softmax through `landmarks` means of queries and keys; not causal */
+    LL_KERNEL_NYSTROM,   /* softmax through `landmarks` means of queries and keys; not causal */
+    LL_KERNEL_REFORMER   /* softmax over what a hash puts near; queries are the keys: k is not read (as of value) */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -89,6 +90,10 @@ typedef struct {
     int length, rank;                        /* linformer */
     const float *linformer_k, *linformer_v;  /* (length, rank) */
     int landmarks, iterations;               /* nystrom: of the inverse between landmarks */
+    int buckets, chunk, rounds;              /* reformer: even; tokens that see each other and those before; hashes */
+    const float *rotations; /* reformer: (rounds, H, D, buckets/2), kept as a copy; NULL: drawn by (seed, layer) */
+    uint64_t seed;
+    int layer;
 } ll_baseline_config;
 
 /* Gradients of those parameters, added to; NULL: not wanted. */
@@ -153,7 +158,7 @@ typedef struct {
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
- * with landmarks for rank. LL_ENOMEM for scratch, LL_EINVAL for what the config does not allow; otherwise cannot fail. */
+ * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_ENOMEM for scratch, LL_EINVAL for what the config does not allow; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 

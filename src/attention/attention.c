@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/engine.h"
+#include "attention/mechanism.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -75,11 +75,11 @@ static int permuted(const ll_attention_config *c) {
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const ll_engine *engine = ll_engine_of(c->kernel);
-    if (!engine) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (!engine->linear && (c->M || permuted(c) || c->decay))
+    const ll_mechanism *mechanism = ll_mechanism_of(c->kernel);
+    if (!mechanism) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
+    if (!mechanism->linear && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
-                       engine->name);
+                       mechanism->name);
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
@@ -95,7 +95,7 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    const ll_status status = ll_engine_check(c);
+    const ll_status status = ll_mechanism_check(c);
     return status ? status : check_favor(c);
 }
 
@@ -154,7 +154,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
-    if (!op->c.M) return ll_engine_create_part(op);
+    if (!op->c.M) return ll_mechanism_prepare(op, config);
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
     const size_t copies = op->permute.own_weight ? H : 1;
@@ -173,9 +173,9 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
     op->c = *config;
-    op->c.projection = op->c.decay = NULL;
+    op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
     op->c.permutation = NULL;
-    op->engine = ll_engine_of(config->kernel);
+    op->mechanism = ll_mechanism_of(config->kernel);
     op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
     if (config->position == LL_POSITION_NONE && config->permutation) {
@@ -192,6 +192,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
         op->features = op->inner->features;
         op->c.projection = op->inner->c.projection;
         op->c.decay = op->inner->c.decay;
+        op->c.baseline.rotations = op->inner->c.baseline.rotations;
     }
     *out = op;
     return LL_OK;
@@ -200,7 +201,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
 void ll_attention_free(ll_attention *op) {
     if (!op) return;
     if (op->inner) { /* a shell's copies are its engine's */
-        op->c.projection = op->c.decay = NULL;
+        op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
     }
     ll_shell_free(op);
     ll_attention_free(op->part);
@@ -212,6 +213,7 @@ void ll_attention_free(ll_attention *op) {
     ll_free((void *)op->c.projection);
     ll_free((void *)op->c.permutation);
     ll_free((void *)op->c.decay);
+    ll_free((void *)op->c.baseline.rotations);
     ll_free(op);
 }
 
@@ -225,11 +227,11 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return op->engine->saved(op, B, T, S);
+    return op->mechanism->saved(op, B, T, S);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
-    const ll_engine *kernel = ll_engine_of(op->c.kernel);
+    const ll_mechanism *kernel = ll_mechanism_of(op->c.kernel);
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
@@ -246,11 +248,11 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
-    return status ? status : op->engine->forward(op, call);
+    return status ? status : op->mechanism->forward(op, call);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
-    return status ? status : op->engine->backward(op, call);
+    return status ? status : op->mechanism->backward(op, call);
 }

@@ -4,7 +4,7 @@
  *
  * features.c is the first part of that line for one tile of one head, forward and backward; linear.c
  * shares out the heads, causal.c and bidirectional.c accumulate; exact.c is softmax attention in tiles,
- * stream.c the recurrent form, position/ one file an encoding; engine.c the table of what each kernel does. */
+ * stream.c the recurrent form, position/ one file an encoding; mechanism.c the table of what each kernel does. */
 #ifndef LL_ATTENTION_H
 #define LL_ATTENTION_H
 
@@ -34,7 +34,7 @@ typedef struct {
 
 struct ll_attention {
     ll_attention_config c; /* its pointers are our copies */
-    const struct ll_engine *engine;
+    const struct ll_mechanism *mechanism;
     int features;          /* M or 2 M, or D where M = 0 */
     int ld;                /* features and padding: the distance of feature rows in scratch */
     int phi[2];            /* LL_PHI_..., of queries and keys */

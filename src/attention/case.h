@@ -26,7 +26,7 @@ typedef struct {
     float *y, *dq, *dk, *dv, *dr, *saved;
     ll_case_parameter parameter[LL_CASE_PARAMETERS]; /* of the position and the kernel */
     int parameters;
-    float *theta, *noise, *gate_noise;
+    float *theta, *noise, *gate_noise, *rotations;
     ll_position_gradients dposition;
     ll_baseline_gradients dbaseline;
 } ll_case;

@@ -14,6 +14,7 @@ void ll_case_position_free(ll_case *a) {
     ll_free(a->theta);
     ll_free(a->noise);
     ll_free(a->gate_noise);
+    ll_free(a->rotations);
 }
 
 int ll_case_position_reads(const ll_case *a, const char *name) {

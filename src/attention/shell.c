@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/engine.h"
+#include "attention/mechanism.h"
 #include "attention/position/before.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -33,8 +33,11 @@ int ll_attention_width(const ll_attention_config *c) {
 
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
     if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
-    if (!ll_engine_of(c->kernel)->reads)
+    if (!ll_mechanism_of(c->kernel)->reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
+    if (ll_mechanism_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
+        return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
+                                  "rope");
     return kind->check(c);
 }
 
@@ -42,9 +45,9 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
 static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     const int features = ll_feature_count(&c);
     if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
-    if (!ll_engine_of(c.kernel)->linear)
+    if (!ll_mechanism_of(c.kernel)->linear)
         return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope",
-                       ll_engine_of(c.kernel)->name);
+                       ll_mechanism_of(c.kernel)->name);
     if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
     if (c.den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
@@ -66,8 +69,8 @@ static ll_status create_divided(ll_attention *op, ll_attention_config c) {
 }
 
 ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
-    op->engine = config->position == LL_POSITION_ROPE_LINEAR ? &ll_engine_divided : &ll_engine_shell;
-    if (op->engine == &ll_engine_divided) return create_divided(op, *config);
+    op->mechanism = config->position == LL_POSITION_ROPE_LINEAR ? &ll_mechanism_divided : &ll_mechanism_shell;
+    if (op->mechanism == &ll_mechanism_divided) return create_divided(op, *config);
     const ll_before_kind *kind = kind_of(config->position);
     ll_status status = check(config, kind);
     if (status) return status;
@@ -144,7 +147,7 @@ static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum)
             const int t0 = (int)t->t0, all = side == LL_QUERY ? x->c->T : x->c->S, left = used(x->c, side, s) - t0;
             const int n = left < 0 ? 0 : left < t->C ? left : t->C;
             const size_t token = x->in[side].token, ldo = x->out[side].token;
-            if (t0 >= all) continue;
+            if (t0 >= all || !x->in[side].data) continue; /* some kernels read no keys */
             const float *in = at(&x->in[side], s, t->head, t0);
             float *out = at(&x->out[side], s, t->head, t0);
             if (!x->backward) {

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/engine.h"
+#include "attention/mechanism.h"
 #include "attention/features.h"
 #include "attention/stream_shell.h"
 #include "base/memory.h"
@@ -177,7 +177,7 @@ static void move(const ll_attention_stream *s, size_t capacity, int width, const
 }
 
 static int is_window(const ll_attention_stream *s) {
-    return s->op->engine->keeps == LL_KEEPS_WINDOW;
+    return s->op->mechanism->keeps == LL_KEEPS_WINDOW;
 }
 
 /* Room for n more tokens: doubles; or for a window. The stream is as it was if memory is refused. */
@@ -216,10 +216,10 @@ static void feed_value(void *arg, size_t index, int worker) {
 /* ---- The stream ---------------------------------------------------------------------------------- */
 
 static int is_exact(const ll_attention_stream *s) {
-    return s->op->engine->keeps == LL_KEEPS_KEYS || is_window(s);
+    return s->op->mechanism->keeps == LL_KEEPS_KEYS || is_window(s);
 }
 static int is_empty(const ll_attention_stream *s) {
-    return s->op->engine->keeps == LL_KEEPS_NOTHING;
+    return s->op->mechanism->keeps == LL_KEEPS_NOTHING;
 }
 
 /* Scratch for the threads there are now and the capacity there is now. */
@@ -239,6 +239,9 @@ static ll_status check(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
+    if (op->mechanism->keeps == LL_KEEPS_NO_STREAM)
+        return ll_fail(LL_EINVAL, "attention stream: %s keeps every token in its buckets, so that its state would grow without end; "
+                                  "generate with local or a linear kernel", op->mechanism->name);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "

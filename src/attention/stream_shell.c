@@ -84,7 +84,7 @@ static ll_status feed_encoded(ll_shell_stream *s, int n, ll_view q, ll_view k, l
         t.work = s->work + (size_t)t.head * s->scratch;
         t.b->kind->prepare(&t);
         for (int b = 0; b < s->B; b++)
-            for (int side = LL_QUERY; side <= LL_KEY; side++)
+            for (int side = LL_QUERY; side <= LL_KEY && in[side].data; side++)
                 t.b->kind->forward(&t, side, n, at(&in[side], b, t.head, 0), in[side].token,
                                    at(&out[side], b, t.head, 0), out[side].token);
     }

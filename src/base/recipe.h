@@ -12,7 +12,7 @@ enum { LL_POOL_MEAN, LL_POOL_FIRST };
 enum { /* as ll_kernel */
     LL_ATT_SOFTMAX, LL_ATT_FAVOR, LL_ATT_RELU, LL_ATT_ELU1, LL_ATT_EXP, LL_ATT_SIGMOID, LL_ATT_ABS, LL_ATT_GELU,
     LL_ATT_COS, LL_ATT_TANH, LL_ATT_IDENTITY, LL_ATT_SQUARE, LL_ATT_VALUE,
-    LL_ATT_LOCAL, LL_ATT_LINFORMER, LL_ATT_NYSTROM
+    LL_ATT_LOCAL, LL_ATT_LINFORMER, LL_ATT_NYSTROM, LL_ATT_REFORMER
 };
 enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
@@ -36,6 +36,7 @@ typedef struct {
     double feature_eps;
     int window /* local */, linformer_length, linformer_rank;
     int landmarks, iterations; /* nystrom */
+    int buckets, chunk, rounds; /* reformer */
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */

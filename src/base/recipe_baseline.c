@@ -8,6 +8,10 @@ ll_status ll_config_check_baseline(const ll_config *c) {
                        "attention.kernel = %s mixes all tokens before any is looked at, and model.task = lm sees "
                        "earlier tokens alone; use local, favor or softmax",
                        c->kernel == LL_ATT_NYSTROM ? "nystrom" : "linformer");
+    if (c->kernel == LL_ATT_REFORMER && c->buckets % 2)
+        return ll_fail(LL_EINVAL,
+                       "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
+                       c->buckets);
     if (c->kernel == LL_ATT_LINFORMER && c->length + front > c->linformer_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "

@@ -32,7 +32,7 @@ int ll_config_linear(const ll_config *c) {
 }
 
 int ll_config_sides(const ll_config *c) {
-    return c->kernel == LL_ATT_VALUE ? 0 : 2;
+    return c->kernel == LL_ATT_VALUE ? 0 : c->kernel == LL_ATT_REFORMER ? 1 : 2;
 }
 
 /* The recipe's word for the kernel. */
@@ -180,6 +180,11 @@ static ll_status check_position(const ll_config *c) {
                        "attention.kernel = %s has no queries and keys that a position could act on; set "
                        "position.type=none, sinusoidal or learned",
                        kernel_name(c, room));
+    if (ll_config_sides(c) == 1 && c->position > LL_POS_ROPE_LINEAR)
+        return ll_fail(LL_EINVAL,
+                       "attention.kernel = reformer has queries that are its keys, and position.type = %s tells them "
+                       "apart; use rope, sinusoidal, learned or none",
+                       ll_key_text(c, ll_key_find("position.type"), room));
     if (!ll_config_linear(c) && permuted)
         return ll_fail(LL_EINVAL,
                        "position.type = %s permutes features, and attention.kernel = %s has none; use "

@@ -39,10 +39,11 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer|nystrom",
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer|nystrom|reformer",
            "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
            "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
-           "linformer: over learnt sums of tokens; nystrom: through landmarks"),
+           "linformer: over learnt sums of tokens; nystrom: through landmarks; "
+           "reformer: over what a hash puts near"),
     INT("attention.query-multiple", query_multiple, "1", 1, 64, "query and key size of a head / its value size"),
     CHOICE("attention.features", features, "positive", "positive|hyperbolic|trigonometric|gaussian",
            "kind of random features, kernel = favor; all but positive make two of a row, gaussian has its own kernel"),
@@ -63,6 +64,10 @@ const ll_key ll_keys[] = {
         "sums of keys and values that are left of a sequence, kernel = linformer"),
     INT("attention.landmarks", landmarks, "64", 1, 1024, "means of queries and of keys, kernel = nystrom"),
     INT("attention.iterations", iterations, "6", 1, 64, "steps towards the inverse between landmarks, kernel = nystrom"),
+    INT("attention.buckets", buckets, "64", 2, 65536, "values of the hash, an even number, kernel = reformer"),
+    INT("attention.chunk", chunk, "64", 1, 4096,
+        "tokens that see each other and as many before them, sorted by hash, kernel = reformer"),
+    INT("attention.rounds", rounds, "4", 1, 64, "hashes, each of which adds to what a token sees, kernel = reformer"),
 
     CHOICE("position.type", position, "none",
            "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",

@@ -41,5 +41,7 @@ void ll_baseline_config_of(const ll_model *m, int layer, ll_attention_config *a)
     const ll_baseline_gradients at = ll_baseline_gradients_of(m, layer, m->data);
     a->baseline = (ll_baseline_config){.window = c->window, .length = c->linformer_length, .rank = c->linformer_rank};
     a->baseline.landmarks = c->landmarks, a->baseline.iterations = c->iterations;
+    a->baseline.buckets = c->buckets, a->baseline.chunk = c->chunk, a->baseline.rounds = c->rounds;
+    a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = layer;
     a->baseline.linformer_k = at.linformer_k, a->baseline.linformer_v = at.linformer_v;
 }

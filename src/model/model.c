@@ -59,15 +59,18 @@ static double nystrom_cost(const ll_config *c, double D, double E, double T) {
 
 /* Of one head, for values of E and queries of D. Linear kernels read and write a state of m x (E + 1) and may project
  * q and k; softmax looks at T keys, local at those of its window, value at none;
- * linformer sums each key and value into `rank` of them, and looks at those. */
+ * linformer sums each key and value into `rank` of them, and looks at those; reformer
+ * hashes, and looks at its run and the one before (causal: on average half of its own). */
 static double attention_cost(const ll_config *c, double D, double E, double T) {
     const double F = ll_config_features(c);
+    const int causal = c->task == LL_TASK_LM;
     switch (c->kernel) {
     case LL_ATT_SOFTMAX: return T * (D + E);
     case LL_ATT_VALUE: return 0;
+    case LL_ATT_REFORMER: return c->rounds * (D * c->buckets / 2 + fmin(T, (causal ? 1.5 : 2) * c->chunk) * (D + E));
     case LL_ATT_NYSTROM: return nystrom_cost(c, D, E, T);
     case LL_ATT_LINFORMER: return 2.0 * c->linformer_rank * (D + E);
-    case LL_ATT_LOCAL: return fmin(T, c->task == LL_TASK_LM ? c->window : 2.0 * c->window - 1) * (D + E);
+    case LL_ATT_LOCAL: return fmin(T, causal ? c->window : 2.0 * c->window - 1) * (D + E);
     default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);
     }
 }
@@ -85,7 +88,7 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
                  values = (size_t)m->values, layers = (size_t)c->layers;
-    if (c->task != LL_TASK_LM || c->kernel == LL_ATT_VALUE) return 0;
+    if (c->task != LL_TASK_LM || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
     const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
     if (keys) return layers * keys * (queries + values) * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-_Static_assert((int)LL_ATT_NYSTROM == (int)LL_KERNEL_NYSTROM && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
+_Static_assert((int)LL_ATT_REFORMER == (int)LL_KERNEL_REFORMER && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
                "recipes number kernels and features as the operator does");
 
 /* All but the draws. */

@@ -23,6 +23,11 @@ done
 t 0 "$longline" inspect value/best.safetensors
 check "value has no queries and keys" sh -c "! grep -qE '^tensor .*(query|key)\.weight' out"
 refused "favor or relu" train local --out w --set position.type=permute
+t 0 train reformer --set attention.chunk=8 --set position.type=rope --out reformer
+t 0 "$longline" eval reformer/best.safetensors
+refused "grow without end; generate with local" "$longline" generate reformer/best.safetensors --tokens 9
+refused "make it even" train reformer --out w --set attention.buckets=5
+refused "tells them apart; use rope" train reformer --out w --set position.type=conv-spe
 refused "attention.window" train local --out w --set attention.window=0
 refused "position.type=none" train value --out w --set position.type=rope
 refused "attention.normalise=on" train value --out w --set attention.normalise=off
@@ -34,10 +39,10 @@ small_text
 { printf '\000\000\010\001\000\000\000\040'; for i in 1 2 3 4 5 6 7 8; do printf '\000\001\001\000'; done; } >labels
 images="--set model.task=classify --set model.classes=2 --set model.layers=1 --set data.format=idx --set train.length=16
 --set data.train=images --set data.train-labels=labels --set data.test=images --set data.test-labels=labels"
-for kernel in linformer nystrom value local; do
+for kernel in linformer nystrom reformer value local; do
     # shellcheck disable=SC2086
     t 0 train $kernel $images --set attention.max-length=17 --set attention.projected-length=4 \
-        --set attention.landmarks=4 --out images-$kernel
+        --set attention.landmarks=4 --set attention.chunk=4 --set attention.buckets=4 --out images-$kernel
     out "^train.valid_accuracy=[0-9.]+$"
     t 0 "$longline" eval images-$kernel/best.safetensors
     out "^eval.count=32$"

@@ -1,18 +1,19 @@
-/* Engines: what attention of each kind does with q, k and v. The operator asks this table, not the kernel's name. */
-#ifndef LL_ENGINE_H
-#define LL_ENGINE_H
+/* Mechanisms: what attention of each kind does with q, k and v. The operator asks this table, not the kernel's name. */
+#ifndef LL_MECHANISM_H
+#define LL_MECHANISM_H
 
 #include "attention/attention.h"
 
 /* What a stream keeps. */
 enum ll_keeps {
-    LL_KEEPS_STATE,  /* S and z, of constant size */
-    LL_KEEPS_KEYS,   /* keys and values */
-    LL_KEEPS_WINDOW, /* keys and values of the last tokens */
-    LL_KEEPS_NOTHING /* y is a function of the token */
+    LL_KEEPS_STATE,   /* S and z, of constant size */
+    LL_KEEPS_KEYS,    /* keys and values */
+    LL_KEEPS_WINDOW,  /* keys and values of the last tokens */
+    LL_KEEPS_NOTHING, /* y is a function of the token */
+    LL_KEEPS_NO_STREAM
 };
 
-typedef struct ll_engine {
+typedef struct ll_mechanism {
     const char *name;
     int linear; /* has features: so projections, permutations, decay, divisors and key masks */
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
@@ -23,22 +24,22 @@ typedef struct ll_engine {
     size_t (*saved)(const ll_attention *op, int B, int T, int S);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
-} ll_engine;
+} ll_mechanism;
 
-/* What the kernels that papers compare with cannot take; and op->part, for those that have one. */
-LL_MUST_USE ll_status ll_engine_check(const ll_attention_config *c);
-LL_MUST_USE ll_status ll_engine_create_part(ll_attention *op);
-/* The engine of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
+/* What the kernels that papers compare with cannot take; and what their operators have of their own. */
+LL_MUST_USE ll_status ll_mechanism_check(const ll_attention_config *c);
+LL_MUST_USE ll_status ll_mechanism_prepare(ll_attention *op, const ll_attention_config *config);
+/* The mechanism of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
  * divide.c). */
-const ll_engine *ll_engine_of(ll_kernel kernel);
-extern const ll_engine ll_engine_shell, ll_engine_divided;
+const ll_mechanism *ll_mechanism_of(ll_kernel kernel);
+extern const ll_mechanism ll_mechanism_shell, ll_mechanism_divided;
 
-/* For engines that call others. Keys of sequence b in use; that sequence as a call of its own, cut to the rows in use;
- * zeros for the other rows. */
-int ll_engine_keys(const ll_attention_call *c, int b);
-ll_attention_call ll_engine_sequence(const ll_attention_call *c, int b);
-void ll_engine_clear_output(const ll_attention *op, const ll_attention_call *c);
-void ll_engine_clear_gradients(const ll_attention *op, const ll_attention_call *c);
+/* For mechanisms that call others. Keys of sequence b in use; that sequence as a call of its own, cut to the rows in
+ * use; zeros for the other rows. */
+int ll_mechanism_keys(const ll_attention_call *c, int b);
+ll_attention_call ll_mechanism_sequence(const ll_attention_call *c, int b);
+void ll_mechanism_clear_output(const ll_attention *op, const ll_attention_call *c);
+void ll_mechanism_clear_gradients(const ll_attention *op, const ll_attention_call *c);
 
 /* value.c */
 size_t ll_value_saved(const ll_attention *op, int B, int T, int S);

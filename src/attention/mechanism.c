@@ -1,20 +1,24 @@
-/* The table of engines. */
-#include "attention/engine.h"
+/* The table of mechanisms. */
+#include "attention/mechanism.h"
 
 #include <string.h>
 
 #include "attention/maps.h"
+#include "attention/reformer.h"
 
 enum {
     WINDOW_MOST = 1 << 20,
     LENGTH_MOST = 1 << 24,
     RANK_MOST = 1 << 16,
     LANDMARKS_MOST = 1 << 10,
-    ITERATIONS_MOST = 64
+    ITERATIONS_MOST = 64,
+    BUCKETS_MOST = 1 << 16,
+    CHUNK_MOST = 1 << 12,
+    ROUNDS_MOST = 64
 };
 
 /* By kernel; the linear ones, which have no place here, share the one below. */
-static const ll_engine engines[] = {
+static const ll_mechanism mechanisms[] = {
     [LL_KERNEL_SOFTMAX] = {.name = "softmax",
                            .reads = 2,
                            .keeps = LL_KEEPS_KEYS,
@@ -48,22 +52,30 @@ static const ll_engine engines[] = {
                            .saved = ll_nystrom_saved,
                            .forward = ll_nystrom_forward,
                            .backward = ll_nystrom_backward},
+    [LL_KERNEL_REFORMER] = {.name = "reformer",
+                            .reads = 1,
+                            .itself = 1,
+                            .keeps = LL_KEEPS_NO_STREAM,
+                            .saved = ll_reformer_saved,
+                            .forward = ll_reformer_forward,
+                            .backward = ll_reformer_backward},
 };
-static const ll_engine linear = {.name = "linear",
-                                 .linear = 1,
-                                 .reads = 2,
-                                 .saved = ll_linear_saved,
-                                 .forward = ll_linear_forward,
-                                 .backward = ll_linear_backward};
+static const ll_mechanism linear = {.name = "linear",
+                                    .linear = 1,
+                                    .reads = 2,
+                                    .saved = ll_linear_saved,
+                                    .forward = ll_linear_forward,
+                                    .backward = ll_linear_backward};
 
-const ll_engine ll_engine_shell = {
+const ll_mechanism ll_mechanism_shell = {
     .reads = 2, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
-const ll_engine ll_engine_divided = {
+const ll_mechanism ll_mechanism_divided = {
     .linear = 1, .reads = 2, .saved = ll_divided_saved, .forward = ll_divided_forward, .backward = ll_divided_backward};
 
-const ll_engine *ll_engine_of(ll_kernel kernel) {
+const ll_mechanism *ll_mechanism_of(ll_kernel kernel) {
     if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &linear;
-    return (size_t)kernel < sizeof engines / sizeof *engines && engines[kernel].name ? &engines[kernel] : NULL;
+    return (size_t)kernel < sizeof mechanisms / sizeof *mechanisms && mechanisms[kernel].name ? &mechanisms[kernel]
+                                                                                              : NULL;
 }
 
 /* ---- What cannot be ------------------------------------------------------------------------------ */
@@ -77,6 +89,13 @@ static ll_status check_sizes(const ll_attention_config *c) {
     if (c->kernel == LL_KERNEL_NYSTROM && (b->iterations < 1 || b->iterations > ITERATIONS_MOST))
         return ll_fail(LL_EINVAL, "attention: %d iterations of the inverse, must be 1 to %d", b->iterations,
                        ITERATIONS_MOST);
+    if (c->kernel == LL_KERNEL_REFORMER && (b->buckets < 2 || b->buckets > BUCKETS_MOST || b->buckets % 2))
+        return ll_fail(LL_EINVAL, "attention: %d buckets, must be an even number from 2 to %d", b->buckets,
+                       BUCKETS_MOST);
+    if (c->kernel == LL_KERNEL_REFORMER &&
+        (b->chunk < 1 || b->chunk > CHUNK_MOST || b->rounds < 1 || b->rounds > ROUNDS_MOST))
+        return ll_fail(LL_EINVAL, "attention: %d rounds in chunks of %d tokens, must be 1 to %d and 1 to %d", b->rounds,
+                       b->chunk, ROUNDS_MOST, CHUNK_MOST);
     if (c->kernel != LL_KERNEL_LINFORMER) return LL_OK;
     if (b->length < 1 || b->length > LENGTH_MOST || b->rank < 1 || b->rank > RANK_MOST)
         return ll_fail(LL_EINVAL, "attention: linformer from %d tokens to %d, must be 1 to %d and 1 to %d", b->length,
@@ -86,25 +105,26 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
-ll_status ll_engine_check(const ll_attention_config *c) {
-    const ll_engine *engine = ll_engine_of(c->kernel);
-    if (engine->whole && c->causal)
+ll_status ll_mechanism_check(const ll_attention_config *c) {
+    const ll_mechanism *mechanism = ll_mechanism_of(c->kernel);
+    if (mechanism->whole && c->causal)
         return ll_fail(LL_EINVAL,
                        "attention: %s mixes all tokens of a sequence before any is looked at, so it cannot be causal",
-                       engine->name);
+                       mechanism->name);
     return check_sizes(c);
 }
 
-ll_status ll_engine_create_part(ll_attention *op) {
+ll_status ll_mechanism_prepare(ll_attention *op, const ll_attention_config *config) {
     ll_attention_config c = ll_attention_default();
-    if (!op->engine->part) return LL_OK;
+    if (config->kernel == LL_KERNEL_REFORMER) return ll_reformer_create(op, config->baseline.rotations);
+    if (!op->mechanism->part) return LL_OK;
     c.causal = 0, c.H = op->c.H, c.D = op->c.D, c.E = op->c.E, c.input_scale = op->c.input_scale;
     return ll_attention_create(&op->part, &c);
 }
 
 /* ---- Calls, sequence by sequence ----------------------------------------------------------------- */
 
-int ll_engine_keys(const ll_attention_call *c, int b) {
+int ll_mechanism_keys(const ll_attention_call *c, int b) {
     return c->lengths ? c->lengths[b] : c->S;
 }
 
@@ -112,13 +132,13 @@ static int queries(const ll_attention_call *c, int b) {
     return c->lengths && c->S == c->T ? c->lengths[b] : c->T;
 }
 
-ll_attention_call ll_engine_sequence(const ll_attention_call *c, int b) {
+ll_attention_call ll_mechanism_sequence(const ll_attention_call *c, int b) {
     ll_attention_call one = *c;
     ll_view *views[] = {&one.q, &one.k, &one.v, &one.y, &one.g, &one.dq, &one.dk, &one.dv};
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
         if (views[i]->data) views[i]->data += (size_t)b * views[i]->batch;
     one.B = 1;
-    one.T = queries(c, b), one.S = ll_engine_keys(c, b);
+    one.T = queries(c, b), one.S = ll_mechanism_keys(c, b);
     one.lengths = NULL;
     return one;
 }
@@ -126,16 +146,16 @@ ll_attention_call ll_engine_sequence(const ll_attention_call *c, int b) {
 static void clear(const ll_attention *op, const ll_attention_call *c, const ll_view *view, int of_keys, int width) {
     for (int b = 0; b < c->B && view->data; b++)
         for (int h = 0; h < op->c.H; h++)
-            for (int t = of_keys ? ll_engine_keys(c, b) : queries(c, b); t < (of_keys ? c->S : c->T); t++)
+            for (int t = of_keys ? ll_mechanism_keys(c, b) : queries(c, b); t < (of_keys ? c->S : c->T); t++)
                 memset(view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token, 0,
                        (size_t)width * sizeof(float));
 }
 
-void ll_engine_clear_output(const ll_attention *op, const ll_attention_call *c) {
+void ll_mechanism_clear_output(const ll_attention *op, const ll_attention_call *c) {
     clear(op, c, &c->y, 0, op->c.E);
 }
 
-void ll_engine_clear_gradients(const ll_attention *op, const ll_attention_call *c) {
+void ll_mechanism_clear_gradients(const ll_attention *op, const ll_attention_call *c) {
     clear(op, c, &c->dq, 0, op->c.D);
     clear(op, c, &c->dk, 1, op->c.D);
     clear(op, c, &c->dv, 1, op->c.E);
