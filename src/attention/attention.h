@@ -66,6 +66,9 @@ void ll_attention_set_projection(ll_attention *op, const float *projection);
 /* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
+/* A row of n logits to e^(s - m), past n zeros up to `width`; the running maximum m and sum l, and the values summed
+ * so far, follow. */
+void ll_exact_soften(const ll_kernels *k, int n, int width, float *row, float *m, float *l, int E, float *sum);
 /* Linear attention in tiles (linear.c). */
 LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);

@@ -108,9 +108,7 @@ static void logits(const head *j, int rows, int width) {
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
-/* Row i of a tile of logits to e^(s - m), past n zeros; the running maximum m and sum l, and what was
- * summed so far, follow. */
-static void soften(const ll_kernels *k, int n, int width, float *row, float *m, float *l, int E, float *sum) {
+void ll_exact_soften(const ll_kernels *k, int n, int width, float *row, float *m, float *l, int E, float *sum) {
     memset(row + n, 0, (size_t)(width - n) * sizeof *row);
     if (n == 0) return;
     const float top = fmaxf(*m, k->max((size_t)n, row));
@@ -154,8 +152,8 @@ static void forward_block(void *arg, size_t index, int worker) {
         pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
         logits(&j, rows, width);
         for (int i = 0; i < rows; i++)
-            soften(x->k, seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i, o->E,
-                   j.sum + (size_t)i * x->lde);
+            ll_exact_soften(x->k, seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i, o->E,
+                            j.sum + (size_t)i * x->lde);
         x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->lde, 1);
     }
     finish(&j, i0, rows, m, l);
