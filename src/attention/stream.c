@@ -118,14 +118,15 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
 
 /* ---- What a stream remembers --------------------------------------------------------------------- */
 
-int ll_attention_stream_state(const ll_attention_stream *s, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+int ll_attention_stream_state(const ll_attention_stream *s, int64_t position,
+                              ll_state_tensor tensor[LL_STATE_TENSORS]) {
     const size_t B = (size_t)s->B, H = (size_t)s->op->c.H, D = (size_t)s->op->c.D, E = (size_t)s->op->c.E;
-    if (s->shell) return ll_shell_stream_state(s->shell, tensor);
+    if (s->shell) return ll_shell_stream_state(s->shell, position, tensor);
     if (!is_exact(s)) {
         tensor[0] = (ll_state_tensor){"state", LL_F64, 3, {B, H, s->state_size}, s->state};
         return 1;
     }
-    const size_t used = ll_exact_stream_blocks(s->position);
+    const size_t used = ll_exact_stream_blocks(position);
     tensor[0] = (ll_state_tensor){"keys", LL_F32, 4, {used, B * H, D, LL_CACHE_BLOCK}, s->keys};
     tensor[1] = (ll_state_tensor){"values", LL_F32, 4, {used, B * H, LL_CACHE_BLOCK, E}, s->values};
     return 2;
@@ -159,8 +160,8 @@ ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attenti
         ll_attention_stream_free(new);
         return status;
     }
-    const int n = ll_attention_stream_state(s, from);
-    (void)ll_attention_stream_state(new, to);
+    const int n = ll_attention_stream_state(s, s->position, from);
+    (void)ll_attention_stream_state(new, s->position, to);
     for (int i = 0; i < n; i++) memcpy(to[i].data, from[i].data, ll_state_bytes(&from[i]));
     *copy = new;
     return LL_OK;

@@ -16,9 +16,10 @@ typedef struct {
 } ll_state_tensor;
 enum { LL_STATE_TENSORS = 2 };
 
-/* All that a stream remembers besides its position; returns how many tensors it is. What is written there, and the
- * position, make another stream of the same operator go on as this one would. */
-int ll_attention_stream_state(const ll_attention_stream *s, ll_state_tensor tensor[LL_STATE_TENSORS]);
+/* All that a stream remembers at a position, besides that; returns how many tensors it is. Where the stream is there,
+ * these are its own: what is written to those of another stream of the same operator, makes it go on as this one would.
+ */
+int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
 size_t ll_state_bytes(const ll_state_tensor *tensor);
@@ -83,7 +84,7 @@ void ll_shell_stream_free(ll_shell_stream *s);
 void ll_shell_stream_reset(ll_shell_stream *s);
 size_t ll_shell_stream_bytes(const ll_shell_stream *s);
 LL_MUST_USE ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y);
-int ll_shell_stream_state(const ll_shell_stream *s, ll_state_tensor tensor[LL_STATE_TENSORS]);
+int ll_shell_stream_state(const ll_shell_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
 LL_MUST_USE ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position);
 LL_MUST_USE ll_status ll_shell_stream_check(const ll_shell_stream *s);
 

@@ -68,10 +68,10 @@ size_t ll_shell_stream_bytes(const ll_shell_stream *s) {
 }
 
 /* What encoders keep is made again at any position. */
-int ll_shell_stream_state(const ll_shell_stream *s, ll_state_tensor tensor[LL_STATE_TENSORS]) {
-    const int n = ll_attention_stream_state(s->inner, tensor);
+int ll_shell_stream_state(const ll_shell_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const int n = ll_attention_stream_state(s->inner, position, tensor);
     if (!s->sums) return n;
-    (void)ll_attention_stream_state(s->sums, tensor + n); /* rope-linear is linear: one tensor each */
+    (void)ll_attention_stream_state(s->sums, position, tensor + n); /* rope-linear is linear: one tensor each */
     tensor[n].name = "sums";
     return n + 1;
 }
