@@ -152,6 +152,18 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
 
+enum { LL_DRIFT_MOST = 16 };
+typedef struct {
+    int count;
+    int64_t tokens[LL_DRIFT_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
+    double deviation[LL_DRIFT_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
+} ll_drift;
+/* How far a stream strays: y of `tokens` random tokens against y' of the same recurrence in double, feature maps
+ * included. q and k are standard normal, v uniform in [0, 1), functions of the seed. Linear kernels with positive
+ * features, causal, without a position, DEN_SUM; favor without an eps; else LL_EINVAL. O(tokens H M (D + E)). */
+LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attention_config *config, int64_t tokens,
+                                                uint64_t seed);
+
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
  * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. */
