@@ -17,7 +17,7 @@
 #include "attention/features.h"
 #include "attention/stream.h"
 
-enum { CHUNK = LL_STATE_TOKENS };
+enum { CHUNK = LL_STATE_TOKENS, SLACK = 32 /* by which a state may fall below 2^C */ };
 
 /* One (sequence, head), and this worker's scratch. */
 typedef struct {
@@ -57,17 +57,17 @@ void ll_linear_stream_reset(ll_attention_stream *s) {
     }
 }
 
-/* Scalars may be those of an empty state; all else is finite, and the exponents are small enough to compute with. */
+/* All is finite but for the scalars of an empty state, and the exponents are what `raise` leaves. */
 ll_status ll_linear_stream_check(const ll_attention_stream *s) {
-    const double most = -(double)LL_NO_EXPONENT;
     for (size_t i = 0; i < ll_stream_heads(s); i++) {
         const double *x = s->state + i * s->state_size, *scalar = x + s->state_size - LL_STATE_SCALARS;
         for (const double *p = x; p <= scalar; p++)
             if (!isfinite(*p))
                 return ll_fail(LL_EFORMAT, "the state of head %zu is not finite at element %zu", i, (size_t)(p - x));
-        const double level = scalar[LL_STATE_LEVEL], top = scalar[LL_STATE_TOP], C = scalar[LL_STATE_EXPONENT];
-        if (scalar[LL_STATE_COUNT] < 0 || !(fabs(C) <= most) || C != floor(C) || !(level <= most) ||
-            (level < -most && level > -INFINITY) || !(top < INFINITY))
+        const double level = ceil(scalar[LL_STATE_LEVEL]), C = scalar[LL_STATE_EXPONENT];
+        const int empty = level == -INFINITY && C == LL_NO_EXPONENT;
+        const int running = fabs(C) < -(double)LL_NO_EXPONENT && C == floor(C) && level <= C && level > C - SLACK;
+        if (scalar[LL_STATE_COUNT] < 0 || !(scalar[LL_STATE_TOP] < INFINITY) || !(empty || running))
             return ll_fail(LL_EFORMAT, "the state of head %zu has exponents that no stream comes to", i);
     }
     return LL_OK;
@@ -77,15 +77,20 @@ static int has_unit(const ll_attention *op) {
     return op->phi[LL_KEY] == LL_PHI_RUNNING && !op->scale_cancels;
 }
 
+/* 2^n, 0 where that is far too small for a float. */
+static double power(double n) {
+    return n < -1000 ? 0 : ldexp(1, (int)n);
+}
+
 /* Makes room for a key of exponent e and returns by what the state has to be scaled. A state that decays may have
  * shrunk far below 2^C: then C follows it down, so that small new keys are not lost. */
 static double raise(lane *j, int e) {
     double *level = j->scalar + LL_STATE_LEVEL, *exponent = j->scalar + LL_STATE_EXPONENT;
     *level = fmax(*level + log2(j->decay), e);
     const double old = *exponent, wanted = ceil(*level);
-    if (wanted <= old && wanted > old - 32) return 1;
+    if (wanted <= old && wanted > old - SLACK) return 1;
     *exponent = wanted;
-    return (int)old == LL_NO_EXPONENT ? 1 : ldexp(1, (int)(old - wanted));
+    return (int)old == LL_NO_EXPONENT ? 1 : power(old - wanted);
 }
 
 /* Units of the state at every token: its factors, and keys in those units. */
@@ -98,7 +103,7 @@ static int scale_keys(lane *j, int C) {
         scaled |= moved != 1;
         j->factor[t] *= moved;
         if (j->exponent[t] != (int)C2)
-            j->k->scale((size_t)j->op->features, ldexpf(1, j->exponent[t] - (int)C2),
+            j->k->scale((size_t)j->op->features, (float)power(j->exponent[t] - C2),
                         j->phi_k + (size_t)t * (size_t)j->op->ld);
         j->unit[t] = C2;
     }
