@@ -1,7 +1,7 @@
 # The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
-PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev
+PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev libxxhash-dev
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake
 deps-build:
 	@.ci/deps $(PKG_BUILD)

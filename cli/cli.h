@@ -56,6 +56,11 @@ void ll_watch_end(ll_watch *watch);                          /* ends the line th
 /* Tokens a second over all steps seen; evaluations and files not counted. */
 double ll_watch_rate(const ll_watch *watch);
 
+/* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second time they end the program. restart: calls
+ * that wait go on waiting; else they fail with EINTR. */
+void ll_stop_on_signals(int restart);
+int ll_stop_wanted(void);
+
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);
 char *ll_size(char *text, double bytes);

@@ -66,7 +66,7 @@ static ll_status plan(ll_recipe *recipe) {
 static int write_text(ll_model *model, double *rate) {
     const ll_sampling how = {.temperature = 0.7f, .top_p = 0.95f, .seed = 1};
     ll_speaker s = {0};
-    int code = ll_speaker_create(&s, model);
+    int code = ll_speaker_create(&s, model, NULL);
     ll_status status = LL_OK;
     if (code < 0) {
         fputs(opening, stdout);

@@ -1,16 +1,18 @@
-/* longline generate: text from a model, one byte after another, with memory that does not grow. */
+/* longline generate: text from a model, one byte after another, with memory that does not grow; and its state in a
+ * file, from which it goes on as if it had never stopped. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "speak.h"
 
-static const char *prompt, *prompt_file;
+static const char *prompt, *prompt_file, *load_state, *save_state;
 static int64_t tokens = 512, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
-static int echo;
+static int echo, only_read;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from, byte for byte; else a new line"},
@@ -23,6 +25,11 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
+    {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
+     "go on from a state that --save-state left; a prompt is read after what it has read"},
+    {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,
+     "at the end, also after Ctrl-C, keep in FILE all the model remembers"},
+    {LL_ARG_FLAG, 0, "only-read", NULL, &only_read, 0, 0, "read the prompt, save the state, write nothing"},
     {.type = LL_ARG_END},
 };
 
@@ -35,11 +42,12 @@ static ll_status feed_and_echo(ll_speaker *s, const uint8_t *bytes, size_t n) {
 static int feed_file(ll_speaker *s, FILE *file, const char *name) {
     uint8_t block[4096];
     size_t n = 0;
-    while ((n = fread(block, 1, sizeof block, file)) > 0) {
+    while (!ll_stop_wanted() && (n = fread(block, 1, sizeof block, file)) > 0) {
         const ll_status status = feed_and_echo(s, block, n);
         if (status) return ll_failed(status, NULL);
     }
-    if (!ferror(file)) return -1;
+    if (ll_stop_wanted()) ll_say("stopped while reading %s", name);
+    if (ll_stop_wanted() || !ferror(file)) return -1;
     ll_say("cannot read %s: %s", name, strerror(errno));
     return 2;
 }
@@ -60,7 +68,7 @@ static int feed_prompt(ll_speaker *s) {
         code = feed_file(s, file, prompt_file);
         fclose(file);
     }
-    if (code < 0 && !ll_stream_position(s->stream)) {
+    if (code < 0 && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
         /* A model needs something to go on from; most texts begin after a new line. */
         status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
         if (status) return ll_failed(status, NULL);
@@ -68,35 +76,77 @@ static int feed_prompt(ll_speaker *s) {
     return code;
 }
 
-static int speak(ll_speaker *s) {
+/* Bytes to stdout until there are enough or a signal comes; counts them in *n. -1, or the exit code. */
+static int write_text(ll_speaker *s, int64_t *n) {
     const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
-    const int code = feed_prompt(s);
-    if (code >= 0) return code;
-    const double start = ll_now();
-    int64_t n = 0;
     int c = '\n';
-    for (; !tokens || n < tokens; n++) {
+    for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
         const ll_status status = ll_speaker_next(s, &how, &c);
         if (status) return ll_failed(status, NULL);
         putchar(c);
         if (fflush(stdout)) return 1; /* main says why */
     }
     if (c != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
-    char state[24], memory[24];
-    ll_say("%lld bytes, %.0f a second; the stream holds %s, the program %s", (long long)n,
-           (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
-           ll_size(memory, (double)ll_memory_now()));
+    return -1;
+}
+
+static int save(const ll_speaker *s) {
+    const ll_status status = ll_stream_save(s->stream, save_state);
+    if (status) return ll_failed(status, NULL);
+    ll_say("state after byte %lld saved; go on with: --load-state '%s'", (long long)ll_stream_position(s->stream),
+           save_state);
     return 0;
+}
+
+static int speak(ll_speaker *s) {
+    int64_t n = 0;
+    if (save_state) ll_stop_on_signals(0);
+    int code = feed_prompt(s);
+    if (code >= 0) return code;
+    const double start = ll_now();
+    if (!only_read) code = write_text(s, &n);
+    if (code >= 0) return code;
+    char state[24], memory[24];
+    if (!only_read)
+        ll_say("%lld bytes, %.0f a second; the stream holds %s, the program %s", (long long)n,
+               (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
+               ll_size(memory, (double)ll_memory_now()));
+    return save_state ? save(s) : 0;
+}
+
+/* Said before hours of work, not after them: where the state is to go, a file can be. */
+static int check_target(const char *model) {
+    struct stat target, other;
+    char folder[4096];
+    const char *slash = strrchr(save_state, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - save_state) + 1 : 1, slash ? save_state : ".");
+    if (!*save_state || (slash && !slash[1]))
+        return ll_usage("--save-state '%s': needs the name of a file", save_state);
+    const int exists = !stat(save_state, &target);
+    if (exists && S_ISDIR(target.st_mode)) return ll_usage("--save-state %s: it is a folder; name a file", save_state);
+    if (exists && !stat(model, &other) && target.st_dev == other.st_dev && target.st_ino == other.st_ino)
+        return ll_usage("--save-state %s: it would take the place of the model", save_state);
+    if (!access(folder, W_OK | X_OK)) return -1;
+    ll_say("--save-state %s: cannot write there: %s", save_state, strerror(errno));
+    return 2;
+}
+
+static int check_usage(const char *model) {
+    if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
+    if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
+    if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
+    return save_state ? check_target(model) : -1;
 }
 
 static int generate(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
     ll_speaker speaker = {0};
-    if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
+    int code = check_usage(words[0]);
+    if (code >= 0) return code;
     const ll_status status = ll_model_load(&model, words[0]);
     if (status) return ll_failed(status, words[0]);
-    int code = ll_speaker_create(&speaker, model);
+    code = ll_speaker_create(&speaker, model, load_state);
     if (code < 0) code = speak(&speaker);
     ll_speaker_free(&speaker);
     ll_model_free(model);
@@ -110,9 +160,14 @@ const ll_command ll_command_generate = {
     .most = 1,
     .summary = "write text as a model would",
     .text = "Writes bytes to standard output as they come. Time and memory for a byte do not depend on how many\n"
-            "came before (linear attention). The same seed, model and prompt give the same text.\n\n"
+            "came before (linear attention). The same seed, model and prompt give the same text.\n"
+            "A state is all that the model remembers of what it has read and written, in a file that does not\n"
+            "grow with it. To go on from one costs no reading again, and gives the same bytes, with the same\n"
+            "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
             "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
-            "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt",
+            "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
+            "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
+            "  longline generate MODEL --load-state book.state --seed 7    # as often as you like",
     .args = args,
     .run = generate,
 };

@@ -3,17 +3,19 @@
 
 #include <stdlib.h>
 
-int ll_speaker_create(ll_speaker *s, ll_model *model) {
+int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state) {
     const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
     s->vocab = vocab ? atoi(vocab) : 0;
-    const ll_status status = ll_stream_create(&s->stream, model);
-    if (status) return ll_failed(status, NULL);
+    ll_status status = state ? ll_stream_load(&s->stream, model, state) : ll_stream_create(&s->stream, model);
+    if (status) return ll_failed(status, state);
     if (s->vocab < 1 || s->vocab > 256) {
         ll_say("the model has %d different tokens, so they are not bytes; only models of bytes write text", s->vocab);
         return 2;
     }
     s->logits = calloc((size_t)s->vocab, sizeof *s->logits);
-    return s->logits ? -1 : ll_trouble("out of memory");
+    if (!s->logits) return ll_trouble("out of memory");
+    if (ll_stream_position(s->stream)) status = ll_stream_logits(s->stream, s->logits);
+    return status ? ll_failed(status, state) : -1;
 }
 
 void ll_speaker_free(ll_speaker *s) {

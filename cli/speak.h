@@ -13,8 +13,8 @@ typedef struct {
 } ll_speaker;
 
 /* -1; or, after saying why, the exit code: for a model that does not generate, or whose tokens are not
- * bytes. The model must outlive it. */
-int ll_speaker_create(ll_speaker *s, ll_model *model);
+ * bytes. The model must outlive it. state: a file to go on from, or NULL. */
+int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state);
 void ll_speaker_free(ll_speaker *s);
 ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n);
 /* The next byte, which is fed back. */

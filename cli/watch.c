@@ -1,5 +1,4 @@
-/* A run as its user sees it: one line that moves on a terminal, a line now and then elsewhere; and the
- * signals that end it. */
+/* A run as its user sees it: one line that moves on a terminal, a line now and then elsewhere. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,13 +9,6 @@
 
 #include "cli.h"
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number) {
-    (void)number;
-    stop = 1;
-}
-
 /* A terminal that can move back in its line, and whose user has not asked for plain output. */
 static int moving_terminal(void) {
     const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
@@ -24,17 +16,9 @@ static int moving_terminal(void) {
 }
 
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     *watch = (ll_watch){.unit = ll_unit(recipe), .terminal = moving_terminal(), .shown = ll_now()};
     watch->last.valid_loss = NAN;
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction before;
-        /* What the parent ignores (nohup, a shell's background jobs) stays ignored. */
-        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN) continue;
-        sigaction(numbers[i], &action, NULL);
-    }
+    ll_stop_on_signals(1);
     signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
 }
 
@@ -91,7 +75,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         w->shown = now;
         w->shown_step = progress->step;
     }
-    return stop;
+    return ll_stop_wanted();
 }
 
 double ll_watch_rate(const ll_watch *w) {

@@ -330,43 +330,6 @@ static void test_steps(void **state) {
     everywhere(steps);
 }
 
-/* Eight tokens into a state and out of it, n features of E values. */
-static void states(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
-    const size_t E = 5 + 16 * shift;
-    uint64_t from = seed;
-    const double decay = shift == 1 ? 1 : 0.9;
-    guarded key = guard_random(n, shift, &from), value = guard_random(E, 3 - shift, &from);
-    guarded state = guard(2 * n * E, 0), sums = guard(2 * n, 0), out = guard(2 * E, 0);
-    double *S = (double *)(void *)state.p, *z = (double *)(void *)sums.p, *y = (double *)(void *)out.p;
-    double *S0 = calloc(n * E + 1, sizeof *S0), *z0 = calloc(n + 1, sizeof *z0);
-    memset(S, 0, n * E * sizeof *S);
-    memset(z, 0, n * sizeof *z);
-    for (int t = 0; t < 8; t++) {
-        for (size_t i = 0; i < n; i++) key.p[i] = signed_one(&from);
-        k->state_add((int)n, (int)E, decay, key.p, value.p, S, z);
-        for (size_t i = 0; i < n; i++) {
-            z0[i] = decay * z0[i] + key.p[i];
-            for (size_t e = 0; e < E; e++) S0[i * E + e] = decay * S0[i * E + e] + (double)key.p[i] * value.p[e];
-        }
-    }
-    const double weight = k->state_read((int)n, (int)E, key.p, S, z, y);
-    double expect = 0;
-    for (size_t i = 0; i < n; i++) expect += key.p[i] * z0[i];
-    near(k->name, "state_read weight", n, 0, seed, weight, expect, 1e-13 * (double)n);
-    for (size_t e = 0; e < E; e++) {
-        expect = 0;
-        for (size_t i = 0; i < n; i++) expect += key.p[i] * S0[i * E + e];
-        near(k->name, "state_read", n, e, seed, y[e], expect, 1e-13 * (double)n);
-    }
-    free(S0), free(z0);
-    guarded all[] = {key, value, state, sums, out};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "state", k->name);
-}
-static void test_states(void **state) {
-    (void)state;
-    everywhere(states);
-}
-
 /* A name picks a tier or is refused, and NULL gives back the default. */
 static void test_choice(void **state) {
     (void)state;
@@ -386,7 +349,7 @@ int main(void) {
         cmocka_unit_test(test_reductions),   cmocka_unit_test(test_updates), cmocka_unit_test(test_exp_range),
         cmocka_unit_test(test_exponentials), cmocka_unit_test(test_powers),  cmocka_unit_test(test_maps),
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_losses),  cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_states),       cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

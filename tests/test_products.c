@@ -88,6 +88,10 @@ static void gemv_once(const ll_kernels *k, const int size[3], uint64_t seed) {
         near(k->name, "gemv_rows", (size_t)K, j, seed, r.p[j], before + s,
              slack(K) * terms + FLT_EPSILON * fabs(before + s));
     }
+    if (!add) { /* the bits of a product's row */
+        k->gemm(1, N, K, x.p, (size_t)K, 1, B.p, ldb, y0.p, (size_t)N, 0);
+        assert_memory_equal(y.p, y0.p, (size_t)N * sizeof(float));
+    }
     guarded all[] = {x, B, A, y, r, y0, r0};
     for (size_t i = 0; i < 7; i++) guard_end(all[i], "gemv", k->name);
 }

@@ -225,6 +225,29 @@ static int remove_root(void **state) {
     return system(command);
 }
 
+/* Digests are in files, so a content keeps its own for ever; and one of what differs is another. */
+static void test_digest(void **state) {
+    (void)state;
+    static const char *const texts[][3] = {
+        {"key", "value", "x"}, {"key", "valu", "x"}, {"keyvalue", "", "x"}, {"key", "value", "y"}};
+    float data[4] = {1, 2, 3, 4};
+    char first[LL_DIGEST_TEXT] = "", hex[LL_DIGEST_TEXT];
+    for (int i = 0; i < 7; i++) {
+        ll_st_writer *w = NULL;
+        const char *const *text = texts[i < 4 ? i : 0];
+        const size_t shape[2] = {i == 4 ? 4 : 2, i == 4 ? 1 : 2};
+        data[3] = i == 5 ? 5 : 4;
+        CHECK_OK(ll_st_writer_create(&w));
+        CHECK_OK(ll_st_meta(w, text[0], text[1]));
+        CHECK_OK(ll_st_add(w, text[2], i == 6 ? LL_I32 : LL_F32, 2, shape, data));
+        ll_st_digest(w, hex);
+        ll_st_writer_free(w);
+        if (i == 0) memcpy(first, hex, sizeof hex);
+        if (i > 0) assert_string_not_equal(first, hex);
+    }
+    assert_string_equal(first, "1b9e6242085a087e1e2708ea67335307");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_written_is_read),
@@ -234,6 +257,7 @@ int main(void) {
         cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_refused_memory_is_survived),
+        cmocka_unit_test(test_digest),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

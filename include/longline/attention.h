@@ -171,11 +171,25 @@ typedef struct ll_attention_stream ll_attention_stream;
 LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
 LL_API void ll_attention_stream_free(ll_attention_stream *s);
 LL_API void ll_attention_stream_reset(ll_attention_stream *s);
+/* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). */
+LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
+
+enum { LL_DRIFT_MOST = 16 };
+typedef struct {
+    int count;
+    int64_t tokens[LL_DRIFT_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
+    double deviation[LL_DRIFT_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
+} ll_drift;
+/* How far a stream strays: y of `tokens` random tokens against y' of the same recurrence in double, feature maps
+ * included. q and k are standard normal, v uniform in [0, 1), functions of the seed. Linear kernels with positive
+ * features, causal, without a position, DEN_SUM; favor without an eps; else LL_EINVAL. O(tokens H M (D + E)). */
+LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attention_config *config, int64_t tokens,
+                                                uint64_t seed);
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:

@@ -123,10 +123,8 @@ static void logits(const head *j, int rows, int skip, int width) {
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
-/* Columns from..to-1 of row i of a tile of logits to e^(s - m), the others to zeros; the running maximum m and sum l,
- * and what was summed so far, follow. */
-static void soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
-                   float *sum) {
+void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
+                     float *sum) {
     const int n = to - from;
     memset(row + to, 0, (size_t)(width - to) * sizeof *row);
     memset(row, 0, (size_t)from * sizeof *row);
@@ -173,8 +171,8 @@ static void forward_block(void *arg, size_t index, int worker) {
         pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
         logits(&j, rows, 0, width);
         for (int i = 0; i < rows; i++)
-            soften(x->k, unseen(&j, i0 + i, j0), seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i,
-                   o->E, j.sum + (size_t)i * x->lde);
+            ll_exact_soften(x->k, unseen(&j, i0 + i, j0), seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i,
+                            l + i, o->E, j.sum + (size_t)i * x->lde);
         x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->lde, 1);
     }
     finish(&j, i0, rows, m, l);

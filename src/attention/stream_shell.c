@@ -1,12 +1,11 @@
 /* Streams of operators whose position acts on queries and keys before the feature map, and of rope-linear. Every head
  * keeps its encoder's scratch, where conv-spe has the noise that the next token shares with the last: constant memory,
  * and no number of noise is drawn twice. */
-#include "attention/stream_shell.h"
-
 #include <string.h>
 
 #include "attention/linear.h"
 #include "attention/position/before.h"
+#include "attention/stream.h"
 #include "base/memory.h"
 
 struct ll_shell_stream {
@@ -68,8 +67,30 @@ size_t ll_shell_stream_bytes(const ll_shell_stream *s) {
     return sizeof *s + own + ll_attention_stream_bytes(s->inner) + (s->sums ? ll_attention_stream_bytes(s->sums) : 0);
 }
 
+/* What encoders keep is made again at any position. */
+int ll_shell_stream_state(const ll_shell_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const int n = ll_attention_stream_state(s->inner, position, tensor);
+    if (!s->sums) return n;
+    (void)ll_attention_stream_state(s->sums, position, tensor + n); /* rope-linear is linear: one tensor each */
+    tensor[n].name = "sums";
+    return n + 1;
+}
+
+ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position) {
+    ll_status status = s->op->before ? ll_before_reaches(s->op->before, position) : LL_OK;
+    if (!status) status = ll_attention_stream_seek(s->inner, position);
+    if (!status && s->sums) status = ll_attention_stream_seek(s->sums, position);
+    if (!status) s->position = position;
+    return status;
+}
+
+ll_status ll_shell_stream_check(const ll_shell_stream *s) {
+    const ll_status status = ll_attention_stream_check(s->inner);
+    return status || !s->sums ? status : ll_attention_stream_check(s->sums);
+}
+
 static float *at(const ll_view *view, int b, int h, int token) {
-    return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)token * view->token;
+    return ll_feed_at(view, (size_t)b, (size_t)h, token);
 }
 
 static ll_view encoded(const ll_shell_stream *s, int side) {

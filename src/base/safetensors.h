@@ -39,5 +39,9 @@ LL_MUST_USE ll_status ll_st_meta(ll_st_writer *writer, const char *key, const ch
 LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_dtype dtype, int rank,
                                 const size_t *shape, const void *data);
 LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
+/* A name for what has been added so far: metadata, tensors and their bytes; not for where or how it is written. Two
+ * contents have the same one by no accident; who wants to make two that have can. */
+enum { LL_DIGEST_TEXT = 33 };
+void ll_st_digest(const ll_st_writer *writer, char hex[LL_DIGEST_TEXT]);
 
 #endif

@@ -2,7 +2,10 @@
  * there it makes the data begin at a multiple of 64. Tensors follow by size of their elements, largest
  * first, which aligns every one to its element. */
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
+#define XXH_INLINE_ALL /* no library to link; the function is fixed since xxHash 0.8 */
+#include <xxhash.h>
 
 #include "base/memory.h"
 #include "base/safetensors.h"
@@ -163,4 +166,32 @@ ll_status ll_st_save(ll_st_writer *w, const char *path) {
     if (!status) return ll_writer_commit(out);
     ll_writer_abandon(out);
     return status;
+}
+
+static void hash_text(XXH3_state_t *hash, const char *text) {
+    XXH3_128bits_update(hash, text, strlen(text) + 1);
+}
+
+/* XXH3 of 128 bits: it finds accidents, at the speed of memory. Against intent even a cryptographic sum would not help,
+ * for it would be no secret. */
+void ll_st_digest(const ll_st_writer *w, char hex[LL_DIGEST_TEXT]) {
+    XXH3_state_t hash;
+    const char *key;
+    json_t *value;
+    XXH3_INITSTATE(&hash);
+    XXH3_128bits_reset(&hash);
+    json_object_foreach(w->meta, key, value) {
+        hash_text(&hash, key);
+        hash_text(&hash, json_string_value(value));
+    }
+    for (int i = 0; i < w->count; i++) {
+        const entry *e = &w->entry[i];
+        uint64_t about[2 + RANK_MOST] = {(uint64_t)e->dtype, (uint64_t)e->rank};
+        for (int k = 0; k < e->rank; k++) about[2 + k] = e->shape[k];
+        hash_text(&hash, e->name);
+        XXH3_128bits_update(&hash, about, sizeof about);
+        XXH3_128bits_update(&hash, e->data, e->bytes);
+    }
+    const XXH128_hash_t sum = XXH3_128bits_digest(&hash);
+    snprintf(hex, LL_DIGEST_TEXT, "%016llx%016llx", (unsigned long long)sum.high64, (unsigned long long)sum.low64);
 }

@@ -9,6 +9,7 @@
 
 #include "kernel/body_rows.h"
 #include "kernel/body_product.h"
+#include "kernel/body_state.h"
 #include "kernel/body_rotate.h"
 #include "kernel/body_layer.h"
 
@@ -34,8 +35,7 @@ const ll_kernels LL_TIER = {
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
-    .state_add = state_add,
-    .state_read = state_read,
+    .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,
     .gelu = gelu,

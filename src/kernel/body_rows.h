@@ -111,26 +111,6 @@ static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
         store_upto(dx + i, n - i, v_positive(load_upto(x + i, n - i), load_upto(dy + i, n - i)));
 }
 
-static void state_add(int m, int n, double decay, const float *k, const float *v, double *S, double *z) {
-    for (int a = 0; a < m; a++) {
-        double *row = S + (size_t)a * (size_t)n;
-        const double ka = (double)k[a];
-        for (int j = 0; j < n; j++) row[j] = decay * row[j] + ka * (double)v[j];
-        z[a] = decay * z[a] + ka;
-    }
-}
-
-static double state_read(int m, int n, const float *q, const double *S, const double *z, double *y) {
-    double den = 0;
-    for (int j = 0; j < n; j++) y[j] = 0;
-    for (int a = 0; a < m; a++) {
-        const double qa = (double)q[a], *row = S + (size_t)a * (size_t)n;
-        for (int j = 0; j < n; j++) y[j] += qa * row[j];
-        den += qa * z[a];
-    }
-    return den;
-}
-
 /* 12 chains of multiply-adds, none waiting for another: n times 12 vectors, which fit the registers of every tier. */
 static float peak(size_t n) {
     vf a[12];

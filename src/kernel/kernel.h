@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define LL_NORM_EPS 1e-5f /* added to the variance by norm */
+enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
 
 /* One block of features that a permutation moves together, in cycle order: feature `start + a` of
  * the token at position p comes from `start + (a + p) mod length`. */
@@ -34,10 +35,11 @@ typedef struct {
     int rows;  /* of a register tile of gemm: the least it does at full speed */
 
     /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col] where row or col is
-     * 1, so a transposed A costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order. */
+     * 1, so a transposed A costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order, and
+     * then, if `add`, what was there. */
     void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add);
-    /* y (N) = or += x (K) B (K x N): one row, for generation. */
+    /* y (N) = or += x (K) B (K x N): one row, for generation; without `add` the bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
     /* y (M) = or += A (M x K) x (K). */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
@@ -70,10 +72,12 @@ typedef struct {
     void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
                    const float *in, size_t ldi, float *out, size_t ldo);
 
-    /* One token into a state of doubles: S (m x n) = decay S + k v^T, z (m) = decay z + k. */
-    void (*state_add)(int m, int n, double decay, const float *k, const float *v, double *S, double *z);
-    /* y (n) = q S, returns q.z. */
-    double (*state_read)(int m, int n, const float *q, const double *S, const double *z, double *y);
+    /* C <= LL_STATE_TOKENS tokens, one after the other, into a state of doubles and out of it: S (m x n) = f_t S +
+     * k_t v_t^T, z (m) = f_t z + k_t, num_t (n) = q_t S, den_t = q_t z. k, q: (C, m), rows ld apart; v, num: (C, n),
+     * rows ldv apart, a multiple of 8, v with zeros past n. factor NULL: all 1. How tokens are cut into calls changes
+     * no bit. */
+    void (*state_tokens)(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
+                         const double *v, size_t ldv, double *S, double *z, double *num, double *den);
 
     /* Layers. rows of n. norm: xhat = (x - mean) rstd, y = xhat * gain + bias, rstd = 1 / sqrt(variance +
      * LL_NORM_EPS); mean and rstd (rows) are kept.
@@ -107,7 +111,8 @@ const ll_kernels *ll_kernel_table(void);
 const ll_kernels *ll_kernel_tier(const char *name);
 
 /* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and
- * blocked; the sum of an element runs over k in an order that depends on K alone. Rows of A, B, C are
+ * blocked; the sum of an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added
+ * to the bias. Rows of A, B, C are
  * lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);

@@ -8,15 +8,15 @@
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
-    for (int i = 0; i < M; i++) {
-        float *c = C + i * ldc;
-        if (!add) memset(c, 0, (size_t)N * sizeof *c);
-        for (int k = 0; k < K; k++) {
-            float a = A[i * row + k * col];
-            const float *b = B + k * ldb;
-            for (int j = 0; j < N; j++) c[j] += a * b[j];
+    enum { COLS = 64 };
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j += COLS) {
+            int n = N - j < COLS ? N - j : COLS;
+            float sum[COLS] = {0}, *c = C + i * ldc + j;
+            for (int k = 0; k < K; k++)
+                for (int e = 0; e < n; e++) sum[e] += A[i * row + k * col] * B[k * ldb + j + e];
+            for (int e = 0; e < n; e++) c[e] = add ? c[e] + sum[e] : sum[e];
         }
-    }
 }
 
 static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
@@ -128,21 +128,22 @@ static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *c
     }
 }
 
-static void state_add(int m, int n, double decay, const float *k, const float *v, double *S, double *z) {
-    for (int a = 0; a < m; a++) {
-        z[a] = decay * z[a] + k[a];
-        for (int e = 0; e < n; e++) S[(size_t)a * n + e] = decay * S[(size_t)a * n + e] + (double)k[a] * v[e];
+static void state_tokens(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
+                         const double *v, size_t ldv, double *S, double *z, double *num, double *den) {
+    for (int t = 0; t < C; t++, k += ld, q += ld, v += ldv, num += ldv) {
+        double f = factor ? factor[t] : 1;
+        den[t] = 0;
+        for (size_t e = 0; e < ldv; e++) num[e] = 0;
+        for (int a = 0; a < m; a++) {
+            z[a] = f * z[a] + k[a];
+            den[t] += q[a] * z[a];
+            for (int e = 0; e < n; e++) {
+                double *s = S + (size_t)a * n + e;
+                *s = f * *s + k[a] * v[e];
+                num[e] += q[a] * *s;
+            }
+        }
     }
-}
-
-static double state_read(int m, int n, const float *q, const double *S, const double *z, double *y) {
-    double weight = 0;
-    for (int e = 0; e < n; e++) y[e] = 0;
-    for (int a = 0; a < m; a++) {
-        weight += q[a] * z[a];
-        for (int e = 0; e < n; e++) y[e] += q[a] * S[(size_t)a * n + e];
-    }
-    return weight;
 }
 
 static void norm(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
@@ -247,8 +248,7 @@ const ll_kernels ll_scalar = {
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
-    .state_add = state_add,
-    .state_read = state_read,
+    .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,
     .gelu = gelu,

@@ -62,6 +62,20 @@ static inline float v_hmax(vf a) {
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
+/* Doubles. */
+#define VD 4
+typedef __m256d vd;
+static inline __m256i vd_mask(size_t n) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+static inline vd vd_load(const double *p) { return _mm256_loadu_pd(p); }
+static inline void vd_store(double *p, vd a) { _mm256_storeu_pd(p, a); }
+static inline vd vd_load_n(const double *p, size_t n) { return _mm256_maskload_pd(p, vd_mask(n)); }
+static inline void vd_store_n(double *p, size_t n, vd a) { _mm256_maskstore_pd(p, vd_mask(n), a); }
+static inline vd vd_set(double a) { return _mm256_set1_pd(a); }
+static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
+static inline vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
+
 static inline vi vi_load(const int *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }

@@ -43,6 +43,18 @@ static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NE
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 static inline float v_hmax(vf a) { return _mm512_reduce_max_ps(a); }
+/* Doubles: VD of them; a tail has n <= VD. */
+#define VD 8
+typedef __m512d vd;
+static inline __mmask8 vd_mask(size_t n) { return (__mmask8)((1u << n) - 1u); }
+static inline vd vd_load(const double *p) { return _mm512_loadu_pd(p); }
+static inline void vd_store(double *p, vd a) { _mm512_storeu_pd(p, a); }
+static inline vd vd_load_n(const double *p, size_t n) { return _mm512_maskz_loadu_pd(vd_mask(n), p); }
+static inline void vd_store_n(double *p, size_t n, vd a) { _mm512_mask_storeu_pd(p, vd_mask(n), a); }
+static inline vd vd_set(double a) { return _mm512_set1_pd(a); }
+static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
+static inline vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
+
 static inline vi vi_load(const int *p) { return _mm512_loadu_si512(p); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }

@@ -4,7 +4,8 @@
  *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
  *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
- *   stream.c     one token after another       sample.c     a token from logits
+ *   stream.c     one token after another       stream_file.c  its state in a file
+ *   sample.c     a token from logits
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */

@@ -1,20 +1,16 @@
 /* A model as a stream: a workspace of a few hundred rows, and for every layer the state of its attention.
  * A block of tokens goes through the network layer by layer, in pieces of at most PIECE tokens, so that
  * neither time nor memory of a token depends on how many came before. */
+#include "model/stream.h"
+
+#include <string.h>
+
 #include "base/memory.h"
-#include "model/network.h"
 
 enum { PIECE = 256 };
 
-struct ll_stream {
-    ll_model *model;
-    ll_workspace *ws;
-    ll_attention_stream **attention; /* (layers) */
-    int64_t position;
-    int broken; /* a feed failed half-way: layers are not at the same token */
-};
-
-ll_status ll_stream_create(ll_stream **out, ll_model *model) {
+/* Without the attention of its layers. */
+static ll_status begin(ll_stream **out, ll_model *model) {
     const ll_config *c = model->c;
     if (c->task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
@@ -24,9 +20,11 @@ ll_status ll_stream_create(ll_stream **out, ll_model *model) {
     s->model = model;
     const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
     ll_status status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
-    if (!status && !(s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *)))) status = LL_ENOMEM;
-    for (int l = 0; l < c->layers && !status; l++)
-        status = ll_attention_stream_create(&s->attention[l], model->attention[l], 1);
+    if (!status) {
+        s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *));
+        s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);
+        if (!s->attention || !s->logits) status = LL_ENOMEM;
+    }
     if (status) {
         ll_stream_free(s);
         return status;
@@ -36,10 +34,44 @@ ll_status ll_stream_create(ll_stream **out, ll_model *model) {
     return LL_OK;
 }
 
+ll_status ll_stream_create(ll_stream **out, ll_model *model) {
+    ll_stream *s = NULL;
+    ll_status status = begin(&s, model);
+    for (int l = 0; !status && l < model->c->layers; l++)
+        status = ll_attention_stream_create(&s->attention[l], model->attention[l], 1);
+    if (status) {
+        ll_stream_free(s);
+        return status;
+    }
+    *out = s;
+    return LL_OK;
+}
+
+ll_status ll_stream_whole(const ll_stream *s) {
+    return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
+}
+
+ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
+    ll_stream *new = NULL;
+    ll_status status = ll_stream_whole(s);
+    if (!status) status = begin(&new, s->model);
+    for (int l = 0; !status && l < s->model->c->layers; l++)
+        status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
+    if (status) {
+        ll_stream_free(new);
+        return status;
+    }
+    memcpy(new->logits, s->logits, (size_t)s->model->c->vocab * sizeof *s->logits);
+    new->position = s->position;
+    *copy = new;
+    return LL_OK;
+}
+
 void ll_stream_free(ll_stream *s) {
     if (!s) return;
     for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
     ll_free(s->attention);
+    ll_free(s->logits);
     ll_workspace_free(s->ws);
     ll_free(s);
 }
@@ -53,7 +85,8 @@ void ll_stream_reset(ll_stream *s) {
 /* Before anything moves: a refused feed leaves the stream as it was. */
 static ll_status check(const ll_stream *s, const int *tokens, int n) {
     const ll_config *c = s->model->c;
-    if (s->broken) return ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first");
+    const ll_status status = ll_stream_whole(s);
+    if (status) return status;
     if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= c->vocab)
@@ -77,8 +110,17 @@ ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) 
         }
         done += piece;
         s->position += piece;
-        if (done == n) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)piece - 1, 1}), logits);
+        if (done == n) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)piece - 1, 1}), s->logits);
     }
+    if (logits) memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    return LL_OK;
+}
+
+ll_status ll_stream_logits(const ll_stream *s, float *logits) {
+    const ll_status status = ll_stream_whole(s);
+    if (status) return status;
+    if (!s->position) return ll_fail(LL_EINVAL, "nothing has been fed to this stream, so nothing follows from it yet");
+    memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
     return LL_OK;
 }
 
@@ -87,7 +129,7 @@ int64_t ll_stream_position(const ll_stream *s) {
 }
 
 size_t ll_stream_bytes(const ll_stream *s) {
-    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes;
+    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->vocab * sizeof *s->logits;
     for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
     return bytes;
 }

@@ -1,0 +1,193 @@
+/* Streams in files: what all layers remember, the position and the last logits; docs/format.md describes them. A file
+ * names the model by a digest of its parameters, draws and recipe, for no other can go on from there. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attention/stream.h"
+#include "base/memory.h"
+#include "base/recipe_key.h"
+#include "model/stream.h"
+
+static const char format[] = "longline-stream", version[] = "1";
+enum { NAME = 64 };
+static const int64_t LONGEST = INT64_C(1) << 52;
+
+/* Keys that say what the model is, those at their defaults left out: a key that a later version brings changes no
+ * digest. Noise of positions is a function of the seed. */
+static int tells(const ll_key *key, const char *value) {
+    const char *name = key->about.name;
+    if (!strcmp(value, key->about.fallback)) return 0;
+    return (strncmp(name, "train.", 6) && strncmp(name, "data.", 5)) || !strcmp(name, "train.seed");
+}
+
+static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
+    char room[LL_NUMBER_TEXT];
+    ll_status status = LL_OK;
+    for (int i = 0; i < ll_key_count && !status; i++) {
+        const char *value = ll_key_text(m->c, &ll_keys[i], room);
+        if (tells(&ll_keys[i], value)) status = ll_st_meta(writer, ll_keys[i].about.name, value);
+    }
+    return status;
+}
+
+static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
+    ll_st_writer *writer = NULL;
+    ll_status status = ll_st_writer_create(&writer);
+    if (!status) status = add_keys(m, writer);
+    for (int i = 0; i < m->count && !status; i++) {
+        const size_t shape[2] = {(size_t)m->param[i].rows, (size_t)m->param[i].cols};
+        status = ll_st_add(writer, m->param[i].name, LL_F32, 2, shape, m->data + m->param[i].offset);
+    }
+    if (!status) status = ll_operators_write(m, writer);
+    if (!status) ll_st_digest(writer, hex);
+    ll_st_writer_free(writer);
+    return status;
+}
+
+static void name_of(char name[NAME], int layer, const ll_state_tensor *t) {
+    snprintf(name, NAME, "blocks.%d.attention.%s", layer, t->name);
+}
+
+/* Everything that is remembered is what a stream could have come to. */
+static ll_status check_values(const ll_stream *s) {
+    for (int v = 0; v < s->model->c->vocab; v++)
+        if (!isfinite(s->logits[v])) return ll_fail(LL_EFORMAT, "logits are not finite at element %d", v);
+    for (int l = 0; l < s->model->c->layers; l++) {
+        const ll_status status = ll_attention_stream_check(s->attention[l]);
+        char where[NAME];
+        snprintf(where, sizeof where, "blocks.%d.attention", l);
+        if (status) return ll_fail_in(status, where);
+    }
+    return LL_OK;
+}
+
+/* ---- Save ---------------------------------------------------------------------------------------- */
+
+static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
+    const size_t vocab = (size_t)s->model->c->vocab;
+    ll_status status = ll_st_add(writer, "logits", LL_F32, 1, &vocab, s->logits);
+    for (int l = 0; l < s->model->c->layers; l++) {
+        ll_state_tensor t[LL_STATE_TENSORS];
+        const int n = ll_attention_stream_state(s->attention[l], s->position, t);
+        for (int i = 0; i < n && !status; i++) {
+            char name[NAME];
+            name_of(name, l, &t[i]);
+            status = ll_st_add(writer, name, t[i].dtype, t[i].rank, t[i].shape, t[i].data);
+        }
+    }
+    return status;
+}
+
+ll_status ll_stream_save(const ll_stream *s, const char *path) {
+    char hex[LL_DIGEST_TEXT], position[32];
+    ll_st_writer *writer = NULL;
+    ll_status status = ll_stream_whole(s);
+    if (!status && check_values(s))
+        status = ll_fail(LL_EINVAL, "%s: the stream cannot be saved: %s; has the model diverged?", path, ll_error());
+    if (!status) status = digest(s->model, hex);
+    if (!status) status = ll_st_writer_create(&writer);
+    if (status) return status;
+    snprintf(position, sizeof position, "%lld", (long long)s->position);
+    status = ll_st_meta(writer, "format", format);
+    if (!status) status = ll_st_meta(writer, "version", version);
+    if (!status) status = ll_st_meta(writer, "model", hex);
+    if (!status) status = ll_st_meta(writer, "position", position);
+    if (!status) status = add_state(s, writer);
+    if (!status) status = ll_st_save(writer, path);
+    ll_st_writer_free(writer);
+    return status;
+}
+
+/* ---- Load ---------------------------------------------------------------------------------------- */
+
+/* Is it ours, and of this model? Where in the text it is. */
+static ll_status read_meta(int64_t *position, const ll_model *m, const ll_safetensors *file) {
+    const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
+    const char *number = ll_safetensors_meta(file, "version"), *model = ll_safetensors_meta(file, "model");
+    const char *at = ll_safetensors_meta(file, "position");
+    char hex[LL_DIGEST_TEXT];
+    if (!what || strcmp(what, format))
+        return ll_fail(LL_EFORMAT, "%s: not the state of a stream (its metadata has no format = %s)", path, format);
+    if (!number || strcmp(number, version))
+        return ll_fail(LL_EFORMAT, "%s: stream format version %s; this program reads version %s", path,
+                       number ? number : "(none)", version);
+    const ll_status status = digest(m, hex);
+    if (status) return status;
+    if (!model || strcmp(model, hex))
+        return ll_fail(LL_EINVAL, "%s: the state of another model (%.32s); this one is %s", path,
+                       model ? model : "unnamed", hex);
+    if (!at || !ll_parse_integer(position, at) || *position < 0 || *position > LONGEST)
+        return ll_fail(LL_EFORMAT, "%s: position is \"%.40s\", must be a number from 0 to 2^52", path, at ? at : "");
+    if (m->c->position == LL_POS_LEARNED && *position > m->c->max_length)
+        return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path, (long long)*position,
+                       m->c->max_length);
+    return LL_OK;
+}
+
+static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, const char *name,
+                      const ll_state_tensor *want) {
+    const char *path = ll_safetensors_path(file);
+    const ll_st_tensor *t = ll_safetensors_find(file, name);
+    if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", path, name);
+    int same = t->dtype == want->dtype && t->rank == want->rank;
+    for (int i = 0; i < want->rank && same; i++) same = t->shape[i] == want->shape[i];
+    if (!same)
+        return ll_fail(LL_EFORMAT,
+                       "%s: tensor %s has a type or a shape that a stream of this model has not at its"
+                       " position",
+                       path, name);
+    *out = t;
+    return LL_OK;
+}
+
+/* All tensors that belong at this position, nothing else: into the stream (copy), or only looked at, before memory is
+ * taken for them. */
+static ll_status take(ll_stream *s, const ll_safetensors *file, int64_t position, int copy) {
+    ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->vocab}, s->logits}};
+    int count = 0;
+    for (int l = -1; l < s->model->c->layers; l++) {
+        const int n = l < 0 ? 1 : ll_attention_stream_state(s->attention[l], position, t);
+        for (int i = 0; i < n; i++, count++) {
+            const ll_st_tensor *from = NULL;
+            char name[NAME] = "logits";
+            if (l >= 0) name_of(name, l, &t[i]);
+            const ll_status status = find(&from, file, name, &t[i]);
+            if (status) return status;
+            if (copy) memcpy(t[i].data, from->data, ll_state_bytes(&t[i]));
+        }
+    }
+    if (count != ll_safetensors_count(file))
+        return ll_fail(LL_EFORMAT, "%s: %d tensors; a stream of this model has %d", ll_safetensors_path(file),
+                       ll_safetensors_count(file), count);
+    return LL_OK;
+}
+
+static ll_status restore(ll_stream *s, const ll_safetensors *file, int64_t position) {
+    ll_status status = take(s, file, position, 0);
+    for (int l = 0; l < s->model->c->layers && !status; l++)
+        status = ll_attention_stream_seek(s->attention[l], position);
+    if (status) return status;
+    s->position = position;
+    if ((status = take(s, file, position, 1))) return status;
+    status = check_values(s);
+    return status ? ll_fail_in(status, ll_safetensors_path(file)) : LL_OK;
+}
+
+ll_status ll_stream_load(ll_stream **out, ll_model *model, const char *path) {
+    ll_safetensors *file = NULL;
+    ll_stream *s = NULL;
+    int64_t position = 0;
+    ll_status status = ll_safetensors_open(&file, path);
+    if (status) return status;
+    status = read_meta(&position, model, file);
+    if (!status) status = ll_stream_create(&s, model);
+    if (!status) status = restore(s, file, position);
+    ll_safetensors_free(file);
+    if (status) {
+        ll_stream_free(s);
+        return status;
+    }
+    *out = s;
+    return LL_OK;
+}

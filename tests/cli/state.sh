@@ -1,0 +1,122 @@
+# Generation that stops and goes on: a state in a file gives the bytes of a run that never stopped.
+small_text
+recipe=$root/recipes/text-bytes.ini
+# shellcheck disable=SC2086
+run() { "$longline" train "$recipe" --data text.txt $small "$@"; }
+t 0 run --out linear
+t 0 run --out exact --set attention.kernel=softmax --set attention.query-multiple=1 --set position.type=rope \
+    --set position.decay=none
+sampling='--temperature 0.9 --top-k 40 --seed 5'
+
+# Bytes of the last command's stdout, kept under a name.
+keep() { cp out "$1"; }
+joined() { cat "$1" "$2" | cmp - "$3"; }
+sampled() { # MODEL OPTIONS...
+    model=$1
+    shift
+    # shellcheck disable=SC2086
+    "$longline" generate "$model/best.safetensors" $sampling "$@"
+}
+
+for model in linear exact; do
+    t 0 sampled $model --prompt 'line 7' --tokens 600
+    keep whole
+    not_err "state"
+    t 0 sampled $model --prompt 'line 7' --tokens 299 --save-state $model.state
+    err "^longline generate: state after byte 305 saved; go on with: --load-state '$model.state'$"
+    keep first
+    t 0 sampled $model --tokens 301 --load-state $model.state --save-state $model.state
+    err "state after byte 606 saved"
+    keep second
+    check "$model: 299 bytes and 301 more are 600" joined first second whole
+    t 0 sampled $model --tokens 1000 --prompt 'line 7'
+    keep longer
+    t 0 sampled $model --tokens 400 --load-state $model.state
+    keep third
+    check "$model: a state that was gone on from and saved again" sh -c 'cat whole third | cmp - longer'
+
+    # A prompt in two parts, the second after a state.
+    printf 'line 7 of 0 says' >prompt
+    t 0 sampled $model --prompt-file prompt --tokens 50
+    keep whole
+    t 0 sampled $model --prompt 'line 7' --only-read --save-state read.state
+    silent
+    err "state after byte 6 saved"
+    t 0 sampled $model --prompt ' of 0 says' --tokens 50 --load-state read.state
+    check "$model: a prompt cut in two" cmp out whole
+    t 0 sampled $model --prompt ' of 0 says' --tokens 50 --load-state read.state --echo
+    out "^ of 0 says"
+    t 0 sampled $model --prompt ' of 0 says' --tokens 50 --load-state read.state --threads 1
+    check "$model: one thread, same bytes" cmp out whole
+done
+t 0 sampled linear --prompt 'line 7' --tokens 1 --save-state short.state
+check "a linear state does not depend on the length" \
+    test $(($(wc -c <linear.state) - $(wc -c <short.state))) -le 64
+
+# ---- Interrupted: what was written is what the state knows ----
+last="generate, SIGTERM"
+rm -f out err
+# shellcheck disable=SC2086
+"$longline" generate linear/best.safetensors $sampling --prompt 'line 7' --tokens 0 --save-state cut.state \
+    >out 2>err </dev/null &
+pid=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -s out ] && break
+    sleep 0.1
+done
+kill -TERM $pid
+wait $pid
+check "SIGTERM saves and ends with exit code 0" test $? -eq 0
+err "state after byte $(($(wc -c <out) + 6)) saved"
+keep first
+t 0 sampled linear --load-state cut.state --tokens 30
+keep second
+t 0 sampled linear --prompt 'line 7' --tokens $(($(wc -c <first) + 30))
+check "and nothing is lost between" joined first second out
+last="generate reading from a pipe, SIGHUP"
+mkfifo pipe
+"$longline" generate linear/best.safetensors --prompt-file pipe --save-state cut.state >out 2>err &
+pid=$!
+exec 3>pipe
+printf 'line 7' >&3
+sleep 0.5
+kill -HUP $pid
+wait $pid
+check "a signal while it waits for its prompt ends it in order" test $? -eq 0
+exec 3>&-
+silent
+err "stopped while reading pipe"
+err "state after byte [06] saved"
+
+# ---- Wrong ----
+refused "missing.state" sampled linear --load-state missing.state
+refused "another model" sampled exact --load-state linear.state
+refused "not the state of a stream" sampled linear --load-state linear/last.safetensors
+refused "not a longline model" "$longline" generate linear.state
+head -c 1000 linear.state >cut.state
+refused "cut.state" sampled linear --load-state cut.state
+: >empty.state
+refused "empty.state" sampled linear --load-state empty.state
+cp linear.state patched.state
+printf '\377\377\377\377\377\377\377\377' | dd of=patched.state bs=1 seek=$(($(wc -c <patched.state) - 2048)) conv=notrunc 2>/dev/null
+refused "not finite" sampled linear --load-state patched.state
+refused "place of the model" sampled linear --save-state linear/best.safetensors
+mkdir folder
+refused "folder" sampled linear --save-state folder
+refused "name of a file" sampled linear --save-state ''
+refused "name of a file" sampled linear --save-state folder/
+refused "nowhere" sampled linear --save-state nowhere/a.state
+refused "only-read needs --save-state" sampled linear --only-read --prompt a
+refused "something to read" sampled linear --only-read --save-state a.state
+refused "load-sate.*--load-state" sampled linear --load-sate a.state
+check "nothing was left behind" test ! -e a.state
+last="generate with files limited to 1 kB"
+cp linear.state old.state
+(ulimit -f 2 && sampled linear --tokens 3 --save-state linear.state >out 2>err </dev/null)
+check "a state that does not fit is a failure" test $? -eq 1
+check "and the old one stays" cmp linear.state old.state
+if [ -w /dev/full ]; then
+    sampled linear --tokens 3 --save-state full.state >/dev/full 2>err </dev/null
+    check "text that cannot be written is a failure" test $? -eq 1
+    check "and saves nothing" test ! -e full.state
+fi

@@ -1,0 +1,341 @@
+/* The state of a stream in a file: the same bytes for the same state, and everything that a file can have wrong. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attention/stream.h"
+#include "base/memory.h"
+#include "base/safetensors.h"
+#include "model/model.h"
+#include "models.h"
+
+static char path[] = "/tmp/ll-state-XXXXXX";
+static char other[] = "/tmp/ll-state-XXXXXX";
+
+enum { V = 11, FED = 300 };
+static const char linear[] = "attention.kernel=favor position.type=rope-linear position.decay=fixed";
+static const char exact[] = "attention.kernel=softmax position.type=learned position.max-length=400";
+
+static void feed(ll_stream *s, int n, uint64_t seed) {
+    int tokens[FED];
+    random_ints(tokens, n, V, 0, seed);
+    CHECK_OK(ll_stream_feed(s, tokens, n, NULL));
+}
+
+static void save_fed(ll_model *model, int n, const char *to) {
+    ll_stream *s = NULL;
+    CHECK_OK(ll_stream_create(&s, model));
+    if (n) feed(s, n, 3);
+    CHECK_OK(ll_stream_save(s, to));
+    ll_stream_free(s);
+}
+
+static size_t bytes_of(const char *name, uint8_t **data) {
+    FILE *f = fopen(name, "rb");
+    struct stat about;
+    assert_non_null(f);
+    assert_int_equal(fstat(fileno(f), &about), 0);
+    *data = malloc((size_t)about.st_size + 1);
+    assert_int_equal(fread(*data, 1, (size_t)about.st_size, f), about.st_size);
+    fclose(f);
+    return (size_t)about.st_size;
+}
+
+static void write_bytes(const char *name, const uint8_t *data, size_t size) {
+    FILE *f = fopen(name, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static ll_status load(ll_model *model, const char *from) {
+    ll_stream *s = NULL;
+    const ll_status status = ll_stream_load(&s, model, from);
+    assert_true(status ? s == NULL : s != NULL);
+    ll_stream_free(s);
+    return status;
+}
+
+/* What was in a cache before a reset is not in the file, nor how long the stream has lived. */
+static void test_same_bytes(void **state) {
+    (void)state;
+    static const char *const kinds[] = {linear, exact};
+    for (int i = 0; i < 2; i++) {
+        ll_model *model = tiny_model(kinds[i]);
+        ll_stream *s = NULL;
+        uint8_t *a, *b;
+        save_fed(model, 7, path);
+        CHECK_OK(ll_stream_create(&s, model));
+        feed(s, FED, 4);
+        ll_stream_reset(s);
+        feed(s, 7, 3);
+        CHECK_OK(ll_stream_save(s, other));
+        const size_t n = bytes_of(path, &a), m = bytes_of(other, &b);
+        assert_int_equal(n, m);
+        assert_memory_equal(a, b, n);
+        free(a), free(b);
+        ll_stream_free(s);
+        ll_model_free(model);
+    }
+}
+
+/* Before anything was fed there is nothing to go on from; the file says so, too. */
+static void test_nothing_fed(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(exact);
+    ll_stream *s = NULL;
+    float logits[V], again[V];
+    save_fed(model, 0, path);
+    CHECK_OK(ll_stream_load(&s, model, path));
+    assert_int_equal(ll_stream_position(s), 0);
+    CHECK_FAILS(ll_stream_logits(s, logits), LL_EINVAL, "nothing");
+    CHECK_OK(ll_stream_feed(s, (const int[]){1}, 1, logits));
+    CHECK_OK(ll_stream_logits(s, again));
+    assert_memory_equal(logits, again, sizeof logits);
+    ll_stream_free(s);
+    ll_model_free(model);
+}
+
+/* A model with one parameter, one draw or one key of its recipe changed is another model; data and training are not it.
+ */
+static void test_other_models(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(linear), *more = tiny_model("attention.kernel=softmax");
+    save_fed(model, 5, path);
+    CHECK_OK(load(model, path));
+    CHECK_OK(ll_model_set(model, "train.batch=3"));
+    CHECK_OK(ll_model_set(model, "data.test=elsewhere.txt"));
+    CHECK_OK(load(model, path));
+    CHECK_FAILS(load(more, path), LL_EINVAL, "another model");
+    float *parameter = ll_model_tensor(model, 3).data + 5;
+    *parameter += 1e-6f;
+    CHECK_FAILS(load(model, path), LL_EINVAL, "another model");
+    *parameter -= 1e-6f;
+    CHECK_OK(ll_model_redraw(model, 1));
+    CHECK_FAILS(load(model, path), LL_EINVAL, "another model");
+    CHECK_OK(ll_model_redraw(model, 0));
+    CHECK_OK(ll_model_set(model, "train.seed=8"));
+    CHECK_FAILS(load(model, path), LL_EINVAL, "another model");
+    CHECK_OK(ll_model_set(model, "train.seed=7"));
+    CHECK_OK(load(model, path));
+    ll_model_free(more);
+    more = tiny_model("attention.kernel=favor position.type=rope-linear position.decay=fixed model.activation=relu");
+    memcpy(more->data, model->data, model->size * sizeof *model->data);
+    CHECK_FAILS(load(more, path), LL_EINVAL, "another model"); /* the same numbers, read in another way */
+    CHECK_OK(ll_model_save(model, other));
+    CHECK_FAILS(load(model, other), LL_EFORMAT, "not the state of a stream");
+    CHECK_FAILS(load(model, "/nowhere/at all"), LL_EIO, "nowhere");
+    ll_model_free(more);
+    ll_model_free(model);
+}
+
+/* The saved file with one thing changed. */
+typedef struct {
+    const char *tensor;
+    enum { OMIT = 1, RESHAPE, RETYPE, PATCH, ADD } how;
+    double value; /* PATCH: of element `at` from the end */
+    size_t at;
+} change;
+
+static void patch(void *data, const ll_st_tensor *t, change c) {
+    const float value = (float)c.value;
+    uint8_t *end = (uint8_t *)data + t->count * (t->dtype == LL_F64 ? 8 : 4);
+    if (t->dtype == LL_F64) {
+        memcpy(end - 8 * c.at, &c.value, 8);
+    } else {
+        memcpy(end - 4 * c.at, &value, 4);
+    }
+}
+
+static ll_status load_changed(ll_model *model, change c, const char *key, const char *value) {
+    static const char *const keys[] = {"format", "version", "model", "position"};
+    ll_safetensors *file = NULL;
+    ll_st_writer *writer = NULL;
+    void *copies[16] = {0};
+    CHECK_OK(ll_safetensors_open(&file, path));
+    CHECK_OK(ll_st_writer_create(&writer));
+    for (int i = 0; i < 4; i++) {
+        const int hit = key && !strcmp(key, keys[i]);
+        if (!hit || value) CHECK_OK(ll_st_meta(writer, keys[i], hit ? value : ll_safetensors_meta(file, keys[i])));
+    }
+    for (int i = 0; i < ll_safetensors_count(file); i++) {
+        const ll_st_tensor *t = ll_safetensors_at(file, i);
+        const int how = c.tensor && !strcmp(t->name, c.tensor) ? (int)c.how : 0;
+        const size_t flat[1] = {t->count};
+        if (how == OMIT) continue;
+        void *data = copies[i] = calloc(t->count + 1, 8);
+        memcpy(data, t->data, t->count * (t->dtype == LL_F64 ? 8 : 4));
+        if (how == PATCH) patch(data, t, c);
+        const enum ll_dtype type = how == RETYPE ? (t->dtype == LL_F64 ? LL_I64 : LL_I32) : t->dtype;
+        CHECK_OK(
+            ll_st_add(writer, t->name, type, how == RESHAPE ? 1 : t->rank, how == RESHAPE ? flat : t->shape, data));
+    }
+    const float extra = 1;
+    if (c.how == ADD) CHECK_OK(ll_st_add(writer, c.tensor, LL_F32, 0, NULL, &extra));
+    CHECK_OK(ll_st_save(writer, other));
+    ll_st_writer_free(writer);
+    ll_safetensors_free(file);
+    for (int i = 0; i < 16; i++) free(copies[i]);
+    return load(model, other);
+}
+
+static void test_wrong_metadata(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"-1", "3x", "", "1e3", "9007199254740993", "99999999999999999999", NULL};
+    ll_model *model = tiny_model(exact);
+    save_fed(model, 5, path);
+    CHECK_OK(load_changed(model, (change){0}, NULL, NULL));
+    CHECK_FAILS(load_changed(model, (change){0}, "format", "longline-model"), LL_EFORMAT, "not the state");
+    CHECK_FAILS(load_changed(model, (change){0}, "format", NULL), LL_EFORMAT, "not the state");
+    CHECK_FAILS(load_changed(model, (change){0}, "version", "2"), LL_EFORMAT, "version 2");
+    CHECK_FAILS(load_changed(model, (change){0}, "version", NULL), LL_EFORMAT, "version");
+    CHECK_FAILS(load_changed(model, (change){0}, "model", NULL), LL_EINVAL, "another model");
+    CHECK_FAILS(load_changed(model, (change){0}, "model", "0123"), LL_EINVAL, "another model");
+    for (int i = 0; i < 7; i++)
+        CHECK_FAILS(load_changed(model, (change){0}, "position", wrong[i]), LL_EFORMAT, "position");
+    CHECK_FAILS(load_changed(model, (change){0}, "position", "401"), LL_EFORMAT, "learned");
+    CHECK_FAILS(load_changed(model, (change){0}, "position", "257"), LL_EFORMAT, "keys"); /* two blocks of keys */
+    ll_model_free(model);
+    model = tiny_model("attention.kernel=softmax"); /* no memory is taken for what the file does not hold */
+    save_fed(model, 5, path);
+    CHECK_FAILS(load_changed(model, (change){0}, "position", "1000000000"), LL_EFORMAT, "keys");
+    ll_model_free(model);
+}
+
+static void test_wrong_tensors(void **state) {
+    (void)state;
+    static const char state_name[] = "blocks.1.attention.state", sums[] = "blocks.0.attention.sums";
+    static const char keys[] = "blocks.1.attention.keys", values[] = "blocks.0.attention.values";
+    ll_model *model = tiny_model(linear);
+    save_fed(model, FED, path);
+    CHECK_OK(load_changed(model, (change){0}, NULL, NULL));
+    for (int how = OMIT; how <= RETYPE; how++) {
+        CHECK_FAILS(load_changed(model, (change){state_name, how, 0, 0}, NULL, NULL), LL_EFORMAT, state_name);
+        CHECK_FAILS(load_changed(model, (change){sums, how, 0, 0}, NULL, NULL), LL_EFORMAT, sums);
+        if (how != RESHAPE) /* it is a row already */
+            CHECK_FAILS(load_changed(model, (change){"logits", how, 0, 0}, NULL, NULL), LL_EFORMAT, "logits");
+    }
+    CHECK_FAILS(load_changed(model, (change){"logits", PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "logits");
+    CHECK_FAILS(load_changed(model, (change){"more", ADD, 0, 0}, NULL, NULL), LL_EFORMAT, "6 tensors");
+    CHECK_FAILS(load_changed(model, (change){state_name, PATCH, INFINITY, 9}, NULL, NULL), LL_EFORMAT, "not finite");
+    CHECK_FAILS(load_changed(model, (change){sums, PATCH, NAN, 9}, NULL, NULL), LL_EFORMAT, "not finite");
+    /* The last four of a head: tokens, maximum, level, exponent. */
+    static const change scalars[] = {
+        {state_name, PATCH, -1, 4},  {state_name, PATCH, NAN, 3},    {state_name, PATCH, INFINITY, 3},
+        {state_name, PATCH, 1e9, 2}, {state_name, PATCH, -1e300, 2}, {state_name, PATCH, NAN, 2},
+        {state_name, PATCH, 0.5, 1}, {state_name, PATCH, 1e12, 1},   {state_name, PATCH, -INFINITY, 1},
+    };
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
+        CHECK_FAILS(load_changed(model, scalars[i], NULL, NULL), LL_EFORMAT, "blocks.1.attention");
+    ll_model_free(model);
+    model = tiny_model(exact);
+    save_fed(model, FED, path);
+    CHECK_FAILS(load_changed(model, (change){keys, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "keys are not finite");
+    CHECK_FAILS(load_changed(model, (change){values, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "values are not finite");
+    CHECK_FAILS(load_changed(model, (change){values, OMIT, 0, 0}, NULL, NULL), LL_EFORMAT, values);
+    CHECK_FAILS(load_changed(model, (change){keys, RESHAPE, 0, 0}, NULL, NULL), LL_EFORMAT, keys);
+    ll_model_free(model);
+}
+
+/* Cut short anywhere: refused. A byte changed anywhere in front: refused, or a stream that can be fed. */
+static void test_damage(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(linear);
+    uint8_t *data;
+    save_fed(model, 5, path);
+    const size_t size = bytes_of(path, &data);
+    for (size_t n = 0; n < size; n += 1 + n / 16) {
+        write_bytes(other, data, n);
+        CHECK_FAILS(load(model, other), LL_EFORMAT, "");
+    }
+    for (size_t i = 0; i < size; i += i < 600 ? 1 : 97) {
+        ll_stream *s = NULL;
+        data[i] ^= 0x81;
+        write_bytes(other, data, size);
+        const ll_status status = ll_stream_load(&s, model, other);
+        assert_true(status == LL_OK || status == LL_EFORMAT || status == LL_EINVAL);
+        if (!status) feed(s, 9, 5);
+        ll_stream_free(s);
+        data[i] ^= 0x81;
+    }
+    free(data);
+    ll_model_free(model);
+}
+
+/* A stream that failed half-way has no state; one that diverged is not written. */
+static void test_not_saved(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(exact);
+    ll_stream *s = NULL, *copy = NULL;
+    float logits[V];
+    CHECK_OK(ll_stream_create(&s, model));
+    ll_memory_fail_at(1);
+    int tokens[FED] = {0};
+    assert_int_equal(ll_stream_feed(s, tokens, FED, logits), LL_ENOMEM);
+    ll_memory_fail_at(0);
+    CHECK_FAILS(ll_stream_save(s, other), LL_EINVAL, "reset");
+    CHECK_FAILS(ll_stream_clone(&copy, s), LL_EINVAL, "reset");
+    CHECK_FAILS(ll_stream_logits(s, logits), LL_EINVAL, "reset");
+    assert_null(copy);
+    ll_stream_reset(s);
+    ll_model_tensor(model, 0).data[0] = NAN;
+    feed(s, 20, 3);
+    CHECK_FAILS(ll_stream_save(s, other), LL_EINVAL, "diverged");
+    CHECK_FAILS(ll_stream_save(s, "/nowhere/at all"), LL_EINVAL, "diverged");
+    ll_stream_free(s);
+    ll_model_free(model);
+}
+
+static ll_status everything(ll_model *model) {
+    ll_stream *s = NULL, *copy = NULL, *back = NULL;
+    ll_status status = ll_stream_create(&s, model);
+    if (!status) status = ll_stream_feed(s, (const int[]){1, 2}, 2, NULL);
+    if (!status) status = ll_stream_clone(&copy, s);
+    if (!status) status = ll_stream_save(copy, other);
+    if (!status) status = ll_stream_load(&back, model, other);
+    if (status) assert_null(back);
+    ll_stream_free(s);
+    ll_stream_free(copy);
+    ll_stream_free(back);
+    return status;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char *const kinds[] = {linear, exact};
+    ll_set_threads(1);
+    for (int i = 0; i < 2; i++) {
+        ll_model *model = tiny_model(kinds[i]);
+        long n = 1;
+        for (ll_status status = LL_ENOMEM; status; n++) {
+            ll_memory_fail_at(n);
+            status = everything(model);
+            ll_memory_fail_at(0);
+            if (status) assert_int_equal(status, LL_ENOMEM);
+            assert_true(n < 1000);
+        }
+        assert_true(n > 30);
+        ll_model_free(model);
+    }
+    ll_set_threads(0);
+}
+
+static int make_paths(void **state) {
+    (void)state;
+    const int a = mkstemp(path), b = mkstemp(other);
+    return a < 0 || b < 0 || close(a) || close(b);
+}
+
+static int remove_paths(void **state) {
+    (void)state;
+    return unlink(path) | unlink(other);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bytes),    cmocka_unit_test(test_nothing_fed),
+        cmocka_unit_test(test_other_models),  cmocka_unit_test(test_wrong_metadata),
+        cmocka_unit_test(test_wrong_tensors), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_not_saved),     cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, make_paths, remove_paths);
+}

@@ -1,0 +1,178 @@
+/* Every kernel with every position that streams: the stream gives what the whole sequence gives, the same bits however
+ * it is cut, copied, or stopped and gone on with in a file; and nothing grows. */
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "models.h"
+
+static const char *const kernels[] = {
+    "attention.kernel=softmax",
+    "attention.kernel=favor",
+    "attention.kernel=favor attention.feature-eps=0.01",
+    "attention.kernel=favor attention.features=hyperbolic",
+    "attention.kernel=favor attention.features=trigonometric attention.normalise=off",
+    "attention.kernel=favor attention.features=gaussian attention.normalise=off",
+    "attention.kernel=relu",
+    "attention.kernel=relu attention.projection=orthogonal attention.query-multiple=2",
+    "attention.kernel=elu1",
+    "attention.kernel=exp",
+    "attention.kernel=sigmoid",
+    "attention.kernel=abs",
+    "attention.kernel=square",
+    "attention.kernel=gelu attention.normalise=off",
+    "attention.kernel=cos attention.normalise=off",
+    "attention.kernel=tanh attention.normalise=off",
+    "attention.kernel=identity attention.normalise=off",
+};
+static const char *const positions[] = {
+    "position.type=none",
+    "position.type=sinusoidal",
+    "position.type=learned position.max-length=400",
+    "position.type=permute",
+    "position.type=rope",
+    "position.type=rope-linear",
+    "position.type=sine-spe position.realizations=8",
+    "position.type=sine-spe position.realizations=8 position.gated=on position.shared=on",
+    "position.type=conv-spe position.realizations=8 position.taps=9",
+    "position.type=relative-s1 position.scales=3",
+};
+static const char *const decays[] = {"position.decay=none", "position.decay=fixed"};
+enum { KERNELS = sizeof kernels / sizeof *kernels, POSITIONS = sizeof positions / sizeof *positions, V = 11, T = 300 };
+
+static char path[40];
+
+static int tokens_of(int most, uint64_t seed, uint64_t i, int left) {
+    const int n = 1 + (int)ll_below((uint32_t)most, seed, 1, i);
+    return n < left ? n : left;
+}
+
+/* One token after the other: the logits after each. Against the whole sequence in tiles. */
+static void check_tiles(ll_model *model, const int *tokens, float *alone, const char *what) {
+    static float logp[T * V];
+    ll_stream *s = NULL;
+    CHECK_OK(ll_model_logp(model, logp, tokens, NULL, 1, T));
+    CHECK_OK(ll_stream_create(&s, model));
+    for (int t = 0; t < T; t++) {
+        double expected[V], sum = 0;
+        CHECK_OK(ll_stream_feed(s, tokens + t, 1, alone + t * V));
+        for (int v = 0; v < V; v++) sum += exp((double)alone[t * V + v]);
+        for (int v = 0; v < V; v++) expected[v] = logp[t * V + v] + log(sum);
+        check_close(what, V, alone + t * V, expected, 2e-4);
+    }
+    ll_stream_free(s);
+}
+
+static void same(const char *what, const char *which, int t, const float *a, const float *b) {
+    if (memcmp(a, b, V * sizeof *a)) fail_msg("%s: %s, token %d: other bits: %g, %g", what, which, t, a[0], b[0]);
+}
+
+/* In pieces of up to `most`; now and then replaced by a copy of itself, or by what a file says of it. */
+static void check_pieces(ll_model *model, const int *tokens, const float *alone, int most, uint64_t seed,
+                         const char *what) {
+    ll_stream *s = NULL, *other = NULL;
+    float logits[V];
+    CHECK_OK(ll_stream_create(&s, model));
+    for (int t = 0, i = 0; t < T; i++) {
+        const int n = tokens_of(most, seed, (uint64_t)i, T - t),
+                  turn = i == (most > 200 ? 0 : 5) ? 1 : 2 * (int)ll_below(8, seed, 2, (uint64_t)i);
+        CHECK_OK(ll_stream_feed(s, tokens + t, n, i % 3 ? logits : NULL));
+        t += n;
+        if (i % 3) same(what, "pieces", t, logits, alone + (t - 1) * V);
+        if (turn == 0) {
+            CHECK_OK(ll_stream_clone(&other, s));
+            CHECK_OK(ll_stream_feed(s, (const int[]){3, 1, 4}, 3, NULL)); /* the one must not touch the other */
+        } else if (turn == 1) {
+            CHECK_OK(ll_stream_save(s, path));
+            CHECK_OK(ll_stream_load(&other, model, path));
+        }
+        if (turn > 1) continue;
+        ll_stream_free(s);
+        s = other;
+        assert_int_equal(ll_stream_position(s), t);
+        CHECK_OK(ll_stream_logits(s, logits));
+        same(what, turn ? "file" : "clone", t, logits, alone + (t - 1) * V);
+    }
+    ll_stream_free(s);
+}
+
+/* A position far out, which no memory follows: fed blocks leave the size as it was (linear kernels). */
+static void check_size(ll_model *model, const int *tokens, int grows) {
+    ll_stream *s = NULL;
+    CHECK_OK(ll_stream_create(&s, model));
+    CHECK_OK(ll_stream_feed(s, tokens, 1, NULL));
+    const size_t bytes = ll_stream_bytes(s);
+    if (!grows) ll_memory_fail_at(1);
+    CHECK_OK(ll_stream_feed(s, tokens, T, NULL));
+    ll_memory_fail_at(0);
+    assert_true(grows ? ll_stream_bytes(s) > bytes : ll_stream_bytes(s) == bytes);
+    ll_stream_free(s);
+}
+
+static int run(const char *kernel, const char *position, const char *decay) {
+    static float alone[T * V];
+    char what[512];
+    int tokens[T];
+    snprintf(what, sizeof what, "%s %s %s", kernel, position, decay);
+    ll_recipe *recipe = tiny_recipe(what);
+    ll_model *model = NULL;
+    const ll_status status = ll_model_create(&model, recipe);
+    ll_recipe_free(recipe);
+    if (status == LL_EINVAL) return 0; /* no legal pair */
+    CHECK_OK(status);
+    ll_model_free(model);
+    model = tiny_model(what);
+    random_ints(tokens, T, V, 0, 6);
+    check_tiles(model, tokens, alone, what);
+    check_pieces(model, tokens, alone, 12, 1, what);
+    check_pieces(model, tokens, alone, 290, 2, what);
+    check_size(model, tokens, model->c->kernel == LL_ATT_SOFTMAX);
+    ll_model_free(model);
+    return 1;
+}
+
+static void test_every_pair(void **state) {
+    (void)state;
+    int ran = 0, all = 0;
+    for (int k = 0; k < KERNELS; k++)
+        for (int p = 0; p < POSITIONS; p++)
+            for (int d = 0; d < 2; d++, all++) {
+                if (getenv("LL_FAST") && all % 7) continue;
+                ran += run(kernels[k], positions[p], decays[d]);
+            }
+    /* Softmax has no features and no decay; rope-linear no favor with an eps or without a divisor. */
+    if (!getenv("LL_FAST")) assert_int_equal(ran, 8 + 2 * ((KERNELS - 1) * POSITIONS - 3));
+}
+
+/* The same on other numbers of threads: from a file that one wrote. */
+static void test_threads(void **state) {
+    (void)state;
+    static float alone[T * V];
+    ll_model *model = tiny_model("attention.kernel=favor position.type=permute position.decay=fixed model.width=32");
+    int tokens[T];
+    random_ints(tokens, T, V, 0, 6);
+    ll_set_threads(1);
+    check_tiles(model, tokens, alone, "one thread");
+    for (int threads = 2; threads < 5; threads++) {
+        ll_set_threads(threads);
+        check_pieces(model, tokens, alone, 70, (uint64_t)threads, "threads");
+    }
+    ll_set_threads(0);
+    ll_model_free(model);
+}
+
+static int make_path(void **state) {
+    (void)state; /* hundreds of files, each flushed: in memory where that is possible */
+    snprintf(path, sizeof path, "%s/ll-stream-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    const int file = mkstemp(path);
+    return file < 0 ? -1 : close(file);
+}
+
+static int remove_path(void **state) {
+    (void)state;
+    return unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair), cmocka_unit_test(test_threads)};
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
