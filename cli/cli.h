@@ -31,6 +31,8 @@ int ll_failed_data(ll_status status, const ll_recipe *recipe);
 void ll_new_run(char *out, size_t size, const char *name);
 /* The best model of a run, or the last where nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
+/* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
+int ll_round_weights(ll_model *model, const char *weights);
 /* What a language model's loss is counted in: "byte", or "token" where tokens are not bytes. NULL for a
  * classifier. */
 const char *ll_unit(const ll_recipe *recipe);

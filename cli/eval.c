@@ -5,7 +5,7 @@
 #include "cli.h"
 
 static ll_arg_list set;
-static const char *data, *labels, *split;
+static const char *data, *labels, *split, *weights = "f32";
 static int64_t batches;
 
 static const ll_arg args[] = {
@@ -13,6 +13,8 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "labels", "PATH", &labels, 0, 0, "the labels that belong to --data, for images"},
     {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid or test; else test if the recipe names it, or valid"},
     {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluate on N batches, evenly spread; 0 = on all"},
+    {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
+     "round weights to bf16 or int8 first, as generate can (default f32)"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of [data] or [train]; may be given again"},
     {.type = LL_ARG_END},
 };
@@ -57,7 +59,8 @@ static int eval(int n, const char **words) {
     ll_status status = ll_model_load(&model, words[0]);
     if (status) return ll_failed(status, words[0]);
     status = change_all(model);
-    const int code = status ? ll_failed(status, NULL) : evaluate(model);
+    int code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
+    if (code < 0) code = evaluate(model);
     ll_model_free(model);
     return code;
 }

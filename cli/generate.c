@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "speak.h"
 
-static const char *prompt, *prompt_file, *load_state, *save_state;
+static const char *prompt, *prompt_file, *load_state, *save_state, *weights = "f32";
 static int64_t tokens = 512, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
@@ -25,6 +25,8 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
+    {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
+     "bf16 or int8: read half or a quarter of the bytes a token; eval tells the loss (default f32)"},
     {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
      "go on from a state that --save-state left; a prompt is read after what it has read"},
     {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,
@@ -146,7 +148,8 @@ static int generate(int n, const char **words) {
     if (code >= 0) return code;
     const ll_status status = ll_model_load(&model, words[0]);
     if (status) return ll_failed(status, words[0]);
-    code = ll_speaker_create(&speaker, model, load_state);
+    code = ll_round_weights(model, weights);
+    if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
     if (code < 0) code = speak(&speaker);
     ll_speaker_free(&speaker);
     ll_model_free(model);

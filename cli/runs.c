@@ -25,6 +25,15 @@ void ll_run_model(char *path, size_t size, const char *run) {
     if (access(path, F_OK)) snprintf(path, size, "%s/last.safetensors", run);
 }
 
+int ll_round_weights(ll_model *model, const char *weights) {
+    static const char *const names[] = {"f32", "bf16", "int8"};
+    int kind = 0;
+    while (kind < 3 && strcmp(weights, names[kind])) kind++;
+    if (kind == 3) return ll_usage("--weights %s: needs f32, bf16 or int8", weights);
+    const ll_status status = ll_model_narrow(model, (ll_precision)kind);
+    return status ? ll_failed(status, NULL) : -1;
+}
+
 const char *ll_unit(const ll_recipe *recipe) {
     const char *task = ll_recipe_get(recipe, "model.task"), *format = ll_recipe_get(recipe, "data.format");
     if (task && !strcmp(task, "classify")) return NULL;

@@ -32,6 +32,12 @@ typedef struct {
 /* Tensor number i, or data = NULL past the last. */
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
 
+typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
+/* Rounds the matrices of blocks and output layer, for good: streams then read half or a quarter of the bytes for a
+ * token, which is what generation waits for. bfloat16 keeps 8 bits of a weight; LL_INT8 8 bits with one scale a column.
+ * What that costs, ll_evaluate tells. Once a model; LL_FLOAT32 changes nothing. O(parameters). */
+LL_API LL_MUST_USE ll_status ll_model_narrow(ll_model *model, ll_precision precision);
+
 /* Cost of one token: multiply-adds at position T, forward alone, and bytes of stream state. */
 LL_API double ll_model_token_cost(const ll_model *model, int T);
 LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);

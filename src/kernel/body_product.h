@@ -95,6 +95,57 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     for (; k < K; k++, B += ldb) axpy((size_t)N, x[k], B, y);
 }
 
+/* VW, or the first n < VW, of the numbers at place `at` as floats. */
+ALWAYS vf wide(const uint16_t *half, const int8_t *byte, size_t at, vf scale) {
+    return half ? v_load_half(half + at) : v_mul(v_load_byte(byte + at), scale);
+}
+ALWAYS vf wide_n(const uint16_t *half, const int8_t *byte, size_t at, vf scale, size_t n) {
+    float x[VW] = {0};
+    for (size_t i = 0; i < n; i++) x[i] = half ? ll_half_float(half[at + i]) : (float)byte[at + i];
+    return half ? v_load(x) : v_mul(v_load(x), scale);
+}
+
+/* As gemv, sum for sum; one of half and byte is NULL. */
+ALWAYS void gemv_narrow(int N, int K, const float *x, const uint16_t *half, const int8_t *byte, size_t ldb,
+                        const float *scale, float *y) {
+    const int whole = N - N % VW;
+    const size_t n = (size_t)(N - whole);
+    for (int j = 0; j < N; j++) y[j] = 0;
+    for (int k = 0; k < K; k += 4) {
+        const int rows = K - k < 4 ? K - k : 4;
+        vf a[4];
+        for (int r = 0; r < 4; r++) a[r] = v_set(r < rows ? x[k + r] : 0);
+        const size_t at = (size_t)k * ldb;
+        for (int j = 0; j < whole; j += VW) {
+            const vf unit = half ? v_set(0) : v_load(scale + j);
+            vf s = v_load(y + j);
+            if (rows == 4) {
+#pragma GCC unroll 4
+                for (int r = 0; r < 4; r++)
+                    s = v_fma(a[r], wide(half, byte, at + (size_t)r * ldb + (size_t)j, unit), s);
+            } else {
+                for (int r = 0; r < rows; r++)
+                    s = v_fma(a[r], wide(half, byte, at + (size_t)r * ldb + (size_t)j, unit), s);
+            }
+            v_store(y + j, s);
+        }
+        if (!n) continue;
+        const vf unit = half ? v_set(0) : v_load_n(scale + whole, n);
+        vf s = v_load_n(y + whole, n);
+        for (int r = 0; r < rows; r++)
+            s = v_fma(a[r], wide_n(half, byte, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
+        v_store_n(y + whole, n, s);
+    }
+}
+
+static void gemv_half(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
+    gemv_narrow(N, K, x, B, NULL, ldb, NULL, y);
+}
+
+static void gemv_byte(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
+    gemv_narrow(N, K, x, NULL, B, ldb, scale, y);
+}
+
 static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {
     for (int i = 0; i < M; i++, A += lda) y[i] = (add ? y[i] : 0) + dot((size_t)K, A, x);
 }

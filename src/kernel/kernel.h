@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define LL_NORM_EPS 1e-5f /* added to the variance by norm */
 enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
@@ -41,6 +42,11 @@ typedef struct {
                  size_t ldc, int add);
     /* y (N) = or += x (K) B (K x N): one row, for generation; without `add` the bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
+    /* y (N) = x (K) B as gemv without `add`, of numbers that take less memory: bfloat16, the upper half of a float, and
+     * whole numbers times what one of them counts in this column (scale (N)). The bits are those of gemv on the same
+     * numbers as floats. */
+    void (*gemv_half)(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y);
+    void (*gemv_byte)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
     /* y (M) = or += A (M x K) x (K). */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
     /* out (cols x rows) = in (rows x cols) transposed. */
@@ -105,6 +111,14 @@ typedef struct {
     int tile;    /* tokens in a tile of linear attention */
     int stretch; /* tokens between saved states of causal linear attention; a multiple of tile */
 } ll_kernels;
+
+/* A bfloat16 as a float: exact. */
+static inline float ll_half_float(uint16_t half) {
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* The table in use; never NULL. Tests ask for tiers by name; NULL for one this machine lacks. */
 const ll_kernels *ll_kernel_table(void);

@@ -23,6 +23,27 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
 }
 
+static void gemv_narrow(int N, int K, const float *x, const uint16_t *half, const int8_t *byte, size_t ldb,
+                        const float *scale, float *y) {
+    for (int j = 0; j < N; j++) {
+        float sum = 0;
+        for (int k = 0; k < K; k++) {
+            const size_t at = (size_t)k * ldb + (size_t)j;
+            const float w = half ? ll_half_float(half[at]) : (float)byte[at] * scale[j];
+            sum += x[k] * w;
+        }
+        y[j] = sum;
+    }
+}
+
+static void gemv_half(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
+    gemv_narrow(N, K, x, B, NULL, ldb, NULL, y);
+}
+
+static void gemv_byte(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
+    gemv_narrow(N, K, x, NULL, B, ldb, scale, y);
+}
+
 static float dot(size_t n, const float *x, const float *y) {
     double s = 0;
     for (size_t i = 0; i < n; i++) s += (double)x[i] * y[i];
@@ -232,6 +253,8 @@ const ll_kernels ll_scalar = {
     .rows = 8,
     .gemm = gemm,
     .gemv = gemv,
+    .gemv_half = gemv_half,
+    .gemv_byte = gemv_byte,
     .gemv_rows = gemv_rows,
     .transpose = transpose,
     .dot = dot,

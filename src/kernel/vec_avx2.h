@@ -6,6 +6,7 @@
 #error "compile this file with -mavx2 -mfma"
 #endif
 #include <immintrin.h>
+#include <stdint.h>
 
 #define VW 8
 #define VROWS 6
@@ -21,6 +22,13 @@ static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf v_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, v_mask(n)); }
 static inline void v_store_n(float *p, size_t n, vf a) { _mm256_maskstore_ps(p, v_mask(n), a); }
+static inline vf v_load_half(const uint16_t *p) {
+    const __m128i half = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+static inline vf v_load_byte(const int8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
 static inline vf v_set(float a) { return _mm256_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }

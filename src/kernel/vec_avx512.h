@@ -6,6 +6,7 @@
 #error "compile this file with -mavx512f -mavx512dq"
 #endif
 #include <immintrin.h>
+#include <stdint.h>
 
 #define VW 16     /* floats in a vector */
 #define VROWS 8   /* rows of a product tile in registers */
@@ -20,6 +21,14 @@ static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 /* The first n < VW floats; the rest of a loaded vector is 0. */
 static inline vf v_load_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(v_mask(n), p); }
 static inline void v_store_n(float *p, size_t n, vf a) { _mm512_mask_storeu_ps(p, v_mask(n), a); }
+/* bfloat16 and bytes as floats. */
+static inline vf v_load_half(const uint16_t *p) {
+    const __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+static inline vf v_load_byte(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
 static inline vf v_set(float a) { return _mm512_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

@@ -89,7 +89,7 @@ static void project(const ll_batch_run *run, int layer) {
         const float *a = ll_sublayer_input(run, 2 * layer, r, run->ws->input);
         float *out = run->ws->project[layer] + r.first * row;
         for (int i = 0; i < n; i++)
-            ll_linear(run->k, r.n, C, s[i].width, a, (size_t)C, weight(run, layer, s[i].which), NULL, out + s[i].at,
+            ll_linear(run, r.n, C, s[i].width, a, (size_t)C, weight(run, layer, s[i].which), NULL, out + s[i].at,
                       row);
     }
 }
@@ -111,7 +111,7 @@ static void finish_attention(const ll_batch_run *run, int layer) {
     ll_workspace *ws = run->ws;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *y = ws->mixed[layer] + r.first * (size_t)values;
-        ll_linear(run->k, r.n, values, C, y, (size_t)values, weight(run, layer, LL_OUTPUT_WEIGHT), NULL, ws->output,
+        ll_linear(run, r.n, values, C, y, (size_t)values, weight(run, layer, LL_OUTPUT_WEIGHT), NULL, ws->output,
                   (size_t)C);
         const float *base = residual(run, 2 * layer, r);
         if (!pre_norm(run)) base = ll_sublayer_input(run, 2 * layer, r, ws->input);
@@ -199,10 +199,10 @@ static void feed(const ll_batch_run *run, int layer) {
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, j, r, ws->input);
         float *u = hidden(run, layer, r);
-        ll_linear(run->k, r.n, C, ff, a, (size_t)C, weight(run, layer, LL_IN_WEIGHT), weight(run, layer, LL_IN_BIAS), u,
+        ll_linear(run, r.n, C, ff, a, (size_t)C, weight(run, layer, LL_IN_WEIGHT), weight(run, layer, LL_IN_BIAS), u,
                   (size_t)ff);
         ll_activate(run, r.n, ff, u, ws->wide);
-        ll_linear(run->k, r.n, ff, C, ws->wide, (size_t)ff, weight(run, layer, LL_OUT_WEIGHT),
+        ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, weight(run, layer, LL_OUT_WEIGHT),
                   weight(run, layer, LL_OUT_BIAS), ws->output, (size_t)C);
         add_to_residual(run, j, r, pre_norm(run) ? residual(run, j, r) : a, ws->output);
     }

@@ -20,6 +20,7 @@ typedef struct {
     int n, K, N;
     const float *x, *y, *gain, *bias;
     float *out, *extra;
+    ll_matrix W;
     size_t ld;
     ll_rows rows;
     uint64_t stream;
@@ -48,15 +49,23 @@ static void slab_task(void *arg, size_t i, int worker) {
     if (j->bias) memcpy(out, j->bias + first, (size_t)n * sizeof *out);
     for (int k0 = 0; k0 < j->K; k0 += LL_GEMM_DEPTH) {
         const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
-        j->k->gemv(n, depth, j->x + k0, j->y + (size_t)k0 * j->ld + first, j->ld, adds ? part : out, 0);
+        const size_t at = (size_t)k0 * j->ld + (size_t)first;
+        float *to = adds ? part : out;
+        if (j->W.half) {
+            j->k->gemv_half(n, depth, j->x + k0, j->W.half + at, j->ld, to);
+        } else if (j->W.byte) {
+            j->k->gemv_byte(n, depth, j->x + k0, j->W.byte + at, j->ld, j->W.scale + first, to);
+        } else {
+            j->k->gemv(n, depth, j->x + k0, j->W.f + at, j->ld, to, 0);
+        }
         if (adds) j->k->add((size_t)n, part, out);
     }
 }
 
 /* One row: the product that generation waits for. */
-static void linear_row(const ll_kernels *k, int K, int N, const float *in, const float *W, const float *bias,
+static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias,
                        float *out) {
-    job j = {.k = k, .K = K, .N = N, .x = in, .y = W, .bias = bias, .out = out, .ld = (size_t)N};
+    job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out, .ld = (size_t)N};
     const size_t slabs = pieces(N, SLAB);
     if ((size_t)K * (size_t)N >= SERIAL) {
         ll_parallel_for(slabs, slab_task, &j);
@@ -65,10 +74,10 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, const
     for (size_t i = 0; i < slabs; i++) slab_task(&j, i, 0);
 }
 
-void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
-               float *out, size_t ldo) {
+void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
+               const float *bias, float *out, size_t ldo) {
     if (n == 1) {
-        linear_row(k, K, N, in, W, bias, out);
+        linear_row(run->k, K, N, in, ll_narrow_find(run->model, W), bias, out);
     } else {
         ll_gemm(0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
     }

@@ -29,6 +29,7 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
 void ll_model_free(ll_model *m) {
     if (!m) return;
     ll_operators_free(m);
+    ll_narrow_free(m->narrow);
     ll_free(m->data);
     ll_free(m->param);
     ll_recipe_free(m->recipe);

@@ -5,7 +5,7 @@
  *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
- *   sample.c     a token from logits
+ *   sample.c     a token from logits         narrow.c     weights in fewer bits
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */
@@ -31,6 +31,7 @@ struct ll_model {
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned */
     ll_attention **attention; /* one operator a layer */
+    struct ll_narrow *narrow; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */

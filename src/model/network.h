@@ -137,11 +137,24 @@ LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors 
 void ll_operators_free(ll_model *model);
 LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
 
+/* ---- narrow.c: weights in fewer bits ---- */
+
+typedef struct ll_narrow ll_narrow;
+void ll_narrow_free(ll_narrow *w);
+/* One matrix in whatever form it is kept: a row alone is multiplied with half or byte where they are not NULL. */
+typedef struct {
+    const float *f;
+    const uint16_t *half;
+    const int8_t *byte;
+    const float *scale; /* of byte, a column each */
+} ll_matrix;
+ll_matrix ll_narrow_find(const ll_model *model, const float *weight);
+
 /* ---- layers.c: what acts on rows; out never aliases in ---- */
 
 /* out (n, N) = in (n, K) W + bias; bias may be NULL. */
-void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
-               float *out, size_t ldo);
+void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
+               const float *bias, float *out, size_t ldo);
 /* dW (K, N) += in^T dout. */
 void ll_linear_weight_back(int n, int K, int N, const float *in, size_t ldi, const float *dout, size_t ldo, float *dW);
 /* din (n, K) = or += dout W^T. */
