@@ -32,7 +32,9 @@ typedef enum {
     LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
     LL_POSITION_CONV_SPE,
-    LL_POSITION_RELATIVE_S1  /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
+    LL_POSITION_RELATIVE_S1, /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
+    LL_POSITION_RELATIVE_S2  /* the last heads have a learnt vector for each distance, up to a clip, in place of keys;
+                              * linear kernels and softmax, O(T (clip + window)) */
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
@@ -70,11 +72,14 @@ typedef struct {
     int layer;
     int scales, axes;                      /* relative-s1: angular frequencies, and 1 or 2 axes */
     const float *inv_freq, *alpha, *beta;  /* (scales), (H, axes scales), the same: rows before columns */
+    int clip;         /* relative-s2: distances from this one on, 1 to 255, count as one */
+    int keyless;      /* relative-s2: so many of the heads, the last, have no keys: k and dk have H - keyless heads */
+    const float *rpe; /* relative-s2: (clip + 1, D), the same for all of those heads */
 } ll_position_config;
 
 /* Gradients of those parameters, added to; NULL: not wanted. */
 typedef struct {
-    float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta;
+    float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta, *rpe;
 } ll_position_gradients;
 
 typedef struct {
@@ -93,8 +98,8 @@ typedef struct {
     int max_gradient;    /* favor: differentiate the maximum, as some released codes do */
     ll_den den;
     float den_eps;
-    int width, height, before; /* images (permute2d, conv-spe and relative-s1 in two dimensions): size, and tokens
-                                * in front of the first pixel; relative-s1: those have no position */
+    int width, height, before; /* images (permute2d; conv-spe, relative-s1 and -s2 in two dimensions): size, and
+                                * tokens in front of the first pixel; relative-s1, -s2: those have no position */
     const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
     const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */

@@ -47,7 +47,8 @@ struct ll_attention {
     unsigned char *sine; /* (H or 1, features): which trigonometric features are sines; or NULL */
     double *turn;    /* (features/2) angles a token by which features are turned after the map; or NULL */
     /* A position that acts on q and k makes this operator a shell around `inner`, which takes what `before` makes of
-     * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c). Else NULL. */
+     * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c); relative-s2 around
+     * `inner`, its heads with keys, and `sums`, the feature map of those without (clipped.c). Else NULL. */
     struct ll_before *before;
     ll_attention *inner, *sums;
 };

@@ -21,6 +21,7 @@ typedef struct {
     ll_attention_config c;
     const char *kernel, *position;
     size_t B, L;
+    int keyed;                                            /* heads that have keys */
     float *q, *k, *v, *g, *key_mask, *projection, *decay; /* NULL: not in the file */
     int32_t *permutation;
     float *y, *dq, *dk, *dv, *dr, *saved;

@@ -25,7 +25,8 @@ int ll_case_position_reads(const ll_case *a, const char *name) {
         [LL_POSITION_ROPE_LINEAR] = {"theta"},
         [LL_POSITION_SINE_SPE] = {"freqs", "offsets", "gains", "z", "gate", "gate_noise"},
         [LL_POSITION_CONV_SPE] = {"filter_q", "filter_k", "noise", "gate", "gate_noise"},
-        [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"}};
+        [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"},
+        [LL_POSITION_RELATIVE_S2] = {"rpe"}};
     for (const char *const *t = tensors[a->c.position]; *t; t++)
         if (!strcmp(*t, name)) return 1;
     return 0;
@@ -259,6 +260,37 @@ static ll_status read_s1(ll_case *a) {
     return status;
 }
 
+/* ---- Relative S2 --------------------------------------------------------------------------------- */
+
+/* An image has s2_side rows of as many pixels, or width and height. Other tokens are class tokens. */
+static ll_status read_layout(ll_case *a) {
+    const char *layout = ll_safetensors_meta(a->file, "s2_layout");
+    const int square = ll_safetensors_meta(a->file, "s2_side") != NULL;
+    a->c.where.axes = 1 + (layout && !strcmp(layout, "2d"));
+    if (!layout || (a->c.where.axes == 1 && strcmp(layout, "1d")))
+        return ll_fail(LL_EFORMAT, "metadata 's2_layout' is %.40s, must be 1d or 2d", layout ? layout : "missing");
+    ll_status status = ll_case_integer(a, "prefix", 0, LL_CASE_AXIS, &a->c.before);
+    if (status || a->c.where.axes == 1) return status;
+    status = ll_case_integer(a, square ? "s2_side" : "width", NAN, 1 << 15, &a->c.width);
+    if (!status) status = ll_case_integer(a, square ? "s2_side" : "height", NAN, 1 << 15, &a->c.height);
+    return status;
+}
+
+static ll_status read_s2(ll_case *a) {
+    size_t rows = 0;
+    int clip = 0;
+    if (a->keyed >= a->c.H)
+        return ll_fail(LL_EFORMAT, "tensor 'k' has %d heads of %d: relative-s2 is about heads without keys", a->keyed,
+                       a->c.H);
+    a->c.where.keyless = a->c.H - a->keyed;
+    ll_status status = ll_case_integer(a, "clip", NAN, 255, &clip);
+    if (!status) status = ll_case_axis(a, "rpe", 2, 0, &rows);
+    if (!status) status = read_layout(a);
+    a->c.where.clip = clip;
+    if (status) return status;
+    return parameter(a, "rpe", 2, (size_t[]){(size_t)clip + 1, (size_t)a->c.D}, &a->c.where.rpe, &a->dposition.rpe);
+}
+
 ll_status ll_case_position(ll_case *a) {
     ll_status status = LL_OK;
     switch (a->c.position) {
@@ -269,6 +301,7 @@ ll_status ll_case_position(ll_case *a) {
     case LL_POSITION_SINE_SPE:
     case LL_POSITION_CONV_SPE: return read_spe(a);
     case LL_POSITION_RELATIVE_S1: return read_s1(a);
+    case LL_POSITION_RELATIVE_S2: return read_s2(a);
     default: return LL_OK;
     }
 }

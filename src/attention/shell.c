@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/clipped.h"
 #include "attention/position/before.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -61,8 +62,13 @@ static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     return status;
 }
 
+static int clipped(const ll_attention *op) {
+    return op->c.position == LL_POSITION_RELATIVE_S2;
+}
+
 ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
     if (config->position == LL_POSITION_ROPE_LINEAR) return create_divided(op, *config);
+    if (clipped(op)) return ll_clipped_create(op, config);
     const ll_before_kind *kind = kind_of(config->position);
     ll_status status = check(config, kind);
     if (status) return status;
@@ -196,6 +202,7 @@ static size_t floats(const ll_attention *op, int B, int T) {
 }
 
 size_t ll_shell_saved(const ll_attention *op, int B, int T, int S) {
+    if (clipped(op)) return ll_clipped_saved(op, B, T, S);
     if (op->sums) return ll_divided_saved(op, B, T, S);
     return floats(op, B, T) + floats(op, B, S) + ll_attention_saved(op->inner, B, T, S);
 }
@@ -215,6 +222,7 @@ static ll_attention_call inner_call(const ll_attention *op, const ll_attention_c
 }
 
 ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call) {
+    if (clipped(op)) return ll_clipped_forward(op, call);
     if (op->sums) return ll_divided_forward(op, call);
     ll_status status = ll_before_reaches(op->before, call->T > call->S ? call->T : call->S);
     if (status) return status;
@@ -230,6 +238,7 @@ ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call
 }
 
 ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call) {
+    if (clipped(op)) return ll_clipped_backward(op, call);
     if (op->sums) return ll_divided_backward(op, call);
     const size_t queries = floats(op, call->B, call->T);
     float *gradient = ll_alloc(queries + floats(op, call->B, call->S), sizeof *gradient);
