@@ -50,8 +50,8 @@ static int kernel_exists(const ll_safetensors *file) {
 }
 
 static int position_exists(const ll_safetensors *file) {
-    static const char *const known[] = {"none",        "permute",  "permute2d", "rope",
-                                        "rope-linear", "sine-spe", "conv-spe",  "relative-s1", "relative-s2"};
+    static const char *const known[] = {"none",     "permute",  "permute2d",   "rope",       "rope-linear",
+                                        "sine-spe", "conv-spe", "relative-s1", "relative-s2"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is(file, "position", known[i])) return 1;
     return 0;

@@ -44,6 +44,11 @@ static const char *const variants[] = {
     "attention.kernel=elu1 position.type=relative-s1 position.scales=2",
     "attention.kernel=exp attention.projection=hadamard position.type=sine-spe position.realizations=8 "
     "position.sines=2",
+    "attention.kernel=favor position.type=relative-s2 position.clip=3",
+    "attention.kernel=relu position.type=relative-s2 position.shared=on model.norm=post attention.query-multiple=2",
+    "model.task=classify attention.kernel=favor position.type=relative-s2 position.image=on position.width=3 "
+    "position.height=3 model.pool=first position.clip=2",
+    "model.task=classify attention.kernel=softmax position.type=relative-s2 model.heads=4",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

@@ -79,6 +79,9 @@ static void test_checks(void **state) {
         {{"attention.kernel=favor", "position.type=rope-linear", "attention.feature-eps=0.1"}, "no eps"},
         {{"position.type=conv-spe", "position.image=on"}, "whole images"},
         {{"position.type=relative-s1", "position.image=on"}, "position.width and position.height"},
+        {{"model.heads=1", "position.type=relative-s2"}, "1 is odd"},
+        {{"attention.kernel=relu", "position.type=relative-s2", "position.decay=fixed"}, "position.decay=none"},
+        {{"position.type=relative-s2", "position.image=on"}, "position.width and position.height"},
         {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -123,7 +123,8 @@ static ll_status check_permute2d(const ll_config *c) {
 
 static ll_status check_before(const ll_config *c) {
     const int size = ll_config_query_size(c);
-    const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
+    const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
+                                    c->position == LL_POS_RELATIVE_S2);
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
@@ -140,6 +141,16 @@ static ll_status check_before(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+    if (c->position == LL_POS_RELATIVE_S2 && c->heads % 2)
+        return ll_fail(
+            LL_EINVAL,
+            "position.type = relative-s2 takes the keys of one half of the heads, and model.heads = %d is odd; "
+            "change it",
+            c->heads);
+    if (c->position == LL_POS_RELATIVE_S2 && c->decay != LL_DECAY_NONE)
+        return ll_fail(LL_EINVAL,
+                       "position.decay = fixed weighs a state, and heads of position.type = relative-s2 have "
+                       "none; set position.decay=none");
     if (images && c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "

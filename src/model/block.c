@@ -50,7 +50,7 @@ static float *gradient(const ll_batch_run *run, int layer, int which) {
 
 /* ---- Attention ---- */
 
-/* q, k and v lie side by side in rows of 2 H D + H E. */
+/* q, k and v lie side by side in rows of 2 H D + H E, less where heads have no keys. */
 typedef struct {
     int which, width;
     size_t at;
@@ -59,9 +59,9 @@ typedef struct {
 static void sections(const ll_model *m, section s[3], size_t *row) {
     const size_t queries = (size_t)m->queries;
     s[0] = (section){LL_QUERY_WEIGHT, m->queries, 0};
-    s[1] = (section){LL_KEY_WEIGHT, m->queries, queries};
-    s[2] = (section){LL_VALUE_WEIGHT, m->values, 2 * queries};
-    *row = 2 * queries + (size_t)m->values;
+    s[1] = (section){LL_KEY_WEIGHT, m->keys, queries};
+    s[2] = (section){LL_VALUE_WEIGHT, m->values, queries + (size_t)m->keys};
+    *row = queries + (size_t)m->keys + (size_t)m->values;
 }
 
 static void views(const ll_batch_run *run, float *project, float *mixed, ll_view v[4]) {
@@ -70,6 +70,7 @@ static void views(const ll_batch_run *run, float *project, float *mixed, ll_view
     sections(run->model, s, &row);
     const size_t T = (size_t)run->T, heads = (size_t)run->c->heads, values = (size_t)run->model->values;
     for (int i = 0; i < 3; i++) v[i] = (ll_view){project + s[i].at, T * row, (size_t)s[i].width / heads, row};
+    v[1].head = v[0].head; /* there may be fewer of them */
     v[3] = (ll_view){mixed, T * values, values / heads, values};
 }
 

@@ -59,9 +59,13 @@ double ll_model_token_cost(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width,
                  F = features(c);
-    double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1);
-    if (c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c)) attention += 2 * F * D;
-    const double layer = C * (2.0 * m->queries + 2.0 * m->values + 2.0 * c->ff) + H * attention;
+    const double projected = c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c) ? F * D : 0;
+    const double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1) + 2 * projected;
+    const double keyed = H * m->keys / m->queries, reach = c->distances - 1.0; /* relative-s2: others sum a window */
+    const double window = c->image ? 2 * reach * (reach + 1) + 1 : c->task == LL_TASK_LM ? reach + 1 : 2 * reach + 1;
+    const double keyless = projected + (c->kernel == LL_ATT_SOFTMAX ? D : F) * (c->distances + 1.0) + E * (window + 1);
+    const double layer =
+        C * ((double)m->queries + m->keys + 2.0 * m->values + 2.0 * c->ff) + keyed * attention + (H - keyed) * keyless;
     const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return c->layers * layer + head;
 }
@@ -71,7 +75,10 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
                  values = (size_t)m->values, layers = (size_t)c->layers;
     if (c->task != LL_TASK_LM) return 0;
-    if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
+    const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
+    const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
+    const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
+    if (c->kernel == LL_ATT_SOFTMAX) return keyless + layers * (size_t)T * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)features(c);
-    return layers * F * (values + (size_t)c->heads) * sizeof(double);
+    return keyless + layers * F * (values + (size_t)c->heads) / share * sizeof(double);
 }

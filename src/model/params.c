@@ -46,7 +46,7 @@ static void add_block(ll_model *m, int layer) {
     snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
     add_norm(m, prefix, "attention.norm");
     add_in(m, prefix, "attention.query.weight", c->width, m->queries);
-    add_in(m, prefix, "attention.key.weight", c->width, m->queries);
+    add_in(m, prefix, "attention.key.weight", c->width, m->keys);
     add_in(m, prefix, "attention.value.weight", c->width, m->values);
     add_in(m, prefix, "attention.output.weight", m->values, c->width);
     add_norm(m, prefix, "feed.norm");
@@ -120,6 +120,7 @@ ll_status ll_params_plan(ll_model *m) {
         return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->width,
                        c->layers);
     m->queries = (int)queries;
+    m->keys = c->position == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
     m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS) + 11, sizeof *m->param);

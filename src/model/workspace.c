@@ -36,7 +36,7 @@ static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     for (size_t j = 0; j <= 2 * layers; j++) ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
-        ws->project[l] = own ? take(p, rows, 2 * (size_t)m->queries + values) : ws->project[0];
+        ws->project[l] = own ? take(p, rows, (size_t)(m->queries + m->keys) + values) : ws->project[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->ff) : ws->hidden[0];
         ws->saved[l] = keep ? take(p, ll_attention_saved(m->attention[l], ws->B, ws->T, ws->T), 1) : NULL;
@@ -76,7 +76,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     plan_chunk(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->width);
-        ws->dproject = take(&p, rows, 2 * (size_t)m->queries + values);
+        ws->dproject = take(&p, rows, (size_t)(m->queries + m->keys) + values);
         ws->dmixed = take(&p, rows, values);
     }
     return p.used;
