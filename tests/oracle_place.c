@@ -9,14 +9,16 @@
 #include "oracle_clipped.h"
 
 void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
-    static const char *const names[] = {"none",        "sinusoidal", "learned",  "permute",     "permute2d",  "rope",
-                                        "rope-linear", "sine-spe",   "conv-spe", "relative-s1", "relative-s2"};
+    static const char *const names[] = {"none",        "sinusoidal",  "learned",  "permute",  "permute2d",
+                                        "rope",        "rope-linear", "sine-spe", "conv-spe", "relative-s1",
+                                        "relative-s2", "t5",          "shaw"};
     static const ll_position position[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
-                                           LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2};
+                                           LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
+                                           LL_POSITION_T5,       LL_POSITION_SHAW};
     const ll_config *c = o->model->c;
     const char *name = ll_recipe_get(o->model->recipe, "position.type");
     static const float gate = 0;
-    for (int i = 5; i < 11; i++)
+    for (int i = 5; i < 13; i++)
         if (!strcmp(name, names[i])) a->position = position[i - 5];
     if (a->position < LL_POSITION_ROPE) return;
     ll_position_config *w = &a->where;
@@ -24,8 +26,9 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     w->taps = c->taps, w->taps2 = c->image ? c->taps : 0;
     w->gate = c->gated ? &gate : NULL; /* whether there is one */
     if (c->image) a->width = c->image_width, a->height = c->image_height;
-    if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->heads / 2, w->clip = c->distances;
-    if (c->image || a->position >= LL_POSITION_RELATIVE_S1)
+    if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->heads / 2;
+    w->clip = c->distances;
+    if (c->image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
         a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
 }
 
@@ -102,6 +105,8 @@ void oracle_place_forward(const oracle_model *o, int layer, oracle_case *s, doub
         free(tops);
         return;
     }
+    s->bias = parameter(o, layer, "bias");
+    s->distance_k = parameter(o, layer, "distance_k"), s->distance_v = parameter(o, layer, "distance_v");
     encode(o, layer, s);
     oracle_forward(s, NULL, NULL, y);
 }

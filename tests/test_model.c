@@ -49,6 +49,10 @@ static const char *const variants[] = {
     "model.task=classify attention.kernel=favor position.type=relative-s2 position.image=on position.width=3 "
     "position.height=3 model.pool=first position.clip=2",
     "model.task=classify attention.kernel=softmax position.type=relative-s2 model.heads=4",
+    "attention.kernel=softmax position.type=t5",
+    "model.task=classify attention.kernel=softmax position.type=t5 position.shared=on model.pool=first",
+    "attention.kernel=softmax position.type=shaw position.clip=3 attention.query-multiple=2",
+    "model.task=classify attention.kernel=softmax position.type=shaw position.clip=4 position.values=off",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

@@ -79,6 +79,8 @@ static void test_checks(void **state) {
         {{"attention.kernel=favor", "position.type=rope-linear", "attention.feature-eps=0.1"}, "no eps"},
         {{"position.type=conv-spe", "position.image=on"}, "whole images"},
         {{"position.type=relative-s1", "position.image=on"}, "position.width and position.height"},
+        {{"attention.kernel=favor", "position.type=t5"}, "attention.kernel=softmax"},
+        {{"attention.kernel=relu", "position.type=shaw"}, "relative-s1"},
         {{"model.heads=1", "position.type=relative-s2"}, "1 is odd"},
         {{"attention.kernel=relu", "position.type=relative-s2", "position.decay=fixed"}, "position.decay=none"},
         {{"position.type=relative-s2", "position.image=on"}, "position.width and position.height"},

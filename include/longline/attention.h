@@ -33,8 +33,10 @@ typedef enum {
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
     LL_POSITION_CONV_SPE,
     LL_POSITION_RELATIVE_S1, /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
-    LL_POSITION_RELATIVE_S2  /* the last heads have a learnt vector for each distance, up to a clip, in place of keys;
+    LL_POSITION_RELATIVE_S2, /* the last heads have a learnt vector for each distance, up to a clip, in place of keys;
                               * linear kernels and softmax, O(T (clip + window)) */
+    LL_POSITION_T5,          /* softmax: learnt numbers added to the logits, by head and bucket of the distance */
+    LL_POSITION_SHAW         /* softmax: learnt vectors added to keys, values or both, by distance up to a clip */
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
@@ -72,14 +74,18 @@ typedef struct {
     int layer;
     int scales, axes;                      /* relative-s1: angular frequencies, and 1 or 2 axes */
     const float *inv_freq, *alpha, *beta;  /* (scales), (H, axes scales), the same: rows before columns */
-    int clip;         /* relative-s2: distances from this one on, 1 to 255, count as one */
+    int clip;         /* relative-s2, shaw: distances from this one on, 1 to 255, count as one */
     int keyless;      /* relative-s2: so many of the heads, the last, have no keys: k and dk have H - keyless heads */
     const float *rpe; /* relative-s2: (clip + 1, D), the same for all of those heads */
+    const float *bias; /* t5: (H, 32) */
+    const float *distance_k, *distance_v; /* shaw: (n, D) and (n, E) for j - i = -clip .. clip (causal: .. 0), the same
+                                           * for all heads; one may be NULL */
 } ll_position_config;
 
 /* Gradients of those parameters, added to; NULL: not wanted. */
 typedef struct {
     float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta, *rpe;
+    float *bias, *distance_k, *distance_v;
 } ll_position_gradients;
 
 typedef struct {

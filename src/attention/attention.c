@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/maps.h"
+#include "attention/position/distance.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -95,7 +96,8 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    return check_favor(c);
+    const ll_status status = ll_distances_check(c);
+    return status ? status : check_favor(c);
 }
 
 /* Which scaling of softmax features is exact, and which has to be the released one. */
@@ -149,7 +151,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     if ((config->projection && !op->c.projection) || (config->permutation && !op->c.permutation) ||
         (config->decay && !op->c.decay))
         return LL_ENOMEM;
-    if (op->c.position != LL_POSITION_NONE) {
+    if (permuted(&op->c)) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
@@ -163,6 +165,10 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     if (ll_is_trigonometric(&op->c) && !(op->sine = ll_alloc(copies * m, 1))) return LL_ENOMEM;
     ll_attention_set_projection(op, op->c.projection);
     return LL_OK;
+}
+
+static int is_shell(ll_position position) {
+    return position >= LL_POSITION_ROPE && position <= LL_POSITION_RELATIVE_S2;
 }
 
 ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
@@ -180,7 +186,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
         ll_free(op);
         return ll_fail(LL_EINVAL, "attention: a permutation is given but position is none");
     }
-    status = op->c.position > LL_POSITION_PERMUTE2D ? ll_shell_create(op, config) : build(op, config);
+    status = is_shell(op->c.position) ? ll_shell_create(op, config) : build(op, config);
     if (status) {
         ll_attention_free(op);
         return status;

@@ -26,7 +26,9 @@ int ll_case_position_reads(const ll_case *a, const char *name) {
         [LL_POSITION_SINE_SPE] = {"freqs", "offsets", "gains", "z", "gate", "gate_noise"},
         [LL_POSITION_CONV_SPE] = {"filter_q", "filter_k", "noise", "gate", "gate_noise"},
         [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"},
-        [LL_POSITION_RELATIVE_S2] = {"rpe"}};
+        [LL_POSITION_RELATIVE_S2] = {"rpe"},
+        [LL_POSITION_T5] = {"bias"},
+        [LL_POSITION_SHAW] = {"distance_k", "distance_v"}};
     for (const char *const *t = tensors[a->c.position]; *t; t++)
         if (!strcmp(*t, name)) return 1;
     return 0;
@@ -291,6 +293,24 @@ static ll_status read_s2(ll_case *a) {
     return parameter(a, "rpe", 2, (size_t[]){(size_t)clip + 1, (size_t)a->c.D}, &a->c.where.rpe, &a->dposition.rpe);
 }
 
+/* ---- In the logits ------------------------------------------------------------------------------- */
+
+static ll_status read_bias(ll_case *a) {
+    return parameter(a, "bias", 2, (size_t[]){(size_t)a->c.H, 32}, &a->c.where.bias, &a->dposition.bias);
+}
+
+static ll_status read_shaw(ll_case *a) {
+    ll_position_config *w = &a->c.where;
+    ll_status status = ll_case_integer(a, "clip", NAN, 255, &w->clip);
+    const size_t n = (size_t)w->clip * (a->c.causal ? 1 : 2) + 1, keys[] = {n, (size_t)a->c.D},
+                 values[] = {n, (size_t)a->c.E};
+    if (!status && ll_safetensors_find(a->file, "distance_k"))
+        status = parameter(a, "distance_k", 2, keys, &w->distance_k, &a->dposition.distance_k);
+    if (!status && ll_safetensors_find(a->file, "distance_v"))
+        status = parameter(a, "distance_v", 2, values, &w->distance_v, &a->dposition.distance_v);
+    return status;
+}
+
 ll_status ll_case_position(ll_case *a) {
     ll_status status = LL_OK;
     switch (a->c.position) {
@@ -302,6 +322,8 @@ ll_status ll_case_position(ll_case *a) {
     case LL_POSITION_CONV_SPE: return read_spe(a);
     case LL_POSITION_RELATIVE_S1: return read_s1(a);
     case LL_POSITION_RELATIVE_S2: return read_s2(a);
+    case LL_POSITION_T5: return read_bias(a);
+    case LL_POSITION_SHAW: return read_shaw(a);
     default: return LL_OK;
     }
 }

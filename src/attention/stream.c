@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "attention/features.h"
+#include "attention/position/distance.h"
 #include "attention/stream_shell.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -40,6 +41,7 @@ struct ll_attention_stream {
     size_t state_size;   /* doubles of a head */
     float *keys, *values; /* (B, H, capacity, D), (B, H, capacity, E); softmax */
     size_t capacity;
+    ll_distances distances; /* t5, shaw */
     float *pool; /* (workers, scratch) */
     size_t scratch;
     int workers;
@@ -150,7 +152,8 @@ static void feed_exact(void *arg, size_t index, int worker) {
     const ll_attention_config *c = &s->op->c;
     const size_t b = index / (size_t)c->H, h = index % (size_t)c->H, D = (size_t)c->D, E = (size_t)c->E;
     float *keys = s->keys + index * s->capacity * D, *values = s->values + index * s->capacity * E;
-    float *weight = s->pool + (size_t)worker * s->scratch, *q = weight + s->capacity;
+    const ll_distances *d = &s->distances;
+    float *weight = s->pool + (size_t)worker * s->scratch, *q = weight + s->capacity, *by = q + D;
     for (int t = 0; t < f->n; t++) {
         const size_t n = (size_t)s->position + (size_t)t + 1;
         memcpy(keys + (n - 1) * D, at(&f->key, b, h, t), D * sizeof *keys);
@@ -158,10 +161,18 @@ static void feed_exact(void *arg, size_t index, int worker) {
         memcpy(q, at(&f->q, b, h, t), D * sizeof *q);
         f->k->scale(D, c->input_scale, q);
         f->k->gemv_rows((int)n, (int)D, keys, D, q, weight, 0);
+        if (d->keys) f->k->gemv(d->n, (int)D, q, d->kt, d->ld, by, 0);
+        if (d->keys || d->biased)
+            ll_distances_spread(d, f->k, d->biased ? d->row + h * d->ld : by, 1 - (int64_t)n, (int)n, weight);
         f->k->exp_shift(n, f->k->max(n, weight), 1, 0, weight, weight);
         float *y = at(&f->y, b, h, t);
         const float sum = f->k->sum(n, weight);
         f->k->gemv((int)E, (int)n, weight, values, E, y, 0);
+        if (d->values) {
+            memset(by, 0, (size_t)d->n * sizeof *by);
+            ll_distances_gather(d, f->k, weight, 1 - (int64_t)n, (int)n, by);
+            f->k->gemv((int)E, d->n, by, d->v, E, y, 1);
+        }
         f->k->scale(E, 1 / sum, y);
     }
 }
@@ -205,7 +216,7 @@ static int is_exact(const ll_attention_stream *s) { return s->op->c.kernel == LL
 /* Scratch for the threads there are now and the capacity there is now. */
 static ll_status ready(ll_attention_stream *s) {
     const size_t D = (size_t)s->op->c.D, E = (size_t)s->op->c.E;
-    const size_t floats = is_exact(s) ? s->capacity + D : 3 * CHUNK * (size_t)s->op->ld + 2 * E;
+    const size_t floats = is_exact(s) ? s->capacity + D + s->distances.ld : 3 * CHUNK * (size_t)s->op->ld + 2 * E;
     const size_t scratch = (floats + 15) / 16 * 16;
     if (s->pool && s->workers >= ll_threads() && s->scratch == scratch) return LL_OK;
     float *pool = ll_alloc((size_t)ll_threads() * scratch, sizeof *pool);
@@ -231,7 +242,10 @@ static ll_status check(const ll_attention *op) {
 
 static ll_status build(ll_attention_stream *s) {
     const size_t m = (size_t)s->op->features, E = (size_t)s->op->c.E;
-    if (is_exact(s)) return grow(s, 1);
+    if (is_exact(s)) {
+        const ll_status status = ll_distances_create(&s->distances, s->op);
+        return status ? status : grow(s, 1);
+    }
     s->state_size = (m + 1) * E + m;
     s->head = ll_alloc(heads(s), sizeof *s->head);
     s->block = ll_alloc(heads(s) * s->state_size, sizeof *s->block);
@@ -265,6 +279,7 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
 void ll_attention_stream_free(ll_attention_stream *s) {
     if (!s) return;
     ll_shell_stream_free(s->shell);
+    ll_distances_free(&s->distances);
     ll_free(s->head);
     ll_free(s->block);
     ll_free(s->keys);
@@ -303,6 +318,7 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     const ll_status status = ll_attention_stream_reserve(s, n);
     if (status) return status;
     feed f = {s, ll_kernel_table(), n, q, k, v, y};
+    ll_distances_set(&s->distances, s->op);
     ll_task *task = is_exact(s) ? feed_exact : feed_linear;
     const double rows = is_exact(s) ? (double)s->position + n : s->op->features;
     if (rows * n * (s->op->c.D + s->op->c.E) * (double)heads(s) < WORTH) {

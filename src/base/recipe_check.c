@@ -141,6 +141,12 @@ static ll_status check_before(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+    if ((c->position == LL_POS_T5 || c->position == LL_POS_SHAW) && c->kernel != LL_ATT_SOFTMAX)
+        return ll_fail(
+            LL_EINVAL,
+            "position.type = %s adds to the logits of each pair of tokens, and linear kernels have none; set "
+            "attention.kernel=softmax, or position.type=relative-s1",
+            c->position == LL_POS_T5 ? "t5" : "shaw");
     if (c->position == LL_POS_RELATIVE_S2 && c->heads % 2)
         return ll_fail(
             LL_EINVAL,

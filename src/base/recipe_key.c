@@ -56,7 +56,7 @@ const ll_key ll_keys[] = {
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
 
     CHOICE("position.type", position, "none",
-           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|relative-s2",
+           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|relative-s2|t5|shaw",
            "how tokens know where they are; permute, permute2d and rope-linear turn the features of linear kernels"),
     CHOICE("position.decay", decay, "none", "none|fixed",
            "weight r^distance with one r a head, causal linear kernels"),
@@ -71,9 +71,10 @@ const ll_key ll_keys[] = {
     INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
     INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),
     FLAG("position.gated", gated, "on", "learn how much each feature minds positions, types sine-spe, conv-spe"),
-    FLAG("position.shared", shared, "off", "all layers have the same parameters and noise, types spe, relative-s1, -s2"),
+    FLAG("position.shared", shared, "off", "all layers have the same parameters and noise, types spe, relative, t5, shaw"),
     INT("position.scales", scales, "8", 1, 4096, "learnt frequencies, type = relative-s1"),
-    INT("position.clip", distances, "6", 1, 255, "distances from here on count as one, type = relative-s2"),
+    INT("position.clip", distances, "6", 1, 255, "distances from here on count as one, types relative-s2, shaw"),
+    FLAG("position.values", distance_values, "on", "values, too, have vectors by distance, type = shaw"),
 
     INT64("train.steps", steps, "10000", 0, 1000000000000, "updates of the parameters"),
     INT64("train.warmup", warmup, "500", 0, 1000000000000, "steps in which the learning rate rises from 0"),
