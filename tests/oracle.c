@@ -209,8 +209,25 @@ void oracle_head_free(oracle_head *a) {
     free(a->num);
 }
 
+/* phi = P phi with P = B^T R B: pairs of rows of B are planes that turn, what is left over stays. */
+static void rotate(const ll_attention_config *c, int h, double *phi) {
+    const int m = oracle_features(c);
+    const float *B = c->where.basis + h * m * m, *theta = c->where.theta + h * (m / 2);
+    double *in = oracle_alloc((size_t)m, sizeof *in), *out = oracle_alloc((size_t)m, sizeof *out);
+    for (int a = 0; a < m; a++)
+        for (int b = 0; b < m; b++) in[a] += (double)B[a * m + b] * phi[b];
+    for (int a = 0; a < m; a++) {
+        const double angle = a < m / 2 * 2 ? (double)theta[a / 2] : 0, other = a < m / 2 * 2 ? in[a ^ 1] : 0;
+        const double turned = in[a] * cos(angle) + (a % 2 ? 1 : -1) * other * sin(angle);
+        for (int b = 0; b < m; b++) out[b] += (double)B[a * m + b] * turned;
+    }
+    memcpy(phi, out, (size_t)m * sizeof *phi);
+    free(in), free(out);
+}
+
 static void placed(oracle_head *a, const double *x, int t, double shift, double *phi) {
     feature(&a->o->c, x, shift, a->plain);
+    for (int i = 0; i < t && a->o->c.position == LL_POSITION_ORTHOGONAL; i++) rotate(&a->o->c, a->h, a->plain);
     for (int f = 0; f < a->m; f++) phi[f] = a->plain[a->from[(size_t)t * (size_t)a->m + (size_t)f]];
 }
 

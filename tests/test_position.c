@@ -69,7 +69,15 @@ static void encode(placed *p) {
 
 static void set_parameters(placed *p) {
     float **const g = p->gradient;
-    p->d->call.dposition = (ll_position_gradients){g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]};
+    p->d->call.dposition = (ll_position_gradients){.freqs = g[0],
+                                                   .offsets = g[1],
+                                                   .gains = g[2],
+                                                   .filter_q = g[3],
+                                                   .filter_k = g[4],
+                                                   .gate = g[5],
+                                                   .inv_freq = g[6],
+                                                   .alpha = g[7],
+                                                   .beta = g[8]};
     ll_position_config *w = &p->d->config.where;
     float **const s = p->stored;
     w->freqs = s[0], w->offsets = s[1], w->gains = s[2], w->filter_q = s[3], w->filter_k = s[4];

@@ -36,7 +36,8 @@ typedef enum {
     LL_POSITION_RELATIVE_S2, /* the last heads have a learnt vector for each distance, up to a clip, in place of keys;
                               * linear kernels and softmax, O(T (clip + window)) */
     LL_POSITION_T5,          /* softmax: learnt numbers added to the logits, by head and bucket of the distance */
-    LL_POSITION_SHAW         /* softmax: learnt vectors added to keys, values or both, by distance up to a clip */
+    LL_POSITION_SHAW,        /* softmax: learnt vectors added to keys, values or both, by distance up to a clip */
+    LL_POSITION_ORTHOGONAL   /* linear kernels: features by powers of a random rotation, in place of a permutation */
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
@@ -60,6 +61,8 @@ typedef enum {
  * that may train: they stay the caller's, must outlive the operator, and are read at every call. */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
+    const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
+                         * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */
     int sines;          /* sine-spe: K */
     int taps, taps2;    /* conv-spe: filter length; with taps2 > 0 filters are images (taps rows, taps2 columns) */

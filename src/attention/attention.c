@@ -96,7 +96,8 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    const ll_status status = ll_distances_check(c);
+    ll_status status = ll_distances_check(c);
+    if (!status) status = ll_orthogonal_check(c);
     return status ? status : check_favor(c);
 }
 
@@ -155,6 +156,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
+    if (op->c.position == LL_POSITION_ORTHOGONAL && ll_orthogonal_create(op, config)) return LL_ENOMEM;
     if (!op->c.M) return LL_OK;
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
@@ -209,6 +211,9 @@ void ll_attention_free(ll_attention *op) {
     ll_shell_free(op);
     ll_permute_free(&op->permute);
     ll_free(op->turn);
+    ll_free(op->basis);
+    ll_free(op->basis_t);
+    ll_free(op->angles);
     ll_free(op->weight);
     ll_free(op->weight_t);
     ll_free(op->sine);

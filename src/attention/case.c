@@ -77,7 +77,7 @@ static ll_status read_kernel(ll_case *a) {
     static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
                                 "cos tanh identity square";
     static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1 "
-                                    "relative-s2 t5 shaw";
+                                    "relative-s2 t5 shaw orthogonal";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
     ll_status status = choice(a, "kernel", names, NULL, &kernel);

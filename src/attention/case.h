@@ -27,7 +27,7 @@ typedef struct {
     float *y, *dq, *dk, *dv, *dr, *saved;
     ll_case_parameter parameter[LL_CASE_PARAMETERS]; /* of the position */
     int parameters;
-    float *theta, *noise, *gate_noise;
+    float *theta, *basis, *noise, *gate_noise;
     ll_position_gradients dposition;
 } ll_case;
 

@@ -12,6 +12,7 @@ void ll_case_position_free(ll_case *a) {
         ll_free(a->parameter[i].gradient);
     }
     ll_free(a->theta);
+    ll_free(a->basis);
     ll_free(a->noise);
     ll_free(a->gate_noise);
 }
@@ -28,7 +29,8 @@ int ll_case_position_reads(const ll_case *a, const char *name) {
         [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"},
         [LL_POSITION_RELATIVE_S2] = {"rpe"},
         [LL_POSITION_T5] = {"bias"},
-        [LL_POSITION_SHAW] = {"distance_k", "distance_v"}};
+        [LL_POSITION_SHAW] = {"distance_k", "distance_v"},
+        [LL_POSITION_ORTHOGONAL] = {"theta", "basis"}};
     for (const char *const *t = tensors[a->c.position]; *t; t++)
         if (!strcmp(*t, name)) return 1;
     return 0;
@@ -117,6 +119,15 @@ static ll_status read_theta(ll_case *a) {
     const size_t n = (size_t)(a->c.position == LL_POSITION_ROPE ? a->c.D : ll_feature_count(&a->c)) / 2;
     const ll_status status = ll_case_tensor(a, "theta", 1, &n, &a->theta);
     a->c.where.theta = a->theta;
+    return status;
+}
+
+static ll_status read_rotation(ll_case *a) {
+    const size_t H = (size_t)a->c.H, m = (size_t)ll_feature_count(&a->c);
+    ll_status status = ll_case_tensor(a, "theta", 2, (size_t[]){H, m / 2}, &a->theta);
+    if (!status) status = ll_case_tensor(a, "basis", 3, (size_t[]){H, m, m}, &a->basis);
+    a->c.where.theta = a->theta;
+    a->c.where.basis = a->basis;
     return status;
 }
 
@@ -324,6 +335,7 @@ ll_status ll_case_position(ll_case *a) {
     case LL_POSITION_RELATIVE_S2: return read_s2(a);
     case LL_POSITION_T5: return read_bias(a);
     case LL_POSITION_SHAW: return read_shaw(a);
+    case LL_POSITION_ORTHOGONAL: return read_rotation(a);
     default: return LL_OK;
     }
 }
