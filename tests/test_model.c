@@ -53,6 +53,8 @@ static const char *const variants[] = {
     "model.task=classify attention.kernel=softmax position.type=t5 position.shared=on model.pool=first",
     "attention.kernel=softmax position.type=shaw position.clip=3 attention.query-multiple=2",
     "model.task=classify attention.kernel=softmax position.type=shaw position.clip=4 position.values=off",
+    "attention.kernel=relu position.type=orthogonal position.decay=fixed attention.normalise=off",
+    "model.task=classify attention.kernel=elu1 position.type=orthogonal attention.normalise=off",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

@@ -16,6 +16,7 @@ static const char *const variants[] = {
     "attention.kernel=favor position.type=conv-spe position.realizations=8 position.taps=9",
     "attention.kernel=relu position.type=relative-s1 position.scales=3",
     "attention.kernel=softmax position.type=t5",
+    "attention.kernel=relu position.type=orthogonal position.decay=fixed attention.normalise=off",
     "attention.kernel=softmax position.type=shaw position.shared=on position.clip=9",
     "attention.kernel=favor position.type=relative-s2 position.clip=4",
     "attention.kernel=softmax position.type=relative-s2 position.image=on position.width=7 position.height=9",

@@ -147,6 +147,19 @@ static ll_status check_before(const ll_config *c) {
             "position.type = %s adds to the logits of each pair of tokens, and linear kernels have none; set "
             "attention.kernel=softmax, or position.type=relative-s1",
             c->position == LL_POS_T5 ? "t5" : "shaw");
+    if (c->position == LL_POS_ORTHOGONAL && c->kernel == LL_ATT_SOFTMAX)
+        return ll_fail(LL_EINVAL,
+                       "position.type = orthogonal turns features, and attention.kernel = softmax has none; use "
+                       "favor or relu");
+    if (c->position == LL_POS_ORTHOGONAL && (ll_config_features(c) < 2 || ll_config_features(c) > 2048))
+        return ll_fail(LL_EINVAL,
+                       "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
+                       "change attention.num-features or attention.query-multiple",
+                       ll_config_features(c));
+    if (c->position == LL_POS_ORTHOGONAL && c->kernel == LL_ATT_FAVOR && c->feature_eps > 0)
+        return ll_fail(LL_EINVAL,
+                       "position.type = orthogonal with attention.kernel = favor would turn the eps, too; set "
+                       "attention.feature-eps=0");
     if (c->position == LL_POS_RELATIVE_S2 && c->heads % 2)
         return ll_fail(
             LL_EINVAL,

@@ -56,8 +56,10 @@ const ll_key ll_keys[] = {
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
 
     CHOICE("position.type", position, "none",
-           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|relative-s2|t5|shaw",
-           "how tokens know where they are; permute, permute2d and rope-linear turn the features of linear kernels"),
+           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|relative-s2|t5|shaw|orthogonal",
+           "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear kernels, "
+           "t5 and shaw add to the logits of softmax; PermuteFormer's ablations: permute without decay (r), decay = fixed "
+           "with type = none (no permutation), orthogonal (no Property 3)"),
     CHOICE("position.decay", decay, "none", "none|fixed",
            "weight r^distance with one r a head, causal linear kernels"),
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),

@@ -123,7 +123,7 @@ ll_position_gradients ll_place_gradients(const ll_model *m, int layer, float *gr
 void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
     static const ll_position positions[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                             LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
-                                            LL_POSITION_T5,       LL_POSITION_SHAW};
+                                            LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
     const ll_config *c = m->c;
     ll_position_config *w = &a->where;
     if (c->position < LL_POS_ROPE) return;
