@@ -94,8 +94,8 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
  * t alone, in double. */
 void ll_turns(double a, double w, int64_t t0, int C, double *cs, size_t step);
 /* Turns the pairs of C feature rows of a head by their position, or back; in place allowed. */
-void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in, size_t ldi,
-                      float *out, size_t ldo);
+void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+                      size_t ldi, float *out, size_t ldo);
 
 /* position/orthogonal.c. Angles and basis of a config as the operator's own; then features (C, ld) in that basis, or
  * gradients back from it. */

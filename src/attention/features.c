@@ -214,8 +214,8 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
                 op->c.input_scale * du[(size_t)i * (size_t)op->ld + (size_t)a];
 }
 
-/* dphi becomes the gradient at the features as the map made them, and these are what is returned where the map's way back
- * needs features: recovered from turned ones, or made again. */
+/* dphi becomes the gradient at the features as the map made them. Returns those, where the map's way back needs them:
+ * recovered from turned ones, or made again. */
 static const float *unturn(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_attention *op = t->op;
     const size_t ld = (size_t)op->ld;

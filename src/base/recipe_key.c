@@ -56,10 +56,11 @@ const ll_key ll_keys[] = {
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
 
     CHOICE("position.type", position, "none",
-           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|relative-s2|t5|shaw|orthogonal",
-           "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear kernels, "
-           "t5 and shaw add to the logits of softmax; PermuteFormer's ablations: permute without decay (r), decay = fixed "
-           "with type = none (no permutation), orthogonal (no Property 3)"),
+           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|"
+           "relative-s2|t5|shaw|orthogonal",
+           "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear "
+           "kernels, t5 and shaw add to logits of softmax. Ablations of PermuteFormer: permute with decay = none is "
+           "without r, none with decay = fixed without pi, orthogonal without Property 3"),
     CHOICE("position.decay", decay, "none", "none|fixed",
            "weight r^distance with one r a head, causal linear kernels"),
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
@@ -73,7 +74,8 @@ const ll_key ll_keys[] = {
     INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
     INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),
     FLAG("position.gated", gated, "on", "learn how much each feature minds positions, types sine-spe, conv-spe"),
-    FLAG("position.shared", shared, "off", "all layers have the same parameters and noise, types spe, relative, t5, shaw"),
+    FLAG("position.shared", shared, "off",
+         "all layers have the same parameters and noise, types spe, relative, t5, shaw"),
     INT("position.scales", scales, "8", 1, 4096, "learnt frequencies, type = relative-s1"),
     INT("position.clip", distances, "6", 1, 255, "distances from here on count as one, types relative-s2, shaw"),
     FLAG("position.values", distance_values, "on", "values, too, have vectors by distance, type = shaw"),
