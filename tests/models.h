@@ -24,9 +24,9 @@ static inline ll_model *tiny_model(const char *more) {
     ll_model *model = NULL;
     CHECK_OK(ll_model_create(&model, recipe));
     ll_recipe_free(recipe);
-    for (int i = 0; i < model->count; i++) { /* biases and gains, too, are something */
+    for (int i = 0; i < model->count; i++) { /* what starts at 0 or 1, too, is something */
         const ll_param *p = &model->param[i];
-        for (int j = 0; p->cols == 1 && j < p->rows; j++)
+        for (int j = 0; (p->cols == 1 || strstr(p->name, "position.")) && j < p->rows * p->cols; j++)
             model->data[p->offset + (size_t)j] += ll_uniform(3, 5, p->offset + (size_t)j) - 0.5f;
     }
     return model;

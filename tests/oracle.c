@@ -216,9 +216,42 @@ void oracle_head_free(oracle_head *a) {
     free(a->num);
 }
 
+/* phi = P phi with P = B^T R B: pairs of rows of B are planes that turn, what is left over stays. */
+static void rotate(const ll_attention_config *c, int h, double *phi) {
+    const int m = oracle_features(c);
+    const float *B = c->where.basis + h * m * m, *theta = c->where.theta + h * (m / 2);
+    double *in = oracle_alloc((size_t)m, sizeof *in), *out = oracle_alloc((size_t)m, sizeof *out);
+    for (int a = 0; a < m; a++)
+        for (int b = 0; b < m; b++) in[a] += (double)B[a * m + b] * phi[b];
+    for (int a = 0; a < m; a++) {
+        const double angle = a < m / 2 * 2 ? (double)theta[a / 2] : 0, other = a < m / 2 * 2 ? in[a ^ 1] : 0;
+        const double turned = in[a] * cos(angle) + (a % 2 ? 1 : -1) * other * sin(angle);
+        for (int b = 0; b < m; b++) out[b] += (double)B[a * m + b] * turned;
+    }
+    memcpy(phi, out, (size_t)m * sizeof *phi);
+    free(in), free(out);
+}
+
 static void placed(oracle_head *a, const double *x, int t, double shift, double *phi) {
     feature(&a->o->c, x, shift, a->plain);
+    for (int i = 0; i < t && a->o->c.position == LL_POSITION_ORTHOGONAL; i++) rotate(&a->o->c, a->h, a->plain);
     for (int f = 0; f < a->m; f++) phi[f] = a->plain[a->from[(size_t)t * (size_t)a->m + (size_t)f]];
+}
+
+/* T5's bucket of key minus query, as its authors' code has it: in floating point, but for where that misses a whole
+ * number by a rounding. */
+static int bucket(const ll_attention_config *c, int distance) {
+    const int buckets = c->causal ? 32 : 16, exact = buckets / 2, n = abs(distance);
+    const int first = distance > 0 && !c->causal ? buckets : 0;
+    if (n < exact) return first + n;
+    const int step = (int)(log((double)n / exact) / log(128.0 / exact) * (buckets - exact) + 1e-12);
+    return first + (exact + step > buckets - 1 ? buckets - 1 : exact + step);
+}
+
+/* Number of the vector of key minus query. */
+static int clipped(const ll_attention_config *c, int distance) {
+    const int clip = c->where.clip;
+    return clip + (distance < -clip ? -clip : distance > clip ? clip : distance);
 }
 
 /* Weights of one row up to the factor that cancels, by softmax. */
@@ -229,8 +262,13 @@ static void softmax_weights(oracle_head *a, int i) {
     for (int j = 0; j < o->S; j++) {
         const double *k = o->k + oracle_row(o, a->b, a->h, j, o->S) * (size_t)o->c.D;
         a->A[j] = 0;
-        for (int e = 0; e < o->c.D; e++) a->A[j] += (double)o->c.input_scale * q[e] * k[e];
-        if (oracle_sees(o, a->b, i, j) && a->A[j] > top) top = a->A[j];
+        if (!oracle_sees(o, a->b, i, j)) continue;
+        for (int e = 0; e < o->c.D; e++) {
+            const double near = o->distance_k ? o->distance_k[clipped(&o->c, j - i) * o->c.D + e] : 0;
+            a->A[j] += (double)o->c.input_scale * q[e] * (k[e] + near);
+        }
+        if (o->bias) a->A[j] += o->bias[a->h * 32 + bucket(&o->c, j - i)];
+        if (a->A[j] > top) top = a->A[j];
     }
     for (int j = 0; j < o->S; j++) a->A[j] = oracle_sees(o, a->b, i, j) ? exp(a->A[j] - top) : 0;
 }
@@ -287,7 +325,8 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
         a->keys++;
         a->s += a->A[j];
         const double weight = o->c.position == LL_POSITION_ROPE_LINEAR ? a->turned[j] : a->A[j];
-        for (int e = 0; e < o->c.E; e++) a->num[e] += weight * v[e];
+        const double *near = o->distance_v ? o->distance_v + clipped(&o->c, j - i) * o->c.E : NULL;
+        for (int e = 0; e < o->c.E; e++) a->num[e] += weight * (v[e] + (near ? near[e] : 0));
     }
     a->den = a->s;
     if (oracle_softmax(&o->c)) return;

@@ -12,7 +12,7 @@
 #include "longline.h"
 
 /* One call. q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), g (B, H, T, E), packed. r (H) is the decay and is
- * read in place of c.decay, so that it can be differentiated; 1 for none. */
+ * read in place of c.decay, so that it can be differentiated; 1 for none. Parameters of t5 and shaw likewise. */
 typedef struct {
     ll_attention_config c;
     int B, T, S;
@@ -20,6 +20,7 @@ typedef struct {
     const float *mask;
     double *q, *k, *v, *g, *r;
     const double *linformer_k, *linformer_v; /* (length, rank), read in place of the config's */
+    double *bias, *distance_k, *distance_v;
 } oracle_case;
 
 /* A stabiliser c: its value, and the number of the query or key (in the whole tensor) and of the feature that

@@ -144,25 +144,24 @@ static void attention(const oracle_model *o, int layer, int T, const double *a, 
     static const char *const names[3] = {"attention.query.weight", "attention.key.weight", "attention.value.weight"};
     const int C = o->model->c->width, B = o->B;
     oracle_case s = {.c = mechanism(o, layer), .B = B, .T = T, .S = T};
-    const int H = s.c.H, E = s.c.E, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
+    const int H = s.c.H, E = s.c.E, keyed = H - s.c.where.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
     double *part[3], *row = zeros((size_t)wide), *y = zeros((size_t)(B * H * T * E));
     int *lengths = calloc((size_t)B, sizeof *lengths);
     for (int b = 0; b < B; b++) lengths[b] = length(o, b);
     for (int i = 0; i < 3; i++) {
-        const int n = i < 2 ? s.c.D : E;
+        const int n = i < 2 ? s.c.D : E, heads = i == 1 ? keyed : H;
         part[i] = zeros((size_t)(B * H * T * n));
         for (int r = 0; r < B * T && param(o, layer, names[i]); r++) { /* some kernels lack queries or keys */
-            linear(C, H * n, a + r * C, param(o, layer, names[i]), NULL, row);
-            for (int e = 0; e < H * n; e++) part[i][((r / T * H + e / n) * T + r % T) * n + e % n] = row[e];
+            linear(C, heads * n, a + r * C, param(o, layer, names[i]), NULL, row);
+            for (int e = 0; e < heads * n; e++) part[i][((r / T * H + e / n) * T + r % T) * n + e % n] = row[e];
         }
     }
     s.lengths = lengths, s.q = part[0], s.k = part[1], s.v = part[2];
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
     s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
-    oracle_place_encode(o, layer, &s);
+    oracle_place_forward(o, layer, &s, y);
     part[0] = s.q, part[1] = s.k;
-    oracle_forward(&s, NULL, NULL, y);
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
         linear(H * E, C, row, param(o, layer, "attention.output.weight"), NULL, out + r * C);

@@ -5,17 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/attention.h"
 #include "base/random.h"
+#include "oracle_clipped.h"
 
 void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
-    static const char *const names[] = {"none", "sinusoidal",  "learned",  "permute",  "permute2d",
-                                        "rope", "rope-linear", "sine-spe", "conv-spe", "relative-s1"};
-    static const ll_position position[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
-                                           LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
+    static const char *const names[] = {"none",        "sinusoidal",  "learned",  "permute",   "permute2d",
+                                        "rope",        "rope-linear", "sine-spe", "conv-spe",  "relative-s1",
+                                        "relative-s2", "t5",          "shaw",     "orthogonal"};
+    static const ll_position position[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
+                                           LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
+                                           LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
     const ll_config *c = o->model->c;
     const char *name = ll_recipe_get(o->model->recipe, "position.type");
     static const float gate = 0;
-    for (int i = 5; i < 10; i++)
+    for (int i = 5; i < 14; i++)
         if (!strcmp(name, names[i])) a->position = position[i - 5];
     if (a->position < LL_POSITION_ROPE) return;
     ll_position_config *w = &a->where;
@@ -23,7 +27,9 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     w->taps = c->taps, w->taps2 = c->image ? c->taps : 0;
     w->gate = c->gated ? &gate : NULL; /* whether there is one */
     if (c->image) a->width = c->image_width, a->height = c->image_height;
-    if (c->image || a->position == LL_POSITION_RELATIVE_S1)
+    if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->heads / 2;
+    w->clip = c->distances;
+    if (c->image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
         a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
 }
 
@@ -61,19 +67,21 @@ static float *noise(const oracle_model *o, int layer, const ll_attention_config 
     return out;
 }
 
-void oracle_place_encode(const oracle_model *o, int layer, oracle_case *s) {
+static void encode(const oracle_model *o, int layer, oracle_case *s) {
     static const char *const names[] = {"freqs", "offsets",  "gains", "filter_q", "filter_k",
                                         "gate",  "inv_freq", "alpha", "beta"};
     double *parameters[ORACLE_PARAMETERS];
     ll_attention_config *a = &s->c;
     ll_position_config *w = &a->where;
-    if (a->position < LL_POSITION_ROPE || a->position == LL_POSITION_ROPE_LINEAR) return;
+    if (a->position < LL_POSITION_ROPE || a->position == LL_POSITION_ROPE_LINEAR ||
+        a->position > LL_POSITION_RELATIVE_S1)
+        return;
     for (int i = 0; i < ORACLE_PARAMETERS; i++) parameters[i] = parameter(o, layer, names[i]);
     w->noise_rows = (w->taps2 ? a->height : s->T) + w->taps - 1;
     w->noise_cols = w->taps2 ? a->width + w->taps2 - 1 : 0;
-    const int rows =
-        a->position == LL_POSITION_SINE_SPE ? 2 * w->sines : w->noise_rows * (w->taps2 ? w->noise_cols : 1);
-    float *z = noise(o, layer, a, 0, rows), *gate = noise(o, layer, a, 1, 1);
+    const int sine = a->position == LL_POSITION_SINE_SPE, conv = a->position == LL_POSITION_CONV_SPE;
+    const int rows = sine ? 2 * w->sines : conv ? w->noise_rows * (w->taps2 ? w->noise_cols : 1) : 0;
+    float *z = noise(o, layer, a, 0, rows), *gate = noise(o, layer, a, 1, sine || conv);
     w->noise = z, w->gate_noise = gate;
     const int W = oracle_width(a);
     double *x[2] = {s->q, s->k};
@@ -88,4 +96,22 @@ void oracle_place_encode(const oracle_model *o, int layer, oracle_case *s) {
     s->q = x[0], s->k = x[1];
     a->D = W;
     a->position = LL_POSITION_NONE;
+}
+
+void oracle_place_forward(const oracle_model *o, int layer, oracle_case *s, double *y) {
+    if (s->c.position == LL_POSITION_RELATIVE_S2) {
+        oracle_top *tops = calloc((size_t)(2 * s->B * s->c.H * s->T), sizeof *tops);
+        oracle_clipped(&s->c, parameter(o, layer, "rpe"), s, tops, NULL);
+        oracle_clipped(&s->c, parameter(o, layer, "rpe"), s, tops, y);
+        free(tops);
+        return;
+    }
+    if (s->c.position == LL_POSITION_ORTHOGONAL) { /* draws, as projections are */
+        const ll_position_config *w = &o->model->attention[layer]->c.where;
+        s->c.where.basis = w->basis, s->c.where.theta = w->theta;
+    }
+    s->bias = parameter(o, layer, "bias");
+    s->distance_k = parameter(o, layer, "distance_k"), s->distance_v = parameter(o, layer, "distance_v");
+    encode(o, layer, s);
+    oracle_forward(s, NULL, NULL, y);
 }

@@ -59,6 +59,17 @@ static const char *const variants[] = {
     "attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2 position.type=rope",
     "model.task=classify attention.kernel=reformer attention.buckets=4 attention.chunk=3 attention.rounds=3 "
     "model.pool=first position.type=sinusoidal model.norm=post",
+    "attention.kernel=favor position.type=relative-s2 position.clip=3",
+    "attention.kernel=relu position.type=relative-s2 position.shared=on model.norm=post attention.query-multiple=2",
+    "model.task=classify attention.kernel=favor position.type=relative-s2 position.image=on position.width=3 "
+    "position.height=3 model.pool=first position.clip=2",
+    "model.task=classify attention.kernel=softmax position.type=relative-s2 model.heads=4",
+    "attention.kernel=softmax position.type=t5",
+    "model.task=classify attention.kernel=softmax position.type=t5 position.shared=on model.pool=first",
+    "attention.kernel=softmax position.type=shaw position.clip=3 attention.query-multiple=2",
+    "model.task=classify attention.kernel=softmax position.type=shaw position.clip=4 position.values=off",
+    "attention.kernel=relu position.type=orthogonal position.decay=fixed attention.normalise=off",
+    "model.task=classify attention.kernel=elu1 position.type=orthogonal attention.normalise=off",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

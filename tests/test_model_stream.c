@@ -17,6 +17,11 @@ static const char *const variants[] = {
     "attention.kernel=relu position.type=relative-s1 position.scales=3",
     "attention.kernel=value position.type=sinusoidal",
     "attention.kernel=local attention.window=37 position.type=rope",
+    "attention.kernel=softmax position.type=t5",
+    "attention.kernel=relu position.type=orthogonal position.decay=fixed attention.normalise=off",
+    "attention.kernel=softmax position.type=shaw position.shared=on position.clip=9",
+    "attention.kernel=favor position.type=relative-s2 position.clip=4",
+    "attention.kernel=softmax position.type=relative-s2 position.image=on position.width=7 position.height=9",
     "attention.kernel=relu model.width=300 model.heads=3 model.ff=600 model.vocab=1500 model.init-std=0.05",
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, T = 700 };

@@ -68,10 +68,11 @@ static void encode(placed *p) {
 }
 
 static void set_parameters(placed *p) {
-    float **const g = p->gradient;
-    p->d->call.dposition = (ll_position_gradients){g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]};
+    float **const g = p->gradient, **const s = p->stored;
+    ll_position_gradients *d = &p->d->call.dposition;
+    d->freqs = g[0], d->offsets = g[1], d->gains = g[2], d->filter_q = g[3], d->filter_k = g[4];
+    d->gate = g[5], d->inv_freq = g[6], d->alpha = g[7], d->beta = g[8];
     ll_position_config *w = &p->d->config.where;
-    float **const s = p->stored;
     w->freqs = s[0], w->offsets = s[1], w->gains = s[2], w->filter_q = s[3], w->filter_k = s[4];
     w->gate = w->gate ? s[5] : NULL;
     w->inv_freq = s[6], w->alpha = s[7], w->beta = s[8];

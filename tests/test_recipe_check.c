@@ -88,6 +88,14 @@ static void test_checks(void **state) {
         {{"attention.kernel=nystrom"}, "nystrom mixes all tokens"},
         {{"model.task=classify", "attention.kernel=linformer", "train.length=4096", "model.pool=first"},
          "token in front is beyond attention.max-length = 4096"},
+        {{"attention.kernel=favor", "position.type=t5"}, "attention.kernel=softmax"},
+        {{"attention.kernel=relu", "position.type=shaw"}, "relative-s1"},
+        {{"position.type=orthogonal"}, "favor or relu"},
+        {{"attention.kernel=relu", "attention.query-multiple=64", "position.type=orthogonal"}, "2 to 2048"},
+        {{"attention.kernel=favor", "position.type=orthogonal", "attention.feature-eps=0.1"}, "feature-eps=0"},
+        {{"model.heads=1", "position.type=relative-s2"}, "1 is odd"},
+        {{"attention.kernel=relu", "position.type=relative-s2", "position.decay=fixed"}, "position.decay=none"},
+        {{"position.type=relative-s2", "position.image=on"}, "position.width and position.height"},
         {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

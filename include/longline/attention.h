@@ -38,7 +38,12 @@ typedef enum {
     LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
     LL_POSITION_CONV_SPE,
-    LL_POSITION_RELATIVE_S1  /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
+    LL_POSITION_RELATIVE_S1, /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
+    LL_POSITION_RELATIVE_S2, /* the last heads have a learnt vector for each distance, up to a clip, in place of keys;
+                              * linear kernels and softmax, O(T (clip + window)) */
+    LL_POSITION_T5,          /* softmax: learnt numbers added to the logits, by head and bucket of the distance */
+    LL_POSITION_SHAW,        /* softmax: learnt vectors added to keys, values or both, by distance up to a clip */
+    LL_POSITION_ORTHOGONAL   /* linear kernels: features by powers of a random rotation, in place of a permutation */
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
@@ -62,6 +67,8 @@ typedef enum {
  * that may train: they stay the caller's, must outlive the operator, and are read at every call. */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
+    const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
+                         * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */
     int sines;          /* sine-spe: K */
     int taps, taps2;    /* conv-spe: filter length; with taps2 > 0 filters are images (taps rows, taps2 columns) */
@@ -76,11 +83,18 @@ typedef struct {
     int layer;
     int scales, axes;                      /* relative-s1: angular frequencies, and 1 or 2 axes */
     const float *inv_freq, *alpha, *beta;  /* (scales), (H, axes scales), the same: rows before columns */
+    int clip;         /* relative-s2, shaw: distances from this one on, 1 to 255, count as one */
+    int keyless;      /* relative-s2: so many of the heads, the last, have no keys: k and dk have H - keyless heads */
+    const float *rpe; /* relative-s2: (clip + 1, D), the same for all of those heads */
+    const float *bias; /* t5: (H, 32) */
+    const float *distance_k, *distance_v; /* shaw: (n, D) and (n, E) for j - i = -clip .. clip (causal: .. 0), the same
+                                           * for all heads; one may be NULL */
 } ll_position_config;
 
 /* Gradients of those parameters, added to; NULL: not wanted. */
 typedef struct {
-    float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta;
+    float *freqs, *offsets, *gains, *filter_q, *filter_k, *gate, *inv_freq, *alpha, *beta, *rpe;
+    float *bias, *distance_k, *distance_v;
 } ll_position_gradients;
 
 /* What the kernels that papers compare with need. linformer_k and linformer_v are parameters that may train: they
@@ -118,8 +132,8 @@ typedef struct {
     int max_gradient;    /* favor: differentiate the maximum, as some released codes do */
     ll_den den;
     float den_eps;
-    int width, height, before; /* images (permute2d, conv-spe and relative-s1 in two dimensions): size, and tokens
-                                * in front of the first pixel; relative-s1: those have no position */
+    int width, height, before; /* images (permute2d; conv-spe, relative-s1 and -s2 in two dimensions): size, and
+                                * tokens in front of the first pixel; relative-s1, -s2: those have no position */
     const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
     const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
@@ -158,7 +172,8 @@ typedef struct {
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
- * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_ENOMEM for scratch, LL_EINVAL for what the config does not allow; otherwise cannot fail. */
+ * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_ENOMEM for scratch, LL_EINVAL for
+ * what the config does not allow; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 

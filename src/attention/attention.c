@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/mechanism.h"
+#include "attention/position/distance.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -95,7 +96,9 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    const ll_status status = ll_mechanism_check(c);
+    ll_status status = ll_mechanism_check(c);
+    if (!status) status = ll_distances_check(c);
+    if (!status) status = ll_orthogonal_check(c);
     return status ? status : check_favor(c);
 }
 
@@ -150,10 +153,11 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     if ((config->projection && !op->c.projection) || (config->permutation && !op->c.permutation) ||
         (config->decay && !op->c.decay))
         return LL_ENOMEM;
-    if (op->c.position != LL_POSITION_NONE) {
+    if (permuted(&op->c)) {
         const ll_status status = ll_permute_create(op);
         if (status) return status;
     }
+    if (op->c.position == LL_POSITION_ORTHOGONAL && ll_orthogonal_create(op, config)) return LL_ENOMEM;
     if (!op->c.M) return ll_mechanism_prepare(op, config);
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
@@ -164,6 +168,10 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     if (ll_is_trigonometric(&op->c) && !(op->sine = ll_alloc(copies * m, 1))) return LL_ENOMEM;
     ll_attention_set_projection(op, op->c.projection);
     return LL_OK;
+}
+
+static int is_shell(ll_position position) {
+    return position >= LL_POSITION_ROPE && position <= LL_POSITION_RELATIVE_S2;
 }
 
 ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
@@ -182,7 +190,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
         ll_free(op);
         return ll_fail(LL_EINVAL, "attention: a permutation is given but position is none");
     }
-    status = op->c.position > LL_POSITION_PERMUTE2D ? ll_shell_create(op, config) : build(op, config);
+    status = is_shell(op->c.position) ? ll_shell_create(op, config) : build(op, config);
     if (status) {
         ll_attention_free(op);
         return status;
@@ -207,6 +215,9 @@ void ll_attention_free(ll_attention *op) {
     ll_attention_free(op->part);
     ll_permute_free(&op->permute);
     ll_free(op->turn);
+    ll_free(op->basis);
+    ll_free(op->basis_t);
+    ll_free(op->angles);
     ll_free(op->weight);
     ll_free(op->weight_t);
     ll_free(op->sine);

@@ -46,9 +46,12 @@ struct ll_attention {
                           * or NULL */
     float *weight_t;     /* (H or 1, features, D): the same, not transposed */
     unsigned char *sine; /* (H or 1, features): which trigonometric features are sines; or NULL */
-    double *turn;    /* (features/2) angles a token by which features are turned after the map; or NULL */
+    double *turn;    /* (features/2; orthogonal: H of those) angles a token by which features are turned after the map;
+                      * or NULL */
+    float *basis, *basis_t, *angles; /* orthogonal: (H, features, features), (H, features, ld), (H, features/2) */
     /* A position that acts on q and k makes this operator a shell around `inner`, which takes what `before` makes of
-     * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c). Else NULL. */
+     * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c); relative-s2 around
+     * `inner`, its heads with keys, and `sums`, the feature map of those without (clipped.c). Else NULL. */
     struct ll_before *before;
     ll_attention *inner, *sums;
     ll_attention *part; /* linformer, nystrom: softmax attention between what is left of the tokens; else NULL */
@@ -69,8 +72,8 @@ void ll_attention_set_projection(ll_attention *op, const float *projection);
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
 size_t ll_exact_saved(const ll_attention *op, int B, int T, int S);
-/* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and sum l,
- * and the values summed so far, follow. */
+/* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and
+ * sum l, and the values summed so far, follow. */
 void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
                      float *sum);
 /* Linear attention in tiles (linear.c). */
@@ -97,9 +100,17 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 /* position/turn.c. cos and sin of (a + w t) for t = t0..t0+C-1, at cs[0], cs[1], cs[step], ..; a function of a, w and
  * t alone, in double. */
 void ll_turns(double a, double w, int64_t t0, int C, double *cs, size_t step);
-/* Turns the pairs of C feature rows by their position, or back; in place allowed. */
-void ll_turn_features(const ll_attention *op, int back, int C, const int64_t *position, const float *in, size_t ldi,
-                      float *out, size_t ldo);
+/* Turns the pairs of C feature rows of a head by their position, or back; in place allowed. */
+void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+                      size_t ldi, float *out, size_t ldo);
+
+/* position/orthogonal.c. Angles and basis of a config as the operator's own; then features (C, ld) in that basis, or
+ * gradients back from it. */
+enum { LL_ORTHOGONAL_MOST = 2048 };
+LL_MUST_USE ll_status ll_orthogonal_check(const ll_attention_config *c);
+LL_MUST_USE ll_status ll_orthogonal_create(ll_attention *op, const ll_attention_config *config);
+void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, int back, int C, const float *in,
+                         float *out);
 
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
 LL_MUST_USE ll_status ll_permute_create(ll_attention *op);

@@ -77,7 +77,8 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
 static ll_status read_kernel(ll_case *a) {
     static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
                                 "cos tanh identity square value local linformer nystrom reformer";
-    static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1";
+    static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1 "
+                                    "relative-s2 t5 shaw orthogonal";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
     ll_status status = choice(a, "kernel", names, NULL, &kernel);
@@ -212,11 +213,16 @@ static ll_status check_names(const ll_case *a) {
 static ll_status read_tensors(ll_case *a) {
     const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, E = (size_t)a->c.E;
     const size_t queries[] = {a->B, H, a->L, D}, values[] = {a->B, H, a->L, E};
-    size_t there = 0;
+    size_t keyed = H;
     ll_status status = check_names(a);
-    if (!status) status = ll_case_axis(a, "k", 4, 0, &there);
+    if (!status && a->c.position == LL_POSITION_RELATIVE_S2 && !ll_safetensors_find(a->file, "k"))
+        keyed = 0;
+    else if (!status)
+        status = ll_case_axis(a, "k", 4, 1, &keyed);
+    if (a->c.position != LL_POSITION_RELATIVE_S2) keyed = H;
+    a->keyed = (int)keyed;
     if (!status) status = ll_case_tensor(a, "q", 4, queries, &a->q);
-    if (!status) status = ll_case_tensor(a, "k", 4, queries, &a->k);
+    if (!status) status = ll_case_tensor(a, "k", 4, (size_t[]){a->B, keyed, a->L, D}, &a->k);
     if (!status) status = ll_case_tensor(a, "v", 4, values, &a->v);
     if (!status) status = ll_case_tensor(a, "g", 4, values, &a->g);
     if (!status) status = ll_case_tensor(a, "r", 1, &H, &a->decay);
@@ -238,6 +244,13 @@ static ll_status read_tensors(ll_case *a) {
 static ll_view view(const ll_case *a, float *data, int n) {
     const size_t token = (size_t)n, head = token * a->L;
     return (ll_view){.data = data, .batch = head * (size_t)a->c.H, .head = head, .token = token};
+}
+
+/* Keys: of the heads that have them. */
+static ll_view keys_view(const ll_case *a, float *data) {
+    ll_view v = view(a, data, a->c.D);
+    v.batch = v.head * (size_t)a->keyed;
+    return v;
 }
 
 static ll_status allocate(ll_case *a) {
@@ -262,11 +275,11 @@ static ll_status run_stream(ll_case *a) {
     if (a->key_mask) return ll_fail(LL_EINVAL, "a stream takes every key: 'key_mask' cannot be streamed");
     ll_status status = ll_attention_stream_create(&stream, a->op, (int)a->B);
     if (status) return status;
-    ll_view q = view(a, a->q, a->c.D), k = view(a, a->k, a->c.D), v = view(a, a->v, a->c.E), y = view(a, a->y, a->c.E);
+    ll_view q = view(a, a->q, a->c.D), k = keys_view(a, a->k), v = view(a, a->v, a->c.E), y = view(a, a->y, a->c.E);
     for (size_t t = 0; t < a->L && !status; t++) {
         status = ll_attention_stream_feed(stream, 1, q, k, v, y);
         q.data += q.token;
-        k.data += k.token;
+        if (a->k) k.data += k.token;
         v.data += v.token;
         y.data += y.token;
     }
@@ -279,12 +292,12 @@ static ll_status compute(ll_case *a, int streaming) {
     const int D = a->c.D, E = a->c.E;
     ll_attention_call call = {.B = (int)a->B, .T = (int)a->L, .S = (int)a->L, .key_mask = a->key_mask};
     call.q = view(a, a->q, D);
-    call.k = view(a, a->k, D);
+    call.k = keys_view(a, a->k);
     call.v = view(a, a->v, E);
     call.y = view(a, a->y, E);
     call.g = view(a, a->g, E);
     call.dq = view(a, a->dq, D);
-    call.dk = view(a, a->dk, D);
+    call.dk = keys_view(a, a->dk);
     call.dv = view(a, a->dv, E);
     call.saved = a->saved;
     call.dposition = a->dposition;
@@ -311,6 +324,7 @@ static ll_status solve(ll_case *a, int streaming, int tile) {
 
 static ll_status write_case(const ll_case *a, const char *out, int streaming) {
     const size_t H = (size_t)a->c.H;
+    const size_t keys[] = {a->B, (size_t)a->keyed, a->L, (size_t)a->c.D};
     const size_t queries[] = {a->B, H, a->L, (size_t)a->c.D}, values[] = {a->B, H, a->L, (size_t)a->c.E};
     const char *name = ll_safetensors_meta(a->file, "case");
     ll_st_writer *w;
@@ -320,7 +334,7 @@ static ll_status write_case(const ll_case *a, const char *out, int streaming) {
     if (!status) status = ll_st_meta(w, "form", streaming ? "streaming" : "tiles");
     if (!status) status = ll_st_add(w, "y", LL_F32, 4, values, a->y);
     if (!status && a->g) status = ll_st_add(w, "grad.q", LL_F32, 4, queries, a->dq);
-    if (!status && a->g) status = ll_st_add(w, "grad.k", LL_F32, 4, queries, a->dk);
+    if (!status && a->g && a->k) status = ll_st_add(w, "grad.k", LL_F32, 4, keys, a->dk);
     if (!status && a->g) status = ll_st_add(w, "grad.v", LL_F32, 4, values, a->dv);
     if (!status && a->g && a->decay) status = ll_st_add(w, "grad.r", LL_F32, 1, &H, a->dr);
     for (int i = 0; i < a->parameters && !status && a->g; i++) {

@@ -21,12 +21,13 @@ typedef struct {
     ll_attention_config c;
     const char *kernel, *position;
     size_t B, L;
+    int keyed;                                            /* heads that have keys */
     float *q, *k, *v, *g, *key_mask, *projection, *decay; /* NULL: not in the file */
     int32_t *permutation;
     float *y, *dq, *dk, *dv, *dr, *saved;
     ll_case_parameter parameter[LL_CASE_PARAMETERS]; /* of the position and the kernel */
     int parameters;
-    float *theta, *noise, *gate_noise, *rotations;
+    float *theta, *basis, *noise, *gate_noise, *rotations;
     ll_position_gradients dposition;
     ll_baseline_gradients dbaseline;
 } ll_case;

@@ -12,6 +12,7 @@ void ll_case_position_free(ll_case *a) {
         ll_free(a->parameter[i].gradient);
     }
     ll_free(a->theta);
+    ll_free(a->basis);
     ll_free(a->noise);
     ll_free(a->gate_noise);
     ll_free(a->rotations);
@@ -26,7 +27,11 @@ int ll_case_position_reads(const ll_case *a, const char *name) {
         [LL_POSITION_ROPE_LINEAR] = {"theta"},
         [LL_POSITION_SINE_SPE] = {"freqs", "offsets", "gains", "z", "gate", "gate_noise"},
         [LL_POSITION_CONV_SPE] = {"filter_q", "filter_k", "noise", "gate", "gate_noise"},
-        [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"}};
+        [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"},
+        [LL_POSITION_RELATIVE_S2] = {"rpe"},
+        [LL_POSITION_T5] = {"bias"},
+        [LL_POSITION_SHAW] = {"distance_k", "distance_v"},
+        [LL_POSITION_ORTHOGONAL] = {"theta", "basis"}};
     for (const char *const *t = tensors[a->c.position]; *t; t++)
         if (!strcmp(*t, name)) return 1;
     return 0;
@@ -114,6 +119,15 @@ static ll_status read_theta(ll_case *a) {
     const size_t n = (size_t)(a->c.position == LL_POSITION_ROPE ? a->c.D : ll_feature_count(&a->c)) / 2;
     const ll_status status = ll_case_tensor(a, "theta", 1, &n, &a->theta);
     a->c.where.theta = a->theta;
+    return status;
+}
+
+static ll_status read_rotation(ll_case *a) {
+    const size_t H = (size_t)a->c.H, m = (size_t)ll_feature_count(&a->c);
+    ll_status status = ll_case_tensor(a, "theta", 2, (size_t[]){H, m / 2}, &a->theta);
+    if (!status) status = ll_case_tensor(a, "basis", 3, (size_t[]){H, m, m}, &a->basis);
+    a->c.where.theta = a->theta;
+    a->c.where.basis = a->basis;
     return status;
 }
 
@@ -259,6 +273,56 @@ static ll_status read_s1(ll_case *a) {
     return status;
 }
 
+/* ---- Relative S2 --------------------------------------------------------------------------------- */
+
+/* An image has s2_side rows of as many pixels, or width and height. Other tokens are class tokens. */
+static ll_status read_layout(ll_case *a) {
+    const char *layout = ll_safetensors_meta(a->file, "s2_layout");
+    const int square = ll_safetensors_meta(a->file, "s2_side") != NULL;
+    a->c.where.axes = 1 + (layout && !strcmp(layout, "2d"));
+    if (!layout || (a->c.where.axes == 1 && strcmp(layout, "1d")))
+        return ll_fail(LL_EFORMAT, "metadata 's2_layout' is %.40s, must be 1d or 2d", layout ? layout : "missing");
+    ll_status status = ll_case_integer(a, "prefix", 0, LL_CASE_AXIS, &a->c.before);
+    if (status || a->c.where.axes == 1) return status;
+    status = ll_case_integer(a, square ? "s2_side" : "width", NAN, 1 << 15, &a->c.width);
+    if (!status) status = ll_case_integer(a, square ? "s2_side" : "height", NAN, 1 << 15, &a->c.height);
+    return status;
+}
+
+static ll_status read_s2(ll_case *a) {
+    size_t rows = 0;
+    int clip = 0;
+    if (a->keyed >= a->c.H)
+        return ll_fail(LL_EFORMAT, "tensor 'k' has %d heads of %d: relative-s2 is about heads without keys", a->keyed,
+                       a->c.H);
+    a->c.where.keyless = a->c.H - a->keyed;
+    ll_status status = ll_case_integer(a, "clip", NAN, 255, &clip);
+    if (!status) status = ll_case_axis(a, "rpe", 2, 0, &rows);
+    if (!status) status = read_layout(a);
+    a->c.where.clip = clip;
+    if (status) return status;
+    return ll_case_parameter_read(a, "rpe", 2, (size_t[]){(size_t)clip + 1, (size_t)a->c.D}, &a->c.where.rpe,
+                                  &a->dposition.rpe);
+}
+
+/* ---- In the logits ------------------------------------------------------------------------------- */
+
+static ll_status read_bias(ll_case *a) {
+    return ll_case_parameter_read(a, "bias", 2, (size_t[]){(size_t)a->c.H, 32}, &a->c.where.bias, &a->dposition.bias);
+}
+
+static ll_status read_shaw(ll_case *a) {
+    ll_position_config *w = &a->c.where;
+    ll_status status = ll_case_integer(a, "clip", NAN, 255, &w->clip);
+    const size_t n = (size_t)w->clip * (a->c.causal ? 1 : 2) + 1, keys[] = {n, (size_t)a->c.D},
+                 values[] = {n, (size_t)a->c.E};
+    if (!status && ll_safetensors_find(a->file, "distance_k"))
+        status = ll_case_parameter_read(a, "distance_k", 2, keys, &w->distance_k, &a->dposition.distance_k);
+    if (!status && ll_safetensors_find(a->file, "distance_v"))
+        status = ll_case_parameter_read(a, "distance_v", 2, values, &w->distance_v, &a->dposition.distance_v);
+    return status;
+}
+
 ll_status ll_case_position(ll_case *a) {
     ll_status status = LL_OK;
     switch (a->c.position) {
@@ -269,6 +333,10 @@ ll_status ll_case_position(ll_case *a) {
     case LL_POSITION_SINE_SPE:
     case LL_POSITION_CONV_SPE: return read_spe(a);
     case LL_POSITION_RELATIVE_S1: return read_s1(a);
+    case LL_POSITION_RELATIVE_S2: return read_s2(a);
+    case LL_POSITION_T5: return read_bias(a);
+    case LL_POSITION_SHAW: return read_shaw(a);
+    case LL_POSITION_ORTHOGONAL: return read_rotation(a);
     default: return LL_OK;
     }
 }

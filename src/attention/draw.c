@@ -15,7 +15,7 @@ static double inner(int n, const double *x, const double *y) {
 /* Gram-Schmidt over n <= D rows of standard normals, twice, since once loses orthogonality where rows are
  * nearly dependent. Dividing by positive norms gives the uniform distribution on rotations; the signs that a
  * Householder QR leaves would not (the estimate of the softmax kernel would be biased by up to a third). */
-static void orthonormalise(double *G, int n, int D) {
+void ll_orthonormalise(double *G, int n, int D) {
     for (int i = 0; i < n; i++) {
         double *g = G + (size_t)i * (size_t)D;
         for (int pass = 0; pass < 2; pass++)
@@ -106,9 +106,9 @@ static void draw_block(double *G, const float *w, int n, int D, ll_draw_kind kin
     } else {
         for (size_t i = 0; i < (size_t)n * (size_t)D; i++) G[i] = w[i];
         if (kind == LL_DRAW_ORTHOGONAL) {
-            orthonormalise(G, n, D);
+            ll_orthonormalise(G, n, D);
         } else {
-            for (int i = 0; i < n; i++) orthonormalise(G + (size_t)i * (size_t)D, 1, D);
+            for (int i = 0; i < n; i++) ll_orthonormalise(G + (size_t)i * (size_t)D, 1, D);
         }
     }
 }

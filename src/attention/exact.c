@@ -10,11 +10,13 @@
  *   dS_ij = P_ij (<g_i, v_j> - delta_i)      dq_i = scale sum_j dS_ij k_j
  *   dv_j = sum_i P_ij g_i                    dk_j = scale sum_i dS_ij q_i
  *
- * Both pack their operands into contiguous rows, keys transposed: a few percent of the products' time. */
+ * Both pack their operands into contiguous rows, keys transposed: a few percent of the products' time. Positions that
+ * live in the logits are added to the rows of a tile (position/distance.h). */
 #include <math.h>
 #include <string.h>
 
 #include "attention/attention.h"
+#include "attention/position/distance.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -29,6 +31,8 @@ typedef struct {
     int want_q, want_kv;                         /* what this pass of backward is for */
     int window;                                  /* local: query i sees keys j with |i - j| < window; else 0 */
     size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
+    size_t ldsum;                                /* of rows of running sums: of values, and by distance (shaw) */
+    ll_distances d;                              /* t5, shaw; d.n = 0: none */
     float *pool;
     size_t scratch; /* floats a worker */
 } exact;
@@ -42,6 +46,8 @@ typedef struct {
     float *q, *g, *sum, *lse, *delta; /* (queries, D), (queries, E) twice, (queries) twice */
     float *k, *kt, *v, *vt;           /* (keys, D), (D, keys), (keys, E), (E, keys) */
     float *P, *dP;                    /* (queries, keys) */
+    float *R, *W;                     /* (queries, distances) */
+    int *sees;                        /* (queries) */
 } head;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -62,7 +68,7 @@ static size_t cut(const exact *x, head *j, float *pool) {
     size_t used = 0;
     j->q = take(pool, &used, Q, x->ldd);
     j->g = take(pool, &used, Q, x->lde);
-    j->sum = take(pool, &used, Q, x->lde);
+    j->sum = take(pool, &used, Q, x->ldsum);
     j->lse = take(pool, &used, Q, 1);
     j->delta = take(pool, &used, Q, 1);
     j->k = take(pool, &used, K, x->ldd);
@@ -71,6 +77,9 @@ static size_t cut(const exact *x, head *j, float *pool) {
     j->vt = take(pool, &used, E, x->lds);
     j->P = take(pool, &used, Q, x->lds);
     j->dP = take(pool, &used, Q, x->lds);
+    j->R = take(pool, &used, Q, x->d.ld);
+    j->W = take(pool, &used, Q, x->d.ld);
+    j->sees = (int *)(void *)take(pool, &used, Q, 1);
     return used;
 }
 
@@ -115,6 +124,16 @@ static int unseen(const head *j, int i, int j0) {
     return n < 0 ? 0 : least(n, seen(j, i, j0));
 }
 
+/* A tile as positions in the logits see it. */
+static ll_distance_tile distances(const head *j, int i0, int rows, int j0) {
+    const exact *x = j->x;
+    if (!x->d.n) return (ll_distance_tile){0};
+    for (int i = 0; i < rows; i++) j->sees[i] = seen(j, i0 + i, j0);
+    float *sums = x->want_kv ? ll_distances_part(&x->d, j->row / (size_t)x->c->T, (size_t)(j0 / x->keys)) : NULL;
+    return (ll_distance_tile){&x->d, x->k, j->h, rows, x->op->c.D, x->op->c.E, (int64_t)j0 - i0, j->sees, x->lds,
+                              j->q, j->g, x->ldd, x->lde, j->R, j->W, sums};
+}
+
 /* Columns skip..width-1 of P (rows, width) = logits, of the packed queries and the transposed keys. */
 static void logits(const head *j, int rows, int skip, int width) {
     const exact *x = j->x;
@@ -142,10 +161,13 @@ void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *ro
 }
 
 static void finish(const head *j, int i0, int rows, const float *m, const float *l) {
-    const size_t E = (size_t)j->x->op->c.E;
+    const exact *x = j->x;
+    const size_t E = (size_t)x->op->c.E;
+    if (x->d.values)
+        x->k->gemm(rows, x->op->c.E, x->d.n, j->sum + x->lde, x->ldsum, 1, x->d.v, E, j->sum, x->ldsum, 1);
     for (int i = 0; i < rows; i++) {
         float *y = at(j, &j->x->c->y, i0 + i);
-        memcpy(y, j->sum + (size_t)i * j->x->lde, E * sizeof *y);
+        memcpy(y, j->sum + (size_t)i * x->ldsum, E * sizeof *y);
         if (l[i] != 0) j->x->k->scale(E, 1 / l[i], y);
         /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
         if (j->x->c->saved) j->x->c->saved[j->row + (size_t)(i0 + i)] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
@@ -159,21 +181,26 @@ static void forward_block(void *arg, size_t index, int worker) {
     head j = head_at(x, index / blocks, worker);
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
     const int rows = least(x->queries, j.n - i0);
+    const int sums = x->d.values ? (int)x->ldsum : o->E;
     float *m = j.lse, *l = j.delta;
     clear(&j, &x->c->y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, x->c->T), o->E);
     if (rows <= 0) return;
     pack(&j, &x->c->q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
-    memset(j.sum, 0, (size_t)rows * x->lde * sizeof *j.sum);
+    memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
     for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
     for (int j0 = first(&j, i0), width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
         pack(&j, &x->c->k, j0, width, o->D, 1, j.k, x->ldd);
         x->k->transpose(width, o->D, j.k, x->ldd, j.kt, x->lds);
         pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
         logits(&j, rows, 0, width);
+        const ll_distance_tile near = distances(&j, i0, rows, j0);
+        if (j0 == 0) ll_distances_queries(&near);
+        ll_distances_logits(&near, j.P);
         for (int i = 0; i < rows; i++)
             ll_exact_soften(x->k, unseen(&j, i0 + i, j0), seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i,
-                            l + i, o->E, j.sum + (size_t)i * x->lde);
-        x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->lde, 1);
+                            l + i, sums, j.sum + (size_t)i * x->ldsum);
+        x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->ldsum, 1);
+        ll_distances_weights(&near, j.P, j.sum + x->lde, x->ldsum);
     }
     finish(&j, i0, rows, m, l);
 }
@@ -210,6 +237,9 @@ static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int
     float *P = j->P + skip, *dP = j->dP + skip;
     const float *vt = j->vt + skip, *k = j->k + (size_t)skip * x->ldd;
     logits(j, rows, skip, width);
+    const ll_distance_tile near = distances(j, i0, rows, j0); /* where these are, there is no window: skip = 0 */
+    ll_distances_queries(&near);
+    ll_distances_logits(&near, j->P);
     for (int i = 0; i < rows; i++) {
         float *row = j->P + (size_t)i * lds, *drow = j->dP + (size_t)i * lds;
         const int from = unseen(j, i0 + i, j0), to = seen(j, i0 + i, j0);
@@ -219,6 +249,7 @@ static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int
         for (int e = skip; e < width; e++) drow[e] = -j->delta[i];
     }
     x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 1);
+    ll_distances_values_back(&near, j->P, j->dP);
     if (x->want_kv)
         x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, at(j, &c->dv, j0 + skip), c->dv.token, 1);
     for (int i = 0; i < rows; i++) x->k->mul((size_t)n, P + (size_t)i * lds, dP + (size_t)i * lds);
@@ -226,6 +257,7 @@ static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int
         x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, at(j, &c->dk, j0 + skip), c->dk.token, 1);
     if (x->want_q)
         x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, at(j, &c->dq, i0), c->dq.token, 1);
+    ll_distances_logits_back(&near, j->dP, x->want_q ? at(j, &c->dq, i0) : NULL, c->dq.token);
 }
 
 /* The first block of queries of which one sees key j0. */
@@ -313,9 +345,14 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     x->ldd = ((size_t)op->c.D + 15) / 16 * 16 + PAD;
     x->lde = ((size_t)op->c.E + 15) / 16 * 16 + PAD;
     x->lds = ((size_t)x->keys + 15) / 16 * 16 + PAD;
+    const ll_status status = ll_distances_create(&x->d, op);
+    if (status) return status;
+    ll_distances_set(&x->d, op);
+    x->ldsum = x->lde + (x->d.values ? x->d.ld : 0);
     head unused;
     x->scratch = cut(x, &unused, NULL);
     x->pool = ll_alloc((size_t)ll_threads() * x->scratch, sizeof *x->pool);
+    if (!x->pool) ll_distances_free(&x->d);
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
@@ -324,21 +361,31 @@ size_t ll_exact_saved(const ll_attention *op, int B, int T, int S) {
     return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
 
+static void release(exact *x) {
+    ll_distances_free(&x->d);
+    ll_free(x->pool);
+}
+
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)c->B * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
     if (status) return status;
     ll_parallel_for(heads * (size_t)x.query_blocks, forward_block, &x);
-    ll_free(x.pool);
+    release(&x);
     return LL_OK;
 }
 
 ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
-    const ll_status status = prepare(&x, op, c);
+    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    ll_status status = prepare(&x, op, c);
     if (status) return status;
-    backward(&x, (size_t)c->B * (size_t)op->c.H);
-    ll_free(x.pool);
-    return LL_OK;
+    status = ll_distances_want(&x.d, op, heads, (size_t)x.key_blocks);
+    if (!status) {
+        backward(&x, heads);
+        ll_distances_collect(&x.d, op, &c->dposition);
+    }
+    release(&x);
+    return status;
 }

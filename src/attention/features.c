@@ -123,9 +123,9 @@ static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, flo
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     const ll_attention *op = t->op;
     const int permuted = op->permute.axes > 0;
-    float *mapped = permuted ? t->work : phi;
+    float *mapped = permuted || op->basis ? t->work : phi;
     size_t ld;
-    const float *u = project(t, op->c.kernel == LL_KERNEL_RELU ? t->work : mapped, &ld);
+    const float *u = project(t, op->c.kernel != LL_KERNEL_RELU ? mapped : op->basis ? phi : t->work, &ld);
     if (permuted && op->c.kernel == LL_KERNEL_RELU) {
         const ll_along relu = {.what = LL_ALONG_RELU, .eps = op->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
@@ -145,7 +145,8 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     }
     if (permuted)
         permute(t, 0, NULL, mapped, (size_t)op->ld, phi, (size_t)op->ld);
-    if (op->turn) ll_turn_features(op, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
+    if (op->basis) ll_orthogonal_apply(op, t->k, t->head, 0, t->C, mapped, phi);
+    if (op->turn) ll_turn_features(op, t->head, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
@@ -213,6 +214,24 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
                 op->c.input_scale * du[(size_t)i * (size_t)op->ld + (size_t)a];
 }
 
+/* dphi becomes the gradient at the features as the map made them. Returns those, where the map's way back needs them:
+ * recovered from turned ones, or made again. */
+static const float *unturn(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
+    const ll_attention *op = t->op;
+    const size_t ld = (size_t)op->ld;
+    int exponent[256];
+    ll_turn_features(op, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
+    if (op->basis) {
+        ll_orthogonal_apply(op, t->k, t->head, 1, t->C, dphi, t->work);
+        for (int i = 0; i < t->C; i++)
+            memcpy(row(dphi, i, ld), row(t->work, i, ld), (size_t)op->features * sizeof *dphi);
+        if (exponents) favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
+    } else if (exponents) {
+        ll_turn_features(op, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
+    }
+    return t->work;
+}
+
 void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
     const ll_attention *op = t->op;
     const int D = op->c.D, m = op->features, favor = op->c.kernel == LL_KERNEL_FAVOR;
@@ -225,11 +244,7 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const ll_along along = {
         .what = masks ? LL_ALONG_WHERE : LL_ALONG_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
     float sum[256];
-    if (op->turn) { /* maps are differentiated where they were, before the turn */
-        ll_turn_features(op, 1, t->C, t->x, dphi, ld, dphi, ld);
-        if (exponents) ll_turn_features(op, 1, t->C, t->x, phi, ld, t->work, ld);
-        phi = t->work;
-    }
+    if (op->turn) phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);

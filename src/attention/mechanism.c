@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/clipped.h"
 #include "attention/maps.h"
 #include "attention/reformer.h"
 
@@ -71,6 +72,9 @@ const ll_mechanism ll_mechanism_shell = {
     .reads = 2, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
 const ll_mechanism ll_mechanism_divided = {
     .linear = 1, .reads = 2, .saved = ll_divided_saved, .forward = ll_divided_forward, .backward = ll_divided_backward};
+
+const ll_mechanism ll_mechanism_clipped = {
+    .reads = 2, .saved = ll_clipped_saved, .forward = ll_clipped_forward, .backward = ll_clipped_backward};
 
 const ll_mechanism *ll_mechanism_of(ll_kernel kernel) {
     if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &linear;

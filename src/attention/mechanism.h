@@ -30,9 +30,9 @@ typedef struct ll_mechanism {
 LL_MUST_USE ll_status ll_mechanism_check(const ll_attention_config *c);
 LL_MUST_USE ll_status ll_mechanism_prepare(ll_attention *op, const ll_attention_config *config);
 /* The mechanism of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
- * divide.c). */
+ * divide.c, clipped.c). */
 const ll_mechanism *ll_mechanism_of(ll_kernel kernel);
-extern const ll_mechanism ll_mechanism_shell, ll_mechanism_divided;
+extern const ll_mechanism ll_mechanism_shell, ll_mechanism_divided, ll_mechanism_clipped;
 
 /* For mechanisms that call others. Keys of sequence b in use; that sequence as a call of its own, cut to the rows in
  * use; zeros for the other rows. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attention/mechanism.h"
+#include "attention/clipped.h"
 #include "attention/position/before.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -68,8 +69,15 @@ static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     return status;
 }
 
+static int clipped(const ll_attention *op) {
+    return op->c.position == LL_POSITION_RELATIVE_S2;
+}
+
 ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
-    op->mechanism = config->position == LL_POSITION_ROPE_LINEAR ? &ll_mechanism_divided : &ll_mechanism_shell;
+    op->mechanism = clipped(op)                                   ? &ll_mechanism_clipped
+                    : config->position == LL_POSITION_ROPE_LINEAR ? &ll_mechanism_divided
+                                                                  : &ll_mechanism_shell;
+    if (clipped(op)) return ll_clipped_create(op, config);
     if (op->mechanism == &ll_mechanism_divided) return create_divided(op, *config);
     const ll_before_kind *kind = kind_of(config->position);
     ll_status status = check(config, kind);

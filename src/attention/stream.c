@@ -24,7 +24,7 @@ static const ll_stream_kind *kind_of(const ll_attention *op) {
 /* Scratch for the threads there are now. */
 static ll_status ready(ll_attention_stream *s) {
     if (!s->kind->scratch || (s->pool && s->workers >= ll_threads())) return LL_OK;
-    const size_t scratch = (s->kind->scratch(s->op) + 15) / 16 * 16;
+    const size_t scratch = (s->kind->scratch(s) + 15) / 16 * 16;
     float *pool = ll_alloc((size_t)ll_threads() * scratch, sizeof *pool);
     if (!pool) return LL_ENOMEM;
     ll_free(s->pool);
@@ -78,6 +78,7 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
 void ll_attention_stream_free(ll_attention_stream *s) {
     if (!s) return;
     ll_shell_stream_free(s->shell);
+    ll_distances_free(&s->distances);
     ll_free(s->state);
     ll_free(s->keys);
     ll_free(s->values);
@@ -111,6 +112,7 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     if (!s->shell) {
         ll_feed f = {s, ll_kernel_table(), n, q, k, v, y};
         ll_task *task = s->kind->feed;
+        ll_distances_set(&s->distances, s->op);
         if (s->kind->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s) < WORTH) {
             for (size_t i = 0; i < ll_stream_heads(s); i++) task(&f, i, 0);
         } else {

@@ -5,6 +5,7 @@
 #define LL_ATTENTION_STREAM_H
 
 #include "attention/attention.h"
+#include "attention/position/distance.h"
 #include "base/safetensors.h"
 
 /* One tensor of what a stream remembers. The data are the stream's own. */
@@ -15,7 +16,7 @@ typedef struct {
     size_t shape[4];
     void *data;
 } ll_state_tensor;
-enum { LL_STATE_TENSORS = 2 };
+enum { LL_STATE_TENSORS = 4 };
 
 /* All that a stream remembers at a position, besides that; returns how many tensors it is. Where the stream is there,
  * these are its own: what is written to those of another stream of the same operator, makes it go on as this one would.
@@ -42,9 +43,10 @@ struct ll_attention_stream {
     int64_t position; /* tokens so far */
     double *state;    /* (B, H, state_size); linear kernels */
     size_t state_size;
-    float *keys, *values; /* all: (blocks, B, H, D, 256), (blocks, B, H, 256, E); a window: (B, H, window, D or E) */
-    size_t blocks;        /* there is room for */
-    float *pool;          /* (workers, scratch) */
+    float *keys, *values;   /* all: (blocks, B, H, D, 256), (blocks, B, H, 256, E); a window: (B, H, window, D or E) */
+    size_t blocks;          /* there is room for */
+    ll_distances distances; /* t5, shaw */
+    float *pool;            /* (workers, scratch) */
     size_t scratch;
     int workers;
     ll_shell_stream *shell; /* everything, where the operator is a shell */
@@ -67,8 +69,8 @@ static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int tok
 
 /* What a kind of stream does. Feed's tasks are numbered b H + h. */
 typedef struct ll_stream_kind {
-    ll_status (*create)(ll_attention_stream *s); /* its state; NULL: none */
-    size_t (*scratch)(const ll_attention *op);   /* floats of a worker; NULL: none */
+    ll_status (*create)(ll_attention_stream *s);     /* its state; NULL: none */
+    size_t (*scratch)(const ll_attention_stream *s); /* floats of a worker; NULL: none */
     ll_status (*grow)(ll_attention_stream *s,
                       int64_t n);          /* room for n more tokens, or s as it was; NULL: never needed */
     void (*reset)(ll_attention_stream *s); /* NULL: nothing to do */

@@ -17,8 +17,17 @@ static size_t blocks_of(int64_t tokens) {
     return ((size_t)tokens + KEYS - 1) / KEYS;
 }
 
-static size_t scratch_floats(const ll_attention *op) {
-    return ROWS * ((size_t)op->c.D + 2 * (size_t)op->c.E + KEYS + 2);
+static ll_status create(ll_attention_stream *s) {
+    return ll_distances_create(&s->distances, s->op);
+}
+
+/* A row of running sums: of values, and by distance (shaw). */
+static size_t wide(const ll_attention_stream *s) {
+    return (size_t)s->op->c.E + (s->distances.values ? s->distances.ld : 0);
+}
+
+static size_t scratch_floats(const ll_attention_stream *s) {
+    return ROWS * ((size_t)s->op->c.D + (size_t)s->op->c.E + wide(s) + KEYS + 2 + s->distances.ld);
 }
 
 /* Room for n more tokens: doubles. The stream is as it was if memory is refused. */
@@ -62,7 +71,9 @@ static ll_status check(const ll_attention_stream *s) {
 typedef struct {
     const ll_feed *f;
     size_t index, b, h;
-    float *q, *P, *sum, *part, *m, *l; /* (ROWS, D), (ROWS, KEYS), (ROWS, E) twice, (ROWS) twice */
+    float *q, *P, *sum, *part, *m, *l; /* (ROWS, D), (ROWS, KEYS), (ROWS, wide), (ROWS, E), (ROWS) twice */
+    float *by;                         /* (ROWS, ld) logits by distance */
+    size_t wide;
 } lane;
 
 static lane lane_at(const ll_feed *f, size_t index, int worker) {
@@ -71,9 +82,11 @@ static lane lane_at(const ll_feed *f, size_t index, int worker) {
     j.q = f->s->pool + (size_t)worker * f->s->scratch;
     j.P = j.q + ROWS * (size_t)c->D;
     j.sum = j.P + ROWS * KEYS;
-    j.part = j.sum + ROWS * (size_t)c->E;
+    j.wide = wide(f->s);
+    j.part = j.sum + ROWS * j.wide;
     j.m = j.part + ROWS * (size_t)c->E;
     j.l = j.m + ROWS;
+    j.by = j.l + ROWS;
     return j;
 }
 
@@ -114,28 +127,46 @@ static void product(const ll_kernels *k, int rows, int N, int K, const float *A,
     for (int i = 0; i < K; i++) k->axpy((size_t)N, A[i], B + (size_t)i * ldb, out);
 }
 
-/* One block of keys, of which row i sees sees[i] > 0, more than row i - 1 or all. */
-static void pass(const lane *j, size_t block, int rows, const int *sees) {
+/* One block of keys, of which row i sees sees[i] > 0, more than row i - 1 or all; row 0 is token `first`. */
+static void pass(const lane *j, size_t block, int64_t first, int rows, const int *sees) {
     const ll_kernels *k = j->f->k;
+    const ll_distances *d = &j->f->s->distances;
     const int D = j->f->s->op->c.D, E = j->f->s->op->c.E;
     const float *values = values_of(j, block);
     int whole = 0;
     product(k, rows, sees[rows - 1], D, j->q, (size_t)D, keys_of(j, block), KEYS, j->P, KEYS);
     for (int i = 0; i < rows; i++) {
-        float *P = j->P + i * KEYS;
-        ll_exact_soften(k, 0, sees[i], sees[i], P, j->m + i, j->l + i, E, j->sum + i * E);
+        float *P = j->P + i * KEYS, *sum = j->sum + (size_t)i * j->wide;
+        const int64_t far = (int64_t)block * KEYS - (first + i);
+        if (d->biased || d->keys)
+            ll_distances_spread(d, k, d->biased ? d->row + j->h * d->ld : j->by + (size_t)i * d->ld, far, sees[i], P);
+        ll_exact_soften(k, 0, sees[i], sees[i], P, j->m + i, j->l + i, (int)j->wide, sum);
+        if (d->values) ll_distances_gather(d, k, P, far, sees[i], sum + E);
         whole += sees[i] == KEYS;
         if (sees[i] < KEYS) product(k, 1, E, sees[i], P, KEYS, values, (size_t)E, j->part + i * E, (size_t)E);
     }
-    const int first = rows - whole;
-    if (whole) product(k, whole, E, KEYS, j->P + first * KEYS, KEYS, values, (size_t)E, j->part + first * E, (size_t)E);
-    k->add((size_t)rows * (size_t)E, j->part, j->sum);
+    const int from = rows - whole;
+    if (whole) product(k, whole, E, KEYS, j->P + from * KEYS, KEYS, values, (size_t)E, j->part + from * E, (size_t)E);
+    for (int i = 0; i < rows; i++) k->add((size_t)E, j->part + i * E, j->sum + (size_t)i * j->wide);
+}
+
+/* Row i from its sums to y. */
+static void finish(const lane *j, int i, float *y) {
+    const ll_distances *d = &j->f->s->distances;
+    const size_t E = (size_t)j->f->s->op->c.E;
+    memcpy(y, j->sum + (size_t)i * j->wide, E * sizeof *y);
+    if (d->values) {
+        j->f->k->gemv((int)E, d->n, j->sum + (size_t)i * j->wide + E, d->v, E, j->part, 0);
+        j->f->k->add(E, j->part, y);
+    }
+    j->f->k->scale(E, 1 / j->l[i], y);
 }
 
 /* Tokens t0..t0+n-1 of the call, which are in the cache. */
 static void answer(const lane *j, int t0, int n) {
     const ll_feed *f = j->f;
     const ll_attention_config *c = &f->s->op->c;
+    const ll_distances *d = &f->s->distances;
     const size_t D = (size_t)c->D, E = (size_t)c->E;
     const int64_t first = f->s->position + t0;
     for (int i = 0; i < n; i++) {
@@ -143,7 +174,8 @@ static void answer(const lane *j, int t0, int n) {
         j->m[i] = -INFINITY, j->l[i] = 0;
     }
     f->k->scale((size_t)n * D, c->input_scale, j->q);
-    memset(j->sum, 0, (size_t)n * E * sizeof *j->sum);
+    if (d->keys) product(f->k, n, d->n, (int)D, j->q, D, d->kt, d->ld, j->by, d->ld);
+    memset(j->sum, 0, (size_t)n * j->wide * sizeof *j->sum);
     for (int64_t j0 = 0; j0 < first + n; j0 += KEYS) {
         int sees[ROWS], skip = 0;
         for (int i = 0; i < n; i++) {
@@ -152,14 +184,11 @@ static void answer(const lane *j, int t0, int n) {
             skip += sees[i] == 0;
         }
         lane rest = *j; /* rows that see something */
-        rest.q += (size_t)skip * D, rest.sum += (size_t)skip * E, rest.m += skip, rest.l += skip;
-        pass(&rest, (size_t)j0 / KEYS, n - skip, sees + skip);
+        rest.q += (size_t)skip * D, rest.sum += (size_t)skip * j->wide, rest.m += skip, rest.l += skip;
+        rest.by += (size_t)skip * d->ld, rest.part += (size_t)skip * E;
+        pass(&rest, (size_t)j0 / KEYS, first + skip, n - skip, sees + skip);
     }
-    for (int i = 0; i < n; i++) {
-        float *y = ll_feed_at(&f->y, j->b, j->h, t0 + i);
-        memcpy(y, j->sum + (size_t)i * E, E * sizeof *y);
-        f->k->scale(E, 1 / j->l[i], y);
-    }
+    for (int i = 0; i < n; i++) finish(j, i, ll_feed_at(&f->y, j->b, j->h, t0 + i));
 }
 
 static void feed(void *arg, size_t index, int worker) {
@@ -189,6 +218,7 @@ static double work(const ll_attention_stream *s, int n) {
 }
 
 const ll_stream_kind ll_stream_exact = {
+    .create = create,
     .scratch = scratch_floats,
     .grow = grow,
     .feed = feed,

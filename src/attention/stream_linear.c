@@ -45,7 +45,8 @@ static size_t state_size(const ll_attention *op) {
     return (m + 1) * E + m + LL_STATE_SCALARS;
 }
 
-static size_t scratch_floats(const ll_attention *op) {
+static size_t scratch_floats(const ll_attention_stream *s) {
+    const ll_attention *op = s->op;
     return 3 * CHUNK * (size_t)op->ld + 2 * CHUNK * (2 * padded(op->c.E) + 1);
 }
 

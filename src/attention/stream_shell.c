@@ -3,6 +3,7 @@
  * and no number of noise is drawn twice. */
 #include <string.h>
 
+#include "attention/clipped_stream.h"
 #include "attention/linear.h"
 #include "attention/position/before.h"
 #include "attention/stream.h"
@@ -12,15 +13,24 @@ struct ll_shell_stream {
     const ll_attention *op;
     int B;
     int64_t position;
-    ll_attention_stream *inner, *sums;
+    ll_attention_stream *inner, *sums; /* inner: NULL where no head has keys */
+    ll_clipped_stream *clipped;
     float *work; /* (H, scratch) of the encoder */
     size_t scratch;
     float *buffer; /* encoded q and k (2, B, H, tile, R), or sums (B, H, tile) */
     size_t floats;
 };
 
+/* Heads with keys, if any, and heads without. */
+static ll_status build_clipped(ll_shell_stream *s) {
+    const int keyed = s->op->c.H > s->op->c.where.keyless;
+    const ll_status status = keyed ? ll_attention_stream_create(&s->inner, s->op->inner, s->B) : LL_OK;
+    return status ? status : ll_clipped_stream_create(&s->clipped, s->op, s->B);
+}
+
 static ll_status build(ll_shell_stream *s) {
     const ll_attention *op = s->op;
+    if (op->c.position == LL_POSITION_RELATIVE_S2) return build_clipped(s);
     const size_t rows = (size_t)s->B * (size_t)op->c.H * LL_BEFORE_TILE;
     s->scratch = op->before ? (op->before->kind->scratch(op->before) + 15) / 16 * 16 : 0;
     s->floats = op->before ? 2 * rows * (size_t)op->before->R : rows;
@@ -50,6 +60,7 @@ void ll_shell_stream_free(ll_shell_stream *s) {
     if (!s) return;
     ll_attention_stream_free(s->inner);
     ll_attention_stream_free(s->sums);
+    ll_clipped_stream_free(s->clipped);
     ll_free(s->work);
     ll_free(s->buffer);
     ll_free(s);
@@ -57,19 +68,22 @@ void ll_shell_stream_free(ll_shell_stream *s) {
 
 void ll_shell_stream_reset(ll_shell_stream *s) {
     s->position = 0;
-    memset(s->work, 0, (size_t)s->op->c.H * s->scratch * sizeof *s->work);
-    ll_attention_stream_reset(s->inner);
+    if (s->work) memset(s->work, 0, (size_t)s->op->c.H * s->scratch * sizeof *s->work);
+    if (s->inner) ll_attention_stream_reset(s->inner);
+    if (s->clipped) ll_clipped_stream_reset(s->clipped);
     if (s->sums) ll_attention_stream_reset(s->sums);
 }
 
 size_t ll_shell_stream_bytes(const ll_shell_stream *s) {
     const size_t own = ((size_t)s->op->c.H * s->scratch + s->floats) * sizeof(float);
-    return sizeof *s + own + ll_attention_stream_bytes(s->inner) + (s->sums ? ll_attention_stream_bytes(s->sums) : 0);
+    return sizeof *s + own + (s->inner ? ll_attention_stream_bytes(s->inner) : 0) +
+           (s->sums ? ll_attention_stream_bytes(s->sums) : 0) + (s->clipped ? ll_clipped_stream_bytes(s->clipped) : 0);
 }
 
 /* What encoders keep is made again at any position. */
 int ll_shell_stream_state(const ll_shell_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
-    const int n = ll_attention_stream_state(s->inner, position, tensor);
+    const int n = s->inner ? ll_attention_stream_state(s->inner, position, tensor) : 0;
+    if (s->clipped) return n + ll_clipped_stream_state(s->clipped, tensor + n);
     if (!s->sums) return n;
     (void)ll_attention_stream_state(s->sums, position, tensor + n); /* rope-linear is linear: one tensor each */
     tensor[n].name = "sums";
@@ -78,14 +92,16 @@ int ll_shell_stream_state(const ll_shell_stream *s, int64_t position, ll_state_t
 
 ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position) {
     ll_status status = s->op->before ? ll_before_reaches(s->op->before, position) : LL_OK;
-    if (!status) status = ll_attention_stream_seek(s->inner, position);
+    if (!status && s->inner) status = ll_attention_stream_seek(s->inner, position);
+    if (!status && s->clipped) ll_clipped_stream_seek(s->clipped, position);
     if (!status && s->sums) status = ll_attention_stream_seek(s->sums, position);
     if (!status) s->position = position;
     return status;
 }
 
 ll_status ll_shell_stream_check(const ll_shell_stream *s) {
-    const ll_status status = ll_attention_stream_check(s->inner);
+    ll_status status = s->inner ? ll_attention_stream_check(s->inner) : LL_OK;
+    if (!status && s->clipped) status = ll_clipped_stream_check(s->clipped);
     return status || !s->sums ? status : ll_attention_stream_check(s->sums);
 }
 
@@ -131,19 +147,27 @@ static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, l
     return LL_OK;
 }
 
+static ll_status feed_clipped(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
+    const ll_status status = s->inner ? ll_attention_stream_feed(s->inner, n, q, k, v, y) : LL_OK;
+    if (!status) ll_clipped_stream_feed(s->clipped, n, q, v, y);
+    return status;
+}
+
 static ll_view from(ll_view view, int token) {
     view.data += (size_t)token * view.token;
     return view;
 }
 
 ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
-    ll_status status = ll_attention_stream_reserve(s->inner, n); /* what could fail, before anything is fed */
+    ll_status status =
+        s->inner ? ll_attention_stream_reserve(s->inner, n) : LL_OK; /* what could fail, before anything is fed */
     if (!status && s->sums) status = ll_attention_stream_reserve(s->sums, n);
     if (!status && s->op->before) status = ll_before_reaches(s->op->before, s->position + n);
     for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
         const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
-        status = s->sums ? feed_divided(s, C, from(q, t), from(k, t), from(v, t), from(y, t))
-                         : feed_encoded(s, C, from(q, t), from(k, t), from(v, t), from(y, t));
+        status = (s->clipped ? feed_clipped
+                  : s->sums  ? feed_divided
+                             : feed_encoded)(s, C, from(q, t), from(k, t), from(v, t), from(y, t));
         s->position += C;
     }
     return status;

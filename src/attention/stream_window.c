@@ -19,8 +19,8 @@ static ll_status create(ll_attention_stream *s) {
     return s->keys && s->values ? LL_OK : LL_ENOMEM;
 }
 
-static size_t scratch_floats(const ll_attention *op) {
-    return (size_t)op->c.baseline.window + (size_t)op->c.D;
+static size_t scratch_floats(const ll_attention_stream *s) {
+    return window(s) + (size_t)s->op->c.D;
 }
 
 static void reset(ll_attention_stream *s) {

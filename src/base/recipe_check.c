@@ -143,7 +143,8 @@ static ll_status check_permute2d(const ll_config *c) {
 static ll_status check_before(const ll_config *c) {
     const int size = ll_config_query_size(c);
     char room[LL_NUMBER_TEXT];
-    const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
+    const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
+                                    c->position == LL_POS_RELATIVE_S2);
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
@@ -160,6 +161,35 @@ static ll_status check_before(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+    if ((c->position == LL_POS_T5 || c->position == LL_POS_SHAW) && c->kernel != LL_ATT_SOFTMAX)
+        return ll_fail(
+            LL_EINVAL,
+            "position.type = %s adds to the logits of each pair of tokens, and linear kernels have none; set "
+            "attention.kernel=softmax, or position.type=relative-s1",
+            c->position == LL_POS_T5 ? "t5" : "shaw");
+    if (c->position == LL_POS_ORTHOGONAL && c->kernel == LL_ATT_SOFTMAX)
+        return ll_fail(LL_EINVAL,
+                       "position.type = orthogonal turns features, and attention.kernel = softmax has none; use "
+                       "favor or relu");
+    if (c->position == LL_POS_ORTHOGONAL && (ll_config_features(c) < 2 || ll_config_features(c) > 2048))
+        return ll_fail(LL_EINVAL,
+                       "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
+                       "change attention.num-features or attention.query-multiple",
+                       ll_config_features(c));
+    if (c->position == LL_POS_ORTHOGONAL && c->kernel == LL_ATT_FAVOR && c->feature_eps > 0)
+        return ll_fail(LL_EINVAL,
+                       "position.type = orthogonal with attention.kernel = favor would turn the eps, too; set "
+                       "attention.feature-eps=0");
+    if (c->position == LL_POS_RELATIVE_S2 && c->heads % 2)
+        return ll_fail(
+            LL_EINVAL,
+            "position.type = relative-s2 takes the keys of one half of the heads, and model.heads = %d is odd; "
+            "change it",
+            c->heads);
+    if (c->position == LL_POS_RELATIVE_S2 && c->decay != LL_DECAY_NONE)
+        return ll_fail(LL_EINVAL,
+                       "position.decay = fixed weighs a state, and heads of position.type = relative-s2 have "
+                       "none; set position.decay=none");
     if (images && c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "

@@ -39,7 +39,8 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer|nystrom|reformer",
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|"
+           "value|local|linformer|nystrom|reformer",
            "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
            "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
            "linformer: over learnt sums of tokens; nystrom: through landmarks; "
@@ -63,15 +64,19 @@ const ll_key ll_keys[] = {
     INT("attention.projected-length", linformer_rank, "256", 1, 65536,
         "sums of keys and values that are left of a sequence, kernel = linformer"),
     INT("attention.landmarks", landmarks, "64", 1, 1024, "means of queries and of keys, kernel = nystrom"),
-    INT("attention.iterations", iterations, "6", 1, 64, "steps towards the inverse between landmarks, kernel = nystrom"),
+    INT("attention.iterations", iterations, "6", 1, 64,
+        "steps towards the inverse between landmarks, kernel = nystrom"),
     INT("attention.buckets", buckets, "64", 2, 65536, "values of the hash, an even number, kernel = reformer"),
     INT("attention.chunk", chunk, "64", 1, 4096,
         "tokens that see each other and as many before them, sorted by hash, kernel = reformer"),
     INT("attention.rounds", rounds, "4", 1, 64, "hashes, each of which adds to what a token sees, kernel = reformer"),
 
     CHOICE("position.type", position, "none",
-           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",
-           "how tokens know where they are; permute, permute2d and rope-linear turn the features of linear kernels"),
+           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|"
+           "relative-s2|t5|shaw|orthogonal",
+           "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear "
+           "kernels, t5 and shaw add to logits of softmax. Ablations of PermuteFormer: permute with decay = none is "
+           "without r, none with decay = fixed without pi, orthogonal without Property 3"),
     CHOICE("position.decay", decay, "none", "none|fixed",
            "weight r^distance with one r a head, causal linear kernels"),
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
@@ -80,13 +85,16 @@ const ll_key ll_keys[] = {
     INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
     INT("position.width", image_width, "0", 0, 32768, "pixels in a row, for images; 0 = as the data has"),
     INT("position.height", image_height, "0", 0, 32768, "rows of an image; 0 = as the data has"),
-    FLAG("position.image", image, "off", "tokens are the pixels of an image, types conv-spe, relative-s1"),
+    FLAG("position.image", image, "off", "tokens are the pixels of an image, types conv-spe, relative-s1, -s2"),
     INT("position.realizations", realizations, "64", 1, 65536, "width of queries and keys, types sine-spe, conv-spe"),
     INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
     INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),
     FLAG("position.gated", gated, "on", "learn how much each feature minds positions, types sine-spe, conv-spe"),
-    FLAG("position.shared", shared, "off", "all layers have the same parameters and noise, types spe, relative-s1"),
+    FLAG("position.shared", shared, "off",
+         "all layers have the same parameters and noise, types spe, relative, t5, shaw"),
     INT("position.scales", scales, "8", 1, 4096, "learnt frequencies, type = relative-s1"),
+    INT("position.clip", distances, "6", 1, 255, "distances from here on count as one, types relative-s2, shaw"),
+    FLAG("position.values", distance_values, "on", "values, too, have vectors by distance, type = shaw"),
 
     INT64("train.steps", steps, "10000", 0, 1000000000000, "updates of the parameters"),
     INT64("train.warmup", warmup, "500", 0, 1000000000000, "steps in which the learning rate rises from 0"),

@@ -50,7 +50,7 @@ static float *gradient(const ll_batch_run *run, int layer, int which) {
 
 /* ---- Attention ---- */
 
-/* Of q, k and v those that the kernel has lie side by side. */
+/* Of q, k and v those that the kernel has lie side by side; in relative-s2 some heads have no keys. */
 typedef struct {
     int which, width;
     size_t at;
@@ -63,7 +63,7 @@ static int sections(const ll_model *m, section s[3], size_t *row) {
     for (int which = LL_QUERY_WEIGHT; which <= LL_VALUE_WEIGHT; which++) {
         const int value = which == LL_VALUE_WEIGHT;
         if (!value && which - LL_QUERY_WEIGHT >= m->sides) continue;
-        s[n] = (section){which, value ? m->values : m->queries, *row};
+        s[n] = (section){which, value ? m->values : which == LL_KEY_WEIGHT ? m->keys : m->queries, *row};
         *row += (size_t)s[n++].width;
     }
     return n;
@@ -78,6 +78,7 @@ static void views(const ll_batch_run *run, float *project, float *mixed, ll_view
     for (int i = 0; i < n; i++)
         v[s[i].which - LL_QUERY_WEIGHT] =
             (ll_view){project + s[i].at, T * row, (size_t)s[i].width / heads, row};
+    if (v[1].data) v[1].head = v[0].head; /* there may be fewer of them */
     v[3] = (ll_view){mixed, T * values, values / heads, values};
 }
 

@@ -76,11 +76,19 @@ static double attention_cost(const ll_config *c, double D, double E, double T) {
     }
 }
 
+/* One head without keys: its vectors' features and what a window sums. */
+static double keyless_cost(const ll_config *c, double D, double E) {
+    const double F = c->kernel == LL_ATT_SOFTMAX ? D : ll_config_features(c), reach = c->distances - 1.0;
+    const double window = c->image ? 2 * reach * (reach + 1) + 1 : c->task == LL_TASK_LM ? reach + 1 : 2 * reach + 1;
+    return (ll_config_rows(c) ? F * D : 0) + F * (c->distances + 1.0) + E * (window + 1);
+}
+
 double ll_model_token_cost(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width;
-    const double weights = C * ((double)m->sides * m->queries + 2.0 * m->values + 2.0 * c->ff);
-    const double layer = weights + H * attention_cost(c, D, E, T);
+    const double inputs = (m->sides > 0 ? m->queries : 0) + (m->sides > 1 ? m->keys : 0);
+    const double weights = C * (inputs + 2.0 * m->values + 2.0 * c->ff), keyed = H * m->keys / m->queries;
+    const double layer = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
     const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return c->layers * layer + head;
 }
@@ -89,9 +97,12 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
                  values = (size_t)m->values, layers = (size_t)c->layers;
+    const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
+    const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
+    const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
     if (c->task != LL_TASK_LM || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
     const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
-    if (keys) return layers * keys * (queries + values) * sizeof(float);
+    if (keys) return keyless + layers * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);
-    return layers * F * (values + (size_t)c->heads) * sizeof(double);
+    return keyless + layers * F * (values + (size_t)c->heads) / share * sizeof(double);
 }

@@ -35,6 +35,7 @@ struct ll_model {
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
         int embedding, position, first, embedding_norm, blocks, norm, head;

@@ -42,6 +42,11 @@ static int permuted(const ll_attention_config *a) {
     return a->position == LL_POSITION_PERMUTE2D ? features / 2 : a->position == LL_POSITION_PERMUTE ? features : 0;
 }
 
+/* Features that a matrix turns, for each head: its angles are half as many. */
+static int turned(const ll_attention_config *a) {
+    return a->position == LL_POSITION_ORTHOGONAL ? ll_feature_count(a) : 0;
+}
+
 static int decays(const ll_config *c) {
     return c->decay == LL_DECAY_FIXED && c->task == LL_TASK_LM;
 }
@@ -57,17 +62,22 @@ static ll_status draw_projection(const ll_config *c, const ll_attention_config *
 typedef struct {
     float *projection, *decay;
     int32_t *permutation;
+    float *basis, *angles;
 } parts;
 
 static ll_status draw(const ll_model *m, const ll_attention_config *a, int layer, parts *p) {
     const ll_config *c = m->c;
-    const int n = permuted(a);
+    const int n = permuted(a), whole = turned(a);
+    ll_status status = LL_OK;
     for (int h = 0; n && h < a->H; h++)
         ll_draw_permutation(p->permutation + (size_t)h * (size_t)n, n, (uint64_t)c->seed, layer, h);
+    for (int h = 0; whole && h < a->H && !status; h++)
+        status = ll_draw_rotation(p->basis + (size_t)h * (size_t)whole * (size_t)whole,
+                                  p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->seed, layer, h);
     for (int h = 0; p->decay && h < a->H; h++)
         p->decay[h] = (float)(1 / (1 + exp(-(c->decay_first + (c->decay_last - c->decay_first) * h / a->H))));
-    if (!a->M) return LL_OK;
-    return draw_projection(c, a, layer, m->redraws, p->projection);
+    if (!status && a->M) status = draw_projection(c, a, layer, m->redraws, p->projection);
+    return status;
 }
 
 /* The tensor "blocks.LAYER.attention.WHAT" of this type and shape; cols 0: a vector. */
@@ -122,6 +132,8 @@ static ll_status read(const ll_safetensors *file, const ll_attention_config *a, 
     if (a->M) status = read_floats(p->projection, file, layer, "projection", a->M, ll_attention_width(a));
     if (!status && permuted(a)) status = read_permutation(p->permutation, file, layer, a->H, permuted(a));
     if (!status && p->decay) status = read_floats(p->decay, file, layer, "decay", a->H, 0);
+    if (!status && turned(a)) status = read_floats(p->basis, file, layer, "basis", a->H * turned(a), turned(a));
+    if (!status && turned(a)) status = read_floats(p->angles, file, layer, "angles", a->H, turned(a) / 2);
     return status;
 }
 
@@ -132,26 +144,34 @@ static ll_status create_layer(ll_model *m, const ll_safetensors *file, int layer
     a.projection = a.M ? p->projection : NULL;
     a.permutation = permuted(&a) ? p->permutation : NULL;
     a.decay = p->decay;
+    if (turned(&a)) a.where.basis = p->basis, a.where.theta = p->angles;
     status = ll_attention_create(&m->attention[layer], &a);
     return status == LL_EINVAL && file ? ll_fail_in(LL_EFORMAT, ll_safetensors_path(file)) : status;
 }
 
 ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
     const ll_attention_config a = describe(m, 0);
+    const int whole = turned(&a);
     const size_t heads = (size_t)a.H;
     const ll_st_tensor *t;
     /* All other sizes are those of parameters, which the file is known to hold. */
     ll_status status = file && a.M ? find(&t, file, 0, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
+    if (!status && file && whole) status = find(&t, file, 0, "basis", LL_F32, a.H * whole, whole);
     if (status) return status;
-    parts p = {ll_alloc((size_t)a.M * (size_t)ll_attention_width(&a), sizeof(float)), NULL,
-               ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
+    parts p = {.projection = ll_alloc((size_t)a.M * (size_t)ll_attention_width(&a), sizeof(float)),
+               .permutation = ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
+    p.basis = ll_alloc(heads * (size_t)whole * (size_t)whole, sizeof(float));
+    p.angles = ll_alloc(heads * (size_t)(whole / 2), sizeof(float));
     if (decays(m->c)) p.decay = ll_alloc(heads, sizeof(float));
     m->attention = ll_alloc((size_t)m->c->layers, sizeof(ll_attention *));
-    status = m->attention && p.projection && p.permutation && (p.decay || !decays(m->c)) ? LL_OK : LL_ENOMEM;
+    const int there = p.projection && p.permutation && p.basis && p.angles && (p.decay || !decays(m->c));
+    status = m->attention && there ? LL_OK : LL_ENOMEM;
     for (int l = 0; l < m->c->layers && !status; l++) status = create_layer(m, file, l, &p);
     ll_free(p.projection);
     ll_free(p.permutation);
     ll_free(p.decay);
+    ll_free(p.basis);
+    ll_free(p.angles);
     return status;
 }
 
@@ -178,6 +198,16 @@ static ll_status write_layer(const ll_attention_config *a, ll_st_writer *writer,
         const size_t shape[1] = {(size_t)a->H};
         snprintf(name, sizeof name, "blocks.%d.attention.decay", layer);
         status = ll_st_add(writer, name, LL_F32, 1, shape, a->decay);
+    }
+    if (!status && turned(a)) {
+        const size_t shape[2] = {(size_t)a->H * (size_t)turned(a), (size_t)turned(a)};
+        snprintf(name, sizeof name, "blocks.%d.attention.basis", layer);
+        status = ll_st_add(writer, name, LL_F32, 2, shape, a->where.basis);
+    }
+    if (!status && turned(a)) {
+        const size_t shape[2] = {(size_t)a->H, (size_t)turned(a) / 2};
+        snprintf(name, sizeof name, "blocks.%d.attention.angles", layer);
+        status = ll_st_add(writer, name, LL_F32, 2, shape, a->where.theta);
     }
     return status;
 }

@@ -46,7 +46,7 @@ static void add_block(ll_model *m, int layer) {
     snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
     add_norm(m, prefix, "attention.norm");
     if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->width, m->queries);
-    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->width, m->queries);
+    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->width, m->keys);
     add_in(m, prefix, "attention.value.weight", c->width, m->values);
     add_in(m, prefix, "attention.output.weight", m->values, c->width);
     add_norm(m, prefix, "feed.norm");
@@ -134,6 +134,7 @@ ll_status ll_params_plan(ll_model *m) {
         return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->width,
                        c->layers);
     m->queries = (int)queries;
+    m->keys = c->position == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->sides = ll_config_sides(c);
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
@@ -192,5 +193,5 @@ int ll_block_tensor(const ll_model *m, int layer, int which) {
 }
 
 size_t ll_row_width(const ll_model *m) {
-    return (size_t)m->sides * (size_t)m->queries + (size_t)m->values;
+    return (size_t)(m->sides > 0 ? m->queries : 0) + (size_t)(m->sides > 1 ? m->keys : 0) + (size_t)m->values;
 }

@@ -11,7 +11,8 @@ static int is_spe(const ll_config *c) {
     return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE;
 }
 static int is_image(const ll_config *c) {
-    return c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
+    return c->image &&
+           (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 || c->position == LL_POS_RELATIVE_S2);
 }
 
 int ll_place_tensors(const ll_model *m, ll_place_tensor tensor[LL_PLACE_TENSORS]) {
@@ -28,6 +29,14 @@ int ll_place_tensors(const ll_model *m, ll_place_tensor tensor[LL_PLACE_TENSORS]
     } else if (c->position == LL_POS_RELATIVE_S1) {
         tensor[n++] = (ll_place_tensor){"alpha", c->heads, c->scales * (1 + c->image)};
         tensor[n++] = (ll_place_tensor){"beta", c->heads, c->scales * (1 + c->image)};
+    } else if (c->position == LL_POS_RELATIVE_S2) {
+        tensor[n++] = (ll_place_tensor){"rpe", c->distances + 1, m->queries / c->heads};
+    } else if (c->position == LL_POS_T5) {
+        tensor[n++] = (ll_place_tensor){"bias", c->heads, 32};
+    } else if (c->position == LL_POS_SHAW) {
+        const int distances = c->distances * (c->task == LL_TASK_LM ? 1 : 2) + 1;
+        tensor[n++] = (ll_place_tensor){"distance_k", distances, m->queries / c->heads};
+        if (c->distance_values) tensor[n++] = (ll_place_tensor){"distance_v", distances, m->values / c->heads};
     }
     if (is_spe(c) && c->gated) tensor[n++] = (ll_place_tensor){"gate", m->queries, 1};
     return n;
@@ -46,6 +55,15 @@ static void init_gains(const ll_param *p, float *x, size_t n, uint64_t seed, uin
     }
 }
 
+/* relative-s2 starts from vectors that are 0, and all keys alike. Features that are flat or 0 there would never learn:
+ * such kernels start as other weights do. */
+static void init_vectors(const ll_config *c, float *x, size_t n, uint64_t stream) {
+    const int smooth = c->kernel == LL_ATT_SOFTMAX || c->kernel == LL_ATT_FAVOR || c->kernel == LL_ATT_ELU1 ||
+                       c->kernel == LL_ATT_EXP || c->kernel == LL_ATT_SIGMOID;
+    if (!smooth) ll_normal_fill(x, n, (uint64_t)c->seed, stream, 0);
+    for (size_t i = 0; i < n; i++) x[i] *= smooth ? 0 : (float)c->init_std;
+}
+
 int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
     const char *name = strstr(p->name, "position.");
     const size_t n = (size_t)p->rows * (size_t)p->cols;
@@ -54,6 +72,13 @@ int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t strea
     name += strlen("position.");
     if (!strcmp(name, "inv_freq")) { /* periods from 1 to 64 */
         for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
+    } else if (!strcmp(name, "rpe")) {
+        init_vectors(m->c, x, n, stream);
+    } else if (!strcmp(name, "bias")) { /* no preference */
+        memset(x, 0, n * sizeof *x);
+    } else if (!strncmp(name, "distance", 8)) { /* small beside queries and values of size 1 */
+        ll_normal_fill(x, n, seed, stream, 0);
+        for (size_t i = 0; i < n; i++) x[i] *= (float)m->c->init_std;
     } else if (!strncmp(name, "filter", 6)) {
         const float root = (float)sqrt((double)p->cols / 2);
         ll_uniform_fill(x, n, seed, stream, 0);
@@ -87,13 +112,18 @@ ll_position_gradients ll_place_gradients(const ll_model *m, int layer, float *gr
     d.gate = tensor_at(m, layer, "gate", grad);
     d.alpha = tensor_at(m, layer, "alpha", grad);
     d.beta = tensor_at(m, layer, "beta", grad);
+    d.rpe = tensor_at(m, layer, "rpe", grad);
+    d.bias = tensor_at(m, layer, "bias", grad);
+    d.distance_k = tensor_at(m, layer, "distance_k", grad);
+    d.distance_v = tensor_at(m, layer, "distance_v", grad);
     if (m->at.frequencies >= 0) d.inv_freq = ll_param_in(m, grad, m->at.frequencies);
     return d;
 }
 
 void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
-    static const ll_position positions[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
-                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
+    static const ll_position positions[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
+                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
+                                            LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
     const ll_config *c = m->c;
     ll_position_config *w = &a->where;
     if (c->position < LL_POS_ROPE) return;
@@ -104,9 +134,11 @@ void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
     w->inv_freq = at.inv_freq, w->alpha = at.alpha, w->beta = at.beta;
     w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
     w->taps = c->taps, w->taps2 = is_image(c) ? c->taps : 0;
+    w->bias = at.bias, w->distance_k = at.distance_k, w->distance_v = at.distance_v;
+    w->clip = c->distances, w->rpe = at.rpe, w->keyless = c->position == LL_POS_RELATIVE_S2 ? c->heads / 2 : 0;
     w->seed = (uint64_t)c->seed, w->layer = c->shared ? 0 : layer;
     if (is_image(c)) a->width = c->image_width, a->height = c->image_height;
-    if (is_image(c) || c->position == LL_POS_RELATIVE_S1) a->before = m->front;
+    if (is_image(c) || c->position == LL_POS_RELATIVE_S1 || c->position == LL_POS_RELATIVE_S2) a->before = m->front;
 }
 
 void ll_place_noise(const ll_batch_run *run, int layer) {

@@ -43,11 +43,12 @@ static void turn_pair(const double *cs, double sign, const float *in, float *out
     out[1] = b * c + a * s;
 }
 
-void ll_turn_features(const ll_attention *op, int back, int C, const int64_t *position, const float *in, size_t ldi,
-                      float *out, size_t ldo) {
+void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+                      size_t ldi, float *out, size_t ldo) {
     double cs[2 * 256];
+    const double *turn = op->turn + (op->basis ? (size_t)head * (size_t)(op->features / 2) : 0);
     for (int t = 0; t < op->features / 2; t++) {
-        ll_turns(0, op->turn[t], position[0], C, cs, 2);
+        ll_turns(0, turn[t], position[0], C, cs, 2);
         for (int i = 0; i < C; i++)
             turn_pair(cs + 2 * i, back ? -1 : 1, in + (size_t)i * ldi + 2 * t, out + (size_t)i * ldo + 2 * t);
     }

@@ -1,0 +1,55 @@
+/* The ablation of PermuteFormer's permutation: a random orthogonal matrix P in its place (Chen 2021, "w/o Property 3").
+ * P^i phi keeps inner products and knows distances, but has both signs, so that weights are no longer positive.
+ *
+ * An orthogonal matrix is, in a basis of its own, turns of planes by angles (and, where the number of features is odd,
+ * one axis that stays): P = B^T R B. So P^i = B^T R(i) B with R(i) turns by i times the angles, and of <P^i a, P^j b> =
+ * <R(i) B a, R(j) B b> the outer B^T cancels: features change their basis, which is one m x m product a token, and are
+ * turned. No power of P is ever made. */
+#include <string.h>
+
+#include "attention/attention.h"
+#include "base/memory.h"
+
+ll_status ll_orthogonal_check(const ll_attention_config *c) {
+    const int m = ll_feature_count(c);
+    if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
+    if (c->kernel == LL_KERNEL_SOFTMAX)
+        return ll_fail(LL_EINVAL, "attention: softmax has no features that a matrix could turn; use rope");
+    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
+    if (m < 2 || m > LL_ORTHOGONAL_MOST)
+        return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
+                       LL_ORTHOGONAL_MOST, m);
+    if (!c->where.theta || !c->where.basis)
+        return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
+    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
+        !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: orthogonal would turn the eps of features under a running maximum; use "
+                                  "eps 0");
+    return LL_OK;
+}
+
+ll_status ll_orthogonal_create(ll_attention *op, const ll_attention_config *config) {
+    const size_t H = (size_t)op->c.H, m = (size_t)op->features, ld = (size_t)op->ld, pairs = m / 2;
+    op->basis = ll_alloc(H * m * m, sizeof *op->basis);
+    op->basis_t = ll_alloc(H * m * ld, sizeof *op->basis_t);
+    op->angles = ll_alloc(H * pairs, sizeof *op->angles);
+    op->turn = ll_alloc(H * pairs, sizeof *op->turn);
+    if (!op->basis || !op->basis_t || !op->angles || !op->turn) return LL_ENOMEM;
+    memcpy(op->basis, config->where.basis, H * m * m * sizeof *op->basis);
+    memcpy(op->angles, config->where.theta, H * pairs * sizeof *op->angles);
+    for (size_t t = 0; t < H * pairs; t++) op->turn[t] = (double)op->angles[t];
+    for (size_t h = 0; h < H; h++)
+        ll_kernel_table()->transpose((int)m, (int)m, op->basis + h * m * m, m, op->basis_t + h * m * ld, ld);
+    op->c.where.basis = op->basis;
+    op->c.where.theta = op->angles;
+    return LL_OK;
+}
+
+void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, int back, int C, const float *in,
+                         float *out) {
+    const size_t m = (size_t)op->features, ld = (size_t)op->ld, h = (size_t)head;
+    const float *B = back ? op->basis + h * m * m : op->basis_t + h * m * ld;
+    k->gemm(C, (int)m, (int)m, in, ld, 1, B, back ? m : ld, out, ld, 0);
+}
