@@ -2,6 +2,7 @@
  * change. */
 #include <limits.h>
 
+#include "base/mechanism.h"
 #include "base/recipe.h"
 
 enum { HEAD_MOST = 65536 };
@@ -104,10 +105,6 @@ static ll_status check_attention(const ll_config *c) {
 }
 
 static ll_status check_permute2d(const ll_config *c) {
-    if (c->task != LL_TASK_CLASSIFY)
-        return ll_fail(LL_EINVAL,
-                       "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
-                       "alone; use permute");
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
@@ -127,10 +124,6 @@ static ll_status check_before(const ll_config *c) {
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
-    if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_SOFTMAX)
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear turns features, and attention.kernel = softmax has none; "
-                       "use rope");
     if (c->position == LL_POS_ROPE_LINEAR && ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear turns pairs of features, and %d is odd; change "
@@ -153,16 +146,14 @@ static ll_status check_before(const ll_config *c) {
 }
 
 static ll_status check_position(const ll_config *c) {
-    const int permuted = c->position == LL_POS_PERMUTE || c->position == LL_POS_PERMUTE2D;
-    if (c->kernel == LL_ATT_SOFTMAX && permuted)
-        return ll_fail(LL_EINVAL,
-                       "position.type = %s permutes features, and attention.kernel = softmax has none; use "
-                       "favor or relu",
-                       c->position == LL_POS_PERMUTE ? "permute" : "permute2d");
-    if (c->kernel == LL_ATT_SOFTMAX && c->decay != LL_DECAY_NONE)
+    const ll_mechanism *kernel = &ll_kernel_row(c->kernel)->about;
+    const ll_status status = ll_pair_check(c->kernel, c->position, c->task == LL_TASK_LM);
+    if (status) return status;
+    if (c->decay != LL_DECAY_NONE && !kernel->decay)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
-                       "softmax has none; use favor or relu");
+                       "%s has none; use favor or relu",
+                       kernel->name);
     if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
