@@ -94,6 +94,9 @@ void ll_turns(double a, double w, int64_t t0, int C, double *cs, size_t step);
 void ll_turn_features(const ll_attention *op, int back, int C, const int64_t *position, const float *in, size_t ldi,
                       float *out, size_t ldo);
 
+/* stream.c. LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
+LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
+
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
 LL_MUST_USE ll_status ll_permute_create(ll_attention *op);
 void ll_permute_free(ll_permute *p);

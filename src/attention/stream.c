@@ -215,10 +215,11 @@ static ll_status ready(ll_attention_stream *s) {
     return LL_OK;
 }
 
-static ll_status check(const ll_attention *op) {
+ll_status ll_attention_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
+    if (op->inner) return ll_attention_can_stream(op->inner);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "
@@ -244,7 +245,7 @@ static ll_status build(ll_attention_stream *s) {
 }
 
 ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_attention *op, int B) {
-    ll_status status = check(op);
+    ll_status status = ll_attention_can_stream(op);
     if (status) return status;
     if (B < 1) return ll_fail(LL_EINVAL, "attention stream: %d sequences, must be at least 1", B);
     ll_attention_stream *s = ll_alloc(1, sizeof *s);

@@ -2,6 +2,7 @@
  * change. */
 #include <limits.h>
 
+#include "base/compat.h"
 #include "base/mechanism.h"
 #include "base/recipe.h"
 
@@ -40,7 +41,8 @@ int ll_config_encoded_size(const ll_config *c) {
 
 int ll_config_projection(const ll_config *c) {
     if (c->projection != LL_PROJ_AUTO) return c->projection;
-    return c->kernel == LL_ATT_FAVOR ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
+    const ll_rules *rules = ll_config_rules(c);
+    return c->kernel == LL_ATT_FAVOR || (rules && rules->projection > 0) ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
 }
 
 int ll_config_features(const ll_config *c) {
@@ -100,7 +102,11 @@ static ll_status check_attention(const ll_config *c) {
                        c->feature_eps);
     if (c->kernel == LL_ATT_SOFTMAX && !c->normalise)
         return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels; softmax always divides by its sum");
-    const ll_status status = check_features(c);
+    if (c->kernel == LL_ATT_SOFTMAX && c->compat != LL_COMPAT_NONE)
+        return ll_fail(LL_EINVAL, "attention.compat is about linear kernels; attention.kernel = softmax is the same "
+                                  "everywhere: set it to none");
+    ll_status status = check_features(c);
+    if (!status) status = ll_compat_check(c);
     return status ? status : check_projection(c);
 }
 
@@ -118,21 +124,32 @@ static ll_status check_permute2d(const ll_config *c) {
     return LL_OK;
 }
 
+/* rope-linear turns everything that features are made of, an eps too, and has a divisor of its own. */
+static ll_status check_turned(const ll_config *c) {
+    const ll_rules *rules = ll_config_rules(c);
+    const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps;
+    if (ll_config_features(c) % 2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
+                       "attention.num-features or model.width",
+                       ll_config_features(c));
+    if (c->kernel == LL_ATT_FAVOR && (eps > 0 || !c->normalise))
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
+                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+    if (c->task == LL_TASK_LM && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
+                       "another; use position.type=rope, as that program does");
+    return LL_OK;
+}
+
 static ll_status check_before(const ll_config *c) {
     const int size = ll_config_query_size(c);
     const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1);
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
-    if (c->position == LL_POS_ROPE_LINEAR && ll_config_features(c) % 2)
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
-                       "attention.num-features or model.width",
-                       ll_config_features(c));
-    if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_FAVOR && (c->feature_eps > 0 || !c->normalise))
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
-                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
     if (images && c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
@@ -162,6 +179,7 @@ static ll_status check_position(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
                        c->length, c->max_length);
+    if (c->position == LL_POS_ROPE_LINEAR) return check_turned(c);
     return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : check_before(c);
 }
 

@@ -54,6 +54,9 @@ const ll_key ll_keys[] = {
     FLAG("attention.normalise", normalise, "on", "divide by the sum of the weights, linear kernels"),
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
+    CHOICE("attention.compat", compat, "none",
+           "none|google|lucidrains|fast-transformers|permuteformer|relative-performer",
+           "stabiliser, eps and divisor of a released program, linear kernels; causal favor may then see later tokens"),
 
     CHOICE("position.type", position, "none",
            "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1",
