@@ -150,6 +150,12 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
 
+/* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
+ * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
+ * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
+LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
+                                                 int streaming, float *A);
+
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
  * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. */
