@@ -44,8 +44,9 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
 
-/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_front(model), row i the weights of query i.
- * streaming: as a stream computes them. By one-hot values (ll_attention_matrix): O(n^2 / E) passes of a token. */
+/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_front(model), row i the weights of
+ * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
+ * tokens. */
 LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
                                                 int streaming, float *A);
 /* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
