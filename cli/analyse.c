@@ -112,6 +112,8 @@ static int run_one(const char *name, const ll_model *model, FILE *out, int last)
     int code = csv ? write_csv(csv, table) : -1;
     if (out) ll_analysis_json(out, name, table), fputs(last ? "\n" : ",\n", out);
     if (code < 0 && folder) code = write_folder(name, table);
+    if (code < 0 && folder && !strcmp(name, "positions"))
+        code = ll_look_at_positions(model, seed, folder, png ? "png" : "svg");
     ll_table_free(table);
     return code;
 }

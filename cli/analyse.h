@@ -19,5 +19,7 @@ typedef struct {
     int length, layer; /* layer -1: all */
 } ll_look;
 int ll_look_at(const ll_look *how);
+/* What positions make of two places: of a model, or (NULL) of new models with every position. -1, or the exit code. */
+int ll_look_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
 
 #endif

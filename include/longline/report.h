@@ -37,6 +37,7 @@ typedef struct {
     const char *title, *x_label, *y_label;
     int width, height; /* pixels; 0 = 960 wide, as high as the panels need */
     int across;        /* panels side by side; 0 = what fits well */
+    int stretch;       /* colours run evenly from the least value of a panel to its largest */
     int n;
     const ll_panel *panels;
 } ll_heat_map;

@@ -31,15 +31,32 @@ static int shade(double t) {
     return mix(scale[i], scale[i + 1], at - i);
 }
 
-static double strongest(const ll_panel *p) {
-    double most = 0;
-    for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++)
-        if (isfinite(p->value[i])) most = fmax(most, fabs((double)p->value[i]));
-    return most;
+/* What a panel's colours are relative to. */
+typedef struct {
+    int stretch;
+    double low, high, strongest;
+} range;
+
+static range range_of(const ll_heat_map *m, const ll_panel *p) {
+    range r = {m->stretch, INFINITY, -INFINITY, 0};
+    for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) {
+        const double v = (double)p->value[i];
+        if (!isfinite(v)) continue;
+        r.low = fmin(r.low, v), r.high = fmax(r.high, v);
+        r.strongest = fmax(r.strongest, fabs(v));
+    }
+    return r;
+}
+
+/* A value's place among the colours, -1..1. */
+static double place(const range *r, double v) {
+    if (!isfinite(v)) return 0;
+    if (r->stretch) return r->high > r->low ? (v - r->low) / (r->high - r->low) : 1;
+    return r->strongest > 0 ? copysign(sqrt(fabs(v) / r->strongest), v) : 0;
 }
 
 static int has_negative(const ll_heat_map *m) {
-    for (int k = 0; k < m->n; k++)
+    for (int k = 0; k < m->n && !m->stretch; k++)
         for (size_t i = 0; i < (size_t)m->panels[k].rows * (size_t)m->panels[k].cols; i++)
             if (m->panels[k].value[i] < 0) return 1;
     return 0;
@@ -66,20 +83,20 @@ static grid lay_out(const ll_heat_map *m) {
 
 /* ---- Drawing ---- */
 
-static int draw_matrix(cairo_t *cr, const ll_panel *p, double x, double y, double side) {
-    const double most = strongest(p), longest = p->rows > p->cols ? p->rows : p->cols;
+static int draw_matrix(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, double x, double y, double side) {
+    const double longest = p->rows > p->cols ? p->rows : p->cols;
+    const range r = range_of(m, p);
     cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, p->cols, p->rows);
     if (cairo_surface_status(image)) {
         cairo_surface_destroy(image);
         return -1;
     }
     unsigned char *data = cairo_image_surface_get_data(image);
-    for (int r = 0; r < p->rows; r++)
+    for (int i = 0; i < p->rows; i++)
         for (int c = 0; c < p->cols; c++) {
-            const double v = (double)p->value[(size_t)r * (size_t)p->cols + (size_t)c];
-            const double t = most > 0 && isfinite(v) ? copysign(sqrt(fabs(v) / most), v) : 0;
-            const uint32_t rgb = (uint32_t)shade(t);
-            memcpy(data + (size_t)r * (size_t)cairo_image_surface_get_stride(image) + 4 * (size_t)c, &rgb, sizeof rgb);
+            const double v = (double)p->value[(size_t)i * (size_t)p->cols + (size_t)c];
+            const uint32_t rgb = (uint32_t)shade(place(&r, v));
+            memcpy(data + (size_t)i * (size_t)cairo_image_surface_get_stride(image) + 4 * (size_t)c, &rgb, sizeof rgb);
         }
     cairo_surface_mark_dirty(image);
     const double width = side * p->cols / longest, height = side * p->rows / longest;
@@ -101,7 +118,7 @@ static int draw_matrix(cairo_t *cr, const ll_panel *p, double x, double y, doubl
 /* A strip of all colours, and what its ends mean. */
 static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     const int from = has_negative(m) ? -1 : 0;
-    const char *left = from ? "-largest" : "0";
+    const char *left = m->stretch ? "least" : from ? "-largest" : "0";
     double x = SIDE;
     font(cr, TEXT_SIZE, 0);
     colour(cr, QUIET, 1);
@@ -119,7 +136,8 @@ static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     cairo_rectangle(cr, x, y, BAR, 13);
     cairo_stroke(cr);
     colour(cr, QUIET, 1);
-    write_text(cr, x + BAR + 8, y + 11, 0, "largest of its panel; colours go with the square root");
+    write_text(cr, x + BAR + 8, y + 11, 0,
+               m->stretch ? "largest of its panel" : "largest of its panel; colours go with the square root");
 }
 
 static void draw_words(cairo_t *cr, const ll_heat_map *m, const grid *g) {
@@ -162,7 +180,7 @@ static int paint(cairo_surface_t *surface, const void *what, int width, int heig
         colour(cr, INK, 1);
         ll_label_fit(cr, text, sizeof text, m->panels[i].label ? m->panels[i].label : "", g.cell);
         write_text(cr, x, y + 14, 0, text);
-        failed = draw_matrix(cr, &m->panels[i], x, y + LABEL, g.cell);
+        failed = draw_matrix(cr, m, &m->panels[i], x, y + LABEL, g.cell);
     }
     draw_scale(cr, m, g.height - 34);
     failed |= cairo_status(cr) != CAIRO_STATUS_SUCCESS;

@@ -4,7 +4,7 @@ out "^features: "
 out "^orthogonal positive +16 "
 out "^claim: Lemma 2"
 out "^analyse.figure=figures/features-matrix.svg$"
-for f in features-output features-matrix moments layers periods positions; do
+for f in features-output features-matrix moments layers periods positions positions-matrix; do
     check "a picture $f" grep -q "</svg>" figures/$f.svg
 done
 for f in features moments layers periods positions; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
