@@ -131,7 +131,9 @@ static void test_bands(void **state) {
     const double large[] = {50, 50, 50}, *all[] = {large};
     f.deviation = all, f.log_y = 1;
     CHECK_OK(ll_figure_write(&f, at("log.png")));
-    assert_true(find_colour(at("log.png"), pale).count > band.count);
+    const spot log = find_colour(at("log.png"), pale), line = find_colour(at("log.png"), 0x0072b2);
+    assert_true(log.count > band.count);
+    assert_true(fabs(log.y - line.y) < 12); /* as far down as up */
 }
 
 int main(void) {

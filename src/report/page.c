@@ -203,12 +203,14 @@ static void draw_points(const page *p, const ll_curve *c, int rgb) {
     cairo_stroke(p->cr);
 }
 
-/* Where a band's edge is drawn: what falls below the plot ends at its foot. */
+/* Where a band's edge is drawn. On a logarithmic axis it reaches as far down as up, for y - deviation may be no
+ * number there. */
 static void edge(const page *p, int curve, int i, double sign) {
     const ll_curve *c = &p->figure->curves[curve];
-    const double y = c->y[i] + sign * deviation(p, curve, i);
-    const double at = ll_axis_takes(p->figure->log_y, y) ? ll_axis_place(&p->y, y) : p->bottom;
-    if (drawable(p, c, i)) cairo_line_to(p->cr, ll_axis_place(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
+    const double half = deviation(p, curve, i), y = c->y[i];
+    if (!drawable(p, c, i)) return;
+    const double at = ll_axis_place(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
+    cairo_line_to(p->cr, ll_axis_place(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
 }
 
 static void draw_bands(const page *p) {
