@@ -1,4 +1,4 @@
-/* Matrices as colours: panels in a grid, each an image of one pixel a number, under its label; below, what the colours
+/* Matrices as colours: panels in a grid, each an image under its label; below, what the colours
  * mean. The blues and oranges run from paper to dark in steps of equal lightness, so that prints and eyes without red
  * or green see the same order. */
 #include <math.h>
@@ -9,6 +9,8 @@
 #include "report/report.h"
 
 enum { WIDTH = 960, SIDE = 24, GAP = 14, LABEL = 20, BAR = 160, STEPS = 5, PANELS_MOST = 1024 };
+/* Pixels of a panel's image at least: what shows an SVG may blur single ones. */
+enum { FINE = 512 };
 static const int BLUE[STEPS] = {0xffffff, 0xb3cde9, 0x6aa5d6, 0x2171b5, 0x08306b};
 static const int ORANGE[STEPS] = {0xffffff, 0xfdc99b, 0xf5924a, 0xd94801, 0x7f2704};
 
@@ -84,17 +86,18 @@ static grid lay_out(const ll_heat_map *m) {
 /* ---- Drawing ---- */
 
 static int draw_matrix(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, double x, double y, double side) {
-    const double longest = p->rows > p->cols ? p->rows : p->cols;
+    const int longest = p->rows > p->cols ? p->rows : p->cols;
+    const int k = longest < FINE ? FINE / longest : 1, rows = k * p->rows, cols = k * p->cols;
     const range r = range_of(m, p);
-    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, p->cols, p->rows);
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, cols, rows);
     if (cairo_surface_status(image)) {
         cairo_surface_destroy(image);
         return -1;
     }
     unsigned char *data = cairo_image_surface_get_data(image);
-    for (int i = 0; i < p->rows; i++)
-        for (int c = 0; c < p->cols; c++) {
-            const double v = (double)p->value[(size_t)i * (size_t)p->cols + (size_t)c];
+    for (int i = 0; i < rows; i++)
+        for (int c = 0; c < cols; c++) {
+            const double v = (double)p->value[(size_t)(i / k) * (size_t)p->cols + (size_t)(c / k)];
             const uint32_t rgb = (uint32_t)shade(place(&r, v));
             memcpy(data + (size_t)i * (size_t)cairo_image_surface_get_stride(image) + 4 * (size_t)c, &rgb, sizeof rgb);
         }
@@ -102,7 +105,7 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, dou
     const double width = side * p->cols / longest, height = side * p->rows / longest;
     cairo_save(cr);
     cairo_translate(cr, x, y);
-    cairo_scale(cr, width / p->cols, height / p->rows);
+    cairo_scale(cr, width / cols, height / rows);
     cairo_set_source_surface(cr, image, 0, 0);
     cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_NEAREST);
     cairo_paint(cr);
