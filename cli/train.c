@@ -76,6 +76,8 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
 static int run_it(ll_trainer *trainer) {
     ll_watch watch;
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
+    if (ll_unit(recipe) && ll_model_can_stream(ll_trainer_model(trainer)))
+        ll_say("losses will be too low: %s", ll_error());
     ll_watch_start(&watch, recipe);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);

@@ -29,5 +29,6 @@
 #include "longline/model.h"     /* models, streams */
 #include "longline/train.h"     /* training, evaluation */
 #include "longline/report.h"    /* pictures */
+#include "longline/analyse.h"   /* experiments */
 
 #endif

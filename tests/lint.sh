@@ -26,7 +26,7 @@ law() {
     room=$1
     shift
     allowed=$(echo "$room $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|model|train|data|dist|report|cli)/' $(sources "src/$room") /dev/null |
+    grep -nE '#include "(base|kernel|attention|model|train|data|dist|report|analyse|cli)/' $(sources "src/$room") /dev/null |
         grep -vE "#include \"($allowed)/"
 }
 {
@@ -37,6 +37,7 @@ law() {
     law data base
     law dist base
     law report base
+    law analyse base kernel attention model
     law train base kernel attention model data dist
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"

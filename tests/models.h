@@ -12,7 +12,7 @@ static inline ll_recipe *tiny_recipe(const char *more) {
         "model.vocab=11 model.classes=5 model.layers=2 model.width=16 model.heads=2 model.ff=24 "
         "model.init-std=0.3 attention.num-features=12 train.seed=7 train.length=4";
     ll_recipe *recipe = NULL;
-    char text[1024];
+    char text[2048];
     CHECK_OK(ll_recipe_create(&recipe));
     snprintf(text, sizeof text, "%s %s", basis, more);
     for (char *rest = text, *key; (key = strtok_r(rest, " ", &rest));) CHECK_OK(ll_recipe_set(recipe, key));

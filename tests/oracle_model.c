@@ -8,6 +8,7 @@
 
 #include "attention/attention.h"
 #include "base/random.h"
+#include "oracle_compat.h"
 #include "oracle_place.h"
 
 static double *zeros(size_t n) {
@@ -124,11 +125,13 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
     if (c->kernel >= LL_ATT_RELU && c->kernel <= LL_ATT_SQUARE) {
         const int zero = c->kernel == LL_ATT_ELU1 || c->kernel == LL_ATT_EXP || c->kernel == LL_ATT_SIGMOID;
         a.kernel = (ll_kernel)c->kernel, a.feature_eps = zero ? 0 : 1e-3f;
-        if (c->projection >= LL_PROJ_ORTHOGONAL) a.M = c->num_features;
+        if (c->projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->num_features;
     }
     a.projection = draws->projection;
+    a.den = LL_DEN_SUM;
+    oracle_compat(ll_recipe_get(o->model->recipe, "attention.compat"), W, &a);
     if (c->feature_eps >= 0) a.feature_eps = (float)c->feature_eps;
-    a.den = c->normalise ? LL_DEN_SUM : LL_DEN_NONE;
+    if (!c->normalise) a.den = LL_DEN_NONE;
     a.permutation = draws->permutation;
     if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
     if (c->position == LL_POS_PERMUTE2D) {

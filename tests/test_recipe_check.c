@@ -79,16 +79,16 @@ static void test_checks(void **state) {
         {{"attention.kernel=favor", "position.type=rope-linear", "attention.feature-eps=0.1"}, "no eps"},
         {{"position.type=conv-spe", "position.image=on"}, "whole images"},
         {{"position.type=relative-s1", "position.image=on"}, "position.width and position.height"},
-        {{"attention.kernel=value", "position.type=rope"}, "position.type=none"},
+        {{"attention.kernel=value", "position.type=rope"}, "attention.kernel = value has none"},
         {{"attention.kernel=local", "position.type=permute"}, "attention.kernel = local has none"},
         {{"attention.kernel=local", "attention.normalise=off"}, "attention.kernel = local is none"},
         {{"attention.kernel=linformer"}, "use local, favor or softmax"},
-        {{"attention.kernel=reformer", "position.type=sine-spe"}, "tells them apart; use rope"},
+        {{"attention.kernel=reformer", "position.type=sine-spe"}, "are the same; use rope"},
         {{"attention.kernel=reformer", "attention.buckets=7"}, "make it even"},
         {{"attention.kernel=nystrom"}, "nystrom mixes all tokens"},
         {{"model.task=classify", "attention.kernel=linformer", "train.length=4096", "model.pool=first"},
          "token in front is beyond attention.max-length = 4096"},
-        {{"attention.kernel=favor", "position.type=t5"}, "attention.kernel=softmax"},
+        {{"attention.kernel=favor", "position.type=t5"}, "use softmax"},
         {{"attention.kernel=relu", "position.type=shaw"}, "relative-s1"},
         {{"position.type=orthogonal"}, "favor or relu"},
         {{"attention.kernel=relu", "attention.query-multiple=64", "position.type=orthogonal"}, "2 to 2048"},
@@ -132,11 +132,41 @@ static void test_checks_of_images(void **state) {
     ll_recipe_free(r);
 }
 
+/* The n-th choice of a key is the n-th row of the table of mechanisms, and there are no more of either. */
+static void check_names(const char *key, const ll_mechanism *(*at)(int)) {
+    const ll_recipe_key *k = NULL;
+    for (int i = 0; (k = ll_recipe_key_at(i)) && strcmp(k->name, key);) i++;
+    assert_non_null(k);
+    char text[400];
+    snprintf(text, sizeof text, "%s", k->choices);
+    int n = 0;
+    for (char *rest = text, *word; (word = strtok_r(rest, "|", &rest)); n++) {
+        if (!at(n) || !at(n)->name) fail_msg("%s has %s, the table no row %d", key, word, n);
+        assert_string_equal(at(n)->name, word);
+        assert_true(*at(n)->what && *at(n)->cost && (at(n)->causal || at(n)->whole));
+    }
+    assert_null(at(n));
+    assert_null(at(-1));
+}
+
+static void test_mechanisms(void **state) {
+    (void)state;
+    check_names("attention.kernel", ll_kernel_at);
+    check_names("position.type", ll_position_at);
+    CHECK_OK(ll_pair_legal("relu", "permute", 1));
+    CHECK_FAILS(ll_pair_legal("relu", "permutation", 1), LL_EINVAL, "no position.type");
+    CHECK_FAILS(ll_pair_legal("linear", "permute", 1), LL_EINVAL, "no attention.kernel");
+    CHECK_FAILS(ll_pair_legal("softmax", "rope-linear", 0), LL_EINVAL, "features");
+    CHECK_FAILS(ll_pair_legal("relu", "permute2d", 1), LL_EINVAL, "earlier tokens");
+    CHECK_OK(ll_pair_legal("relu", "permute2d", 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_text),
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_checks_of_images),
+        cmocka_unit_test(test_mechanisms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

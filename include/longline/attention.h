@@ -205,6 +205,11 @@ typedef struct {
  * features, causal, without a position, DEN_SUM; favor without an eps; else LL_EINVAL. O(tokens H M (D + E)). */
 LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attention_config *config, int64_t tokens,
                                                 uint64_t seed);
+/* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
+ * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
+ * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
+LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
+                                                 int streaming, float *A);
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:

@@ -101,6 +101,33 @@ LL_API LL_MUST_USE ll_status ll_recipe_text(const ll_recipe *recipe, char **text
 LL_API const ll_recipe_key *ll_recipe_key_at(int i);
 LL_API void ll_text_free(char *text);
 
+/* ---- Kernels and positions --------------------------------------------------------------------- */
+
+/* What a stream keeps: a state of constant size, all keys and values, or there is no stream. */
+typedef enum { LL_STREAM_CONSTANT, LL_STREAM_GROWS, LL_STREAM_NONE } ll_stream_kind;
+/* How long a sequence can be: any length, up to what a table holds, or as many tokens as an image has. */
+typedef enum { LL_LENGTH_ANY, LL_LENGTH_TABLE, LL_LENGTH_IMAGE } ll_length_kind;
+
+/* A choice of attention.kernel or position.type: one row of the table that recipes are checked by. */
+typedef struct {
+    const char *name;  /* the word in a recipe */
+    const char *what;  /* one line */
+    const char *paper; /* "Chen 2021" or "" */
+    const char *cost;  /* time of a head for T tokens, queries of size D, values of E, m features: "T m (D + E)";
+                        * of positions: what they add */
+    int causal, whole; /* may see earlier tokens alone (language models), all tokens (classifiers) */
+    ll_stream_kind stream;
+    ll_length_kind length;
+    int decay; /* kernels: position.decay can be had */
+} ll_mechanism;
+
+/* Kernel or position number i, in the order of the recipe's choices; NULL past the last. */
+LL_API const ll_mechanism *ll_kernel_at(int i);
+LL_API const ll_mechanism *ll_position_at(int i);
+/* Can a model have both, causal or not? Else LL_EINVAL, and ll_error() is the reason and what to do. A stream of the
+ * pair is the larger of its two ll_stream_kind, its length the larger ll_length_kind. */
+LL_API LL_MUST_USE ll_status ll_pair_legal(const char *kernel, const char *position, int causal);
+
 LL_C_END
 
 #endif

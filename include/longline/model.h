@@ -43,17 +43,29 @@ LL_API double ll_model_token_cost(const ll_model *model, int T);
 LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 
 /* Log-probabilities of the next token at every position (language models): logp (B, T, V);
- * row t depends on tokens 0..t alone, rows past `lengths` become 0. Classifiers: logp (B, classes).
+ * row t depends on tokens 0..t alone (unless attention.compat names a program whose stabiliser looks ahead:
+ * ll_model_can_stream), rows past `lengths` become 0. Classifiers: logp (B, classes).
  * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
  * in [0, V). */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
 
+/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_front(model), row i the weights of
+ * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
+ * tokens. */
+LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
+                                                int streaming, float *A);
+/* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
+LL_API int ll_model_front(const ll_model *model);
+
 /* ---- Streams: generation with constant memory --------------------------------------------------- */
 
 typedef struct ll_stream ll_stream;
 
-/* Keeps the model, which must outlive it. Causal language models only. */
+/* LL_EINVAL with the reason where there cannot be a stream of this model: a classifier, or a language model with a
+ * released stabiliser that takes later tokens into account. */
+LL_API LL_MUST_USE ll_status ll_model_can_stream(const ll_model *model);
+/* Keeps the model, which must outlive it. Those alone that ll_model_can_stream. */
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
 LL_API void ll_stream_reset(ll_stream *stream);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "attention/position/distance.h"
 #include "base/memory.h"
 
@@ -76,11 +76,11 @@ static int permuted(const ll_attention_config *c) {
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const ll_mechanism *mechanism = ll_mechanism_of(c->kernel);
-    if (!mechanism) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (!mechanism->linear && (c->M || permuted(c) || c->decay))
+    const ll_method *method = ll_method_of(c->kernel);
+    if (!method) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
+    if (!method->linear && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
-                       mechanism->name);
+                       method->name);
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
@@ -96,7 +96,7 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    ll_status status = ll_mechanism_check(c);
+    ll_status status = ll_method_check(c);
     if (!status) status = ll_distances_check(c);
     if (!status) status = ll_orthogonal_check(c);
     return status ? status : check_favor(c);
@@ -158,7 +158,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
         if (status) return status;
     }
     if (op->c.position == LL_POSITION_ORTHOGONAL && ll_orthogonal_create(op, config)) return LL_ENOMEM;
-    if (!op->c.M) return ll_mechanism_prepare(op, config);
+    if (!op->c.M) return ll_method_prepare(op, config);
     op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
     op->permute.reorder = 0;
     const size_t copies = op->permute.own_weight ? H : 1;
@@ -183,7 +183,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c = *config;
     op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
     op->c.permutation = NULL;
-    op->mechanism = ll_mechanism_of(config->kernel);
+    op->method = ll_method_of(config->kernel);
     op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
     if (config->position == LL_POSITION_NONE && config->permutation) {
@@ -238,11 +238,11 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return op->mechanism->saved(op, B, T, S);
+    return op->method->saved(op, B, T, S);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
-    const ll_mechanism *kernel = ll_mechanism_of(op->c.kernel);
+    const ll_method *kernel = ll_method_of(op->c.kernel);
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
@@ -259,11 +259,11 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
-    return status ? status : op->mechanism->forward(op, call);
+    return status ? status : op->method->forward(op, call);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
-    return status ? status : op->mechanism->backward(op, call);
+    return status ? status : op->method->backward(op, call);
 }

@@ -4,7 +4,7 @@
  *
  * features.c is the first part of that line for one tile of one head, forward and backward; linear.c
  * shares out the heads, causal.c and bidirectional.c accumulate; exact.c is softmax attention in tiles,
- * stream.c the recurrent form, position/ one file an encoding; mechanism.c the table of what each kernel does. */
+ * stream.c the recurrent form, position/ one file an encoding; method.c the table of what each kernel does. */
 #ifndef LL_ATTENTION_H
 #define LL_ATTENTION_H
 
@@ -34,7 +34,7 @@ typedef struct {
 
 struct ll_attention {
     ll_attention_config c; /* its pointers are our copies */
-    const struct ll_mechanism *mechanism;
+    const struct ll_method *method;
     int features;          /* M or 2 M, or D where M = 0 */
     int ld;                /* features and padding: the distance of feature rows in scratch */
     int phi[2];            /* LL_PHI_..., of queries and keys */
@@ -111,6 +111,9 @@ LL_MUST_USE ll_status ll_orthogonal_check(const ll_attention_config *c);
 LL_MUST_USE ll_status ll_orthogonal_create(ll_attention *op, const ll_attention_config *config);
 void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, int back, int C, const float *in,
                          float *out);
+
+/* stream.c. LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
+LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
 
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
 LL_MUST_USE ll_status ll_permute_create(ll_attention *op);

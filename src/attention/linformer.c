@@ -8,7 +8,7 @@
  * The second half is the exact kernel (op->part) on rank keys, sequence by sequence; here is the first. */
 #include <string.h>
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -57,7 +57,7 @@ static float *mixed_at(const side *x, float *of, size_t index) {
 static void mix(void *arg, size_t index, int worker) {
     const side *x = arg;
     const size_t b = index / (size_t)x->H, h = index % (size_t)x->H, rank = (size_t)x->rank, width = (size_t)x->width;
-    const int n = ll_mechanism_keys(x->c, (int)b);
+    const int n = ll_method_keys(x->c, (int)b);
     float *out = mixed_at(x, x->mixed, index);
     (void)worker;
     memset(out, 0, rank * width * sizeof *out);
@@ -70,7 +70,7 @@ static void mix(void *arg, size_t index, int worker) {
 static void unmix(void *arg, size_t index, int worker) {
     const side *x = arg;
     const size_t b = index / (size_t)x->H, h = index % (size_t)x->H, rank = (size_t)x->rank, width = (size_t)x->width;
-    const int n = ll_mechanism_keys(x->c, (int)b);
+    const int n = ll_method_keys(x->c, (int)b);
     const float *d = mixed_at(x, x->mixed, index);
     (void)worker;
     for (int t0 = 0; t0 < n; t0 += TOKENS)
@@ -86,7 +86,7 @@ static void weigh(void *arg, size_t index, int worker) {
     const size_t rank = (size_t)x->rank;
     (void)worker;
     for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
-        const int n = least(TOKENS, ll_mechanism_keys(x->c, (int)(i / (size_t)x->H)) - t0);
+        const int n = least(TOKENS, ll_method_keys(x->c, (int)(i / (size_t)x->H)) - t0);
         if (n > 0)
             x->k->gemm(n, x->rank, x->width, at(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
                        mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);
@@ -101,7 +101,7 @@ static ll_view packed(const ll_attention *op, float *data, int width) {
 /* Sequence b as a call of the exact kernel: its queries, and what has been made of its keys and values. */
 static ll_attention_call call_of(const ll_attention *op, const ll_attention_call *c, int b, float *keys, float *values,
                                  float *saved) {
-    ll_attention_call one = ll_mechanism_sequence(c, b);
+    ll_attention_call one = ll_method_sequence(c, b);
     const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.baseline.rank;
     one.S = op->c.baseline.rank;
     one.k = packed(op, keys + heads * rank * (size_t)op->c.D, op->c.D);
@@ -137,7 +137,7 @@ ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *
         ll_attention_call one = call_of(op, c, b, mixed, mixed + keys, c->saved ? c->saved + both : NULL);
         status = ll_attention_forward(op->part, &one);
     }
-    ll_mechanism_clear_output(op, c);
+    ll_method_clear_output(op, c);
     ll_free(own);
     return status;
 }
@@ -159,7 +159,7 @@ ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call 
         ll_parallel_for(heads, unmix, &x);
         if (x.dweight) ll_parallel_for(((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
     }
-    ll_mechanism_clear_gradients(op, c);
+    ll_method_clear_gradients(op, c);
     ll_free(d);
     return status;
 }

@@ -14,7 +14,7 @@
  * Sequences of no more tokens than landmarks have softmax attention as it is. */
 #include <string.h>
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -312,7 +312,7 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
         x.dX = take(&rest, H * m * E), x.dW = take(&rest, H * m * E);
     }
     for (int b = 0; b < c->B && !status; b++) {
-        x.c = ll_mechanism_sequence(c, b);
+        x.c = ll_method_sequence(c, b);
         lay_out(&x, c->saved ? c->saved + (size_t)b * kept : rest, c->T);
         status = backward ? backward_sequence(&x) : forward_sequence(&x);
     }
@@ -322,12 +322,12 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
 
 ll_status ll_nystrom_forward(const ll_attention *op, const ll_attention_call *c) {
     const ll_status status = run(op, c, 0);
-    ll_mechanism_clear_output(op, c);
+    ll_method_clear_output(op, c);
     return status;
 }
 
 ll_status ll_nystrom_backward(const ll_attention *op, const ll_attention_call *c) {
     const ll_status status = run(op, c, 1);
-    ll_mechanism_clear_gradients(op, c);
+    ll_method_clear_gradients(op, c);
     return status;
 }

@@ -129,7 +129,7 @@ static float *at(const head *j, const ll_view *view, int token) {
 static head head_at(const reformer *x, size_t index, int worker) {
     head j = {.x = x, .b = (int)(index / (size_t)x->op->c.H), .h = (int)(index % (size_t)x->op->c.H)};
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
-    j.n = ll_mechanism_keys(x->c, j.b);
+    j.n = ll_method_keys(x->c, j.b);
     j.lse = j.m;
     if (x->c->saved) {
         j.lse = x->c->saved + index * saved_floats(x->op, x->c->T);

@@ -2,7 +2,7 @@
 #ifndef LL_REFORMER_H
 #define LL_REFORMER_H
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 
 /* Hash rotations (rounds, H, D, buckets/2): a copy of these, or NULL: drawn, functions of (seed, layer, head, round).
  */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "attention/clipped.h"
 #include "attention/position/before.h"
 #include "base/memory.h"
@@ -34,9 +34,9 @@ int ll_attention_width(const ll_attention_config *c) {
 
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
     if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
-    if (!ll_mechanism_of(c->kernel)->reads)
+    if (!ll_method_of(c->kernel)->reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
-    if (ll_mechanism_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
+    if (ll_method_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
         return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
                                   "rope");
     return kind->check(c);
@@ -46,9 +46,9 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
 static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     const int features = ll_feature_count(&c);
     if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
-    if (!ll_mechanism_of(c.kernel)->linear)
+    if (!ll_method_of(c.kernel)->linear)
         return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope",
-                       ll_mechanism_of(c.kernel)->name);
+                       ll_method_of(c.kernel)->name);
     if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
     if (c.den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
@@ -74,11 +74,11 @@ static int clipped(const ll_attention *op) {
 }
 
 ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
-    op->mechanism = clipped(op)                                   ? &ll_mechanism_clipped
-                    : config->position == LL_POSITION_ROPE_LINEAR ? &ll_mechanism_divided
-                                                                  : &ll_mechanism_shell;
+    op->method = clipped(op)                                   ? &ll_method_clipped
+                    : config->position == LL_POSITION_ROPE_LINEAR ? &ll_method_divided
+                                                                  : &ll_method_shell;
     if (clipped(op)) return ll_clipped_create(op, config);
-    if (op->mechanism == &ll_mechanism_divided) return create_divided(op, *config);
+    if (op->method == &ll_method_divided) return create_divided(op, *config);
     const ll_before_kind *kind = kind_of(config->position);
     ll_status status = check(config, kind);
     if (status) return status;

@@ -4,18 +4,18 @@
 
 #include <string.h>
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
 enum { WORTH = 1 << 20 /* multiply-adds below which waking other threads costs more than it gives */ };
 
-static const ll_stream_kind *kind_of(const ll_attention *op) {
-    switch (op->mechanism->keeps) {
-    case LL_KEEPS_STATE: return &ll_stream_linear;
-    case LL_KEEPS_KEYS: return &ll_stream_exact;
-    case LL_KEEPS_WINDOW: return &ll_stream_window;
-    case LL_KEEPS_NOTHING: return &ll_stream_value;
+static const ll_recurrence *kind_of(const ll_attention *op) {
+    switch (op->method->keeps) {
+    case LL_KEEPS_STATE: return &ll_recurrence_linear;
+    case LL_KEEPS_KEYS: return &ll_recurrence_exact;
+    case LL_KEEPS_WINDOW: return &ll_recurrence_window;
+    case LL_KEEPS_NOTHING: return &ll_recurrence_value;
     case LL_KEEPS_NO_STREAM: break;
     }
     return NULL;
@@ -23,8 +23,8 @@ static const ll_stream_kind *kind_of(const ll_attention *op) {
 
 /* Scratch for the threads there are now. */
 static ll_status ready(ll_attention_stream *s) {
-    if (!s->kind->scratch || (s->pool && s->workers >= ll_threads())) return LL_OK;
-    const size_t scratch = (s->kind->scratch(s) + 15) / 16 * 16;
+    if (!s->recurrence->scratch || (s->pool && s->workers >= ll_threads())) return LL_OK;
+    const size_t scratch = (s->recurrence->scratch(s) + 15) / 16 * 16;
     float *pool = ll_alloc((size_t)ll_threads() * scratch, sizeof *pool);
     if (!pool) return LL_ENOMEM;
     ll_free(s->pool);
@@ -32,14 +32,16 @@ static ll_status ready(ll_attention_stream *s) {
     return LL_OK;
 }
 
-static ll_status check(const ll_attention *op) {
+ll_status ll_attention_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
-    if (!op->c.causal) return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
-    if (!op->inner && !kind_of(op))
+    if (!op->c.causal)
+        return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
+    if (op->inner) return ll_attention_can_stream(op->inner);
+    if (!kind_of(op))
         return ll_fail(LL_EINVAL,
                        "attention stream: %s keeps every token in its buckets, so that its state would grow without "
                        "end; generate with local or a linear kernel",
-                       op->mechanism->name);
+                       op->method->name);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "
@@ -52,13 +54,13 @@ static ll_status check(const ll_attention *op) {
 
 static ll_status build(ll_attention_stream *s) {
     if (s->op->inner) return ll_shell_stream_create(&s->shell, s->op, s->B);
-    s->kind = kind_of(s->op);
-    const ll_status status = s->kind->create ? s->kind->create(s) : LL_OK;
+    s->recurrence = kind_of(s->op);
+    const ll_status status = s->recurrence->create ? s->recurrence->create(s) : LL_OK;
     return status ? status : ll_attention_stream_reserve(s, 1);
 }
 
 ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_attention *op, int B) {
-    ll_status status = check(op);
+    ll_status status = ll_attention_can_stream(op);
     if (status) return status;
     if (B < 1) return ll_fail(LL_EINVAL, "attention stream: %d sequences, must be at least 1", B);
     ll_attention_stream *s = ll_alloc(1, sizeof *s);
@@ -90,18 +92,18 @@ void ll_attention_stream_reset(ll_attention_stream *s) {
     s->position = 0;
     if (s->shell) {
         ll_shell_stream_reset(s->shell);
-    } else if (s->kind->reset) {
-        s->kind->reset(s);
+    } else if (s->recurrence->reset) {
+        s->recurrence->reset(s);
     }
 }
 
 size_t ll_attention_stream_bytes(const ll_attention_stream *s) {
     if (s->shell) return sizeof *s + ll_shell_stream_bytes(s->shell);
-    return sizeof *s + s->kind->bytes(s) + (size_t)s->workers * s->scratch * sizeof(float);
+    return sizeof *s + s->recurrence->bytes(s) + (size_t)s->workers * s->scratch * sizeof(float);
 }
 
 ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
-    const ll_status status = s->kind->grow ? s->kind->grow(s, n) : LL_OK;
+    const ll_status status = s->recurrence->grow ? s->recurrence->grow(s, n) : LL_OK;
     return status ? status : ready(s);
 }
 
@@ -111,9 +113,9 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     if (status) return status;
     if (!s->shell) {
         ll_feed f = {s, ll_kernel_table(), n, q, k, v, y};
-        ll_task *task = s->kind->feed;
+        ll_task *task = s->recurrence->feed;
         ll_distances_set(&s->distances, s->op);
-        if (s->kind->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s) < WORTH) {
+        if (s->recurrence->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s) < WORTH) {
             for (size_t i = 0; i < ll_stream_heads(s); i++) task(&f, i, 0);
         } else {
             ll_parallel_for(ll_stream_heads(s), task, &f);
@@ -127,19 +129,19 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
 
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position,
                               ll_state_tensor tensor[LL_STATE_TENSORS]) {
-    return s->shell ? ll_shell_stream_state(s->shell, position, tensor) : s->kind->state(s, position, tensor);
+    return s->shell ? ll_shell_stream_state(s->shell, position, tensor) : s->recurrence->state(s, position, tensor);
 }
 
 ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position) {
     ll_attention_stream_reset(s);
     ll_status status = s->shell ? ll_shell_stream_seek(s->shell, position) : LL_OK;
-    if (!s->shell && s->kind->grow) status = s->kind->grow(s, position);
+    if (!s->shell && s->recurrence->grow) status = s->recurrence->grow(s, position);
     if (!status) s->position = position;
     return status;
 }
 
 ll_status ll_attention_stream_check(const ll_attention_stream *s) {
-    return s->shell ? ll_shell_stream_check(s->shell) : s->kind->check(s);
+    return s->shell ? ll_shell_stream_check(s->shell) : s->recurrence->check(s);
 }
 
 size_t ll_state_bytes(const ll_state_tensor *t) {

@@ -1,4 +1,4 @@
-/* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the mechanism
+/* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the method
  * says: a state (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), nothing
  * (stream_value.c); or a position around one of these (stream_shell.c). */
 #ifndef LL_ATTENTION_STREAM_H
@@ -38,7 +38,7 @@ typedef struct ll_shell_stream ll_shell_stream;
 
 struct ll_attention_stream {
     const ll_attention *op;
-    const struct ll_stream_kind *kind; /* NULL for a shell */
+    const struct ll_recurrence *recurrence; /* NULL for a shell */
     int B;
     int64_t position; /* tokens so far */
     double *state;    /* (B, H, state_size); linear kernels */
@@ -68,7 +68,7 @@ static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int tok
 }
 
 /* What a kind of stream does. Feed's tasks are numbered b H + h. */
-typedef struct ll_stream_kind {
+typedef struct ll_recurrence {
     ll_status (*create)(ll_attention_stream *s);     /* its state; NULL: none */
     size_t (*scratch)(const ll_attention_stream *s); /* floats of a worker; NULL: none */
     ll_status (*grow)(ll_attention_stream *s,
@@ -79,10 +79,10 @@ typedef struct ll_stream_kind {
     int (*state)(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
     size_t (*bytes)(const ll_attention_stream *s); /* of that state */
     ll_status (*check)(const ll_attention_stream *s);
-} ll_stream_kind;
+} ll_recurrence;
 
 /* stream_linear.c, stream_exact.c, stream_window.c, stream_value.c */
-extern const ll_stream_kind ll_stream_linear, ll_stream_exact, ll_stream_window, ll_stream_value;
+extern const ll_recurrence ll_recurrence_linear, ll_recurrence_exact, ll_recurrence_window, ll_recurrence_value;
 
 /* stream_shell.c: tokens are encoded at the running position and fed to a stream of the engine. */
 LL_MUST_USE ll_status ll_shell_stream_create(ll_shell_stream **s, const ll_attention *op, int B);

@@ -217,7 +217,7 @@ static double work(const ll_attention_stream *s, int n) {
     return (double)s->position + n;
 }
 
-const ll_stream_kind ll_stream_exact = {
+const ll_recurrence ll_recurrence_exact = {
     .create = create,
     .scratch = scratch_floats,
     .grow = grow,

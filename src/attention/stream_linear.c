@@ -216,7 +216,7 @@ static double work(const ll_attention_stream *s, int n) {
     return s->op->features;
 }
 
-const ll_stream_kind ll_stream_linear = {
+const ll_recurrence ll_recurrence_linear = {
     .create = create,
     .scratch = scratch_floats,
     .reset = reset,

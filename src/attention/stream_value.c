@@ -31,7 +31,7 @@ static ll_status check(const ll_attention_stream *s) {
     return LL_OK;
 }
 
-const ll_stream_kind ll_stream_value = {
+const ll_recurrence ll_recurrence_value = {
     .feed = feed,
     .work = work,
     .state = state,

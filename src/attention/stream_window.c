@@ -77,7 +77,7 @@ static ll_status check(const ll_attention_stream *s) {
     return LL_OK;
 }
 
-const ll_stream_kind ll_stream_window = {
+const ll_recurrence ll_recurrence_window = {
     .create = create,
     .scratch = scratch_floats,
     .reset = reset,

@@ -3,7 +3,7 @@
  * with it learns it learned from single tokens. */
 #include <string.h>
 
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "base/parallel.h"
 
 enum { TOKENS = 1024 };

@@ -17,6 +17,8 @@ enum { /* as ll_kernel */
 enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
 enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
+enum { LL_COMPAT_NONE, LL_COMPAT_GOOGLE, LL_COMPAT_LUCIDRAINS, LL_COMPAT_FAST_TRANSFORMERS, LL_COMPAT_PERMUTEFORMER,
+       LL_COMPAT_RELATIVE_PERFORMER };
 enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D,
        LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1, LL_POS_RELATIVE_S2,
        LL_POS_T5, LL_POS_SHAW, LL_POS_ORTHOGONAL };
@@ -38,6 +40,7 @@ typedef struct {
     int window /* local */, linformer_length, linformer_rank;
     int landmarks, iterations; /* nystrom */
     int buckets, chunk, rounds; /* reformer */
+    int compat;
     /* [position] */
     int position, decay, max_length /* learned */, image_width, image_height;
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */

@@ -3,11 +3,6 @@
 
 ll_status ll_config_check_baseline(const ll_config *c) {
     const int front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
-    if ((c->kernel == LL_ATT_LINFORMER || c->kernel == LL_ATT_NYSTROM) && c->task == LL_TASK_LM)
-        return ll_fail(LL_EINVAL,
-                       "attention.kernel = %s mixes all tokens before any is looked at, and model.task = lm sees "
-                       "earlier tokens alone; use local, favor or softmax",
-                       c->kernel == LL_ATT_NYSTROM ? "nystrom" : "linformer");
     if (c->kernel == LL_ATT_REFORMER && c->buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",

@@ -2,6 +2,8 @@
  * change. */
 #include <limits.h>
 
+#include "base/compat.h"
+#include "base/mechanism.h"
 #include "base/recipe_key.h"
 
 enum { HEAD_MOST = 65536 };
@@ -52,7 +54,8 @@ int ll_config_encoded_size(const ll_config *c) {
 
 int ll_config_projection(const ll_config *c) {
     if (c->projection != LL_PROJ_AUTO) return c->projection;
-    return c->kernel == LL_ATT_FAVOR ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
+    const ll_rules *rules = ll_config_rules(c);
+    return c->kernel == LL_ATT_FAVOR || (rules && rules->projection > 0) ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
 }
 
 int ll_config_features(const ll_config *c) {
@@ -117,16 +120,17 @@ static ll_status check_attention(const ll_config *c) {
         return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
                                   "set attention.normalise=on",
                        kernel_name(c, room));
+    if (!ll_config_linear(c) && c->compat != LL_COMPAT_NONE)
+        return ll_fail(LL_EINVAL, "attention.compat is about linear kernels; attention.kernel = %s is the same "
+                                  "everywhere: set it to none",
+                       kernel_name(c, room));
     ll_status status = check_features(c);
+    if (!status) status = ll_compat_check(c);
     if (!status) status = check_projection(c);
     return status ? status : ll_config_check_baseline(c);
 }
 
 static ll_status check_permute2d(const ll_config *c) {
-    if (c->task != LL_TASK_CLASSIFY)
-        return ll_fail(LL_EINVAL,
-                       "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
-                       "alone; use permute");
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
@@ -140,37 +144,33 @@ static ll_status check_permute2d(const ll_config *c) {
     return LL_OK;
 }
 
+/* rope-linear turns everything that features are made of, an eps too, and has a divisor of its own. */
+static ll_status check_turned(const ll_config *c) {
+    const ll_rules *rules = ll_config_rules(c);
+    const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps;
+    if (ll_config_features(c) % 2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
+                       "attention.num-features or model.width",
+                       ll_config_features(c));
+    if (c->kernel == LL_ATT_FAVOR && (eps > 0 || !c->normalise))
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
+                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+    if (c->task == LL_TASK_LM && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
+                       "another; use position.type=rope, as that program does");
+    return LL_OK;
+}
+
 static ll_status check_before(const ll_config *c) {
     const int size = ll_config_query_size(c);
-    char room[LL_NUMBER_TEXT];
     const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
                                     c->position == LL_POS_RELATIVE_S2);
     if (c->position == LL_POS_ROPE && size % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
-    if (c->position == LL_POS_ROPE_LINEAR && !ll_config_linear(c))
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear turns features, and attention.kernel = %s has none; use rope",
-                       kernel_name(c, room));
-    if (c->position == LL_POS_ROPE_LINEAR && ll_config_features(c) % 2)
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
-                       "attention.num-features or model.width",
-                       ll_config_features(c));
-    if (c->position == LL_POS_ROPE_LINEAR && c->kernel == LL_ATT_FAVOR && (c->feature_eps > 0 || !c->normalise))
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
-                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
-    if ((c->position == LL_POS_T5 || c->position == LL_POS_SHAW) && c->kernel != LL_ATT_SOFTMAX)
-        return ll_fail(
-            LL_EINVAL,
-            "position.type = %s adds to the logits of each pair of tokens, and linear kernels have none; set "
-            "attention.kernel=softmax, or position.type=relative-s1",
-            c->position == LL_POS_T5 ? "t5" : "shaw");
-    if (c->position == LL_POS_ORTHOGONAL && c->kernel == LL_ATT_SOFTMAX)
-        return ll_fail(LL_EINVAL,
-                       "position.type = orthogonal turns features, and attention.kernel = softmax has none; use "
-                       "favor or relu");
     if (c->position == LL_POS_ORTHOGONAL && (ll_config_features(c) < 2 || ll_config_features(c) > 2048))
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
@@ -203,28 +203,14 @@ static ll_status check_before(const ll_config *c) {
 }
 
 static ll_status check_position(const ll_config *c) {
-    const int permuted = c->position == LL_POS_PERMUTE || c->position == LL_POS_PERMUTE2D;
-    char room[LL_NUMBER_TEXT];
-    if (!ll_config_sides(c) && c->position >= LL_POS_PERMUTE)
-        return ll_fail(LL_EINVAL,
-                       "attention.kernel = %s has no queries and keys that a position could act on; set "
-                       "position.type=none, sinusoidal or learned",
-                       kernel_name(c, room));
-    if (ll_config_sides(c) == 1 && c->position > LL_POS_ROPE_LINEAR)
-        return ll_fail(LL_EINVAL,
-                       "attention.kernel = reformer has queries that are its keys, and position.type = %s tells them "
-                       "apart; use rope, sinusoidal, learned or none",
-                       ll_key_text(c, ll_key_find("position.type"), room));
-    if (!ll_config_linear(c) && permuted)
-        return ll_fail(LL_EINVAL,
-                       "position.type = %s permutes features, and attention.kernel = %s has none; use "
-                       "favor or relu",
-                       c->position == LL_POS_PERMUTE ? "permute" : "permute2d", kernel_name(c, room));
-    if (!ll_config_linear(c) && c->decay != LL_DECAY_NONE)
+    const ll_mechanism *kernel = &ll_kernel_row(c->kernel)->about;
+    const ll_status status = ll_pair_check(c->kernel, c->position, c->task == LL_TASK_LM);
+    if (status) return status;
+    if (c->decay != LL_DECAY_NONE && !kernel->decay)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
                        "%s has none; use favor or relu",
-                       kernel_name(c, room));
+                       kernel->name);
     if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
@@ -233,6 +219,7 @@ static ll_status check_position(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
                        c->length, c->max_length);
+    if (c->position == LL_POS_ROPE_LINEAR) return check_turned(c);
     return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : check_before(c);
 }
 

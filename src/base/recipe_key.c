@@ -70,6 +70,9 @@ const ll_key ll_keys[] = {
     INT("attention.chunk", chunk, "64", 1, 4096,
         "tokens that see each other and as many before them, sorted by hash, kernel = reformer"),
     INT("attention.rounds", rounds, "4", 1, 64, "hashes, each of which adds to what a token sees, kernel = reformer"),
+    CHOICE("attention.compat", compat, "none",
+           "none|google|lucidrains|fast-transformers|permuteformer|relative-performer",
+           "stabiliser, eps and divisor of a released program, linear kernels; causal favor may then see later tokens"),
 
     CHOICE("position.type", position, "none",
            "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|"

@@ -7,6 +7,7 @@
 #include "attention/attention.h"
 #include "attention/draw.h"
 #include "attention/maps.h"
+#include "base/compat.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -22,17 +23,23 @@ static ll_attention_config describe(const ll_model *m, int layer) {
     a.features = (ll_feature_kind)c->features;
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
     ll_baseline_config_of(m, layer, &a);
+    const ll_rules *rules = ll_config_rules(c);
+    const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps >= 0 ? rules->eps : map ? map->eps : 0;
     a.causal = c->task == LL_TASK_LM;
     a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
-    a.feature_eps = (float)(c->feature_eps >= 0 ? c->feature_eps : map ? map->eps : 0);
-    a.den = c->normalise ? LL_DEN_SUM : LL_DEN_NONE;
+    a.feature_eps = (float)eps;
+    a.query_max = rules->query_max, a.key_max = rules->key_max;
+    a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
+    a.den = !c->normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
+    a.den_eps = (float)rules->den_eps;
     if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
     if (c->position == LL_POS_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
     ll_place_config(m, layer, &a);
-    a.input_scale = map ? 1 : (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_FAVOR ? -0.25 : -0.5);
+    const float root = (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_FAVOR || map ? -0.25 : -0.5);
+    a.input_scale = map && !rules->scaled ? 1 : root;
     return a;
 }
 

@@ -5,21 +5,33 @@
 
 #include <string.h>
 
+#include "attention/attention.h"
 #include "base/memory.h"
 
 enum { PIECE = 256 };
 
+ll_status ll_model_can_stream(const ll_model *model) {
+    if (model->c->task != LL_TASK_LM)
+        return ll_fail(LL_EINVAL,
+                       "a classifier reads its whole input at once; streams are for language models (task = lm)");
+    const ll_status status = ll_attention_can_stream(model->attention[0]);
+    if (status != LL_EINVAL || model->c->compat == LL_COMPAT_NONE) return status;
+    return ll_fail(LL_EINVAL,
+                   "attention.compat = %s stabilises by a maximum over all tokens, later ones too, so that there is no "
+                   "stream of this model; train one with attention.compat = none",
+                   ll_recipe_get(model->recipe, "attention.compat"));
+}
+
 /* Without the attention of its layers. */
 static ll_status begin(ll_stream **out, ll_model *model) {
     const ll_config *c = model->c;
-    if (c->task != LL_TASK_LM)
-        return ll_fail(LL_EINVAL,
-                       "a classifier reads its whole input at once; streams are for language models (task = lm)");
+    ll_status status = ll_model_can_stream(model);
+    if (status) return status;
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
     const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
-    ll_status status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
+    status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
     if (!status) {
         s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "report/pen.h"
 #include "report/report.h"
 
-enum { INK = 0x1f2328, QUIET = 0x656d76, AXIS = 0x8c959f, GRID = 0xe4e7ea, PAPER = 0xffffff };
 enum { COLOURS = 7, MARKED = 30 /* points a curve may have to show each */ };
 static const int COLOUR[COLOURS] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x3c3c3c};
-static const double TITLE_SIZE = 18, TEXT_SIZE = 13, LINE = 17;
+static const double LINE = 17;
 
 typedef struct {
     const ll_figure *figure;
@@ -22,28 +22,16 @@ typedef struct {
     ll_label label[LL_CURVES_MOST];
 } page;
 
-static void colour(cairo_t *cr, int rgb, double alpha) {
-    cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
-}
-
-static void font(cairo_t *cr, double size, int bold) {
-    cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
-                           bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(cr, size);
-}
-
-/* Text at (x, y), its baseline; align 0 left, 0.5 middle, 1 right. */
-static void write_text(cairo_t *cr, double x, double y, double align, const char *text) {
-    cairo_text_extents_t e;
-    cairo_text_extents(cr, text, &e);
-    cairo_move_to(cr, x - align * e.x_advance, y);
-    cairo_show_text(cr, text);
-}
-
 /* ---- What can be drawn ---- */
 
 static int drawable(const page *p, const ll_curve *c, int i) {
     return ll_axis_takes(p->figure->log_x, c->x[i]) && ll_axis_takes(p->figure->log_y, c->y[i]);
+}
+
+/* Half the height of a curve's band at point i; 0: there is none. */
+static double deviation(const page *p, int curve, int i) {
+    const double *half = p->figure->deviation ? p->figure->deviation[curve] : NULL;
+    return half && half[i] > 0 ? half[i] : 0;
 }
 
 /* Index of the last point of a curve that can be drawn, or -1. */
@@ -64,6 +52,10 @@ static int find_ranges(const page *p, double x[2], double y[2]) {
             x[1] = fmax(x[1], c->x[i]);
             y[0] = fmin(y[0], c->y[i]);
             y[1] = fmax(y[1], c->y[i]);
+            const double half = deviation(p, k, i);
+            const double low = p->figure->log_y ? c->y[i] / (1 + half / c->y[i]) : c->y[i] - half;
+            if (ll_axis_takes(p->figure->log_y, low)) y[0] = fmin(y[0], low);
+            if (ll_axis_takes(p->figure->log_y, c->y[i] + half)) y[1] = fmax(y[1], c->y[i] + half);
         }
     }
     return x[0] <= x[1];
@@ -211,6 +203,28 @@ static void draw_points(const page *p, const ll_curve *c, int rgb) {
     cairo_stroke(p->cr);
 }
 
+/* Where a band's edge is drawn. On a logarithmic axis it reaches as far down as up, for y - deviation may be no
+ * number there. */
+static void edge(const page *p, int curve, int i, double sign) {
+    const ll_curve *c = &p->figure->curves[curve];
+    const double half = deviation(p, curve, i), y = c->y[i];
+    if (!drawable(p, c, i)) return;
+    const double at = ll_axis_place(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
+    cairo_line_to(p->cr, ll_axis_place(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
+}
+
+static void draw_bands(const page *p) {
+    for (int k = p->figure->n - 1; k >= 0 && p->figure->deviation; k--) {
+        const int n = p->figure->curves[k].n;
+        if (!p->figure->deviation[k]) continue;
+        cairo_new_path(p->cr);
+        for (int i = 0; i < n; i++) edge(p, k, i, 1);
+        for (int i = n - 1; i >= 0; i--) edge(p, k, i, -1);
+        colour(p->cr, COLOUR[k % COLOURS], 0.16);
+        cairo_fill(p->cr);
+    }
+}
+
 static void draw_curves(const page *p) {
     cairo_set_line_join(p->cr, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_cap(p->cr, CAIRO_LINE_CAP_ROUND);
@@ -247,18 +261,14 @@ int ll_page_draw(cairo_surface_t *surface, const ll_figure *f, const int *faint,
     cairo_t *cr = cairo_create(surface);
     const double scale = fmin(fmax(fmin(width / 960.0, height / 540.0), 0.5), 20);
     page p = {.figure = f, .faint = faint, .cr = cr, .width = width / scale, .height = height / scale};
-    cairo_font_options_t *options = cairo_font_options_create();
-    cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
-    cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
-    cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
-    cairo_set_font_options(cr, options);
-    cairo_font_options_destroy(options);
+    plain_text(cr);
     cairo_scale(cr, scale, scale);
     colour(cr, PAPER, 1);
     cairo_paint(cr);
     const int any = arrange(&p);
     if (any) {
         draw_axes(&p);
+        draw_bands(&p);
         draw_curves(&p);
         draw_labels(&p);
         draw_words(&p);

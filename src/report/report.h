@@ -4,6 +4,7 @@
  *   labels.c  names at the ends of curves
  *   page.c    the picture
  *   figure.c  its file
+ *   heat.c    matrices as colours
  *   run.c     the curves of a run folder
  *
  * A picture has no box around it and no legend beside it: each curve carries its name where it ends, in its
@@ -60,6 +61,10 @@ void ll_labels_spread(ll_label *labels, int n, double line, double top, double b
 
 /* Draws onto a surface of width x height units. 0: there is no point that can be drawn; -1: cairo failed. */
 int ll_page_draw(cairo_surface_t *surface, const ll_figure *figure, const int *faint, int width, int height);
+
+/* A picture of this size into a .svg or .png file, replaced when it is whole. paint: as ll_page_draw. */
+typedef int ll_painter(cairo_surface_t *surface, const void *what, int width, int height);
+LL_MUST_USE ll_status ll_picture_write(const char *path, int width, int height, ll_painter *paint, const void *what);
 
 /* ll_figure_write with more: faint (n) or NULL tells which curves are drawn thin and pale. */
 LL_MUST_USE ll_status ll_figure_draw(const ll_figure *figure, const int *faint, const char *path);

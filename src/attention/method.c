@@ -1,5 +1,5 @@
-/* The table of mechanisms. */
-#include "attention/mechanism.h"
+/* The table of methods. */
+#include "attention/method.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ enum {
 };
 
 /* By kernel; the linear ones, which have no place here, share the one below. */
-static const ll_mechanism mechanisms[] = {
+static const ll_method methods[] = {
     [LL_KERNEL_SOFTMAX] = {.name = "softmax",
                            .reads = 2,
                            .keeps = LL_KEEPS_KEYS,
@@ -61,24 +61,24 @@ static const ll_mechanism mechanisms[] = {
                             .forward = ll_reformer_forward,
                             .backward = ll_reformer_backward},
 };
-static const ll_mechanism linear = {.name = "linear",
+static const ll_method linear = {.name = "linear",
                                     .linear = 1,
                                     .reads = 2,
                                     .saved = ll_linear_saved,
                                     .forward = ll_linear_forward,
                                     .backward = ll_linear_backward};
 
-const ll_mechanism ll_mechanism_shell = {
+const ll_method ll_method_shell = {
     .reads = 2, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
-const ll_mechanism ll_mechanism_divided = {
+const ll_method ll_method_divided = {
     .linear = 1, .reads = 2, .saved = ll_divided_saved, .forward = ll_divided_forward, .backward = ll_divided_backward};
 
-const ll_mechanism ll_mechanism_clipped = {
+const ll_method ll_method_clipped = {
     .reads = 2, .saved = ll_clipped_saved, .forward = ll_clipped_forward, .backward = ll_clipped_backward};
 
-const ll_mechanism *ll_mechanism_of(ll_kernel kernel) {
+const ll_method *ll_method_of(ll_kernel kernel) {
     if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &linear;
-    return (size_t)kernel < sizeof mechanisms / sizeof *mechanisms && mechanisms[kernel].name ? &mechanisms[kernel]
+    return (size_t)kernel < sizeof methods / sizeof *methods && methods[kernel].name ? &methods[kernel]
                                                                                               : NULL;
 }
 
@@ -109,26 +109,26 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
-ll_status ll_mechanism_check(const ll_attention_config *c) {
-    const ll_mechanism *mechanism = ll_mechanism_of(c->kernel);
-    if (mechanism->whole && c->causal)
+ll_status ll_method_check(const ll_attention_config *c) {
+    const ll_method *method = ll_method_of(c->kernel);
+    if (method->whole && c->causal)
         return ll_fail(LL_EINVAL,
                        "attention: %s mixes all tokens of a sequence before any is looked at, so it cannot be causal",
-                       mechanism->name);
+                       method->name);
     return check_sizes(c);
 }
 
-ll_status ll_mechanism_prepare(ll_attention *op, const ll_attention_config *config) {
+ll_status ll_method_prepare(ll_attention *op, const ll_attention_config *config) {
     ll_attention_config c = ll_attention_default();
     if (config->kernel == LL_KERNEL_REFORMER) return ll_reformer_create(op, config->baseline.rotations);
-    if (!op->mechanism->part) return LL_OK;
+    if (!op->method->part) return LL_OK;
     c.causal = 0, c.H = op->c.H, c.D = op->c.D, c.E = op->c.E, c.input_scale = op->c.input_scale;
     return ll_attention_create(&op->part, &c);
 }
 
 /* ---- Calls, sequence by sequence ----------------------------------------------------------------- */
 
-int ll_mechanism_keys(const ll_attention_call *c, int b) {
+int ll_method_keys(const ll_attention_call *c, int b) {
     return c->lengths ? c->lengths[b] : c->S;
 }
 
@@ -136,13 +136,13 @@ static int queries(const ll_attention_call *c, int b) {
     return c->lengths && c->S == c->T ? c->lengths[b] : c->T;
 }
 
-ll_attention_call ll_mechanism_sequence(const ll_attention_call *c, int b) {
+ll_attention_call ll_method_sequence(const ll_attention_call *c, int b) {
     ll_attention_call one = *c;
     ll_view *views[] = {&one.q, &one.k, &one.v, &one.y, &one.g, &one.dq, &one.dk, &one.dv};
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
         if (views[i]->data) views[i]->data += (size_t)b * views[i]->batch;
     one.B = 1;
-    one.T = queries(c, b), one.S = ll_mechanism_keys(c, b);
+    one.T = queries(c, b), one.S = ll_method_keys(c, b);
     one.lengths = NULL;
     return one;
 }
@@ -150,16 +150,16 @@ ll_attention_call ll_mechanism_sequence(const ll_attention_call *c, int b) {
 static void clear(const ll_attention *op, const ll_attention_call *c, const ll_view *view, int of_keys, int width) {
     for (int b = 0; b < c->B && view->data; b++)
         for (int h = 0; h < op->c.H; h++)
-            for (int t = of_keys ? ll_mechanism_keys(c, b) : queries(c, b); t < (of_keys ? c->S : c->T); t++)
+            for (int t = of_keys ? ll_method_keys(c, b) : queries(c, b); t < (of_keys ? c->S : c->T); t++)
                 memset(view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token, 0,
                        (size_t)width * sizeof(float));
 }
 
-void ll_mechanism_clear_output(const ll_attention *op, const ll_attention_call *c) {
+void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c) {
     clear(op, c, &c->y, 0, op->c.E);
 }
 
-void ll_mechanism_clear_gradients(const ll_attention *op, const ll_attention_call *c) {
+void ll_method_clear_gradients(const ll_attention *op, const ll_attention_call *c) {
     clear(op, c, &c->dq, 0, op->c.D);
     clear(op, c, &c->dk, 1, op->c.D);
     clear(op, c, &c->dv, 1, op->c.E);

@@ -1,6 +1,6 @@
-/* Mechanisms: what attention of each kind does with q, k and v. The operator asks this table, not the kernel's name. */
-#ifndef LL_MECHANISM_H
-#define LL_MECHANISM_H
+/* Methods: what attention of each kind does with q, k and v. The operator asks this table, not the kernel's name. */
+#ifndef LL_METHOD_H
+#define LL_METHOD_H
 
 #include "attention/attention.h"
 
@@ -13,7 +13,7 @@ enum ll_keeps {
     LL_KEEPS_NO_STREAM
 };
 
-typedef struct ll_mechanism {
+typedef struct ll_method {
     const char *name;
     int linear; /* has features: so projections, permutations, decay, divisors and key masks */
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
@@ -24,22 +24,22 @@ typedef struct ll_mechanism {
     size_t (*saved)(const ll_attention *op, int B, int T, int S);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
-} ll_mechanism;
+} ll_method;
 
 /* What the kernels that papers compare with cannot take; and what their operators have of their own. */
-LL_MUST_USE ll_status ll_mechanism_check(const ll_attention_config *c);
-LL_MUST_USE ll_status ll_mechanism_prepare(ll_attention *op, const ll_attention_config *config);
-/* The mechanism of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
+LL_MUST_USE ll_status ll_method_check(const ll_attention_config *c);
+LL_MUST_USE ll_status ll_method_prepare(ll_attention *op, const ll_attention_config *config);
+/* The method of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
  * divide.c, clipped.c). */
-const ll_mechanism *ll_mechanism_of(ll_kernel kernel);
-extern const ll_mechanism ll_mechanism_shell, ll_mechanism_divided, ll_mechanism_clipped;
+const ll_method *ll_method_of(ll_kernel kernel);
+extern const ll_method ll_method_shell, ll_method_divided, ll_method_clipped;
 
-/* For mechanisms that call others. Keys of sequence b in use; that sequence as a call of its own, cut to the rows in
+/* For methods that call others. Keys of sequence b in use; that sequence as a call of its own, cut to the rows in
  * use; zeros for the other rows. */
-int ll_mechanism_keys(const ll_attention_call *c, int b);
-ll_attention_call ll_mechanism_sequence(const ll_attention_call *c, int b);
-void ll_mechanism_clear_output(const ll_attention *op, const ll_attention_call *c);
-void ll_mechanism_clear_gradients(const ll_attention *op, const ll_attention_call *c);
+int ll_method_keys(const ll_attention_call *c, int b);
+ll_attention_call ll_method_sequence(const ll_attention_call *c, int b);
+void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c);
+void ll_method_clear_gradients(const ll_attention *op, const ll_attention_call *c);
 
 /* value.c */
 size_t ll_value_saved(const ll_attention *op, int B, int T, int S);

@@ -1,0 +1,25 @@
+/* Tables of experiments as text, CSV, JSON and pictures. */
+#ifndef LL_CLI_ANALYSE_H
+#define LL_CLI_ANALYSE_H
+
+#include <stdio.h>
+
+#include "cli.h"
+
+void ll_analysis_print(const char *name, const ll_table *table);
+void ll_analysis_csv(FILE *file, const ll_table *table);
+void ll_analysis_json(FILE *file, const char *name, const ll_table *table);
+/* One picture for each plot of the table, in a folder; the names of those written go to stdout. ending: svg, png. */
+ll_status ll_analysis_pictures(const ll_table *table, const char *folder, const char *ending);
+
+/* Attention matrices of a model on the bytes of a file: tables, and heat maps and CSV in a folder (NULL: none). Gives
+ * the exit code. */
+typedef struct {
+    const char *model, *text, *folder, *ending;
+    int length, layer; /* layer -1: all */
+} ll_look;
+int ll_look_at(const ll_look *how);
+/* What positions make of two places: of a model, or (NULL) of new models with every position. -1, or the exit code. */
+int ll_look_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
+
+#endif

@@ -1,0 +1,57 @@
+/* Experiments with the claims of the papers, each a function of its seed. */
+#ifndef LL_ANALYSE_API_H
+#define LL_ANALYSE_API_H
+
+#include "longline/model.h"
+
+LL_C_BEGIN
+
+/* A picture of a table: column y over column x, one curve for each label. */
+typedef struct {
+    const char *name; /* of its file */
+    const char *title, *x_label, *y_label;
+    int x, y, deviation; /* columns; deviation: half the width of a band around y, -1: none */
+    int log_x, log_y;
+} ll_plot;
+
+/* What an experiment found: rows of numbers, each under a label. */
+typedef struct {
+    const char *title;
+    const char *series;         /* what labels are: "features" */
+    int columns, rows, plots;
+    const char *const *column;  /* names */
+    const char *const *label;   /* (rows) */
+    const double *number;       /* (rows, columns); NaN: nothing to say */
+    const ll_plot *plot;
+    const char *verdict;        /* the claim, and whether the numbers agree; "" where nothing is claimed */
+} ll_table;
+LL_API void ll_table_free(ll_table *table);
+
+typedef struct {
+    uint64_t seed;         /* all that is random follows from it */
+    int quick;             /* small sizes: seconds instead of minutes, and noisier */
+    int repeats, length;   /* draws, tokens; 0 = the experiment's own */
+    double spread;         /* standard deviation of queries and keys; 0 = 1 */
+    const ll_model *model; /* NULL, or what `positions` and `periods` look at in place of new models */
+    int (*progress)(double share, void *arg); /* NULL, or called now and then; non-zero stops: LL_ESTOPPED */
+    void *arg;
+} ll_analysis;
+
+typedef struct {
+    const char *name;  /* "features" */
+    const char *what;  /* one line */
+    const char *paper; /* and where in it */
+} ll_experiment;
+/* Experiment number i, NULL past the last. */
+LL_API const ll_experiment *ll_experiment_at(int i);
+/* Runs one by its name. The table is the caller's, to be freed with ll_table_free. */
+LL_API LL_MUST_USE ll_status ll_analyse(ll_table **table, const char *name, const ll_analysis *how);
+
+/* P (H, T, T): how a position weighs token j for token i by itself, for each head of a layer of a model: the mean over
+ * `contents` random vectors x of <x at i, x at j>, over its mean for i = j. */
+LL_API LL_MUST_USE ll_status ll_position_kernel(const ll_model *model, int layer, int T, int contents, uint64_t seed,
+                                                float *P);
+
+LL_C_END
+
+#endif

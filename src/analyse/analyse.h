@@ -1,0 +1,42 @@
+/* Inside the experiments.
+ *
+ *   analyse.c    the list of experiments, and tables as they grow
+ *   features.c   error of random features against their number
+ *   moments.c    mean squared errors of the estimators against their formulas
+ *   deep.c       error through the layers of a model
+ *   periods.c    distances that permutations can tell apart
+ *   places.c     what positions weigh by themselves
+ *
+ * Each experiment cuts its work into steps and says after each how far it is. */
+#ifndef LL_ANALYSE_H
+#define LL_ANALYSE_H
+
+#include "base/status.h"
+
+enum { LL_TABLE_LABEL = 64 };
+
+/* An empty table; the texts and plots are the caller's, static. columns: up to NULL. */
+LL_MUST_USE ll_status ll_table_create(ll_table **table, const char *title, const char *series,
+                                      const char *const *columns, int plots, const ll_plot *plot);
+/* One more row; the label is copied. */
+LL_MUST_USE ll_status ll_table_add(ll_table *table, const char *label, const double *numbers);
+void ll_table_verdict(ll_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* LL_ESTOPPED where the caller wants no more. */
+LL_MUST_USE ll_status ll_analyse_step(const ll_analysis *how, int done, int steps);
+
+/* Mean and deviation of numbers as they come. */
+typedef struct {
+    int n;
+    double mean, square;
+} ll_mean;
+void ll_mean_add(ll_mean *m, double x);
+double ll_mean_deviation(const ll_mean *m); /* of one number; NaN below two */
+
+LL_MUST_USE ll_status ll_analyse_features(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_moments(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_layers(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_positions(ll_table **table, const ll_analysis *how);
+
+#endif

@@ -1,0 +1,38 @@
+/* What a layer of a model attends to: its attention matrices on a text. */
+#include "attention/attention.h"
+#include "base/memory.h"
+#include "model/network.h"
+
+static ll_status check(const ll_model *m, const int *tokens, int T, int layer) {
+    if (T < 1) return ll_fail(LL_EINVAL, "an attention matrix needs at least 1 token");
+    if (layer < 0 || layer >= m->c->layers)
+        return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->layers - 1);
+    if (m->c->position == LL_POS_LEARNED && T > m->c->max_length)
+        return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
+                       m->c->max_length);
+    for (int t = 0; t < T; t++)
+        if (tokens[t] < 0 || tokens[t] >= m->c->vocab)
+            return ll_fail(LL_EINVAL, "token %d at position %d is not in 0..%d", tokens[t], t, m->c->vocab - 1);
+    return LL_OK;
+}
+
+int ll_model_front(const ll_model *model) {
+    return model->front;
+}
+
+ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int layer, int streaming, float *A) {
+    ll_status status = check(m, tokens, T, layer);
+    if (!status && streaming) status = ll_model_can_stream(m);
+    if (status) return status;
+    ll_workspace *ws = NULL;
+    if ((status = ll_workspace_create(&ws, m, 1, T, 1))) return status; /* which keeps every layer's q, k, v */
+    const ll_batch_run run = ll_network_begin(m, ws, tokens, NULL, 1, T);
+    status = ll_network_forward(&run);
+    const size_t width = (size_t)(2 * m->queries + m->values), head = (size_t)(m->queries / m->c->heads);
+    float *q = ws->project[layer], *k = q + m->queries;
+    if (!status)
+        status = ll_attention_matrix(m->attention[layer], (ll_view){q, 0, head, width}, (ll_view){k, 0, head, width},
+                                     run.T, run.T, streaming, A);
+    ll_workspace_free(ws);
+    return status;
+}

@@ -1,0 +1,48 @@
+# longline analyse: tables, files and pictures; the same seed, the same bytes; a model's matrices; wrong usage.
+t 0 "$longline" analyse --quick --out figures
+out "^features: "
+out "^orthogonal positive +16 "
+out "^claim: Lemma 2"
+out "^analyse.figure=figures/features-matrix.svg$"
+for f in features-output features-matrix moments layers periods positions positions-matrix; do
+    check "a picture $f" grep -q "</svg>" figures/$f.svg
+done
+for f in features moments layers periods positions; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
+t 0 "$longline" analyse moments --quick --csv - --threads 1
+out "^estimator,cosine,kernel,formula,measured,interval,ratio,theorem_2_bound$"
+check "the table is that of the folder" cmp out figures/moments.csv
+t 0 "$longline" analyse moments --quick --csv other.csv --seed 2
+check "another seed, other numbers" sh -c "! cmp -s other.csv figures/moments.csv"
+t 0 "$longline" analyse periods moments --quick --json all.json
+if command -v python3 >/dev/null; then
+    check "the JSON is JSON" python3 -c 'import json; x = json.load(open("all.json")); \
+        assert [t["name"] for t in x] == ["periods", "moments"] and len(x[1]["rows"][0]) == len(x[1]["columns"])'
+fi
+t 0 "$longline" analyse periods --quick --png --out png
+check "a PNG" sh -c 'head -c 4 png/periods.png | grep -q PNG'
+
+# Of a model.
+small_text
+printf '[attention]\nkernel=relu\n[position]\ntype=permute\n[data]\ntrain=text.txt\n' >model.ini
+t 0 "$longline" train model.ini $small -o run
+t 0 "$longline" analyse matrices --model run/last.safetensors --text text.txt --length 20 --out look
+out "^ +0 +1 .* 1.0000 +1.0000 +[0-9.]*e-0[6-9]$"
+check "a heat map" grep -q "</svg>" look/attention.svg
+check "every weight of a layer" test "$(wc -l <look/attention-0.csv)" -eq 801
+t 0 "$longline" analyse matrices --model run/last.safetensors --text text.txt --length 5 --layer 0
+t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
+out "^layer 0 head 1 "
+
+refused "did you mean 'moments'" "$longline" analyse moment
+refused "needs a number|whole number" "$longline" analyse --repeats many
+refused "give --model" "$longline" analyse matrices
+refused "no-model" "$longline" analyse matrices --model no-model --text text.txt
+refused "no-text" "$longline" analyse matrices --model run/last.safetensors --text no-text
+refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensors --text text.txt --layer 3
+refused "makes its own" "$longline" analyse features --model run/last.safetensors
+refused "one experiment" "$longline" analyse features moments --csv a.csv
+refused "for matrices" "$longline" analyse moments --text text.txt
+: >file
+t 1 "$longline" analyse periods --quick --out file/x
+t 1 "$longline" analyse periods --quick --csv nowhere/x.csv
+err "nowhere/x.csv"

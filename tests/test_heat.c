@@ -1,0 +1,147 @@
+/* Matrices as colours, and bands around curves: pixels are where the numbers are. */
+#include "test.h"
+
+#include <cairo/cairo.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static char root[] = "/tmp/ll-heat-XXXXXX";
+
+static const char *at(const char *name) {
+    static char text[4][160];
+    static int next;
+    char *out = text[next++ % 4];
+    snprintf(out, sizeof text[0], "%s/%s", root, name);
+    return out;
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    return !mkdtemp(root);
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+typedef struct {
+    int count, width, height;
+    double x, y; /* the middle of the pixels of one colour */
+} spot;
+
+/* Blending rounds. */
+static int is_near(unsigned a, unsigned b) {
+    int most = 0;
+    for (int shift = 0; shift < 24; shift += 8) {
+        const int d = abs((int)(a >> shift & 255) - (int)(b >> shift & 255));
+        most = d > most ? d : most;
+    }
+    return most <= 1;
+}
+
+static spot find_colour(const char *path, unsigned rgb) {
+    cairo_surface_t *s = cairo_image_surface_create_from_png(path);
+    assert_int_equal(cairo_surface_status(s), CAIRO_STATUS_SUCCESS);
+    spot found = {.width = cairo_image_surface_get_width(s), .height = cairo_image_surface_get_height(s)};
+    const unsigned char *data = cairo_image_surface_get_data(s);
+    for (int y = 0; y < found.height; y++)
+        for (int x = 0; x < found.width; x++) {
+            uint32_t pixel;
+            memcpy(&pixel, data + (size_t)y * (size_t)cairo_image_surface_get_stride(s) + 4 * (size_t)x, sizeof pixel);
+            if (!is_near(pixel, rgb)) continue;
+            found.count++, found.x += x, found.y += y;
+        }
+    found.x /= found.count ? found.count : 1, found.y /= found.count ? found.count : 1;
+    cairo_surface_destroy(s);
+    return found;
+}
+
+/* The strongest number of each panel is darkest; places are those of rows and columns. */
+static void test_colours(void **state) {
+    (void)state;
+    float a[] = {0, 0, 4, 0, 0, 0, 0, 0, 1}, b[] = {-9, 0, 0, 0};
+    const ll_panel panels[] = {{"a", 3, 3, a}, {"b", 2, 2, b}};
+    ll_heat_map m = {.title = "t", .n = 1, .panels = panels};
+    CHECK_OK(ll_heat_map_write(&m, at("a.png")));
+    spot most = find_colour(at("a.png"), 0x08306b), middle = find_colour(at("a.png"), 0x6aa5d6);
+    assert_true(most.count > 10000 && middle.count > 10000); /* a quarter of it: half way along the colours */
+    assert_true(fabs(most.x - middle.x) < 3 && most.y < middle.y - 300);
+    assert_int_equal(find_colour(at("a.png"), 0x7f2704).count, 0);
+    m.n = 2;
+    CHECK_OK(ll_heat_map_write(&m, at("ab.png")));
+    spot negative = find_colour(at("ab.png"), 0x7f2704);
+    most = find_colour(at("ab.png"), 0x08306b);
+    assert_true(negative.count > 5000 && most.count > 5000);
+    assert_true(negative.x > most.x && negative.width == 960);
+    a[0] = a[1] = a[3] = a[4] = a[5] = a[6] = a[7] = 3, a[8] = 3.5f; /* from 3 to 4, then: half way is half way */
+    m.stretch = 1, m.n = 1;
+    CHECK_OK(ll_heat_map_write(&m, at("stretched.png")));
+    assert_true(find_colour(at("stretched.png"), 0x6aa5d6).count > 10000);
+    m.n = 2;
+    m.width = 500, m.height = 400;
+    CHECK_OK(ll_heat_map_write(&m, at("small.png")));
+    assert_int_equal(find_colour(at("small.png"), 0xffffff).width, 500);
+    CHECK_OK(ll_heat_map_write(&m, at("a.svg")));
+}
+
+/* NaN and all zeros are drawn as nothing. */
+static void test_strange_numbers(void **state) {
+    (void)state;
+    float none[] = {0, 0}, strange[] = {NAN, INFINITY, 1, 0};
+    const ll_panel panels[] = {{NULL, 1, 2, none}, {"", 2, 2, strange}};
+    const ll_heat_map m = {.n = 2, .panels = panels};
+    CHECK_OK(ll_heat_map_write(&m, at("strange.png")));
+    assert_true(find_colour(at("strange.png"), 0x08306b).count > 1000);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    float one = 1;
+    ll_panel panel = {"p", 1, 1, &one};
+    ll_heat_map m = {.n = 1, .panels = &panel};
+    CHECK_FAILS(ll_heat_map_write(&m, at("a.gif")), LL_EINVAL, ".svg or .png");
+    panel.rows = 0;
+    CHECK_FAILS(ll_heat_map_write(&m, at("a.png")), LL_EINVAL, "0 x 1");
+    panel.rows = 1, m.n = 0;
+    CHECK_FAILS(ll_heat_map_write(&m, at("a.png")), LL_EINVAL, "panels");
+    m.n = 1, m.height = 5;
+    CHECK_FAILS(ll_heat_map_write(&m, at("a.png")), LL_EINVAL, "pixels");
+    m.height = 0;
+    CHECK_FAILS(ll_heat_map_write(&m, at("nowhere/a.png")), LL_EIO, "nowhere");
+    assert_int_equal(access(at("a.png"), R_OK) == 0, 1); /* of the first test: what fails leaves a picture alone */
+}
+
+/* A band is pale in its curve's colour, above and below it; on a logarithmic axis it never leaves the plot. */
+static void test_bands(void **state) {
+    (void)state;
+    const double x[] = {1, 2, 3}, y[] = {2, 2, 2}, half[] = {1, 1, NAN}, *halves[] = {half};
+    const ll_curve curve = {"c", 3, x, y};
+    ll_figure f = {.n = 1, .curves = &curve};
+    const unsigned pale = 0xd6e8f3; /* 0x0072b2 at 0.16 over white */
+    CHECK_OK(ll_figure_write(&f, at("plain.png")));
+    assert_true(find_colour(at("plain.png"), pale).count < 50); /* rims of letters */
+    f.deviation = halves;
+    CHECK_OK(ll_figure_write(&f, at("band.png")));
+    const spot band = find_colour(at("band.png"), pale);
+    assert_true(band.count > 5000);
+    const double large[] = {50, 50, 50}, *all[] = {large};
+    f.deviation = all, f.log_y = 1;
+    CHECK_OK(ll_figure_write(&f, at("log.png")));
+    const spot log = find_colour(at("log.png"), pale), line = find_colour(at("log.png"), 0x0072b2);
+    assert_true(log.count > band.count);
+    assert_true(fabs(log.y - line.y) < 12); /* as far down as up */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_strange_numbers),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bands),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

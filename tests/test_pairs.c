@@ -1,0 +1,279 @@
+/* Every pair of an attention kernel and a position, causal and on whole sequences, by the table that recipes are
+ * checked by: gradients of everything that learns, tiles, streams, later tokens, padding; and what is refused. A new
+ * row of the table is tested here without a word. */
+#include "attention/attention.h"
+#include "attention/maps.h"
+#include "base/mechanism.h"
+#include "models.h"
+
+enum { B = 2, T = 6, WIDTH = 3, LONG = 60, V = 7, CLASSES = 3 }; /* images are WIDTH x T/WIDTH */
+
+typedef struct {
+    int kernel, position, causal;
+    char keys[800];
+    ll_model *model;
+    int tokens[B * LONG], targets[B * LONG], lengths[B];
+} pair;
+
+/* The table's rows in small; what has more than one form is tested in all of them. */
+static const char *const forms[][2] = {
+    {"favor", ""},
+    {"favor", "attention.features=hyperbolic"},
+    {"favor", "attention.features=trigonometric model.init-std=0.1"},
+    {"relu", "attention.projection=iid"},
+    {"conv-spe", ""},
+    {"conv-spe", "position.image=on"},
+    {"relative-s1", ""},
+    {"relative-s1", "position.image=on"},
+    {"sine-spe", "position.shared=on"},
+};
+
+/* Form number i of a row, NULL past the last; every row has one. */
+static const char *form(const char *name, int i) {
+    int n = 0, any = 0;
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        if (strcmp(forms[f][0], name)) continue;
+        if (n++ == i) return forms[f][1];
+        any = 1;
+    }
+    return !any && i == 0 ? "" : NULL;
+}
+
+/* Sums of weights of either sign may be near 0, where differences show nothing. */
+static int either_sign(const pair *p) {
+    const ll_map *map = ll_map_of((ll_kernel)p->kernel);
+    return map && map->sign;
+}
+
+static void describe(pair *p, const char *kernel_form, const char *position_form) {
+    const ll_mechanism *k = ll_kernel_at(p->kernel), *x = ll_position_at(p->position);
+    const char *s2 = ll_position_at(LL_POS_RELATIVE_S2)->name; /* half of its heads have no state that could decay */
+    snprintf(p->keys, sizeof p->keys,
+             "model.task=%s model.layers=1 model.width=8 model.heads=2 model.ff=6 model.vocab=%d model.classes=%d "
+             "attention.kernel=%s attention.query-multiple=2 attention.num-features=8 position.type=%s "
+             "position.realizations=4 position.sines=2 position.taps=2 position.scales=2 position.max-length=%d "
+             "position.clip=2 attention.window=3 attention.max-length=61 attention.projected-length=3 attention.landmarks=3 "
+             "attention.buckets=4 attention.chunk=3 attention.rounds=2 "
+             "position.width=%d position.height=%d attention.normalise=%s position.decay=%s model.pool=%s %s %s",
+             p->causal ? "lm" : "classify", V, CLASSES, k->name, x->name, LONG, WIDTH, T / WIDTH,
+             either_sign(p) ? "off" : "on", p->causal && k->decay && x->name != s2 && (p->kernel + p->position) % 2 ? "fixed" : "none",
+             (p->kernel + p->position) % 3 ? "mean" : "first", kernel_form, position_form);
+}
+
+static void fill(pair *p) {
+    random_ints(p->tokens, B * LONG, V, 0, 1);
+    random_ints(p->targets, B * LONG, p->causal ? V : CLASSES, 0, 2);
+    p->lengths[0] = T, p->lengths[1] = T - 2;
+}
+
+/* Runs `check` on every legal pair in all of its forms. */
+static void on_every_pair(void (*check)(pair *)) {
+    for (int k = 0; ll_kernel_at(k); k++)
+        for (int x = 0; ll_position_at(x); x++)
+            for (int causal = 0; causal < 2; causal++) {
+                pair p = {.kernel = k, .position = x, .causal = causal};
+                const char *fk, *fx;
+                if (ll_pair_check(k, x, causal)) continue;
+                fill(&p);
+                for (int i = 0; (fk = form(ll_kernel_at(k)->name, i)); i++)
+                    for (int j = 0; (fx = form(ll_position_at(x)->name, j)); j++) {
+                        if (causal && strstr(fx, "image=on")) continue;
+                        describe(&p, fk, fx);
+                        p.model = tiny_model(p.keys);
+                        for (int l = 0; l < p.model->c->layers; l++)
+                            ll_attention_set_tile(p.model->attention[l], 1 + (k + x) % 4);
+                        check(&p);
+                        ll_model_free(p.model);
+                    }
+            }
+}
+
+static oracle_model oracle_of(const pair *p) {
+    oracle_model o = oracle_model_of(p->model, B, T);
+    o.tokens = p->tokens, o.targets = p->targets, o.lengths = p->lengths;
+    return o;
+}
+
+/* Along a random direction in one tensor: the gradient, and the oracle's central difference. */
+static void check_direction(const pair *p, oracle_model *o, const ll_param *t, const float *grad) {
+    const size_t n = (size_t)t->rows * (size_t)t->cols;
+    double *x = o->params + t->offset, *here = calloc(n, sizeof *here), *step = calloc(n, sizeof *step);
+    double got = 0, largest = 0, up, down;
+    memcpy(here, x, n * sizeof *x);
+    for (size_t i = 0; i < n; i++) {
+        step[i] = (double)ll_uniform(5, t->offset, i) - 0.5;
+        got += step[i] * (double)grad[t->offset + i];
+        largest = fmax(largest, fabs((double)grad[t->offset + i]));
+    }
+    for (size_t i = 0; i < n; i++) x[i] = here[i] + 1e-6 * step[i];
+    up = oracle_model_loss(o);
+    for (size_t i = 0; i < n; i++) x[i] = here[i] - 1e-6 * step[i];
+    down = oracle_model_loss(o);
+    memcpy(x, here, n * sizeof *x);
+    const double expected = (up - down) / 2e-6, allowed = 3e-4 * (largest * sqrt((double)n) + 1e-3);
+    if (!(fabs(got - expected) <= allowed))
+        fail_msg("%s: %.9g, differences give %.9g: %s", t->name, got, expected, p->keys);
+    free(here), free(step);
+}
+
+static void gradients(pair *p) {
+    ll_workspace *ws = NULL;
+    ll_tally tally = {0};
+    float *grad = calloc(p->model->size, sizeof *grad);
+    oracle_model o = oracle_of(p);
+    o.dropout = 1, o.draw = 3; /* the noise of training */
+    CHECK_OK(ll_workspace_create(&ws, p->model, B, T, 1));
+    CHECK_OK(ll_model_run(p->model, ws, p->tokens, p->targets, p->lengths, B, T, grad, 1, 3, &tally));
+    const float loss = (float)tally.loss;
+    const double expected = oracle_model_loss(&o);
+    check_close(p->keys, 1, &loss, &expected, 1e-5);
+    for (int i = 0; i < p->model->count; i++) check_direction(p, &o, &p->model->param[i], grad);
+    ll_workspace_free(ws);
+    free(o.params), free(grad);
+}
+
+/* Rows of log-probabilities that there are. */
+static int rows(const pair *p, int length) {
+    return p->causal ? B * length : B;
+}
+
+static float *logp_of(const pair *p, const int *tokens, const int *lengths, int length) {
+    float *logp = calloc((size_t)rows(p, length) * V, sizeof *logp);
+    CHECK_OK(ll_model_logp(p->model, logp, tokens, lengths, B, length));
+    return logp;
+}
+
+static void definition(pair *p) {
+    oracle_model o = oracle_of(p);
+    const int width = p->causal ? V : CLASSES;
+    const size_t n = (size_t)(rows(p, T) * width);
+    double *expected = calloc(n, sizeof *expected);
+    float *logp = logp_of(p, p->tokens, p->lengths, T);
+    oracle_model_logits(&o, expected);
+    for (size_t r = 0; r < n; r += (size_t)width) {
+        double sum = 0;
+        for (int i = 0; i < width; i++) sum += exp(expected[r + (size_t)i]);
+        const int b = (int)r / width / T, t = (int)r / width % T;
+        for (int i = 0; i < width; i++) expected[r + (size_t)i] -= log(sum);
+        for (int i = 0; i < width && p->causal && t >= p->lengths[b]; i++) expected[r + (size_t)i] = 0;
+    }
+    check_close(p->keys, n, logp, expected, 2e-5);
+    free(expected), free(logp), free(o.params);
+}
+
+/* What stands in the padding, and how much of it there is, changes no bit. */
+static void padding(pair *p) {
+    int other[B * LONG], more = ll_position_at(p->position)->length == LL_LENGTH_ANY ? 3 : 0;
+    if (strstr(p->keys, "image=on")) more = 0;
+    float *before = logp_of(p, p->tokens, p->lengths, T);
+    for (int b = 0; b < B; b++)
+        for (int t = 0; t < T + more; t++)
+            other[b * (T + more) + t] = t < p->lengths[b] ? p->tokens[b * T + t] : (b + t) % V;
+    float *after = logp_of(p, other, p->lengths, T + more);
+    const size_t row = (size_t)(p->causal ? V : CLASSES) * sizeof *before;
+    for (int b = 0; b < B; b++) {
+        const int n = p->causal ? p->lengths[b] : 1;
+        const int at = p->causal ? b * T * V : b * CLASSES, to = p->causal ? b * (T + more) * V : b * CLASSES;
+        if (memcmp(before + at, after + to, (size_t)n * row)) fail_msg("padding counts: %s", p->keys);
+    }
+    free(before), free(after);
+}
+
+/* No bit of a row changes when later tokens do; the last one shows that something can. */
+static void causality(pair *p) {
+    if (!p->causal) return;
+    int other[B * T];
+    float *before = logp_of(p, p->tokens, NULL, T);
+    for (int i = 0; i < B * T; i++) other[i] = i % T < 3 ? p->tokens[i] : (p->tokens[i] + 1) % V;
+    float *after = logp_of(p, other, NULL, T);
+    for (int b = 0; b < B; b++)
+        if (memcmp(before + b * T * V, after + b * T * V, 3 * V * sizeof *before))
+            fail_msg("later tokens count: %s", p->keys);
+    assert_memory_not_equal(before, after, (size_t)(B * T * V) * sizeof *before);
+    free(before), free(after);
+}
+
+/* A stream in blocks of random size is the whole sequence. */
+static void streams(pair *p) {
+    const ll_stream_kind k = ll_kernel_at(p->kernel)->stream, x = ll_position_at(p->position)->stream;
+    ll_stream *stream = NULL;
+    float logits[V];
+    double expected[V];
+    if (!p->causal || k == LL_STREAM_NONE || x == LL_STREAM_NONE) {
+        CHECK_FAILS(ll_stream_create(&stream, p->model), LL_EINVAL, "");
+        return;
+    }
+    float *logp = logp_of(p, p->tokens, NULL, LONG);
+    CHECK_OK(ll_stream_create(&stream, p->model));
+    const size_t first = ll_model_stream_bytes(p->model, 1), last = ll_model_stream_bytes(p->model, 1 << 20);
+    if ((k == LL_STREAM_CONSTANT && x == LL_STREAM_CONSTANT) != (first == last))
+        fail_msg("a state of %zu bytes, then %zu: %s", first, last, p->keys);
+    for (int pass = 0; pass < 2; pass++, ll_stream_reset(stream))
+        for (int t = 0, i = 0; t < LONG; i++) {
+            int n = 1 + (int)ll_below(pass ? 40 : 5, 8, (uint64_t)p->kernel, (uint64_t)i);
+            if (n > LONG - t) n = LONG - t;
+            CHECK_OK(ll_stream_feed(stream, p->tokens + t, n, logits));
+            t += n;
+            double sum = 0;
+            for (int v = 0; v < V; v++) sum += exp((double)logits[v]);
+            for (int v = 0; v < V; v++) expected[v] = logp[(t - 1) * V + v] + log(sum);
+            check_close(p->keys, V, logits, expected, 1e-4);
+        }
+    ll_stream_free(stream);
+    free(logp);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    on_every_pair(gradients);
+}
+static void test_definition(void **state) {
+    (void)state;
+    on_every_pair(definition);
+}
+static void test_padding(void **state) {
+    (void)state;
+    on_every_pair(padding);
+}
+static void test_causality(void **state) {
+    (void)state;
+    on_every_pair(causality);
+}
+static void test_streams(void **state) {
+    (void)state;
+    on_every_pair(streams);
+}
+
+/* What the table refuses no model has: refused with the same words, which name both parts or the task. */
+static void test_refused(void **state) {
+    (void)state;
+    int refused = 0;
+    for (int k = 0; ll_kernel_at(k); k++)
+        for (int x = 0; ll_position_at(x); x++)
+            for (int causal = 0; causal < 2; causal++) {
+                pair p = {.kernel = k, .position = x, .causal = causal};
+                if (!ll_pair_legal(ll_kernel_at(k)->name, ll_position_at(x)->name, causal)) continue;
+                char reason[400];
+                snprintf(reason, sizeof reason, "%s", ll_error());
+                if (!strstr(reason, "attention.kernel = ") && !strstr(reason, "model.task = "))
+                    fail_msg("a reason that names nothing: %s", reason);
+                assert_true(strstr(reason, "; use ") || strstr(reason, "; set "));
+                describe(&p, "", "");
+                ll_recipe *recipe = tiny_recipe(p.keys);
+                ll_model *model = NULL;
+                CHECK_FAILS(ll_model_create(&model, recipe), LL_EINVAL, reason);
+                assert_null(model);
+                ll_recipe_free(recipe);
+                refused++;
+            }
+    assert_true(refused > 0);
+}
+
+int main(void) {
+    ll_set_threads(1); /* what is this small, threads only slow down */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_definition), cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_causality), cmocka_unit_test(test_streams),    cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
