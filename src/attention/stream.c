@@ -240,8 +240,10 @@ static ll_status check(const ll_attention *op) {
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
     if (op->mechanism->keeps == LL_KEEPS_NO_STREAM)
-        return ll_fail(LL_EINVAL, "attention stream: %s keeps every token in its buckets, so that its state would grow without end; "
-                                  "generate with local or a linear kernel", op->mechanism->name);
+        return ll_fail(LL_EINVAL,
+                       "attention stream: %s keeps every token in its buckets, so that its state would grow without "
+                       "end; generate with local or a linear kernel",
+                       op->mechanism->name);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "

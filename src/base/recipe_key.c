@@ -39,7 +39,8 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer|nystrom|reformer",
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|"
+           "value|local|linformer|nystrom|reformer",
            "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
            "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
            "linformer: over learnt sums of tokens; nystrom: through landmarks; "
@@ -63,7 +64,8 @@ const ll_key ll_keys[] = {
     INT("attention.projected-length", linformer_rank, "256", 1, 65536,
         "sums of keys and values that are left of a sequence, kernel = linformer"),
     INT("attention.landmarks", landmarks, "64", 1, 1024, "means of queries and of keys, kernel = nystrom"),
-    INT("attention.iterations", iterations, "6", 1, 64, "steps towards the inverse between landmarks, kernel = nystrom"),
+    INT("attention.iterations", iterations, "6", 1, 64,
+        "steps towards the inverse between landmarks, kernel = nystrom"),
     INT("attention.buckets", buckets, "64", 2, 65536, "values of the hash, an even number, kernel = reformer"),
     INT("attention.chunk", chunk, "64", 1, 4096,
         "tokens that see each other and as many before them, sorted by hash, kernel = reformer"),
