@@ -25,8 +25,8 @@ static const example examples[] = {
     {"local of one", {LOCAL(1, 0), .D = 4, .E = 6}, 20, 20, 0, 1, 1e-5, 1e-4},
     {"local of one, causal", {LOCAL(1, 1), .D = 4, .E = 6}, 20, 20, 0, 1, 1e-5, 1e-4},
     {"local wider than all", {LOCAL(100, 0), .D = 4, .E = 6}, 40, 40, 7, 1, 1e-5, 1e-4},
-    {"local, several tiles", {LOCAL(150, 0), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
-    {"local, causal, several tiles", {LOCAL(300, 1), .D = 4, .E = 6}, 700, 700, 0, 1, 1e-5, 1e-4},
+    {"local, several tiles", {LOCAL(150, 0), .D = 2, .E = 2}, 400, 400, 0, 1, 1e-5, 1e-4},
+    {"local, causal, several tiles", {LOCAL(300, 1), .D = 2, .E = 2}, 600, 600, 0, 1, 1e-5, 1e-4},
     {"linformer", {LINFORMER(60, 6), .D = 7, .E = 5}, 53, 53, 0, 1, 1e-5, 1e-4},
     {"linformer, small tiles", {LINFORMER(60, 11), .D = 7, .E = 5}, 60, 60, 4, 1, 1e-5, 1e-4},
     {"linformer, queries of others", {LINFORMER(300, 30), .D = 3, .E = 5}, 140, 270, 0, 1, 1e-5, 1e-4},
@@ -35,14 +35,14 @@ static const example examples[] = {
     {"nystrom, small tiles", {NYSTROM(5, 3), .D = 7, .E = 5}, 41, 41, 4, 2, 1e-4, 1e-3},
     {"nystrom, queries of others", {NYSTROM(17, 6), .D = 9, .E = 5}, 140, 47, 0, 2, 1e-4, 1e-3},
     {"nystrom, few queries", {NYSTROM(17, 6), .D = 9, .E = 5}, 17, 80, 0, 2, 1e-4, 1e-3},
-    {"nystrom, long", {NYSTROM(32, 4), .D = 16, .E = 5}, 500, 500, 0, 1, 1e-4, 1e-3},
+    {"nystrom, long", {NYSTROM(32, 4), .D = 16, .E = 5}, 200, 200, 0, 1, 1e-4, 1e-3},
     {"reformer", {REFORMER(8, 4, 3, 0), .D = 7, .E = 5}, 61, 61, 0, 2, 1e-5, 1e-4},
     {"reformer, causal", {REFORMER(4, 5, 2, 1), .D = 7, .E = 5}, 61, 61, 0, 2, 1e-5, 1e-4},
     {"reformer, two buckets", {REFORMER(2, 9, 1, 1), .D = 1, .E = 3}, 50, 50, 0, 1, 1e-5, 1e-4},
     {"reformer, alone", {REFORMER(32, 1, 1, 1), .D = 9, .E = 3}, 12, 12, 0, 1, 1e-5, 1e-4},
     {"reformer, wide", {REFORMER(6, 300, 2, 0), .D = 9, .E = 3}, 150, 150, 0, 1, 1e-5, 1e-4},
-    {"reformer, causal, long", {REFORMER(16, 16, 4, 1), .D = 16, .E = 8}, 400, 400, 0, 2, 1e-5, 1e-4},
-    {"local, causal, narrow", {LOCAL(3, 1), .D = 4, .E = 6}, 600, 600, 0, 1, 1e-5, 1e-4},
+    {"reformer, causal, long", {REFORMER(16, 16, 4, 1), .D = 8, .E = 3}, 200, 200, 0, 2, 1e-5, 1e-4},
+    {"local, causal, narrow", {LOCAL(3, 1), .D = 2, .E = 2}, 400, 400, 0, 1, 1e-5, 1e-4},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
 
@@ -70,7 +70,7 @@ static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
 /* Some elements of a gradient against central differences, in units of its largest element (or of dv's). */
 static void check_gradient(drawn *d, const example *x, const char *what, const float *all, int size, double *of,
                            double floor, uint64_t *seed) {
-    enum { SOME = 20 };
+    enum { SOME = 8 };
     double largest = floor;
     for (int i = 0; i < size; i++) {
         if (!isfinite(all[i])) fail_msg("%s: %s is %g at %d", x->name, what, (double)all[i], i);
@@ -98,13 +98,13 @@ static void test_definitions(void **state) {
     for (int i = 0; i < EXAMPLES; i++)
         for (int how = 0; how < 2; how++) {
             const example *x = &examples[i];
-            drawn *d = draw(x, 3, how ? DRAW_LENGTHS | DRAW_TOKEN_MAJOR : 0, &seed);
+            drawn *d = draw(x, 2, how ? DRAW_LENGTHS | DRAW_TOKEN_MAJOR : 0, &seed);
             ll_attention_call *c = &d->call;
             drawn_run(d, x->tile, 1);
             drawn_solve(d, 0);
             drawn_check(d, x->name, 0, x->y, 0);
             const double floor = largest(d, &c->dv, x->S, x->c.E) / 10;
-            const int heads = 3 * x->c.H, T = x->T, S = x->S, D = x->c.D, E = x->c.E;
+            const int heads = 2 * x->c.H, T = x->T, S = x->S, D = x->c.D, E = x->c.E;
             check_gradient(d, x, "dq", drawn_packed(d, &c->dq, T, D), heads * T * D, d->o.q, floor, &seed);
             check_gradient(d, x, "dk", drawn_packed(d, &c->dk, S, D), heads * S * D, d->o.k, floor, &seed);
             check_gradient(d, x, "dv", drawn_packed(d, &c->dv, S, E), heads * S * E, d->o.v, 0, &seed);

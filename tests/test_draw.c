@@ -2,6 +2,7 @@
  * seeds are fixed, so a test passes always or never. */
 #include "attention/draw.h"
 #include "attention/maps.h"
+#include "attention/mechanism.h"
 #include "base/recipe.h"
 #include "oracle.h"
 #include "test.h"
@@ -122,13 +123,17 @@ static void test_errors(void **state) {
         assert_true(fabs(judge((ll_draw_kind)kind, LL_FEATURES_POSITIVE, M, 1).error / orthogonal - 1) < 0.1);
 }
 
-/* Recipes offer the maps that there are, by their names. */
+/* Recipes offer the maps that there are, and the mechanisms after them, by their names. */
 static void test_names_of_maps(void **state) {
     (void)state;
     char names[200] = "softmax|favor";
     for (int kernel = LL_KERNEL_RELU; ll_map_of((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
         strcat(names, ll_map_of((ll_kernel)kernel)->name);
+    }
+    for (int kernel = LL_KERNEL_SQUARE + 1; ll_mechanism_of((ll_kernel)kernel); kernel++) {
+        strcat(names, "|");
+        strcat(names, ll_mechanism_of((ll_kernel)kernel)->name);
     }
     const ll_recipe_key *key = NULL;
     for (int i = 0; (key = ll_recipe_key_at(i)) && strcmp(key->name, "attention.kernel");) i++;

@@ -45,17 +45,11 @@ static const char *const variants[] = {
     "attention.kernel=exp attention.projection=hadamard position.type=sine-spe position.realizations=8 "
     "position.sines=2",
     "attention.kernel=value model.norm=post position.type=sinusoidal",
-    "model.task=classify attention.kernel=value model.pool=first model.dropout=0.1 position.type=learned "
-    "position.max-length=9",
     "attention.kernel=local attention.window=3 position.type=rope",
-    "attention.kernel=local attention.window=4 position.type=conv-spe position.realizations=5 position.taps=3",
     "model.task=classify attention.kernel=local attention.window=2 position.type=relative-s1 position.scales=2",
     "model.task=classify attention.kernel=linformer attention.max-length=14 attention.projected-length=5 "
     "position.type=rope model.pool=first",
-    "model.task=classify attention.kernel=linformer attention.max-length=13 attention.projected-length=3 "
-    "position.type=learned model.norm=post",
     "model.task=classify attention.kernel=nystrom attention.landmarks=4 position.type=rope model.pool=first",
-    "model.task=classify attention.kernel=nystrom attention.landmarks=3 attention.iterations=3 model.norm=post",
     "attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2 position.type=rope",
     "model.task=classify attention.kernel=reformer attention.buckets=4 attention.chunk=3 attention.rounds=3 "
     "model.pool=first position.type=sinusoidal model.norm=post",

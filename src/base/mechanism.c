@@ -16,7 +16,8 @@ enum { KEYS = LL_HAS_VECTORS | LL_HAS_KEYS, FEATURES = KEYS | LL_HAS_FEATURES | 
 // clang-format off
 static const ll_mechanism_row kernels[] = {
     [LL_ATT_SOFTMAX] = {{"softmax", "exact: exp(<q, k> / sqrt(D)), in tiles", "Vaswani et al. 2017",
-        .cost = "T^2 (D + E)", .causal = 1, .whole = 1, .stream = LL_STREAM_GROWS}, KEYS | LL_HAS_LOGITS | LL_HAS_WEIGHTS},
+        .cost = "T^2 (D + E)", .causal = 1, .whole = 1, .stream = LL_STREAM_GROWS},
+        KEYS | LL_HAS_LOGITS | LL_HAS_WEIGHTS},
     [LL_ATT_FAVOR] = {{"favor", "random features that estimate softmax (FAVOR+)", PERFORMER, LINEAR}, FEATURES},
     [LL_ATT_RELU] = {{"relu", "features max(x, 0)", PERFORMER, LINEAR}, FEATURES},
     [LL_ATT_ELU1] = {{"elu1", "features elu(x) + 1", "Katharopoulos et al. 2020", LINEAR}, FEATURES},
@@ -66,7 +67,8 @@ static const ll_mechanism_row positions[] = {
         KEYS, "lengthens queries and keys", "use softmax, favor or relu"},
     [LL_POS_RELATIVE_S2] = {{"relative-s2", "half of the heads weigh values by clipped distance alone",
         "Horn et al. 2021", "T clip E", 1, 1},
-        LL_HAS_WEIGHTS, "puts learnt vectors in the place of keys that any query may weigh", "use softmax, favor or relu"},
+        LL_HAS_WEIGHTS, "puts learnt vectors in the place of keys that any query may weigh",
+        "use softmax, favor or relu"},
     [LL_POS_T5] = {{"t5", "a learnt number for each bucket of distances, in the logits", "Raffel et al. 2020",
         "T^2", 1, 1}, LL_HAS_LOGITS, "adds to the logits of each pair of tokens", "use softmax, or relative-s1"},
     [LL_POS_SHAW] = {{"shaw", "a learnt vector for each clipped distance, in logits and values", "Shaw et al. 2018",
@@ -96,8 +98,8 @@ ll_status ll_pair_check(int kernel, int position, int causal) {
     const ll_mechanism_row *k = ll_kernel_row(kernel), *p = ll_position_row(position);
     if ((p->has & ~k->has) == LL_HAS_KEYS)
         return ll_fail(LL_EINVAL,
-                       "position.type = %s treats keys otherwise than queries, and those of attention.kernel = %s are the "
-                       "same; use rope",
+                       "position.type = %s treats keys otherwise than queries, and those of attention.kernel = %s "
+                       "are the same; use rope",
                        p->about.name, k->about.name);
     if (p->has & ~k->has)
         return ll_fail(LL_EINVAL, "position.type = %s %s, and attention.kernel = %s has none; %s", p->about.name,

@@ -138,8 +138,8 @@ ll_status ll_params_plan(ll_model *m) {
     m->values = (int)values;
     m->sides = ll_config_sides(c);
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
-    const size_t block = LL_BLOCK_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS;
-    m->param = ll_alloc((size_t)c->layers * block + 11, sizeof *m->param);
+    const size_t most = LL_BLOCK_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS; /* of a layer */
+    m->param = ll_alloc((size_t)c->layers * most + 11, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
     return LL_OK;
