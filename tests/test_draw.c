@@ -2,7 +2,7 @@
  * seeds are fixed, so a test passes always or never. */
 #include "attention/draw.h"
 #include "attention/maps.h"
-#include "attention/mechanism.h"
+#include "attention/method.h"
 #include "base/recipe.h"
 #include "oracle.h"
 #include "test.h"
@@ -131,9 +131,9 @@ static void test_names_of_maps(void **state) {
         strcat(names, "|");
         strcat(names, ll_map_of((ll_kernel)kernel)->name);
     }
-    for (int kernel = LL_KERNEL_SQUARE + 1; ll_mechanism_of((ll_kernel)kernel); kernel++) {
+    for (int kernel = LL_KERNEL_SQUARE + 1; ll_method_of((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
-        strcat(names, ll_mechanism_of((ll_kernel)kernel)->name);
+        strcat(names, ll_method_of((ll_kernel)kernel)->name);
     }
     const ll_recipe_key *key = NULL;
     for (int i = 0; (key = ll_recipe_key_at(i)) && strcmp(key->name, "attention.kernel");) i++;

@@ -48,16 +48,18 @@ static int either_sign(const pair *p) {
 static void describe(pair *p, const char *kernel_form, const char *position_form) {
     const ll_mechanism *k = ll_kernel_at(p->kernel), *x = ll_position_at(p->position);
     const char *s2 = ll_position_at(LL_POS_RELATIVE_S2)->name; /* half of its heads have no state that could decay */
-    snprintf(p->keys, sizeof p->keys,
-             "model.task=%s model.layers=1 model.width=8 model.heads=2 model.ff=6 model.vocab=%d model.classes=%d "
-             "attention.kernel=%s attention.query-multiple=2 attention.num-features=8 position.type=%s "
-             "position.realizations=4 position.sines=2 position.taps=2 position.scales=2 position.max-length=%d "
-             "position.clip=2 attention.window=3 attention.max-length=61 attention.projected-length=3 attention.landmarks=3 "
-             "attention.buckets=4 attention.chunk=3 attention.rounds=2 "
-             "position.width=%d position.height=%d attention.normalise=%s position.decay=%s model.pool=%s %s %s",
-             p->causal ? "lm" : "classify", V, CLASSES, k->name, x->name, LONG, WIDTH, T / WIDTH,
-             either_sign(p) ? "off" : "on", p->causal && k->decay && x->name != s2 && (p->kernel + p->position) % 2 ? "fixed" : "none",
-             (p->kernel + p->position) % 3 ? "mean" : "first", kernel_form, position_form);
+    snprintf(
+        p->keys, sizeof p->keys,
+        "model.task=%s model.layers=1 model.width=8 model.heads=2 model.ff=6 model.vocab=%d model.classes=%d "
+        "attention.kernel=%s attention.query-multiple=2 attention.num-features=8 position.type=%s "
+        "position.realizations=4 position.sines=2 position.taps=2 position.scales=2 position.max-length=%d "
+        "position.clip=2 attention.window=3 attention.max-length=61 attention.projected-length=3 attention.landmarks=3 "
+        "attention.buckets=4 attention.chunk=3 attention.rounds=2 "
+        "position.width=%d position.height=%d attention.normalise=%s position.decay=%s model.pool=%s %s %s",
+        p->causal ? "lm" : "classify", V, CLASSES, k->name, x->name, LONG, WIDTH, T / WIDTH,
+        either_sign(p) ? "off" : "on",
+        p->causal && k->decay && x->name != s2 && (p->kernel + p->position) % 2 ? "fixed" : "none",
+        (p->kernel + p->position) % 3 ? "mean" : "first", kernel_form, position_form);
 }
 
 static void fill(pair *p) {
