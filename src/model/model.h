@@ -10,6 +10,7 @@
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
 
+#include "base/batch.h"
 #include "base/recipe.h"
 #include "base/safetensors.h"
 
@@ -58,13 +59,11 @@ typedef struct {
     int64_t count, correct;
 } ll_tally;
 
-/* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers
- * (B) with -1 = not counted. tally is added to.
+/* One batch through the network; tally is added to.
  * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
  * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
  * LL_ENOMEM alone can happen (attention scratch). */
-LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const int *tokens, const int *targets,
-                                   const int *lengths, int B, int T, float *grad, float scale, int64_t draw,
-                                   ll_tally *tally);
+LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const ll_batch *batch, float *grad,
+                                   float scale, int64_t draw, ll_tally *tally);
 
 #endif

@@ -5,13 +5,12 @@
 
 #include "model/network.h"
 
-ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const int *tokens, const int *lengths, int B,
-                              int T) {
-    ll_batch_run run = {.model = m, .c = m->c, .ws = ws, .k = ll_kernel_table(), .tokens = tokens, .B = B};
-    run.T = T + m->front;
-    run.rows = (size_t)B * (size_t)run.T;
-    assert(B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
-    for (int b = 0; b < B; b++) ws->lengths[b] = (lengths ? lengths[b] : T) + m->front;
+ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batch *x) {
+    ll_batch_run run = {.model = m, .c = m->c, .ws = ws, .k = ll_kernel_table(), .tokens = x->tokens, .B = x->B};
+    run.T = x->T + m->front;
+    run.rows = (size_t)run.B * (size_t)run.T;
+    assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
+    for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->front;
     run.lengths = ws->lengths;
     return run;
 }
@@ -25,15 +24,15 @@ ll_status ll_network_forward(const ll_batch_run *run) {
     return LL_OK;
 }
 
-ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const int *tokens, const int *targets, const int *lengths,
-                       int B, int T, float *grad, float scale, int64_t draw, ll_tally *tally) {
-    ll_batch_run run = ll_network_begin(m, ws, tokens, lengths, B, T);
+ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
+                       int64_t draw, ll_tally *tally) {
+    ll_batch_run run = ll_network_begin(m, ws, batch);
     assert(!grad || ws->mode == LL_TRAIN);
     run.grad = grad;
     run.draw = draw;
     ll_status status = ll_network_forward(&run);
     if (status) return status;
-    ll_head_loss(&run, targets, scale, tally);
+    ll_head_loss(&run, batch->targets, scale, tally);
     if (!grad) return LL_OK;
     for (int l = m->c->layers; l-- > 0 && !status;) status = ll_block_backward(&run, l);
     if (status) return status;
@@ -93,7 +92,8 @@ ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *
     if (status) return status;
     ll_workspace *ws = NULL;
     if ((status = ll_workspace_make(&ws, m, B, T, LL_EVALUATE))) return status;
-    const ll_batch_run run = ll_network_begin(m, ws, tokens, lengths, B, T);
+    const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths};
+    const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
     if (!status) m->c->task == LL_TASK_CLASSIFY ? logp_classify(&run, logp) : logp_lm(&run, logp);
     ll_workspace_free(ws);

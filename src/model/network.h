@@ -190,8 +190,7 @@ LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model
 /* ---- network.c ---- */
 
 /* A batch (its front added to T and lengths) that fits ws. */
-ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const int *tokens, const int *lengths, int B,
-                              int T);
+ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
 /* Embedding and blocks: everything below the head. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 

@@ -69,7 +69,8 @@ ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) 
     if (status) return status;
     for (int done = 0; done < n;) {
         const int piece = n - done < s->ws->T ? n - done : s->ws->T;
-        ll_batch_run run = ll_network_begin(s->model, s->ws, tokens + done, NULL, 1, piece);
+        const ll_batch in = {.B = 1, .T = piece, .tokens = (int *)tokens + done};
+        ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
         run.position = s->position;
         if ((status = ll_network_forward(&run))) {
             s->broken = 1;

@@ -52,8 +52,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     for (int i = 0; i < parts; i++) {
         const int64_t number = (step - 1) * parts + i;
         if (reader) ll_reader_batch(reader, b, (uint64_t)c->seed, number);
-        status = ll_model_run(e->model, e->ws, b->tokens, b->targets, b->lengths, b->B, b->T, e->grad,
-                              (float)(1 / expected), number, &tally);
+        status = ll_model_run(e->model, e->ws, b, e->grad, (float)(1 / expected), number, &tally);
         if (status) return status;
         for (int s = 0; s < b->B; s++) tokens += b->lengths[s];
     }
