@@ -16,7 +16,7 @@
 typedef struct {
     ll_attention_config c;
     int B, T, S;
-    const int *lengths;
+    const int *lengths, *query_lengths; /* as ll_attention_call has them */
     const float *mask;
     double *q, *k, *v, *g, *r;
 } oracle_case;

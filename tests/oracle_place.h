@@ -8,6 +8,6 @@
 /* Completes a mechanism with the position that the recipe names. */
 void oracle_place_describe(const oracle_model *o, ll_attention_config *a);
 /* Encoded queries and keys in place of those of s, which are freed. */
-void oracle_place_encode(const oracle_model *o, int layer, oracle_case *s);
+void oracle_place_encode(const oracle_model *o, int layer, int cross, oracle_case *s);
 
 #endif

@@ -117,7 +117,8 @@ typedef struct {
 /* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. */
 typedef struct {
     int B, T, S;
-    const int *lengths;     /* (B) keys (and, where S = T, queries) in use, from the front; NULL: all */
+    const int *lengths;     /* (B) keys in use, from the front; NULL: all */
+    const int *query_lengths; /* (B) queries in use; NULL: as many as keys where S = T, else all. Causal: NULL */
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
     ll_view q, k, v, y;     /* y is written; rows past `lengths` become 0 */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
@@ -149,6 +150,18 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
+
+/* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
+ * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
+typedef struct ll_attention_memory ll_attention_memory;
+LL_API LL_MUST_USE ll_status ll_attention_memory_create(ll_attention_memory **memory, const ll_attention *op);
+LL_API void ll_attention_memory_free(ll_attention_memory *memory);
+LL_API size_t ll_attention_memory_bytes(const ll_attention_memory *memory);
+/* Takes S keys and values of one sequence (batch = 0 in the views) in place of what was there. */
+LL_API LL_MUST_USE ll_status ll_attention_memory_fill(ll_attention_memory *memory, int S, ll_view k, ll_view v);
+/* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
+LL_API LL_MUST_USE ll_status ll_attention_memory_read(const ll_attention_memory *memory, int64_t first, int n,
+                                                      ll_view q, ll_view y);
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:

@@ -42,15 +42,23 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
  * in [0, V). */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
+/* The same of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
+LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
+                                                const int *source_lengths, int S, const int *tokens,
+                                                const int *lengths, int B, int T);
 
 /* ---- Streams: generation with constant memory --------------------------------------------------- */
 
 typedef struct ll_stream ll_stream;
 
-/* Keeps the model, which must outlive it. Causal language models only. */
+/* Keeps the model, which must outlive it. Language models, and seq2seq models, which first need a source. */
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
+/* Back to before the first token; a source stays. */
 LL_API void ll_stream_reset(ll_stream *stream);
+/* seq2seq: reads a source of n >= 1 tokens in place of the last one, and resets the stream. O(n) time; what is kept
+ * of it does not grow with n (softmax: its keys and values). */
+LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *tokens, int n);
 /* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
  * (V) of the token after the last. Time and memory a token do not depend on how many came before (linear
  * attention). */

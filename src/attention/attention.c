@@ -233,6 +233,12 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
     for (int b = 0; c->lengths && b < c->B; b++)
         if (c->lengths[b] < 0 || c->lengths[b] > c->S)
             return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
+    if (op->c.causal && c->query_lengths)
+        return ll_fail(LL_EINVAL, "attention: causal sequences have as many queries as keys; give lengths alone");
+    for (int b = 0; c->query_lengths && b < c->B; b++)
+        if (c->query_lengths[b] < 0 || c->query_lengths[b] > c->T)
+            return ll_fail(LL_EINVAL, "attention: query length %d of sequence %d is not in 0..%d", c->query_lengths[b],
+                           b, c->T);
     if (op->c.kernel == LL_KERNEL_SOFTMAX && c->key_mask)
         return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give softmax lengths");
     return LL_OK;

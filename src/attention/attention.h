@@ -63,6 +63,21 @@ int ll_attention_tile(const ll_attention *op);
 /* Replaces the projection (M, D) of an operator that has one: a redraw. */
 void ll_attention_set_projection(ll_attention *op, const float *projection);
 
+/* Sequence number i of a call (sequence.c): its row of the tensors, its first query and key there, and how many are in
+ * use. Outputs and gradients of the rest of its room are zeros. */
+typedef struct {
+    int row, query, key, queries, keys, query_room, key_room;
+} ll_sequence;
+int ll_sequence_count(const ll_attention_call *c);
+ll_sequence ll_sequence_at(const ll_attention_call *c, int i);
+/* Element (row, head, token, 0) of a view. */
+float *ll_element(const ll_view *view, int row, int head, int token);
+/* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
+typedef struct {
+    ll_view q, k, v, y, g, dq, dk, dv;
+} ll_views;
+ll_views ll_views_at(const ll_attention_call *c, const ll_sequence *s, int head);
+
 /* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);

@@ -89,7 +89,7 @@ static float finish_row(ll_head *j, int t, float s, float phi, float *num, float
     }
     j->keys += ll_kept_keys(j, t, t + 1);
     const float den = ll_divisor(op, s, phi, j->keys);
-    float *y = ll_at(j, &j->c->y, t);
+    float *y = ll_at(&j->at.y, t);
     const float inverse = ll_inverse(den);
     for (size_t e = 0; e < E; e++) y[e] = num[e] * inverse;
     return den;
@@ -139,9 +139,9 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi_k, w->f.e, eps ? top : NULL);
     ll_scales_set(&w->f, j, t0, n, st->exponent, st->reach);
-    ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
+    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
 
-    const ll_ahead next_q = ll_next_rows(j, &j->c->q, t0 + n, j->n, op->c.D);
+    const ll_ahead next_q = ll_next_rows(j, &j->at.q, t0 + n, j->n, op->c.D);
     ll_gemm_ahead(j, n, E, m, w->phi_q, ld, 1, st->S, (size_t)E, w->num, w->ldv, 0, &next_q);
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
     for (int i = 0; i < n && !w->f.plain; i++) {
@@ -163,7 +163,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)m * (size_t)E, w->f.carry, st->S);
         j->k->scale((size_t)m, w->f.carry, st->z);
     }
-    const ll_ahead next_k = ll_next_rows(j, &j->c->k, t0 + n, j->n, op->c.D);
+    const ll_ahead next_k = ll_next_rows(j, &j->at.k, t0 + n, j->n, op->c.D);
     ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1, &next_k);
     j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
     st->exponent = w->f.next;

@@ -35,9 +35,10 @@ typedef struct {
 /* One (sequence, head), and one worker's packed rows. */
 typedef struct {
     const exact *x;
-    size_t row;   /* of saved: (b, h, 0) */
-    int b, h;
+    ll_views at;
+    float *saved; /* (n), or NULL */
     int n, s;     /* queries and keys in use */
+    int query_room, key_room;
     float *q, *g, *sum, *lse, *delta; /* (queries, D), (queries, E) twice, (queries) twice */
     float *k, *kt, *v, *vt;           /* (keys, D), (D, keys), (keys, E), (E, keys) */
     float *P, *dP;                    /* (queries, keys) */
@@ -45,9 +46,7 @@ typedef struct {
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-static float *at(const head *j, const ll_view *view, int token) {
-    return view->data + (size_t)j->b * view->batch + (size_t)j->h * view->head + (size_t)token * view->token;
-}
+static float *at(const ll_view *view, int token) { return view->data + (size_t)token * view->token; }
 
 static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
     float *p = pool ? pool + *used : NULL;
@@ -75,23 +74,24 @@ static size_t cut(const exact *x, head *j, float *pool) {
 
 static head head_at(const exact *x, size_t index, int worker) {
     const ll_attention_call *c = x->c;
-    head j = {.x = x, .row = index * (size_t)c->T, .h = (int)(index % (size_t)x->op->c.H)};
-    j.b = (int)(index / (size_t)x->op->c.H);
-    j.s = c->lengths ? c->lengths[j.b] : c->S;
-    j.n = c->lengths && c->S == c->T ? j.s : c->T;
+    const int H = x->op->c.H, h = (int)(index % (size_t)H);
+    const ll_sequence s = ll_sequence_at(c, (int)(index / (size_t)H));
+    head j = {.x = x, .at = ll_views_at(c, &s, h), .n = s.queries, .s = s.keys};
+    j.query_room = s.query_room, j.key_room = s.key_room;
+    if (c->saved) j.saved = c->saved + ((size_t)s.row * (size_t)H + (size_t)h) * (size_t)c->T + (size_t)s.query;
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
     return j;
 }
 
 static void pack(const head *j, const ll_view *view, int token, int rows, int n, float factor, float *out, size_t ld) {
     for (int i = 0; i < rows; i++, out += ld) {
-        memcpy(out, at(j, view, token + i), (size_t)n * sizeof *out);
+        memcpy(out, at(view, token + i), (size_t)n * sizeof *out);
         if (factor != 1) j->x->k->scale((size_t)n, factor, out);
     }
 }
 
-static void clear(const head *j, const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(at(j, view, t), 0, (size_t)n * sizeof(float));
+static void clear(const ll_view *view, int from, int to, int n) {
+    for (int t = from; t < to; t++) memset(at(view, t), 0, (size_t)n * sizeof(float));
 }
 
 /* How many of the tile of keys from j0 on query i sees: from the front. */
@@ -127,11 +127,11 @@ static void soften(const ll_kernels *k, int n, int width, float *row, float *m, 
 static void finish(const head *j, int i0, int rows, const float *m, const float *l) {
     const size_t E = (size_t)j->x->op->c.E;
     for (int i = 0; i < rows; i++) {
-        float *y = at(j, &j->x->c->y, i0 + i);
+        float *y = at(&j->at.y, i0 + i);
         memcpy(y, j->sum + (size_t)i * j->x->lde, E * sizeof *y);
         if (l[i] != 0) j->x->k->scale(E, 1 / l[i], y);
         /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
-        if (j->x->c->saved) j->x->c->saved[j->row + (size_t)(i0 + i)] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
+        if (j->saved) j->saved[i0 + i] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
     }
 }
 
@@ -143,15 +143,15 @@ static void forward_block(void *arg, size_t index, int worker) {
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
     const int rows = least(x->queries, j.n - i0);
     float *m = j.lse, *l = j.delta;
-    clear(&j, &x->c->y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, x->c->T), o->E);
+    clear(&j.at.y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, j.query_room), o->E);
     if (rows <= 0) return;
-    pack(&j, &x->c->q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
+    pack(&j, &j.at.q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->lde * sizeof *j.sum);
     for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
     for (int j0 = 0, width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
-        pack(&j, &x->c->k, j0, width, o->D, 1, j.k, x->ldd);
+        pack(&j, &j.at.k, j0, width, o->D, 1, j.k, x->ldd);
         x->k->transpose(width, o->D, j.k, x->ldd, j.kt, x->lds);
-        pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
+        pack(&j, &j.at.v, j0, width, o->E, 1, j.v, x->lde);
         logits(&j, rows, width);
         for (int i = 0; i < rows; i++)
             soften(x->k, seen(&j, i0 + i, j0), width, j.P + (size_t)i * x->lds, m + i, l + i, o->E,
@@ -166,28 +166,27 @@ static void forward_block(void *arg, size_t index, int worker) {
 static void pack_keys(const head *j, int j0, int rows) {
     const exact *x = j->x;
     const ll_attention_config *o = &x->op->c;
-    pack(j, &x->c->k, j0, rows, o->D, 1, j->k, x->ldd);
+    pack(j, &j->at.k, j0, rows, o->D, 1, j->k, x->ldd);
     x->k->transpose(rows, o->D, j->k, x->ldd, j->kt, x->lds);
     for (int i = 0; i < rows; i++) x->k->scale((size_t)o->D, o->input_scale, j->k + (size_t)i * x->ldd);
-    pack(j, &x->c->v, j0, rows, o->E, 1, j->v, x->lde);
+    pack(j, &j->at.v, j0, rows, o->E, 1, j->v, x->lde);
     x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
 }
 
 static void pack_queries(const head *j, int i0, int rows) {
     const exact *x = j->x;
     const ll_attention_config *o = &x->op->c;
-    pack(j, &x->c->q, i0, rows, o->D, o->input_scale, j->q, x->ldd);
-    pack(j, &x->c->g, i0, rows, o->E, 1, j->g, x->lde);
+    pack(j, &j->at.q, i0, rows, o->D, o->input_scale, j->q, x->ldd);
+    pack(j, &j->at.g, i0, rows, o->E, 1, j->g, x->lde);
     for (int i = 0; i < rows; i++) {
-        j->lse[i] = x->c->saved[j->row + (size_t)(i0 + i)];
-        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, at(j, &x->c->y, i0 + i));
+        j->lse[i] = j->saved[i0 + i];
+        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, at(&j->at.y, i0 + i));
     }
 }
 
 /* What one tile adds to the gradients. */
 static void backward_tile(const head *j, int i0, int rows, int j0, int width) {
     const exact *x = j->x;
-    const ll_attention_call *c = x->c;
     const int D = x->op->c.D, E = x->op->c.E;
     const size_t lds = x->lds;
     logits(j, rows, width);
@@ -200,23 +199,22 @@ static void backward_tile(const head *j, int i0, int rows, int j0, int width) {
     }
     x->k->gemm(rows, width, E, j->g, x->lde, 1, j->vt, lds, j->dP, lds, 1);
     if (x->want_kv)
-        x->k->gemm(width, E, rows, j->P, 1, lds, j->g, x->lde, at(j, &c->dv, j0), c->dv.token, 1);
+        x->k->gemm(width, E, rows, j->P, 1, lds, j->g, x->lde, at(&j->at.dv, j0), j->at.dv.token, 1);
     for (int i = 0; i < rows; i++) x->k->mul((size_t)width, j->P + (size_t)i * lds, j->dP + (size_t)i * lds);
     if (x->want_kv)
-        x->k->gemm(width, D, rows, j->dP, 1, lds, j->q, x->ldd, at(j, &c->dk, j0), c->dk.token, 1);
+        x->k->gemm(width, D, rows, j->dP, 1, lds, j->q, x->ldd, at(&j->at.dk, j0), j->at.dk.token, 1);
     if (x->want_q)
-        x->k->gemm(rows, D, width, j->dP, lds, 1, j->k, x->ldd, at(j, &c->dq, i0), c->dq.token, 1);
+        x->k->gemm(rows, D, width, j->dP, lds, 1, j->k, x->ldd, at(&j->at.dq, i0), j->at.dq.token, 1);
 }
 
 /* The tiles of key blocks k0..k1-1 and query blocks q0..q1-1. The sums for one row run over the tiles in
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(head *j, int k0, int k1, int q0, int q1) {
     const exact *x = j->x;
-    const ll_attention_call *c = x->c;
-    if (x->want_q) clear(j, &c->dq, q0 * x->queries, least(q1 * x->queries, c->T), x->op->c.D);
+    if (x->want_q) clear(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->c.D);
     if (x->want_kv) {
-        clear(j, &c->dk, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.D);
-        clear(j, &c->dv, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.E);
+        clear(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.D);
+        clear(&j->at.dv, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.E);
     }
     for (int j0 = k0 * x->keys; j0 < least(k1 * x->keys, j->s); j0 += x->keys) {
         int packed = 0;
@@ -288,7 +286,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
 
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
-    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
     if (status) return status;
     ll_parallel_for(heads * (size_t)x.query_blocks, forward_block, &x);
@@ -300,7 +298,7 @@ ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) 
     exact x;
     const ll_status status = prepare(&x, op, c);
     if (status) return status;
-    backward(&x, (size_t)c->B * (size_t)op->c.H);
+    backward(&x, (size_t)ll_sequence_count(c) * (size_t)op->c.H);
     ll_free(x.pool);
     return LL_OK;
 }

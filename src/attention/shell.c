@@ -122,34 +122,26 @@ typedef struct {
     double *sums; /* (H, stripes, parameters) */
 } encoding;
 
-static float *at(const ll_view *view, int b, int h, int token) {
-    return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)token * view->token;
-}
-
-/* Tokens of a sequence that are in use on one side. */
-static int used(const ll_attention_call *c, int side, int b) {
-    const int all = side == LL_QUERY ? c->T : c->S;
-    return c->lengths && (side == LL_KEY || c->S == c->T) ? c->lengths[b] : all;
-}
-
 static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum) {
     const ll_before *b = t->b;
-    for (int s = 0; s < x->c->B; s++)
+    for (int i = 0; i < ll_sequence_count(x->c); i++)
         for (int side = LL_QUERY; side <= LL_KEY; side++) {
-            const int t0 = (int)t->t0, all = side == LL_QUERY ? x->c->T : x->c->S, left = used(x->c, side, s) - t0;
-            const int n = left < 0 ? 0 : left < t->C ? left : t->C;
+            const ll_sequence s = ll_sequence_at(x->c, i);
+            const int t0 = (int)t->t0, all = side == LL_QUERY ? s.query_room : s.key_room;
+            const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
+            const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
             const size_t token = x->in[side].token, ldo = x->out[side].token;
             if (t0 >= all) continue;
-            const float *in = at(&x->in[side], s, t->head, t0);
-            float *out = at(&x->out[side], s, t->head, t0);
+            const float *in = ll_element(&x->in[side], s.row, t->head, token0);
+            float *out = ll_element(&x->out[side], s.row, t->head, token0);
             if (!x->backward) {
                 b->kind->forward(t, side, n, in, token, out, ldo);
                 continue;
             }
-            float *din = at(&x->din[side], s, t->head, t0);
+            float *din = ll_element(&x->din[side], s.row, t->head, token0);
             b->kind->back(t, side, n, in, token, out, ldo, din, x->din[side].token, sum);
-            for (int i = n; i < t->C && t0 + i < all; i++)
-                memset(din + (size_t)i * x->din[side].token, 0, (size_t)b->c.D * sizeof *din);
+            for (int r = n; r < t->C && t0 + r < all; r++)
+                memset(din + (size_t)r * x->din[side].token, 0, (size_t)b->c.D * sizeof *din);
         }
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-enum { LL_TASK_LM, LL_TASK_CLASSIFY };
+enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_SEQ2SEQ };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
@@ -19,13 +19,14 @@ enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
 enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D,
        LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1 };
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
+enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where cross attention counts the source from */
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO };
 
 typedef struct {
     /* [model] */
-    int task, vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
+    int task, vocab, classes, layers, encoder_layers /* seq2seq; 0 = layers */, width, heads, head_size /* value size; 0 = width/heads */, ff;
     int norm, activation, tied, pool, embedding_norm, final_norm;
     double dropout, init_std;
     /* [attention] */
@@ -34,7 +35,7 @@ typedef struct {
     int normalise;
     double feature_eps;
     /* [position] */
-    int position, decay, max_length /* learned */, image_width, image_height;
+    int position, decay, cross, max_length /* learned */, image_width, image_height;
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
     /* [train] */

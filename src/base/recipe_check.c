@@ -70,7 +70,8 @@ static ll_status check_features(const ll_config *c) {
 }
 
 static ll_status check_projection(const ll_config *c) {
-    const int projection = ll_config_projection(c), size = ll_config_encoded_size(c);
+    const int projection = ll_config_projection(c);
+    int size = ll_config_encoded_size(c);
     if (projection == LL_PROJ_NONE) {
         if (c->kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
@@ -85,11 +86,35 @@ static ll_status check_projection(const ll_config *c) {
                                   "use favor");
     if (c->num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
+    if (projection == LL_PROJ_HADAMARD && c->task == LL_TASK_SEQ2SEQ && c->cross == LL_CROSS_NONE)
+        size = ll_config_query_size(c) & (ll_config_query_size(c) - 1) ? ll_config_query_size(c) : size;
     if (projection == LL_PROJ_HADAMARD && (size & (size - 1)))
         return ll_fail(LL_EINVAL,
                        "attention.projection = hadamard needs a power of two, and queries of a head have size %d; use "
                        "givens",
                        size);
+    return LL_OK;
+}
+
+/* An encoder sees a whole source, its decoder earlier tokens alone. */
+static ll_status check_seq2seq(const ll_config *c) {
+    if (c->task != LL_TASK_SEQ2SEQ) {
+        if (c->encoder_layers)
+            return ll_fail(LL_EINVAL, "model.encoder-layers = %d are of an encoder; set model.task=seq2seq, or 0",
+                           c->encoder_layers);
+        if (c->cross != LL_CROSS_NONE)
+            return ll_fail(LL_EINVAL, "position.cross is about cross attention, which only model.task = seq2seq has; "
+                                      "set position.cross=none");
+        return LL_OK;
+    }
+    if (c->cross != LL_CROSS_NONE && c->position < LL_POS_PERMUTE)
+        return ll_fail(LL_EINVAL, "position.cross needs positions inside attention, such as position.type = permute "
+                                  "or rope; set it to none");
+    if (c->cross == LL_CROSS_BOTH && c->heads < 2)
+        return ll_fail(LL_EINVAL, "position.cross = both shares the heads out, and there is one; use start or end");
+    if (c->image)
+        return ll_fail(LL_EINVAL, "position.image = on is for whole images, and model.task = seq2seq makes sequences; "
+                                  "set it to off");
     return LL_OK;
 }
 
@@ -106,8 +131,9 @@ static ll_status check_attention(const ll_config *c) {
 static ll_status check_permute2d(const ll_config *c) {
     if (c->task != LL_TASK_CLASSIFY)
         return ll_fail(LL_EINVAL,
-                       "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
-                       "alone; use permute");
+                       "position.type = permute2d needs whole images, but model.task = %s sees earlier tokens "
+                       "alone; use permute",
+                       c->task == LL_TASK_LM ? "lm" : "seq2seq");
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
@@ -163,7 +189,7 @@ static ll_status check_position(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
                        "softmax has none; use favor or relu");
-    if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
+    if (c->task == LL_TASK_CLASSIFY && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
                        "ones; set position.decay=none");
@@ -176,6 +202,7 @@ static ll_status check_position(const ll_config *c) {
 
 ll_status ll_config_check(const ll_config *c) {
     ll_status status = check_model(c);
+    if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);
     return status;

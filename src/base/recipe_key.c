@@ -21,10 +21,12 @@
 /* Choices are numbered in this order by the enums of recipe.h. */
 // clang-format off
 const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify", "what to learn: the next token, or the class of a sequence"),
+    CHOICE("model.task", task, "lm", "lm|classify|seq2seq",
+           "what to learn: the next token, the class of a sequence, or another sequence (encoder and decoder)"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
+    INT("model.encoder-layers", encoder_layers, "0", 0, 1000, "blocks of the encoder, task = seq2seq; 0 = layers"),
     INT("model.width", width, "512", 1, 65536, "numbers that represent a token"),
     INT("model.heads", heads, "8", 1, 1024, "attention heads of a block"),
     INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
@@ -63,6 +65,8 @@ const ll_key ll_keys[] = {
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
     NUMBER("position.decay-last", decay_last, "5", -20, 20,
            "where heads go from decay-first in equal steps, reached one past the last head"),
+    CHOICE("position.cross", cross, "none", "none|start|end|both",
+           "where cross attention counts positions of the source from: its start, its end, half of the heads each"),
     INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
     INT("position.width", image_width, "0", 0, 32768, "pixels in a row, for images; 0 = as the data has"),
     INT("position.height", image_height, "0", 0, 32768, "rows of an image; 0 = as the data has"),

@@ -57,7 +57,7 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
     }
     const size_t t = (size_t)p.t + (size_t)(run->ws->stream ? run->position : 0);
     memcpy(out, ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C, C * sizeof *out);
-    if (m->at.position >= 0) run->k->add(C, ll_param_at(m, m->at.position) + t * C, out);
+    if (run->stack->at.position >= 0) run->k->add(C, ll_param_at(m, run->stack->at.position) + t * C, out);
     if (run->ws->sinus) run->k->add(C, run->ws->sinus + (size_t)p.t * C, out);
 }
 
@@ -81,7 +81,7 @@ static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
 }
 
 void ll_embed(const ll_batch_run *run) {
-    const int norm = run->model->at.embedding_norm;
+    const int norm = run->stack->at.embedding_norm;
     const size_t C = (size_t)run->c->width;
     if (run->ws->stream && run->ws->sinus)
         ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, run->c->init_std);
@@ -113,13 +113,14 @@ static void scatter_task(void *arg, size_t i, int worker) {
             continue;
         }
         run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
-        if (m->at.position >= 0) run->k->add(n, d, ll_param_in(m, run->grad, m->at.position) + (size_t)p.t * C + first);
+        if (run->stack->at.position >= 0)
+            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + (size_t)p.t * C + first);
     }
 }
 
 void ll_embed_back(const ll_batch_run *run) {
     ll_workspace *ws = run->ws;
-    const int norm = run->model->at.embedding_norm;
+    const int norm = run->stack->at.embedding_norm;
     const size_t C = (size_t)run->c->width;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = ws->d + r.first * C;

@@ -211,7 +211,8 @@ void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, cons
     if (run->grad && run->c->dropout > 0) {
         const double share = run->c->dropout * 65536 + 0.5;
         j.dropped = share < 65535 ? (unsigned)share : 65535;
-        j.stream = ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(layer * 4 + site), (uint32_t)run->draw);
+        j.stream =
+            ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)((run->stack->first + layer) * 4 + site), (uint32_t)run->draw);
     } else if (x == y) {
         return;
     }

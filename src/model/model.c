@@ -61,16 +61,17 @@ double ll_model_token_cost(const ll_model *m, int T) {
                  F = features(c);
     double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1);
     if (c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c)) attention += 2 * F * D;
-    const double layer = C * (2.0 * m->queries + 2.0 * m->values + 2.0 * c->ff) + H * attention;
-    const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
-    return c->layers * layer + head;
+    const double mix = C * (2.0 * m->queries + 2.0 * m->values) + H * attention;
+    const double head = c->task == LL_TASK_CLASSIFY ? 0 : C * c->vocab; /* a classifier's comes once a sequence */
+    return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2 * C * c->ff + head;
 }
 
 size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
-                 values = (size_t)m->values, layers = (size_t)c->layers;
-    if (c->task != LL_TASK_LM) return 0;
+                 values = (size_t)m->values;
+    const size_t layers = (size_t)(m->stack[m->stacks - 1].layers + ll_cross_layers(m));
+    if (c->task == LL_TASK_CLASSIFY) return 0;
     if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
     const size_t F = (size_t)features(c);
     return layers * F * (values + (size_t)c->heads) * sizeof(double);

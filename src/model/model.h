@@ -2,8 +2,9 @@
  *
  *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
  *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
- *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
- *   network.c    all of it in order            workspace.c  activations and scratch, planned first
+ *   block.c      one Transformer block         attend.c     its attention, own and cross
+ *   head.c       vectors to logits, loss, back network.c    all of it in order
+ *   stack.c      which stacks a model has      workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       sample.c     a token from logits
  *   model.c      create, describe              file.c       load, save
  */
@@ -22,6 +23,18 @@ typedef struct {
     int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
+/* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
+ * both ways, seq2seq both: an encoder, and a decoder whose blocks also attend to what leaves the encoder. */
+typedef struct {
+    const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
+    int layers, causal;
+    int parts;          /* sublayers of a block: 2, or 3 with cross attention */
+    int first;          /* its attention operators begin at this one; those of cross attention follow its own */
+    struct {            /* numbers of tensors in the table; -1: it has none */
+        int position, embedding_norm, blocks, norm;
+    } at;
+} ll_stack;
+
 struct ll_model {
     ll_recipe *recipe;  /* own copy */
     const ll_config *c; /* the recipe's numbers */
@@ -29,13 +42,16 @@ struct ll_model {
     ll_param *param;
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned */
-    ll_attention **attention; /* one operator a layer */
+    int stacks;               /* the last one has the head */
+    ll_stack stack[2];
+    int operators;
+    ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, position, first, embedding_norm, blocks, norm, head;
-        int where, frequencies; /* the first layer's position parameters; those that all layers share */
+        int embedding, first, head;
+        int where, frequencies; /* the first operator's position parameters; those that all share */
     } at;
 };
 
@@ -47,7 +63,7 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
 
-/* Activations and scratch for batches of up to (B, T). */
+/* Activations and scratch for batches of up to (B, T), seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 void ll_workspace_free(ll_workspace *ws);
@@ -57,6 +73,7 @@ size_t ll_workspace_bytes(const ll_workspace *ws);
 typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
+    int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
 } ll_tally;
 
 /* One batch through the network; tally is added to.

@@ -10,28 +10,45 @@ struct ll_stream {
     ll_model *model;
     ll_workspace *ws;
     ll_attention_stream **attention; /* (layers) */
+    ll_attention_memory **memory;    /* (layers) seq2seq: what cross attention reads; else NULL */
     int64_t position;
-    int broken; /* a feed failed half-way: layers are not at the same token */
+    int sourced; /* memory holds a source */
+    int broken;  /* a feed failed half-way: layers are not at the same token */
 };
+
+static ll_status create_layers(ll_stream *s) {
+    const ll_model *m = s->model;
+    const ll_stack *stack = ll_top_stack(m);
+    const size_t layers = (size_t)stack->layers;
+    ll_status status = LL_OK;
+    if (!(s->attention = ll_alloc(layers, sizeof(ll_attention_stream *)))) return LL_ENOMEM;
+    if (stack->parts > 2 && !(s->memory = ll_alloc(layers, sizeof(ll_attention_memory *)))) return LL_ENOMEM;
+    for (int l = 0; l < stack->layers && !status; l++) {
+        status = ll_attention_stream_create(&s->attention[l], m->attention[ll_operator_of(stack, l, 0)], 1);
+        if (!status && s->memory)
+            status = ll_attention_memory_create(&s->memory[l], m->attention[ll_operator_of(stack, l, 1)]);
+    }
+    return status;
+}
 
 ll_status ll_stream_create(ll_stream **out, ll_model *model) {
     const ll_config *c = model->c;
-    if (c->task != LL_TASK_LM)
+    if (c->task == LL_TASK_CLASSIFY)
         return ll_fail(LL_EINVAL,
                        "a classifier reads its whole input at once; streams are for language models (task = lm)");
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
     const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
-    ll_status status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
-    if (!status && !(s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *)))) status = LL_ENOMEM;
-    for (int l = 0; l < c->layers && !status; l++)
-        status = ll_attention_stream_create(&s->attention[l], model->attention[l], 1);
+    const ll_stack *top = ll_top_stack(model);
+    ll_status status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->max_length : PIECE, 0, LL_STREAM);
+    if (!status) status = create_layers(s);
     if (status) {
         ll_stream_free(s);
         return status;
     }
     s->ws->stream = s->attention;
+    s->ws->memory = s->memory;
     *out = s;
     return LL_OK;
 }
@@ -39,7 +56,9 @@ ll_status ll_stream_create(ll_stream **out, ll_model *model) {
 void ll_stream_free(ll_stream *s) {
     if (!s) return;
     for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) ll_attention_memory_free(s->memory[l]);
     ll_free(s->attention);
+    ll_free(s->memory);
     ll_workspace_free(s->ws);
     ll_free(s);
 }
@@ -50,14 +69,53 @@ void ll_stream_reset(ll_stream *s) {
     s->broken = 0;
 }
 
-/* Before anything moves: a refused feed leaves the stream as it was. */
-static ll_status check(const ll_stream *s, const int *tokens, int n) {
-    const ll_config *c = s->model->c;
-    if (s->broken) return ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first");
-    if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
+static ll_status check_tokens(const ll_config *c, const int *tokens, int n) {
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= c->vocab)
             return ll_fail(LL_EINVAL, "token %d is not in 0..%d", tokens[i], c->vocab - 1);
+    return LL_OK;
+}
+
+/* The encoder in a workspace of its own, which is let go when all layers remember what they need. */
+static ll_status encode(ll_stream *s, const int *tokens, int n) {
+    const ll_model *m = s->model;
+    const ll_stack *encoder = &m->stack[0], *decoder = ll_top_stack(m);
+    ll_workspace *ws = NULL;
+    ll_status status = ll_workspace_make(&ws, m, encoder, 1, n, 0, LL_EVALUATE);
+    if (status) return status;
+    float *buffer = ll_alloc((size_t)n, (size_t)(m->queries + m->values) * sizeof *buffer);
+    const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
+    const ll_batch_run run = ll_network_begin(m, ws, &in);
+    status = buffer ? ll_encoder_forward(&run) : LL_ENOMEM;
+    for (int l = 0; l < decoder->layers && !status; l++)
+        status = ll_attend_remember(&run, decoder, l, buffer, s->memory[l]);
+    ll_free(buffer);
+    ll_workspace_free(ws);
+    return status;
+}
+
+ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
+    if (!s->memory)
+        return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
+    if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
+    ll_status status = check_tokens(s->model->c, tokens, n);
+    if (status) return status;
+    ll_stream_reset(s);
+    s->sourced = 0;
+    status = encode(s, tokens, n);
+    s->sourced = !status;
+    return status;
+}
+
+/* Before anything moves: a refused feed leaves the stream as it was. */
+static ll_status check(const ll_stream *s, const int *tokens, int n) {
+    const ll_config *c = s->model->c;
+    if (s->memory && !s->sourced)
+        return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
+    if (s->broken) return ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first");
+    if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
+    const ll_status status = check_tokens(c, tokens, n);
+    if (status) return status;
     if (c->position == LL_POS_LEARNED && s->position + n > c->max_length)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
                        c->max_length);
@@ -90,5 +148,6 @@ int64_t ll_stream_position(const ll_stream *s) {
 size_t ll_stream_bytes(const ll_stream *s) {
     size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes;
     for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) bytes += ll_attention_memory_bytes(s->memory[l]);
     return bytes;
 }
