@@ -22,7 +22,7 @@ enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where cross attention counts the source from */
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
-enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO };
+enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_PAIRS, LL_DATA_COPY, LL_DATA_REVERSE, LL_DATA_COPY_REVERSE };
 
 typedef struct {
     /* [model] */
@@ -49,6 +49,7 @@ typedef struct {
     int format;
     char *train, *valid, *test;                      /* files or folders; images for idx */
     char *train_labels, *valid_labels, *test_labels; /* idx */
+    int shortest, longest, symbols;                  /* copy, reverse: of the sources that are made */
     double valid_fraction;                           /* cut from the end of train where valid is empty */
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
 } ll_config;

@@ -100,8 +100,9 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo",
-           "bytes of any files, images and labels in idx files, or the text that comes with the program"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|pairs|copy|reverse|copy-reverse",
+           "bytes of any files, images and labels in idx files, the text that comes with the program, lines of "
+           "source TAB target, or sources that are made, to be copied or reversed"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -110,6 +111,9 @@ const ll_key ll_keys[] = {
     TEXT("data.test-labels", test_labels, "labels of test, format = idx"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share cut from the end of train where valid is empty"),
+    INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
+    INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
+    INT("data.symbols", symbols, "26", 1, 62, "different symbols, formats copy, reverse"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
 };
 // clang-format on

@@ -37,6 +37,8 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
                                   .bits_per_token = tally.loss / (double)tally.count / LN2,
                                   .accuracy = (double)tally.correct / (double)tally.count,
                                   .count = tally.count,
+                                  .sequences = tally.sequences,
+                                  .exact = tally.sequences ? (double)tally.exact / (double)tally.sequences : 0,
                                   .seconds = ll_now() - start};
     ll_workspace_free(ws);
     ll_batch_free(&batch);
