@@ -114,13 +114,22 @@ typedef struct {
     size_t batch, head, token;
 } ll_view;
 
+/* A sequence inside a row of a packed batch: its first query and key there, and how many of them it has. Tokens count
+ * from 0 in every sequence, and none sees another's. */
+typedef struct {
+    int row, query, queries, key, keys;
+} ll_segment;
+
 /* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. */
 typedef struct {
     int B, T, S;
     const int *lengths;     /* (B) keys in use, from the front; NULL: all */
     const int *query_lengths; /* (B) queries in use; NULL: as many as keys where S = T, else all. Causal: NULL */
+    const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal:
+                                * keys = queries. The lengths are NULL. NULL: a row is a sequence */
+    int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
-    ll_view q, k, v, y;     /* y is written; rows past `lengths` become 0 */
+    ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
@@ -131,6 +140,8 @@ typedef struct {
 
 /* Floats that backward needs from forward: O(B H T), without the features. */
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
+/* The same for packed rows with at most so many segments. */
+LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time. LL_ENOMEM for scratch; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);

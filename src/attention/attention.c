@@ -221,15 +221,23 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    if (op->inner) return ll_shell_saved(op, B, T, S);
+    return ll_attention_saved_packed(op, B, T, S, B);
+}
+
+size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {
+    if (op->inner) return ll_shell_saved(op, B, T, S, segments);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) return (size_t)B * (size_t)op->c.H * (size_t)T;
-    return ll_linear_saved(op, B, T, S);
+    return ll_linear_saved(op, B, T, segments);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
+    if (c->segment) {
+        const ll_status status = ll_segments_check(c, op->c.causal);
+        if (status) return status;
+    }
     for (int b = 0; c->lengths && b < c->B; b++)
         if (c->lengths[b] < 0 || c->lengths[b] > c->S)
             return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
@@ -247,6 +255,7 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
     if (status) return status;
+    if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
     if (op->inner) return ll_shell_forward(op, call);
     return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_forward(op, call) : ll_linear_forward(op, call);
 }
@@ -255,6 +264,11 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
+    if (call->segment) {
+        ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
+        ll_segments_clear(call, 1, &call->dk, op->c.H, op->c.D);
+        ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
+    }
     if (op->inner) return ll_shell_backward(op, call);
     return op->c.kernel == LL_KERNEL_SOFTMAX ? ll_exact_backward(op, call) : ll_linear_backward(op, call);
 }

@@ -70,6 +70,11 @@ typedef struct {
 } ll_sequence;
 int ll_sequence_count(const ll_attention_call *c);
 ll_sequence ll_sequence_at(const ll_attention_call *c, int i);
+/* The most queries and keys that a sequence's room has. */
+void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
+/* LL_EINVAL where segments are not what they must be; zeros for the queries or keys that are in none. */
+LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int causal);
+void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
 /* Element (row, head, token, 0) of a view. */
 float *ll_element(const ll_view *view, int row, int head, int token);
 /* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
@@ -84,17 +89,17 @@ LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attenti
 /* Linear attention in tiles (linear.c). */
 LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int segments);
 
 /* Columns of the projection: what the position makes of D. */
 int ll_attention_width(const ll_attention_config *c);
 /* Shells (shell.c), and rope-linear (divide.c). */
 LL_MUST_USE ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config);
 void ll_shell_free(ll_attention *op);
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call);
 /* Do numerator and denominator carry every common factor of the features? */

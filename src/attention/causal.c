@@ -17,14 +17,19 @@
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
     const size_t m = (size_t)op->features, E = (size_t)op->c.E;
     ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
-    memset(s.S, 0, m * E * sizeof *s.S);
-    memset(s.z, 0, m * sizeof *s.z);
-    memset(s.V, 0, E * sizeof *s.V);
-    s.exponent = LL_NO_EXPONENT;
-    s.reach = -INFINITY;
-    s.top = -INFINITY;
-    s.count = 0;
+    ll_causal_state_clear(op, &s);
     return s;
+}
+
+void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
+    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    memset(s->S, 0, m * E * sizeof *s->S);
+    memset(s->z, 0, m * sizeof *s->z);
+    memset(s->V, 0, E * sizeof *s->V);
+    s->exponent = LL_NO_EXPONENT;
+    s->reach = -INFINITY;
+    s->top = -INFINITY;
+    s->count = 0;
 }
 
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to) {
@@ -189,7 +194,7 @@ void ll_causal_forward(ll_head *j) {
     ll_causal_state state = ll_causal_state_take(op, &pool);
     for (int t0 = 0; t0 < j->n; t0 += j->tile) {
         const int n = j->n - t0 < j->tile ? j->n - t0 : j->tile;
-        if (j->states && t0 % j->stretch == 0)
+        if (j->states && t0 > 0 && t0 % j->stretch == 0)
             ll_causal_state_save(op, &state, j->states + (size_t)(t0 / j->stretch) * ll_state_floats(op));
         forward_tile(j, &w, &state, t0, n);
     }

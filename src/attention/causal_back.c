@@ -224,7 +224,11 @@ void ll_causal_backward(ll_head *j) {
     const int stretches = (j->n + j->stretch - 1) / j->stretch;
     for (int s = stretches - 1; s >= 0; s--) {
         const int from = s * j->stretch, to = least(j->n, from + j->stretch);
-        ll_causal_state_load(op, &st, j->states + (size_t)s * ll_state_floats(op));
+        if (s) {
+            ll_causal_state_load(op, &st, j->states + (size_t)s * ll_state_floats(op));
+        } else {
+            ll_causal_state_clear(op, &st);
+        }
         load_transposed(j, &w, &st);
         for (int t0 = from, i = 0; t0 < to; t0 += j->tile, i++)
             forward_tile(j, &w, &st, t0, t0 - from, least(j->tile, to - t0), &w.f[i]);

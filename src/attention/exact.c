@@ -270,11 +270,13 @@ static int blocks_of(int n, int size) { return (n + size - 1) / size; }
 
 static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_call *c) {
     const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    int queries, keys;
+    ll_sequence_longest(c, &queries, &keys);
     *x = (exact){.op = op, .c = c, .k = ll_kernel_table()};
-    x->queries = c->T < 1 ? 1 : least(c->T, most_queries);
-    x->keys = c->S < 1 ? 1 : least(c->S, most_keys);
-    x->query_blocks = blocks_of(c->T, x->queries);
-    x->key_blocks = blocks_of(c->S, x->keys);
+    x->queries = queries < 1 ? 1 : least(queries, most_queries);
+    x->keys = keys < 1 ? 1 : least(keys, most_keys);
+    x->query_blocks = blocks_of(queries, x->queries);
+    x->key_blocks = blocks_of(keys, x->keys);
     x->ldd = ((size_t)op->c.D + 15) / 16 * 16 + PAD;
     x->lde = ((size_t)op->c.E + 15) / 16 * 16 + PAD;
     x->lds = ((size_t)x->keys + 15) / 16 * 16 + PAD;

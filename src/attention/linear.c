@@ -84,17 +84,19 @@ ll_ahead ll_next_rows(const ll_head *j, const ll_view *view, int t0, int end, in
     return (ll_ahead){ll_at(view, rows ? t0 : 0), view->token, rows, cols};
 }
 
-/* Causal scans save a state at the start of every stretch, bidirectional ones the whole sum. */
+/* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this
+ * token lies in: no two are the same, however a row is packed. Bidirectional ones save the whole sum. */
 static int stretch_of(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
-static size_t states(const ll_attention *op, int T) {
+static size_t stretches(const ll_attention *op, int T) {
     const int stretch = stretch_of(ll_attention_tile(op));
-    return op->c.causal ? ((size_t)T + (size_t)stretch - 1) / (size_t)stretch : 1;
+    return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
 }
 
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S) {
-    (void)S;
-    return (size_t)B * (size_t)op->c.H * ((size_t)T + states(op, T) * ll_state_floats(op));
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int segments) {
+    const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
+    const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
+    return rows * (size_t)T + states * ll_state_floats(op);
 }
 
 static void zero_rows(const ll_view *view, int from, int to, int n) {
@@ -113,10 +115,11 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     j.power = l->power;
     j.reverse = l->reverse;
     j.pool = l->pool + (size_t)worker * l->scratch;
-    const size_t all = (size_t)c->B * (size_t)H;
     if (c->saved) {
-        j.den = c->saved + index * (size_t)c->T;
-        j.states = c->saved + all * (size_t)c->T + index * states(l->op, c->T) * ll_state_floats(l->op);
+        const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
+        const size_t first = row * stretches(l->op, c->T) + (size_t)(s.query / l->stretch);
+        j.den = c->saved + row * T + (size_t)s.query;
+        j.states = c->saved + (size_t)c->B * (size_t)H * T + (l->op->c.causal ? first : index) * ll_state_floats(l->op);
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }

@@ -116,7 +116,7 @@ typedef struct {
     const ll_attention_call *c;
     ll_view in[2], out[2]; /* out: encoded, or their gradients */
     ll_view din[2];
-    int backward, stripes, length; /* of a stripe, in tokens */
+    int backward, stripes, most, length; /* tokens of a sequence at most; of a stripe */
     size_t scratch, parameters;
     float *pool;  /* (workers, scratch) */
     double *sums; /* (H, stripes, parameters) */
@@ -148,7 +148,7 @@ static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum)
 static void encode_stripe(void *arg, size_t index, int worker) {
     const encoding *x = arg;
     const int h = (int)(index / (size_t)x->stripes), stripe = (int)(index % (size_t)x->stripes);
-    const int most = x->c->T > x->c->S ? x->c->T : x->c->S, from = stripe * x->length;
+    const int most = x->most, from = stripe * x->length;
     const int to = most - from < x->length ? most : from + x->length;
     ll_before_tile t = {.b = x->op->before, .k = ll_kernel_table(), .head = h};
     t.work = x->pool + (size_t)worker * x->scratch;
@@ -163,7 +163,9 @@ static void encode_stripe(void *arg, size_t index, int worker) {
 
 static ll_status encode(encoding *x) {
     const ll_before *b = x->op->before;
-    const int most = x->c->T > x->c->S ? x->c->T : x->c->S, H = b->c.H;
+    int queries, keys;
+    ll_sequence_longest(x->c, &queries, &keys);
+    const int most = x->most = queries > keys ? queries : keys, H = b->c.H;
     const int tiles = (most + LL_BEFORE_TILE - 1) / LL_BEFORE_TILE;
     x->length = (tiles + STRIPES - 1) / STRIPES * LL_BEFORE_TILE;
     if (!most || !x->c->B) return LL_OK;
@@ -187,9 +189,9 @@ static size_t floats(const ll_attention *op, int B, int T) {
     return ((size_t)B * (size_t)op->c.H * (size_t)T * (size_t)op->before->R + 15) / 16 * 16;
 }
 
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S) {
-    if (op->sums) return ll_divided_saved(op, B, T, S);
-    return floats(op, B, T) + floats(op, B, S) + ll_attention_saved(op->inner, B, T, S);
+size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    if (op->sums) return ll_divided_saved(op, B, T, S, segments);
+    return floats(op, B, T) + floats(op, B, S) + ll_attention_saved_packed(op->inner, B, T, S, segments);
 }
 
 static ll_view packed(const ll_attention *op, float *data, int n) {
@@ -208,7 +210,9 @@ static ll_attention_call inner_call(const ll_attention *op, const ll_attention_c
 
 ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call) {
     if (op->sums) return ll_divided_forward(op, call);
-    ll_status status = ll_before_reaches(op->before, call->T > call->S ? call->T : call->S);
+    int queries, keys;
+    ll_sequence_longest(call, &queries, &keys);
+    ll_status status = ll_before_reaches(op->before, queries > keys ? queries : keys);
     if (status) return status;
     float *own = NULL;
     if (!call->saved) own = ll_alloc(floats(op, call->B, call->T) + floats(op, call->B, call->S), sizeof *own);
