@@ -162,10 +162,10 @@ static void check_call(const char *what, const ll_attention *op, arrays *all, co
 }
 
 /* Sequences in rows of ROOM: of one token, of none, longer than a stretch of tiles, with gaps, to the row's end. */
-static const ll_segment packed[] = {{0, 0, 17, 0, 17}, {0, 17, 1, 17, 1},  {0, 20, 0, 20, 0},
-                                    {0, 21, 37, 21, 37}, {1, 3, 5, 3, 5}, {1, 8, 62, 8, 62}};
+static const ll_segment packed[] = {{0, 0, 17, 0, 17},   {0, 17, 1, 17, 1}, {0, 20, 0, 20, 0},
+                                    {0, 21, 37, 21, 37}, {1, 3, 5, 3, 5},   {1, 8, 62, 8, 62}};
 /* And with keys of their own: cross attention. */
-static const ll_segment crossed[] = {{0, 0, 9, 2, 20}, {0, 9, 1, 22, 3}, {0, 12, 30, 25, 1},
+static const ll_segment crossed[] = {{0, 0, 9, 2, 20},  {0, 9, 1, 22, 3},  {0, 12, 30, 25, 1},
                                      {1, 0, 33, 0, 25}, {1, 33, 4, 25, 0}, {1, 40, 2, 30, 10}};
 enum { PACKED = sizeof packed / sizeof *packed, CROSSED = sizeof crossed / sizeof *crossed };
 
@@ -203,7 +203,9 @@ static void test_every_pair(void **state) {
                 ll_attention *op = NULL;
                 if (!describe(&c, kernel, position, form == 0)) continue;
                 snprintf(what, sizeof what, "%s %s %s", kernel_names[kernel], position_names[position],
-                         form == 0 ? "causal" : form == 1 ? "bidirectional" : "cross");
+                         form == 0   ? "causal"
+                         : form == 1 ? "bidirectional"
+                                     : "cross");
                 if (ll_attention_create(&op, &c)) fail_msg("%s: %s", what, ll_error());
                 ll_attention_set_tile(op, 2); /* stretches of 32 */
                 check_ragged(what, op, form == 2);
@@ -313,9 +315,14 @@ static void test_threads(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     static const ll_segment bad[][2] = {
-        {{0, 0, 3, 0, 3}, {0, 2, 3, 2, 3}}, {{0, 0, 9, 0, 9}, {0}},          {{1, 0, 2, 0, 2}, {0, 3, 2, 3, 2}},
-        {{2, 0, 1, 0, 1}, {0}},             {{0, 0, -1, 0, -1}, {0}},        {{0, -1, 1, -1, 1}, {0}},
-        {{0, 7, 2, 7, 2}, {0}},             {{0, 0x7fffffff, 1, 0x7fffffff, 1}, {0}},
+        {{0, 0, 3, 0, 3}, {0, 2, 3, 2, 3}},
+        {{0, 0, 9, 0, 9}, {0}},
+        {{1, 0, 2, 0, 2}, {0, 3, 2, 3, 2}},
+        {{2, 0, 1, 0, 1}, {0}},
+        {{0, 0, -1, 0, -1}, {0}},
+        {{0, -1, 1, -1, 1}, {0}},
+        {{0, 7, 2, 7, 2}, {0}},
+        {{0, 0x7fffffff, 1, 0x7fffffff, 1}, {0}},
     };
     ll_attention_config c;
     ll_attention *op = NULL;

@@ -27,7 +27,7 @@ enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_PAIRS, LL_DATA_COPY, LL
 typedef struct {
     /* [model] */
     int task, vocab, classes, layers, encoder_layers /* seq2seq; 0 = layers */, width, heads, head_size /* value size; 0 = width/heads */, ff;
-    int norm, activation, tied, pool, embedding_norm, final_norm;
+    int separator /* -1: none */, norm, activation, tied, pool, embedding_norm, final_norm;
     double dropout, init_std;
     /* [attention] */
     int kernel, query_multiple /* query/key width as a multiple of the head size */, redraw;

@@ -7,6 +7,14 @@
 enum { HEAD_MOST = 65536 };
 
 static ll_status check_model(const ll_config *c) {
+    if (c->separator >= 0 && c->task != LL_TASK_LM)
+        return ll_fail(LL_EINVAL,
+                       "model.separator = %d parts documents in a stream of text, and examples come apart; set "
+                       "model.task=lm, or model.separator=-1",
+                       c->separator);
+    if (c->vocab > 0 && c->separator >= c->vocab)
+        return ll_fail(LL_EINVAL, "model.separator = %d is no token of model.vocab = %d; set one below it, or -1",
+                       c->separator, c->vocab);
     if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
     if (c->task == LL_TASK_CLASSIFY && c->classes < 1)
         return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");

@@ -31,6 +31,8 @@ const ll_key ll_keys[] = {
     INT("model.heads", heads, "8", 1, 1024, "attention heads of a block"),
     INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
     INT("model.ff", ff, "2048", 1, 1048576, "hidden units of the feed-forward layer"),
+    INT("model.separator", separator, "-1", -1, 999999,
+        "token that begins a document anew, so that nothing before it is seen: 10 = lines, 0 = files; -1 = none"),
     CHOICE("model.norm", norm, "pre", "pre|post", "layer norm before each sublayer, or after its sum"),
     CHOICE("model.activation", activation, "gelu", "gelu|relu", "nonlinearity of the feed-forward layer"),
     FLAG("model.tied-embedding", tied, "on", "output layer of a language model = its token embedding"),

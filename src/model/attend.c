@@ -98,7 +98,7 @@ static void project(const attention *x, int source) {
         for (int i = 0; i < 3; i++) {
             const section *s = &x->s[i];
             if (s->source != source) continue;
-            ll_linear(x->run->k, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), NULL,
+            ll_linear(x->run, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), NULL,
                       s->data + r.first * s->row, s->row);
         }
     }
@@ -154,6 +154,10 @@ static ll_attention_call call_of(const attention *x) {
     const ll_batch_run *run = x->run;
     ll_attention_call call = {.B = run->B, .T = run->T, .S = x->from.T, .lengths = x->from.lengths};
     if (x->cross) call.query_lengths = run->lengths;
+    if (run->ws->segment) {
+        call.lengths = NULL;
+        call.segment = run->ws->segment, call.segments = run->segments;
+    }
     call.q = view_of(run, &x->s[0], x->s[0].data);
     call.k = view_of(&x->from, &x->s[1], x->s[1].data);
     call.v = view_of(&x->from, &x->s[2], x->s[2].data);
@@ -188,7 +192,7 @@ static void finish(const attention *x) {
     const ll_batch_run *run = x->run;
     const int C = run->c->width, values = run->model->values;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
-        ll_linear(run->k, r.n, values, C, x->mixed + r.first * (size_t)values, (size_t)values,
+        ll_linear(run, r.n, values, C, x->mixed + r.first * (size_t)values, (size_t)values,
                   ll_weight(run, x->layer, x->output), NULL, run->ws->output, (size_t)C);
         ll_sublayer_add(run, x->j, r, run->ws->output);
     }

@@ -107,10 +107,10 @@ static void feed(const ll_batch_run *run, int layer) {
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, j, r, ws->input);
         float *u = hidden(run, layer, r);
-        ll_linear(run->k, r.n, C, ff, a, (size_t)C, ll_weight(run, layer, LL_IN_WEIGHT),
-                  ll_weight(run, layer, LL_IN_BIAS), u, (size_t)ff);
+        ll_linear(run, r.n, C, ff, a, (size_t)C, ll_weight(run, layer, LL_IN_WEIGHT), ll_weight(run, layer, LL_IN_BIAS),
+                  u, (size_t)ff);
         ll_activate(run, r.n, ff, u, ws->wide);
-        ll_linear(run->k, r.n, ff, C, ws->wide, (size_t)ff, ll_weight(run, layer, LL_OUT_WEIGHT),
+        ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, ll_weight(run, layer, LL_OUT_WEIGHT),
                   ll_weight(run, layer, LL_OUT_BIAS), ws->output, (size_t)C);
         ll_sublayer_add(run, j, r, ws->output);
     }

@@ -59,10 +59,10 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, const
     k->gemv(N, K, in, W, (size_t)N, out, bias != NULL);
 }
 
-void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
-               float *out, size_t ldo) {
-    if (n == 1) {
-        linear_row(k, K, N, in, W, bias, out);
+void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
+               const float *bias, float *out, size_t ldo) {
+    if (n == 1 && run->ws->mode == LL_STREAM) { /* elsewhere a row alone is to have the bits it has among others */
+        linear_row(run->k, K, N, in, W, bias, out);
     } else {
         ll_gemm(0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
     }

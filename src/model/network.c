@@ -5,6 +5,21 @@
 
 #include "model/network.h"
 
+/* Documents in packed rows: one begins with the row, and with every separator. */
+static int find_documents(const ll_batch_run *run) {
+    int count = 0;
+    for (int b = 0; b < run->B; b++)
+        for (int t = 0; t < run->lengths[b]; t++) {
+            const size_t row = (size_t)b * (size_t)run->T + (size_t)t;
+            if (t == 0 || run->tokens[row] == run->c->separator)
+                run->ws->segment[count++] = (ll_segment){b, t, 0, t, 0};
+            ll_segment *s = &run->ws->segment[count - 1];
+            run->ws->place[row] = s->queries++;
+            s->keys++;
+        }
+    return count;
+}
+
 ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batch *x) {
     ll_batch_run run = {.model = m, .c = m->c, .ws = ws, .k = ll_kernel_table(), .tokens = x->tokens, .B = x->B};
     run.stack = ws->stack;
@@ -15,6 +30,7 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
     for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->front;
     run.lengths = ws->lengths;
+    if (ws->place) run.segments = find_documents(&run);
     ll_workspace *source = ws->source;
     if (!source) return run;
     assert(x->source && run.B <= source->B && x->S <= source->T);

@@ -87,6 +87,8 @@ struct ll_workspace {
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
     double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
     int *lengths;                 /* (B), front included */
+    int *place;                   /* (rows) of each token in its document, or NULL: rows are documents */
+    ll_segment *segment;          /* (rows) the documents */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
     ll_attention_memory **memory; /* (layers), borrowed: cross attention reads these */
@@ -103,6 +105,7 @@ typedef struct {
     int B, T;           /* T: front included */
     size_t rows;        /* B T */
     const int *lengths; /* (B), front included */
+    int segments;       /* documents in ws->segment, where model.separator begins new ones */
     const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
     int S;
     int64_t position;   /* of the first token: streams */
@@ -169,8 +172,8 @@ LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *wr
 /* ---- layers.c: what acts on rows; out never aliases in ---- */
 
 /* out (n, N) = in (n, K) W + bias; bias may be NULL. */
-void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
-               float *out, size_t ldo);
+void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
+               const float *bias, float *out, size_t ldo);
 /* dW (K, N) += in^T dout. */
 void ll_linear_weight_back(int n, int K, int N, const float *in, size_t ldi, const float *dout, size_t ldo, float *dW);
 /* din (n, K) = or += dout W^T. */

@@ -11,9 +11,9 @@ struct ll_stream {
     ll_workspace *ws;
     ll_attention_stream **attention; /* (layers) */
     ll_attention_memory **memory;    /* (layers) seq2seq: what cross attention reads; else NULL */
-    int64_t position;
-    int sourced; /* memory holds a source */
-    int broken;  /* a feed failed half-way: layers are not at the same token */
+    int64_t position, document;      /* tokens so far; of them, before the document that goes on */
+    int sourced;                     /* memory holds a source */
+    int broken;                      /* a feed failed half-way: layers are not at the same token */
 };
 
 static ll_status create_layers(ll_stream *s) {
@@ -63,10 +63,15 @@ void ll_stream_free(ll_stream *s) {
     ll_free(s);
 }
 
-void ll_stream_reset(ll_stream *s) {
+static void forget(ll_stream *s) {
     for (int l = 0; l < s->model->c->layers; l++) ll_attention_stream_reset(s->attention[l]);
+    s->document = s->position;
+}
+
+void ll_stream_reset(ll_stream *s) {
     s->position = 0;
     s->broken = 0;
+    forget(s);
 }
 
 static ll_status check_tokens(const ll_config *c, const int *tokens, int n) {
@@ -116,20 +121,30 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
     const ll_status status = check_tokens(c, tokens, n);
     if (status) return status;
-    if (c->position == LL_POS_LEARNED && s->position + n > c->max_length)
+    int64_t at = s->position - s->document;
+    for (int i = 0; i < n && at <= c->max_length; i++) at = tokens[i] == c->separator ? 1 : at + 1;
+    if (c->position == LL_POS_LEARNED && at > c->max_length)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
                        c->max_length);
     return LL_OK;
+}
+
+/* How many of n tokens go through the network together: not beyond the document. */
+static int piece_of(const ll_stream *s, const int *tokens, int n) {
+    int piece = 1;
+    while (piece < n && piece < s->ws->T && tokens[piece] != s->model->c->separator) piece++;
+    return piece;
 }
 
 ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
     ll_status status = check(s, tokens, n);
     if (status) return status;
     for (int done = 0; done < n;) {
-        const int piece = n - done < s->ws->T ? n - done : s->ws->T;
+        if (tokens[done] == s->model->c->separator) forget(s);
+        const int piece = piece_of(s, tokens + done, n - done);
         const ll_batch in = {.B = 1, .T = piece, .tokens = (int *)tokens + done};
         ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
-        run.position = s->position;
+        run.position = s->position - s->document;
         if ((status = ll_network_forward(&run))) {
             s->broken = 1;
             return status;

@@ -78,6 +78,9 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->logits = take(p, (size_t)ws->logit_rows, V);
     ws->loss = take(p, 2, LL_CHUNK);
     ws->lengths = (int *)take(p, B, 1);
+    const int packed = c->separator >= 0 && ws->mode != LL_STREAM; /* streams begin anew */
+    ws->place = packed ? (int *)take(p, (size_t)ws->B, (size_t)ws->T) : NULL;
+    ws->segment = packed ? (ll_segment *)(void *)take(p, (size_t)ws->B * (size_t)ws->T, sizeof(ll_segment) / 4) : NULL;
     ws->wrong = c->task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
     ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
     if (c->position == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
