@@ -68,15 +68,14 @@ static int feed_prompt(ll_speaker *s) {
     return code;
 }
 
-static int speak(ll_speaker *s) {
-    const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
+static int speak(ll_speaker *s, const ll_sampling *how) {
     const int code = feed_prompt(s);
     if (code >= 0) return code;
     const double start = ll_now();
     int64_t n = 0;
     int c = '\n';
     for (; !tokens || n < tokens; n++) {
-        const ll_status status = ll_speaker_next(s, &how, &c);
+        const ll_status status = ll_speaker_next(s, how, &c);
         if (status) return ll_failed(status, NULL);
         putchar(c);
         if (fflush(stdout)) return 1; /* main says why */
@@ -96,8 +95,15 @@ static int generate(int n, const char **words) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
     const ll_status status = ll_model_load(&model, words[0]);
     if (status) return ll_failed(status, words[0]);
-    int code = ll_speaker_create(&speaker, model);
-    if (code < 0) code = speak(&speaker);
+    const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
+    const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
+    int code;
+    if (task && !strcmp(task, "seq2seq")) {
+        code = ll_answer(model, prompt, prompt_file, &how, tokens);
+    } else {
+        code = ll_speaker_create(&speaker, model);
+        if (code < 0) code = speak(&speaker, &how);
+    }
     ll_speaker_free(&speaker);
     ll_model_free(model);
     return code;
@@ -110,9 +116,11 @@ const ll_command ll_command_generate = {
     .most = 1,
     .summary = "write text as a model would",
     .text = "Writes bytes to standard output as they come. Time and memory for a byte do not depend on how many\n"
-            "came before (linear attention). The same seed, model and prompt give the same text.\n\n"
+            "came before (linear attention). The same seed, model and prompt give the same text. A seq2seq model\n"
+            "reads the prompt as its source and writes what becomes of it, one line.\n\n"
             "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
-            "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt",
+            "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
+            "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,
 };
