@@ -74,7 +74,8 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
 static void dropout(const oracle_model *o, int layer, int site, int b, int t, double *x) {
     const ll_config *c = o->model->c;
     if (!o->dropout || c->dropout == 0) return;
-    const uint64_t stream = ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * (o->first + layer) + site), (uint32_t)o->draw);
+    const uint64_t stream =
+        ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * (o->first + layer) + site), (uint32_t)o->draw);
     const double limit = floor(c->dropout * 65536 + 0.5);
     for (int i = 0; i < c->width; i++) {
         uint32_t word[4];

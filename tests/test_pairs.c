@@ -8,8 +8,14 @@ static ll_config config(char *train) {
 }
 
 static ll_config toy(int format) {
-    return (ll_config){.task = LL_TASK_SEQ2SEQ, .batch = 4, .length = 13, .format = format, .shortest = 2, .longest = 10,
-                       .symbols = 5, .seed = 3};
+    return (ll_config){.task = LL_TASK_SEQ2SEQ,
+                       .batch = 4,
+                       .length = 13,
+                       .format = format,
+                       .shortest = 2,
+                       .longest = 10,
+                       .symbols = 5,
+                       .seed = 3};
 }
 
 /* Source and target of a row as text; every token where it should be, and the rest padding that does not count. */
@@ -159,7 +165,8 @@ static void toys_follow_their_rule(void **state) {
                 copies += copy;
             }
         }
-        for (int n = 0; n < 16; n++) assert_in_range(length[n], n >= 2 && n <= 10 ? 50 : 0, n >= 2 && n <= 10 ? 130 : 0);
+        for (int n = 0; n < 16; n++)
+            assert_in_range(length[n], n >= 2 && n <= 10 ? 50 : 0, n >= 2 && n <= 10 ? 130 : 0);
         for (int s = 0; s < 5; s++) assert_in_range(symbol[s], 850, 1100); /* 800 x 6 / 5 = 960 */
         if (marks) assert_in_range(copies, 340, 460);
         ll_batch_free(&b);
@@ -202,8 +209,10 @@ static void toys_are_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_become_pairs),     cmocka_unit_test(wrong_lines_are_named),
-        cmocka_unit_test(toys_follow_their_rule), cmocka_unit_test(toys_are_counted),
+        cmocka_unit_test(lines_become_pairs),
+        cmocka_unit_test(wrong_lines_are_named),
+        cmocka_unit_test(toys_follow_their_rule),
+        cmocka_unit_test(toys_are_counted),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

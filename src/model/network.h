@@ -188,7 +188,7 @@ void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, cons
 void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y);
 void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx);
 enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED, LL_SITE_CROSS };
-/* y = or += x / keep where the mask of (train.seed, draw, layer of the stack, site, row, column) keeps, else 0; the same
+/* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) keeps, else 0; the same
  * call forward and backward. Nothing is dropped where no gradient is wanted. y == x is allowed if !add. */
 void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add);
 /* Copies n rows of width C. */
