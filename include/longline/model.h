@@ -32,7 +32,8 @@ typedef struct {
 /* Tensor number i, or data = NULL past the last. */
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
 
-/* Cost of one token: multiply-adds at position T, forward alone, and bytes of stream state. */
+/* Cost of one token (seq2seq: of one of the source and one of the target): multiply-adds at position T, forward alone,
+ * and bytes of stream state. */
 LL_API double ll_model_token_cost(const ll_model *model, int T);
 LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 

@@ -19,7 +19,7 @@ enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
 enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PERMUTE2D,
        LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1 };
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
-enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH };
+enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where positions of a source begin */
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 enum {
@@ -28,7 +28,8 @@ enum {
 
 typedef struct {
     /* [model] */
-    int task, vocab, classes, layers, encoder_layers /* seq2seq; 0 = layers */, width, heads, head_size /* value size; 0 = width/heads */, ff;
+    int task, vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
+    int encoder_layers; /* seq2seq; 0 = layers */
     int separator; /* token that begins a document anew; -1: none */
     int norm, activation, tied, pool, embedding_norm, final_norm;
     double dropout, init_std;

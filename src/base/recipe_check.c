@@ -77,9 +77,15 @@ static ll_status check_features(const ll_config *c) {
     return LL_OK;
 }
 
+static int is_power(int n) {
+    return (n & (n - 1)) == 0;
+}
+
 static ll_status check_projection(const ll_config *c) {
     const int projection = ll_config_projection(c);
-    int size = ll_config_encoded_size(c);
+    const int bare = c->task == LL_TASK_SEQ2SEQ && c->cross == LL_CROSS_NONE; /* cross attention encodes nothing */
+    const int own = ll_config_encoded_size(c),
+              size = bare && !is_power(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
     if (projection == LL_PROJ_NONE) {
         if (c->kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
@@ -94,9 +100,7 @@ static ll_status check_projection(const ll_config *c) {
                                   "use favor");
     if (c->num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
-    if (projection == LL_PROJ_HADAMARD && c->task == LL_TASK_SEQ2SEQ && c->cross == LL_CROSS_NONE)
-        size = ll_config_query_size(c) & (ll_config_query_size(c) - 1) ? ll_config_query_size(c) : size;
-    if (projection == LL_PROJ_HADAMARD && (size & (size - 1)))
+    if (projection == LL_PROJ_HADAMARD && !is_power(size))
         return ll_fail(LL_EINVAL,
                        "attention.projection = hadamard needs a power of two, and queries of a head have size %d; use "
                        "givens",

@@ -70,9 +70,9 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
                  values = (size_t)m->values;
-    const size_t layers = (size_t)(m->stack[m->stacks - 1].layers + ll_cross_layers(m));
+    const size_t layers = (size_t)ll_top_stack(m)->layers, cross = (size_t)ll_cross_layers(m);
     if (c->task == LL_TASK_CLASSIFY) return 0;
-    if (c->kernel == LL_ATT_SOFTMAX) return layers * (size_t)T * (queries + values) * sizeof(float);
+    if (c->kernel == LL_ATT_SOFTMAX) return (layers + cross) * (size_t)T * (queries + values) * sizeof(float);
     const size_t F = (size_t)features(c);
-    return layers * F * (values + (size_t)c->heads) * sizeof(double);
+    return F * (values + (size_t)c->heads) * (layers * sizeof(double) + cross * sizeof(float));
 }
