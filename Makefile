@@ -90,7 +90,7 @@ OBJECTS := $(LIB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXAMPLES) $
 # ---- Tests. tests/run.sh runs programs, shows what matters, and counts into $(RESULTS). ----
 RESULTS ?= $(B)/results
 # Tests too slow for the sanitizers; they run in `make tests` alone.
-SLOW :=
+SLOW := test_toy
 tests: $(TESTS)
 	@tests/run.sh $(RESULTS) programs $(TESTS)
 FAST = $(filter-out $(SLOW:%=$(B)/tests/%),$(TESTS))

@@ -45,7 +45,9 @@ static int evaluate(ll_model *model) {
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
     if (unit) printf("eval.bits_per_%s=%.4f\n", unit, e.bits_per_token);
-    printf("eval.accuracy=%.4f\neval.seconds=%.2f\n", e.accuracy, e.seconds);
+    printf("eval.accuracy=%.4f\n", e.accuracy);
+    if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
+    printf("eval.seconds=%.2f\n", e.seconds);
     return 0;
 }
 

@@ -148,7 +148,13 @@ static int generate(int n, const char **words) {
     if (code >= 0) return code;
     const ll_status status = ll_model_load(&model, words[0]);
     if (status) return ll_failed(status, words[0]);
+    const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
+    const int answers = task && !strcmp(task, "seq2seq");
+    const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
     code = ll_round_weights(model, weights);
+    if (code < 0 && answers && (load_state || save_state))
+        code = ll_usage("a seq2seq model answers one source at a time; there is no state to go on from");
+    if (code < 0 && answers) code = ll_answer(model, prompt, prompt_file, &how, tokens);
     if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
     if (code < 0) code = speak(&speaker);
     ll_speaker_free(&speaker);
@@ -163,14 +169,16 @@ const ll_command ll_command_generate = {
     .most = 1,
     .summary = "write text as a model would",
     .text = "Writes bytes to standard output as they come. Time and memory for a byte do not depend on how many\n"
-            "came before (linear attention). The same seed, model and prompt give the same text.\n"
+            "came before (linear attention). The same seed, model and prompt give the same text. A seq2seq model\n"
+            "reads the prompt as its source and writes what becomes of it, one line.\n"
             "A state is all that the model remembers of what it has read and written, in a file that does not\n"
             "grow with it. To go on from one costs no reading again, and gives the same bytes, with the same\n"
             "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
             "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
             "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
             "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
-            "  longline generate MODEL --load-state book.state --seed 7    # as often as you like",
+            "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
+            "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,
 };

@@ -37,7 +37,7 @@ int ll_round_weights(ll_model *model, const char *weights) {
 const char *ll_unit(const ll_recipe *recipe) {
     const char *task = ll_recipe_get(recipe, "model.task"), *format = ll_recipe_get(recipe, "data.format");
     if (task && !strcmp(task, "classify")) return NULL;
-    return format && !strcmp(format, "idx") ? "token" : "byte";
+    return (format && !strcmp(format, "idx")) || (task && !strcmp(task, "seq2seq")) ? "token" : "byte";
 }
 
 char *ll_duration(char *text, double seconds) {

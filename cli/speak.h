@@ -20,4 +20,8 @@ ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n);
 /* The next byte, which is fed back. */
 ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, int *byte);
 
+/* seq2seq: writes what the model makes of a text, or of a file's; at most so many bytes (0: up to its end). Gives the
+ * exit code. */
+int ll_answer(ll_model *model, const char *prompt, const char *prompt_file, const ll_sampling *how, int64_t most);
+
 #endif

@@ -25,6 +25,7 @@ size_t oracle_row(const oracle_case *o, int b, int h, int t, int tokens) {
 /* ---- Which tokens there are ---------------------------------------------------------------------- */
 
 int oracle_queries(const oracle_case *o, int b) {
+    if (o->query_lengths) return o->query_lengths[b];
     return o->lengths && o->S == o->T ? o->lengths[b] : o->T;
 }
 

@@ -16,7 +16,7 @@
 typedef struct {
     ll_attention_config c;
     int B, T, S;
-    const int *lengths;
+    const int *lengths, *query_lengths; /* as ll_attention_call has them */
     const float *mask;
     double *q, *k, *v, *g, *r;
     const double *linformer_k, *linformer_v; /* (length, rank), read in place of the config's */

@@ -25,13 +25,20 @@ oracle_model oracle_model_of(const ll_model *model, int B, int T) {
 static const double *param(const oracle_model *o, int layer, const char *name) {
     char full[96];
     if (layer < 0) {
-        snprintf(full, sizeof full, "%s", name);
+        snprintf(full, sizeof full, "%s%s", o->prefix, name);
     } else {
-        snprintf(full, sizeof full, "blocks.%d.%s", layer, name);
+        snprintf(full, sizeof full, "%sblocks.%d.%s", o->prefix, layer, name);
     }
     for (int i = 0; i < o->model->count; i++)
         if (!strcmp(o->model->param[i].name, full)) return o->params + o->model->param[i].offset;
     return NULL;
+}
+
+/* One that all stacks share. */
+static const double *shared(const oracle_model *o, const char *name) {
+    oracle_model all = *o;
+    all.prefix = "";
+    return param(&all, -1, name);
 }
 
 static int head_size(const ll_config *c) {
@@ -68,7 +75,8 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
 static void dropout(const oracle_model *o, int layer, int site, int b, int t, double *x) {
     const ll_config *c = o->model->c;
     if (!o->dropout || c->dropout == 0) return;
-    const uint64_t stream = ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * layer + site), (uint32_t)o->draw);
+    const uint64_t stream =
+        ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * (o->first + layer) + site), (uint32_t)o->draw);
     const double limit = floor(c->dropout * 65536 + 0.5);
     for (int i = 0; i < c->width; i++) {
         uint32_t word[4];
@@ -81,7 +89,7 @@ static void dropout(const oracle_model *o, int layer, int site, int b, int t, do
 static void embed(const oracle_model *o, int b, int t, double *x) {
     const ll_config *c = o->model->c;
     const int C = c->width, p = t - front(o);
-    const double *E = param(o, -1, "embedding.weight"), *learned = param(o, -1, "embedding.position");
+    const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
     double raw[256];
     for (int i = 0; i < C; i++) {
         if (p < 0) {
@@ -104,12 +112,12 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
 }
 
 /* The mechanism as the recipe names it; the draws are the model's. */
-static ll_attention_config mechanism(const oracle_model *o, int layer) {
+static ll_attention_config mechanism(const oracle_model *o, int op, int causal, int placed) {
     const ll_config *c = o->model->c;
-    const ll_attention_config *draws = &o->model->attention[layer]->c;
+    const ll_attention_config *draws = &o->model->attention[op]->c;
     const int E = head_size(c), D = E * c->query_multiple;
-    ll_attention_config a = {.causal = c->task == LL_TASK_LM, .H = c->heads, .D = D, .E = E, .input_scale = 1};
-    oracle_place_describe(o, &a);
+    ll_attention_config a = {.causal = causal, .H = c->heads, .D = D, .E = E, .input_scale = 1};
+    if (placed) oracle_place_describe(o, &a);
     const int W = oracle_width(&a);
     if (c->kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
     if (c->kernel == LL_ATT_FAVOR) {
@@ -133,7 +141,7 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
     if (c->feature_eps >= 0) a.feature_eps = (float)c->feature_eps;
     if (!c->normalise) a.den = LL_DEN_NONE;
     a.permutation = draws->permutation;
-    if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
+    if (c->position == LL_POS_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
     if (c->position == LL_POS_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = front(o);
@@ -142,35 +150,55 @@ static ll_attention_config mechanism(const oracle_model *o, int layer) {
     return a;
 }
 
-/* F_j of attention for all tokens: a, out (B, T, C). */
-static void attention(const oracle_model *o, int layer, int T, const double *a, double *out) {
-    static const char *const names[3] = {"attention.query.weight", "attention.key.weight", "attention.value.weight"};
-    const int C = o->model->c->width, B = o->B;
-    oracle_case s = {.c = mechanism(o, layer), .B = B, .T = T, .S = T};
+/* Rows 0..n-1 of the heads from `first` on, the last one first. */
+static void turn_round(int first, int H, int S, int n, int width, double *x) {
+    for (int h = first; h < H; h++)
+        for (int t = 0; t < n / 2; t++)
+            for (int e = 0; e < width; e++) {
+                double *a = x + (h * S + t) * width + e, *b = x + (h * S + n - 1 - t) * width + e, kept = *a;
+                *a = *b;
+                *b = kept;
+            }
+}
+
+/* F_j of attention for all tokens: a, out (B, T, C). Cross: keys and values are made of o->top. */
+static void attention(const oracle_model *o, int layer, int cross, int T, const double *a, double *out) {
+    static const char *const names[2][3] = {
+        {"attention.query.weight", "attention.key.weight", "attention.value.weight"},
+        {"cross.query.weight", "cross.key.weight", "cross.value.weight"}};
+    const int C = o->model->c->width, B = o->B, from = o->model->c->cross, S = cross ? o->S : T;
+    const int op = o->first + layer + (cross ? o->layers : 0);
+    oracle_case s = {.c = mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
     const int H = s.c.H, E = s.c.E, keyed = H - s.c.where.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
     double *part[3], *row = zeros((size_t)wide), *y = zeros((size_t)(B * H * T * E));
     int *lengths = calloc((size_t)B, sizeof *lengths);
-    for (int b = 0; b < B; b++) lengths[b] = length(o, b);
+    for (int b = 0; b < B; b++) lengths[b] = !cross ? length(o, b) : o->source_lengths ? o->source_lengths[b] : S;
     for (int i = 0; i < 3; i++) {
-        const int n = i < 2 ? s.c.D : E, heads = i == 1 ? keyed : H;
-        part[i] = zeros((size_t)(B * H * T * n));
-        for (int r = 0; r < B * T && param(o, layer, names[i]); r++) { /* some kernels lack queries or keys */
-            linear(C, heads * n, a + r * C, param(o, layer, names[i]), NULL, row);
-            for (int e = 0; e < heads * n; e++) part[i][((r / T * H + e / n) * T + r % T) * n + e % n] = row[e];
+        const int n = i < 2 ? s.c.D : E, heads = i == 1 ? keyed : H, N = i ? S : T;
+        const double *W = param(o, layer, names[cross][i]); /* some kernels lack queries or keys */
+        part[i] = zeros((size_t)(B * H * N * n));
+        for (int r = 0; W && r < B * N; r++) {
+            linear(C, heads * n, (i && cross ? o->top : a) + r * C, W, NULL, row);
+            for (int e = 0; e < heads * n; e++) part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e];
         }
+        for (int b = 0; i && cross && from >= LL_CROSS_END && b < B; b++)
+            turn_round(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
     }
-    s.lengths = lengths, s.q = part[0], s.k = part[1], s.v = part[2];
+    int *query_lengths = calloc((size_t)B, sizeof *query_lengths);
+    for (int b = 0; b < B; b++) query_lengths[b] = length(o, b);
+    s.lengths = lengths, s.query_lengths = query_lengths, s.q = part[0], s.k = part[1], s.v = part[2];
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
     s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
-    oracle_place_forward(o, layer, &s, y);
+    oracle_place_forward(o, layer, cross, &s, y);
     part[0] = s.q, part[1] = s.k;
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
-        linear(H * E, C, row, param(o, layer, "attention.output.weight"), NULL, out + r * C);
+        linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"), NULL,
+               out + r * C);
     }
     for (int i = 0; i < 3; i++) free(part[i]);
-    free(row), free(y), free(lengths), free(s.r);
+    free(row), free(y), free(lengths), free(query_lengths), free(s.r);
 }
 
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
@@ -185,15 +213,16 @@ static void feed(const oracle_model *o, int layer, const double *a, double *out)
 
 /* x (B T, C) becomes what sublayer j makes of it. */
 static void sublayer(const oracle_model *o, int j, int T, double *x) {
-    const int C = o->model->c->width, rows = o->B * T, pre = o->model->c->norm == LL_NORM_PRE, layer = j / 2;
-    const char *name = j % 2 ? "feed.norm" : "attention.norm";
+    const int C = o->model->c->width, rows = o->B * T, pre = o->model->c->norm == LL_NORM_PRE;
+    const int parts = o->cross ? 3 : 2, layer = j / parts, which = j % parts, feeds = which == parts - 1;
+    const char *name = feeds ? "feed.norm" : which ? "cross.norm" : "attention.norm";
     double *a = zeros((size_t)(rows * C)), *F = zeros((size_t)(rows * C));
     memcpy(a, x, (size_t)(rows * C) * sizeof *a);
     for (int r = 0; pre && r < rows; r++) norm(o, layer, name, x + r * C, a + r * C);
-    if (j % 2 == 0) attention(o, layer, T, a, F);
+    if (!feeds) attention(o, layer, which, T, a, F);
     for (int r = 0; r < rows; r++) {
-        if (j % 2) feed(o, layer, a + r * C, F + r * C);
-        dropout(o, layer, j % 2 ? 2 : 1, r / T, r % T, F + r * C);
+        if (feeds) feed(o, layer, a + r * C, F + r * C);
+        dropout(o, layer, feeds ? 2 : which ? 3 : 1, r / T, r % T, F + r * C);
         for (int i = 0; i < C; i++) F[r * C + i] += x[r * C + i];
         if (pre) {
             memcpy(x + r * C, F + r * C, (size_t)C * sizeof *x);
@@ -207,9 +236,9 @@ static void sublayer(const oracle_model *o, int j, int T, double *x) {
 static void head(const oracle_model *o, const double *x, double *logits) {
     const ll_config *c = o->model->c;
     const int C = c->width, classify = c->task == LL_TASK_CLASSIFY, V = classify ? c->classes : c->vocab;
-    const double *W = param(o, -1, "head.weight"), *E = param(o, -1, "embedding.weight");
+    const double *W = shared(o, "head.weight"), *E = shared(o, "embedding.weight");
     if (W) {
-        linear(C, V, x, W, classify ? param(o, -1, "head.bias") : NULL, logits);
+        linear(C, V, x, W, classify ? shared(o, "head.bias") : NULL, logits);
         return;
     }
     for (int v = 0; v < V; v++) {
@@ -229,23 +258,42 @@ static void classify(const oracle_model *o, int T, const double *x, double *logi
     }
 }
 
-void oracle_model_logits(const oracle_model *o, double *logits) {
+/* What leaves a stack, (B, T, C). */
+static double *stack(const oracle_model *o) {
     const ll_config *c = o->model->c;
     const int C = c->width, T = o->T + front(o), rows = o->B * T;
     double *x = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
-    for (int j = 0; j < 2 * c->layers; j++) sublayer(o, j, T, x);
+    for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) sublayer(o, j, T, x);
     for (int r = 0; c->final_norm && c->norm == LL_NORM_PRE && r < rows; r++) {
         memcpy(last, x + r * C, (size_t)C * sizeof *last);
         norm(o, -1, "norm", last, x + r * C);
     }
+    return x;
+}
+
+void oracle_model_logits(const oracle_model *of, double *logits) {
+    const ll_config *c = of->model->c;
+    oracle_model o = *of;
+    double *top = NULL;
+    o.prefix = "", o.layers = c->layers, o.causal = c->task == LL_TASK_LM;
+    if (c->task == LL_TASK_SEQ2SEQ) {
+        oracle_model e = o;
+        e.prefix = "encoder.", e.layers = c->encoder_layers ? c->encoder_layers : c->layers;
+        e.tokens = o.source, e.lengths = o.source_lengths, e.T = o.S;
+        o.top = top = stack(&e);
+        o.prefix = "decoder.", o.first = e.layers, o.causal = o.cross = 1;
+    }
+    double *x = stack(&o);
+    const int T = o.T + front(&o);
     if (c->task == LL_TASK_CLASSIFY) {
-        classify(o, T, x, logits);
+        classify(&o, T, x, logits);
     } else {
-        for (int r = 0; r < rows; r++) head(o, x + r * C, logits + r * c->vocab);
+        for (int r = 0; r < o.B * T; r++) head(&o, x + r * c->width, logits + r * c->vocab);
     }
     free(x);
+    free(top);
 }
 
 double oracle_model_loss(const oracle_model *o) {

@@ -10,9 +10,14 @@ typedef struct {
     const ll_model *model;
     double *params;                        /* in the layout of model->data; may be changed between calls */
     const int *tokens, *targets, *lengths; /* targets as ll_model_run takes them; lengths NULL: all */
-    int B, T;
+    const int *source, *source_lengths;    /* seq2seq: (B, S) */
+    int B, T, S;
     int dropout;  /* apply the masks of training ... */
     int64_t draw; /* ... with this number */
+    /* The stack that is being computed: of its tensors' names, its layers, its first operator. */
+    const char *prefix;
+    int layers, first, causal, cross;
+    const double *top; /* (B, S, C) what leaves the encoder */
 } oracle_model;
 
 /* The model's parameters in double; free oracle.params. */

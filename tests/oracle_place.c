@@ -33,19 +33,19 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
         a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
 }
 
-static double *parameter(const oracle_model *o, int layer, const char *name) {
-    char full[64];
+static double *parameter(const oracle_model *o, int layer, int cross, const char *name) {
+    char full[80];
     if (o->model->c->shared || !strcmp(name, "inv_freq"))
         snprintf(full, sizeof full, "position.%s", name);
     else
-        snprintf(full, sizeof full, "blocks.%d.position.%s", layer, name);
+        snprintf(full, sizeof full, "%sblocks.%d.%sposition.%s", o->prefix, layer, cross ? "cross." : "", name);
     for (int i = 0; i < o->model->count; i++)
         if (!strcmp(o->model->param[i].name, full)) return o->params + o->model->param[i].offset;
     return NULL;
 }
 
 /* n numbers of each head, and of a conv-spe that is no image re-sorted from (rows, D, R) to (D, rows, R). */
-static float *noise(const oracle_model *o, int layer, const ll_attention_config *a, int gate, int rows) {
+static float *noise(const oracle_model *o, int op, const ll_attention_config *a, int gate, int rows) {
     const int H = a->H, D = a->D, R = a->where.realizations, n = D * rows * R;
     uint64_t seed = (uint64_t)o->model->c->seed;
     uint32_t word[4];
@@ -55,9 +55,9 @@ static float *noise(const oracle_model *o, int layer, const ll_attention_config 
     }
     float *all = calloc((size_t)(n * H) + 1, sizeof *all), *out = calloc((size_t)(n * H) + 1, sizeof *out);
     for (int h = 0; h < H; h++)
-        ll_normal_fill(
-            all + h * n, (size_t)n, seed,
-            ll_stream_id(LL_RANDOM_NOISE, o->model->c->shared ? 0 : (uint32_t)layer, (uint32_t)(2 * h + gate)), 0);
+        ll_normal_fill(all + h * n, (size_t)n, seed,
+                       ll_stream_id(LL_RANDOM_NOISE, o->model->c->shared ? 0 : (uint32_t)op, (uint32_t)(2 * h + gate)),
+                       0);
     const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->where.taps2;
     for (int i = 0; i < n * H; i++) {
         const int h = i / n, e = i / (rows * R) % D, row = i / R % rows;
@@ -67,7 +67,7 @@ static float *noise(const oracle_model *o, int layer, const ll_attention_config 
     return out;
 }
 
-static void encode(const oracle_model *o, int layer, oracle_case *s) {
+static void encode(const oracle_model *o, int layer, int cross, oracle_case *s) {
     static const char *const names[] = {"freqs", "offsets",  "gains", "filter_q", "filter_k",
                                         "gate",  "inv_freq", "alpha", "beta"};
     double *parameters[ORACLE_PARAMETERS];
@@ -76,18 +76,20 @@ static void encode(const oracle_model *o, int layer, oracle_case *s) {
     if (a->position < LL_POSITION_ROPE || a->position == LL_POSITION_ROPE_LINEAR ||
         a->position > LL_POSITION_RELATIVE_S1)
         return;
-    for (int i = 0; i < ORACLE_PARAMETERS; i++) parameters[i] = parameter(o, layer, names[i]);
-    w->noise_rows = (w->taps2 ? a->height : s->T) + w->taps - 1;
+    for (int i = 0; i < ORACLE_PARAMETERS; i++) parameters[i] = parameter(o, layer, cross, names[i]);
+    const int longest = s->T > s->S ? s->T : s->S, op = o->first + layer + (cross ? o->layers : 0);
+    w->noise_rows = (w->taps2 ? a->height : longest) + w->taps - 1;
     w->noise_cols = w->taps2 ? a->width + w->taps2 - 1 : 0;
     const int sine = a->position == LL_POSITION_SINE_SPE, conv = a->position == LL_POSITION_CONV_SPE;
     const int rows = sine ? 2 * w->sines : conv ? w->noise_rows * (w->taps2 ? w->noise_cols : 1) : 0;
-    float *z = noise(o, layer, a, 0, rows), *gate = noise(o, layer, a, 1, sine || conv);
+    float *z = noise(o, op, a, 0, rows), *gate = noise(o, op, a, 1, sine || conv);
     w->noise = z, w->gate_noise = gate;
     const int W = oracle_width(a);
     double *x[2] = {s->q, s->k};
     for (int side = 0; side < 2; side++) {
-        double *out = calloc((size_t)(s->B * a->H * s->T * W), sizeof *out);
-        oracle_encode(a, parameters, side, s->B, s->T, x[side], out);
+        const int n = side ? s->S : s->T;
+        double *out = calloc((size_t)(s->B * a->H * n * W), sizeof *out);
+        oracle_encode(a, parameters, side, s->B, n, x[side], out);
         free(x[side]);
         x[side] = out;
     }
@@ -98,20 +100,20 @@ static void encode(const oracle_model *o, int layer, oracle_case *s) {
     a->position = LL_POSITION_NONE;
 }
 
-void oracle_place_forward(const oracle_model *o, int layer, oracle_case *s, double *y) {
+void oracle_place_forward(const oracle_model *o, int layer, int cross, oracle_case *s, double *y) {
     if (s->c.position == LL_POSITION_RELATIVE_S2) {
         oracle_top *tops = calloc((size_t)(2 * s->B * s->c.H * s->T), sizeof *tops);
-        oracle_clipped(&s->c, parameter(o, layer, "rpe"), s, tops, NULL);
-        oracle_clipped(&s->c, parameter(o, layer, "rpe"), s, tops, y);
+        oracle_clipped(&s->c, parameter(o, layer, cross, "rpe"), s, tops, NULL);
+        oracle_clipped(&s->c, parameter(o, layer, cross, "rpe"), s, tops, y);
         free(tops);
         return;
     }
     if (s->c.position == LL_POSITION_ORTHOGONAL) { /* draws, as projections are */
-        const ll_position_config *w = &o->model->attention[layer]->c.where;
+        const ll_position_config *w = &o->model->attention[o->first + layer]->c.where;
         s->c.where.basis = w->basis, s->c.where.theta = w->theta;
     }
-    s->bias = parameter(o, layer, "bias");
-    s->distance_k = parameter(o, layer, "distance_k"), s->distance_v = parameter(o, layer, "distance_v");
-    encode(o, layer, s);
+    s->bias = parameter(o, layer, cross, "bias");
+    s->distance_k = parameter(o, layer, cross, "distance_k"), s->distance_v = parameter(o, layer, cross, "distance_v");
+    encode(o, layer, cross, s);
     oracle_forward(s, NULL, NULL, y);
 }

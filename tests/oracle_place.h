@@ -8,6 +8,6 @@
 /* Completes a mechanism with the position that the recipe names. */
 void oracle_place_describe(const oracle_model *o, ll_attention_config *a);
 /* y (B, H, T, E) of a layer; s's queries and keys may be freed and replaced by encoded ones. */
-void oracle_place_forward(const oracle_model *o, int layer, oracle_case *s, double *y);
+void oracle_place_forward(const oracle_model *o, int layer, int cross, oracle_case *s, double *y);
 
 #endif

@@ -144,7 +144,8 @@ static void test_definition(void **state) {
         o.tokens = tokens, o.targets = targets, o.lengths = lengths;
         o.dropout = 1, o.draw = 3; /* the noise of training */
         CHECK_OK(ll_workspace_create(&ws, model, B, T, 1));
-        CHECK_OK(ll_model_run(model, ws, tokens, targets, lengths, B, T, grad, 1, 3, &tally));
+        const ll_batch in = {.B = B, .T = T, .tokens = tokens, .targets = targets, .lengths = lengths};
+        CHECK_OK(ll_model_run(model, ws, &in, grad, 1, 3, &tally));
         assert_int_equal(tally.count, classify ? B : 2 * T - 2);
         const float loss = (float)tally.loss;
         const double expected = oracle_model_loss(&o);

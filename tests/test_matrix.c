@@ -62,7 +62,8 @@ static void check_model(const char *keys, int T) {
     float *A = calloc((size_t)(H * n * n), sizeof *A), *S = calloc((size_t)(H * n * n), sizeof *S);
     ll_workspace *ws = NULL;
     CHECK_OK(ll_workspace_create(&ws, model, 1, T, 1));
-    const ll_batch_run run = ll_network_begin(model, ws, tokens, NULL, 1, T);
+    const ll_batch in = {.B = 1, .T = T, .tokens = tokens};
+    const ll_batch_run run = ll_network_begin(model, ws, &in);
     CHECK_OK(ll_network_forward(&run));
     CHECK_OK(ll_model_attention(model, tokens, T, layer, 0, A));
     for (int h = 0; h < H; h++)

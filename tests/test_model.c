@@ -92,7 +92,8 @@ static batch *batch_of(const char *keys) {
 
 static void batch_run(batch *x, float *grad, float scale) {
     x->tally = (ll_tally){0};
-    CHECK_OK(ll_model_run(x->model, x->ws, x->tokens, x->targets, x->lengths, B, T, grad, scale, 41, &x->tally));
+    const ll_batch in = {B, T, x->tokens, x->targets, x->lengths, 0, NULL, NULL};
+    CHECK_OK(ll_model_run(x->model, x->ws, &in, grad, scale, 41, &x->tally));
 }
 
 static void batch_free(batch *x) {
@@ -268,7 +269,7 @@ static void test_threads(void **state) {
     for (int v = 0; v < 2; v++) {
         batch *x = batch_of(keys[v]);
         ll_workspace *ws = NULL;
-        const int *lengths = (const int[]){LONG, 700};
+        const ll_batch in = {2, LONG, x->tokens, x->targets, (int[]){LONG, 700}, 0, NULL, NULL};
         CHECK_OK(ll_workspace_create(&ws, x->model, 2, LONG, 1));
         random_ints(x->tokens, 2 * LONG, 11, 0, 4);
         random_ints(x->targets, 2 * LONG, 5, 0, 5);
@@ -278,7 +279,7 @@ static void test_threads(void **state) {
             ll_tally tally = {0};
             memset(x->grad, 0, x->model->size * sizeof *x->grad);
             ll_set_threads(threads[i]);
-            CHECK_OK(ll_model_run(x->model, ws, x->tokens, x->targets, lengths, 2, LONG, x->grad, 1, 3, &tally));
+            CHECK_OK(ll_model_run(x->model, ws, &in, x->grad, 1, 3, &tally));
             if (i == 0) memcpy(first, x->grad, x->model->size * sizeof *first), loss = tally.loss;
             assert_true(tally.loss == loss);
             assert_memory_equal(first, x->grad, x->model->size * sizeof *first);

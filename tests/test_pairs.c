@@ -125,7 +125,8 @@ static void gradients(pair *p) {
     oracle_model o = oracle_of(p);
     o.dropout = 1, o.draw = 3; /* the noise of training */
     CHECK_OK(ll_workspace_create(&ws, p->model, B, T, 1));
-    CHECK_OK(ll_model_run(p->model, ws, p->tokens, p->targets, p->lengths, B, T, grad, 1, 3, &tally));
+    const ll_batch in = {.B = B, .T = T, .tokens = p->tokens, .targets = p->targets, .lengths = p->lengths};
+    CHECK_OK(ll_model_run(p->model, ws, &in, grad, 1, 3, &tally));
     const float loss = (float)tally.loss;
     const double expected = oracle_model_loss(&o);
     check_close(p->keys, 1, &loss, &expected, 1e-5);

@@ -114,6 +114,22 @@ static void test_a_finished_run_can_be_made_longer(void **state) {
     assert_int_equal(o.last.step, 23);
 }
 
+/* Sources made by a counter, an encoder and a decoder; and packed lines. */
+static void test_other_runs_resume(void **state) {
+    (void)state;
+    static const char *const keys[] = {
+        "model.task=seq2seq model.vocab=259 data.format=copy-reverse position.cross=both data.valid=",
+        "model.separator=10 position.decay=fixed",
+    };
+    for (int i = 0; i < 2; i++) {
+        const char *whole = i ? "packed" : "pairs", *halved = i ? "packed-halved" : "pairs-halved";
+        run(keys[i], at(whole), NULL, 0, LL_OK);
+        run(keys[i], at(halved), NULL, 7, LL_ESTOPPED);
+        run(keys[i], at(halved), at(halved), 0, LL_OK);
+        same_run(whole, halved);
+    }
+}
+
 /* ---- What can go wrong ---- */
 
 /* Weight decay that multiplies weights by -999 at every step. */
@@ -263,6 +279,7 @@ int main(void) {
         cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
         cmocka_unit_test(test_a_run_can_move_to_another_folder),
         cmocka_unit_test(test_a_finished_run_can_be_made_longer),
+        cmocka_unit_test(test_other_runs_resume),
         cmocka_unit_test(test_divergence_keeps_the_last_checkpoint),
         cmocka_unit_test(test_divergence_is_seen_before_the_update),
         cmocka_unit_test(test_divergence_before_the_first_checkpoint),

@@ -147,13 +147,13 @@ static void patch(void *data, const ll_st_tensor *t, change c) {
 }
 
 static ll_status load_changed(ll_model *model, change c, const char *key, const char *value) {
-    static const char *const keys[] = {"format", "version", "model", "position"};
+    static const char *const keys[] = {"format", "version", "model", "position", "document"};
     ll_safetensors *file = NULL;
     ll_st_writer *writer = NULL;
     void *copies[16] = {0};
     CHECK_OK(ll_safetensors_open(&file, path));
     CHECK_OK(ll_st_writer_create(&writer));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         const int hit = key && !strcmp(key, keys[i]);
         if (!hit || value) CHECK_OK(ll_st_meta(writer, keys[i], hit ? value : ll_safetensors_meta(file, keys[i])));
     }
@@ -176,6 +176,44 @@ static ll_status load_changed(ll_model *model, change c, const char *key, const 
     ll_safetensors_free(file);
     for (int i = 0; i < 16; i++) free(copies[i]);
     return load(model, other);
+}
+
+/* Positions count from the document that goes on: a stream from a file or a copy of one knows where it began. */
+static void test_documents(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"attention.kernel=favor position.type=permute model.separator=0",
+                                        "attention.kernel=softmax position.type=rope model.separator=0",
+                                        "attention.kernel=relu position.type=learned position.max-length=9 "
+                                        "model.separator=0"};
+    static const int before[] = {3, 4, 0, 5, 6, 1}, after[] = {2, 7, 8, 0, 9, 1};
+    for (int i = 0; i < 3; i++) {
+        ll_model *model = tiny_model(kinds[i]);
+        ll_stream *s = NULL, *loaded = NULL, *copy = NULL;
+        float logits[V], again[V];
+        CHECK_OK(ll_stream_create(&s, model));
+        CHECK_OK(ll_stream_feed(s, before, 6, NULL));
+        CHECK_OK(ll_stream_save(s, path));
+        CHECK_OK(ll_stream_load(&loaded, model, path));
+        CHECK_OK(ll_stream_clone(&copy, s));
+        assert_int_equal(ll_stream_position(loaded), 6);
+        for (int t = 0; t < 6; t++) {
+            CHECK_OK(ll_stream_feed(s, after + t, 1, logits));
+            CHECK_OK(ll_stream_feed(loaded, after + t, 1, again));
+            assert_memory_equal(logits, again, sizeof logits);
+            CHECK_OK(ll_stream_feed(copy, after + t, 1, again));
+            assert_memory_equal(logits, again, sizeof logits);
+        }
+        CHECK_FAILS(load_changed(model, (change){0}, "document", "7"), LL_EFORMAT, "document");
+        CHECK_FAILS(load_changed(model, (change){0}, "document", NULL), LL_EFORMAT, "document");
+        ll_stream_free(s);
+        ll_stream_free(loaded);
+        ll_stream_free(copy);
+        ll_model_free(model);
+    }
+    ll_model *model = tiny_model(linear);
+    save_fed(model, 5, path);
+    CHECK_FAILS(load_changed(model, (change){0}, "document", "1"), LL_EFORMAT, "separator");
+    ll_model_free(model);
 }
 
 static void test_wrong_metadata(void **state) {
@@ -336,6 +374,7 @@ int main(void) {
         cmocka_unit_test(test_other_models),  cmocka_unit_test(test_wrong_metadata),
         cmocka_unit_test(test_wrong_tensors), cmocka_unit_test(test_damage),
         cmocka_unit_test(test_not_saved),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_documents),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }

@@ -153,12 +153,22 @@ typedef struct {
     size_t batch, head, token;
 } ll_view;
 
+/* A sequence inside a row of a packed batch: its first query and key there, and how many of them it has. Tokens count
+ * from 0 in every sequence, and none sees another's. */
+typedef struct {
+    int row, query, queries, key, keys;
+} ll_segment;
+
 /* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. */
 typedef struct {
     int B, T, S;
-    const int *lengths;     /* (B) keys (and, where S = T, queries) in use, from the front; NULL: all */
+    const int *lengths;     /* (B) keys in use, from the front; NULL: all */
+    const int *query_lengths; /* (B) queries in use; NULL: as many as keys where S = T, else all. Causal: NULL */
+    const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal:
+                                * keys = queries. The lengths are NULL. NULL: a row is a sequence */
+    int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
-    ll_view q, k, v, y;     /* y is written; rows past `lengths` become 0 */
+    ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
@@ -170,6 +180,8 @@ typedef struct {
 
 /* Floats that backward needs from forward: O(B H T), without the features. */
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
+/* The same for packed rows with at most so many segments. */
+LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
  * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the
@@ -210,6 +222,17 @@ LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attent
  * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
 LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
                                                  int streaming, float *A);
+/* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
+ * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
+typedef struct ll_attention_memory ll_attention_memory;
+LL_API LL_MUST_USE ll_status ll_attention_memory_create(ll_attention_memory **memory, const ll_attention *op);
+LL_API void ll_attention_memory_free(ll_attention_memory *memory);
+LL_API size_t ll_attention_memory_bytes(const ll_attention_memory *memory);
+/* Takes S keys and values of one sequence (batch = 0 in the views) in place of what was there. */
+LL_API LL_MUST_USE ll_status ll_attention_memory_fill(ll_attention_memory *memory, int S, ll_view k, ll_view v);
+/* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
+LL_API LL_MUST_USE ll_status ll_attention_memory_read(const ll_attention_memory *memory, int64_t first, int n,
+                                                      ll_view q, ll_view y);
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:

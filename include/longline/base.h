@@ -71,6 +71,11 @@ LL_API double ll_now(void);
 LL_API size_t ll_memory_now(void);
 LL_API size_t ll_memory_peak(void);
 
+/* ---- Tokens ------------------------------------------------------------------------------------ */
+
+/* Bytes are tokens 0..255; what models of pairs of texts know besides them. */
+enum { LL_TOKEN_PAD = 256, LL_TOKEN_BEGIN, LL_TOKEN_END, LL_TOKEN_COUNT };
+
 /* ---- Recipes ----------------------------------------------------------------------------------- */
 
 /* A recipe is INI text with the sections [model] [attention] [position] [train] [data]; it describes

@@ -38,7 +38,8 @@ typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
  * What that costs, ll_evaluate tells. Once a model; LL_FLOAT32 changes nothing. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_narrow(ll_model *model, ll_precision precision);
 
-/* Cost of one token: multiply-adds at position T, forward alone, and bytes of stream state. */
+/* Cost of one token (seq2seq: of one of the source and one of the target): multiply-adds at position T, forward alone,
+ * and bytes of stream state. */
 LL_API double ll_model_token_cost(const ll_model *model, int T);
 LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 
@@ -49,6 +50,10 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
  * in [0, V). */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
+/* The same of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
+LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
+                                                const int *source_lengths, int S, const int *tokens,
+                                                const int *lengths, int B, int T);
 
 /* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_front(model), row i the weights of
  * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
@@ -62,26 +67,32 @@ LL_API int ll_model_front(const ll_model *model);
 
 typedef struct ll_stream ll_stream;
 
-/* LL_EINVAL with the reason where there cannot be a stream of this model: a classifier, or a language model with a
+/* LL_EINVAL with the reason where there cannot be a stream of this model: a classifier, or a model with a
  * released stabiliser that takes later tokens into account. */
 LL_API LL_MUST_USE ll_status ll_model_can_stream(const ll_model *model);
-/* Keeps the model, which must outlive it. Those alone that ll_model_can_stream. */
+/* Keeps the model, which must outlive it. Those alone that ll_model_can_stream; seq2seq models
+ * first need a source. */
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
+/* Back to before the first token; a source stays. */
 LL_API void ll_stream_reset(ll_stream *stream);
+/* seq2seq: reads a source of n >= 1 tokens in place of the last one, and resets the stream. O(n) time; what is kept
+ * of it does not grow with n (softmax: its keys and values). */
+LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *tokens, int n);
 /* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
  * (V) of the token after the last; NULL: not wanted now. Time and memory a token do not depend on how many came
  * before (linear attention). How tokens are cut into calls changes no bit; many at a time take less time. */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 /* The same logits once more, also of a clone or of a stream from a file. LL_EINVAL before anything was fed. */
 LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *logits);
-/* A second stream of the same model that goes on from here to the same bits, each on its own. O(state). */
+/* A second stream of the same model that goes on from here to the same bits, each on its own. O(state).
+ * LL_EINVAL for seq2seq: what a stream remembers of its source is not copied; a new one can read it again. */
 LL_API LL_MUST_USE ll_status ll_stream_clone(ll_stream **copy, const ll_stream *stream);
 /* The state as a file (docs/format.md), written as ll_model_save does; and a stream that goes on from it, in any
  * process: to the same bits as the one that was saved, on the same instruction tier (ll_cpu). Time and size are those
  * of the state (softmax: of its keys and values), not of what was fed, besides one look at all parameters: LL_EINVAL
  * for the state of another model, which a digest of parameters, draws and recipe tells. LL_EFORMAT for a file that no
- * stream wrote. */
+ * stream wrote. LL_EINVAL for seq2seq, as of a clone. */
 LL_API LL_MUST_USE ll_status ll_stream_save(const ll_stream *stream, const char *path);
 LL_API LL_MUST_USE ll_status ll_stream_load(ll_stream **stream, ll_model *model, const char *path);
 LL_API int64_t ll_stream_position(const ll_stream *stream);

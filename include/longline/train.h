@@ -46,6 +46,8 @@ typedef struct {
     double bits_per_token; /* loss / ln 2; for bytes: bits per byte */
     double accuracy;       /* fraction of tokens, or examples, whose most likely answer is right */
     int64_t count;         /* tokens or examples */
+    int64_t sequences;     /* seq2seq, else 0: sequences, and the fraction that greedy decoding would give exactly */
+    double exact;
     double seconds;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it; else that many

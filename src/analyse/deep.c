@@ -47,7 +47,8 @@ static void destroy(side *s) {
 }
 
 static ll_status forward(const side *s, const int *tokens, int T) {
-    const ll_batch_run run = ll_network_begin(s->model, s->ws, tokens, NULL, 1, T);
+    const ll_batch in = {.B = 1, .T = T, .tokens = (int *)tokens};
+    const ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
     return ll_network_forward(&run);
 }
 

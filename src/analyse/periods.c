@@ -89,6 +89,8 @@ static ll_status draws(ll_table *t, const ll_analysis *how, int m, int H, int re
 static ll_status of_model(ll_table *t, const ll_model *model) {
     const ll_attention_config *c = &model->attention[0]->c;
     const int m = ll_feature_count(c) / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1);
+    if (model->stacks > 1)
+        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; models with one alone can be analysed");
     if (!c->permutation) return ll_fail(LL_EINVAL, "the model has no permutations; its position.type is not permute");
     if (m > MOST) return ll_fail(LL_EINVAL, "permutations of %d features: at most %d are analysed", m, (int)MOST);
     unsigned char *seen = ll_alloc((size_t)m, 1);

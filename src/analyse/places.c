@@ -64,7 +64,7 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
     for (size_t i = 0; i < C * (size_t)c->vocab; i++)
         content += (double)tokens[i] * (double)tokens[i] / (double)c->vocab;
     if (c->position == LL_POS_SINUSOIDAL) ll_sinus(p, T, c->width, 0, c->init_std);
-    if (c->position == LL_POS_LEARNED) memcpy(p, ll_param_at(m, m->at.position), n * C * sizeof *p);
+    if (c->position == LL_POS_LEARNED) memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double sum = content;
@@ -78,6 +78,8 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
 ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, uint64_t seed, float *P) {
     const ll_config *c = m->c;
     const size_t heads = (size_t)c->heads, n = (size_t)T;
+    if (m->stacks > 1)
+        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; models with one alone can be analysed");
     if (layer < 0 || layer >= c->layers) return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
     if (c->position == LL_POS_LEARNED && T > c->max_length)

@@ -238,7 +238,11 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return op->method->saved(op, B, T, S);
+    return ll_attention_saved_packed(op, B, T, S, B);
+}
+
+size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {
+    return op->method->saved(op, B, T, S, segments);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
@@ -249,9 +253,24 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
     if (kernel->itself && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself, got %d keys for %d queries",
                        kernel->name, c->S, c->T);
+    if (kernel->itself && c->query_lengths)
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone", kernel->name);
+    if (c->segment && !(op->method->packs && kernel->packs))
+        return ll_fail(LL_EINVAL, "attention: %s takes no packed rows; give each sequence a row of its own",
+                       kernel->packs ? op->method->name : kernel->name);
+    if (c->segment) {
+        const ll_status status = ll_segments_check(c, op->c.causal);
+        if (status) return status;
+    }
     for (int b = 0; c->lengths && b < c->B; b++)
         if (c->lengths[b] < 0 || c->lengths[b] > c->S)
             return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
+    if (op->c.causal && c->query_lengths)
+        return ll_fail(LL_EINVAL, "attention: causal sequences have as many queries as keys; give lengths alone");
+    for (int b = 0; c->query_lengths && b < c->B; b++)
+        if (c->query_lengths[b] < 0 || c->query_lengths[b] > c->T)
+            return ll_fail(LL_EINVAL, "attention: query length %d of sequence %d is not in 0..%d", c->query_lengths[b],
+                           b, c->T);
     if (!kernel->linear && c->key_mask)
         return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
     return LL_OK;
@@ -259,11 +278,19 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     const ll_status status = check_call(op, call);
-    return status ? status : op->method->forward(op, call);
+    if (status) return status;
+    if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
+    return op->method->forward(op, call);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
-    return status ? status : op->method->backward(op, call);
+    if (status) return status;
+    if (call->segment) {
+        if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
+        if (call->dk.data) ll_segments_clear(call, 1, &call->dk, op->c.H, op->c.D);
+        ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
+    }
+    return op->method->backward(op, call);
 }

@@ -68,10 +68,30 @@ int ll_attention_tile(const ll_attention *op);
 /* Replaces the projection (M, D) of an operator that has one: a redraw. */
 void ll_attention_set_projection(ll_attention *op, const float *projection);
 
+/* Sequence number i of a call (sequence.c): its row of the tensors, its first query and key there, and how many are in
+ * use. Outputs and gradients of the rest of its room are zeros. */
+typedef struct {
+    int row, query, key, queries, keys, query_room, key_room;
+} ll_sequence;
+int ll_sequence_count(const ll_attention_call *c);
+ll_sequence ll_sequence_at(const ll_attention_call *c, int i);
+/* The most queries and keys that a sequence's room has. */
+void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
+/* LL_EINVAL where segments are not what they must be; zeros for the queries or keys that are in none. */
+LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int causal);
+void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
+/* Element (row, head, token, 0) of a view. */
+float *ll_element(const ll_view *view, int row, int head, int token);
+/* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
+typedef struct {
+    ll_view q, k, v, y, g, dq, dk, dv;
+} ll_views;
+ll_views ll_views_at(const ll_attention_call *c, const ll_sequence *s, int head);
+
 /* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_exact_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments);
 /* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and
  * sum l, and the values summed so far, follow. */
 void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
@@ -79,17 +99,17 @@ void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *ro
 /* Linear attention in tiles (linear.c). */
 LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
 
 /* Columns of the projection: what the position makes of D. */
 int ll_attention_width(const ll_attention_config *c);
 /* Shells (shell.c), and rope-linear (divide.c). */
 LL_MUST_USE ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config);
 void ll_shell_free(ll_attention *op);
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call);
 /* Do numerator and denominator carry every common factor of the features? */

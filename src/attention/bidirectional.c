@@ -76,11 +76,11 @@ static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     }
     w->exponent = top;
     key_weights(j, w, t0, n, top, weight);
-    ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
+    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
     scale_rows(j, weight, n, E, w->v, w->ldv);
     ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->c->k, t0 + n, j->s, op->c.D);
-    ll_ahead_add(&next, j, &j->c->v, t0 + n, j->s, op->c.E);
+    ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
     ll_gemm_ahead(j, m, E, n, w->phi, 1, w->ld, w->v, w->ldv, w->S, (size_t)E, 1, &next);
     j->k->gemv(m, n, weight, w->phi, w->ld, w->z, 1);
 }
@@ -91,15 +91,15 @@ static void read_queries(ll_head *j, scratch *w, int t0, int n) {
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
     ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->c->q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&next, j, &j->c->y, t0, j->n, op->c.E);
+    ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->at.y, t0, j->n, op->c.E);
     ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, w->z, w->s, 0);
     for (int i = 0; i < n; i++) {
         const float *num = w->rows + (size_t)i * w->ldv;
         const float phi = op->c.den == LL_DEN_EPS_PHI ? j->k->sum((size_t)m, w->phi + (size_t)i * w->ld) : 0;
         const float den = ll_divisor(op, w->s[i], phi, j->keys), inverse = ll_inverse(den);
-        float *y = ll_at(j, &j->c->y, t0 + i);
+        float *y = ll_at(&j->at.y, t0 + i);
         for (int e = 0; e < E; e++) y[e] = num[e] * inverse;
         if (j->states) j->den[t0 + i] = den;
     }
@@ -121,6 +121,16 @@ void ll_bidirectional_forward(ll_head *j) {
     j->states[m * E + m] = (float)w.exponent;
 }
 
+void ll_bidirectional_read(ll_head *j, const float *state) {
+    const size_t m = (size_t)j->op->features, E = (size_t)j->op->c.E;
+    float *pool = j->pool;
+    scratch w;
+    take_all(j, &w, &pool, 0);
+    w.S = (float *)state; /* which reading leaves alone */
+    w.z = w.S + m * E;
+    for (int t0 = 0; t0 < j->n; t0 += j->tile) read_queries(j, &w, t0, least(j->tile, j->n - t0));
+}
+
 /* dq of a tile, and what its rows add to U. */
 static void queries_back(ll_head *j, scratch *w, int t0, int n) {
     const ll_attention *op = j->op;
@@ -128,25 +138,25 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
     for (int i = 0; i < n; i++) {
-        const float *g = ll_at(j, &j->c->g, t0 + i), *y = ll_at(j, &j->c->y, t0 + i);
+        const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
         const float inverse = ll_inverse(j->den[t0 + i]);
         float *dn = w->rows + (size_t)i * w->ldv;
         for (int e = 0; e < E; e++) dn[e] = g[e] * inverse;
         dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
     }
     ll_ahead out = {0};
-    ll_ahead_add(&out, j, &j->c->dq, t0, j->n, op->c.D);
+    ll_ahead_add(&out, j, &j->at.dq, t0, j->n, op->c.D);
     ll_gemm_ahead(j, n, m, E + 1, w->rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int a = 0; a < m; a++)
                 w->dphi[(size_t)i * w->ld + (size_t)a] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
     ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->c->q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&next, j, &j->c->g, t0 + n, j->n, op->c.E);
-    ll_ahead_add(&next, j, &j->c->y, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
     ll_gemm_ahead(j, E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1, &next);
-    ll_features_back(&q, w->phi, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, j->dtop[LL_QUERY]);
+    ll_features_back(&q, w->phi, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
 }
 
 static void keys_back(ll_head *j, scratch *w, int t0, int n) {
@@ -156,21 +166,21 @@ static void keys_back(ll_head *j, scratch *w, int t0, int n) {
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
     key_weights(j, w, t0, n, w->exponent, weight);
-    ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
+    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
     ll_ahead out = {0};
-    ll_ahead_add(&out, j, &j->c->dk, t0, j->s, op->c.D);
+    ll_ahead_add(&out, j, &j->at.dk, t0, j->s, op->c.D);
     ll_gemm_ahead(j, n, m, E + 1, w->v, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->c->k, t0 + n, j->s, op->c.D);
-    ll_ahead_add(&next, j, &j->c->v, t0 + n, j->s, op->c.E);
-    ll_ahead_add(&next, j, &j->c->dv, t0, j->s, op->c.E);
+    ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
+    ll_ahead_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
     ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next); /* S holds U here */
     scale_rows(j, weight, n, E, w->rows, w->ldv);
     for (int i = 0; i < n; i++)
-        memcpy(ll_at(j, &j->c->dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);
-    ll_features_back(&k, w->phi, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop[LL_KEY]);
+        memcpy(ll_at(&j->at.dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);
+    ll_features_back(&k, w->phi, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
 }
 
 void ll_bidirectional_backward(ll_head *j) {

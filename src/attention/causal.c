@@ -17,14 +17,19 @@
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
     const size_t m = (size_t)op->features, E = (size_t)op->c.E;
     ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
-    memset(s.S, 0, m * E * sizeof *s.S);
-    memset(s.z, 0, m * sizeof *s.z);
-    memset(s.V, 0, E * sizeof *s.V);
-    s.exponent = LL_NO_EXPONENT;
-    s.reach = -INFINITY;
-    s.top = -INFINITY;
-    s.count = 0;
+    ll_causal_state_clear(op, &s);
     return s;
+}
+
+void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
+    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    memset(s->S, 0, m * E * sizeof *s->S);
+    memset(s->z, 0, m * sizeof *s->z);
+    memset(s->V, 0, E * sizeof *s->V);
+    s->exponent = LL_NO_EXPONENT;
+    s->reach = -INFINITY;
+    s->top = -INFINITY;
+    s->count = 0;
 }
 
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to) {
@@ -89,7 +94,7 @@ static float finish_row(ll_head *j, int t, float s, float phi, float *num, float
     }
     j->keys += ll_kept_keys(j, t, t + 1);
     const float den = ll_divisor(op, s, phi, j->keys);
-    float *y = ll_at(j, &j->c->y, t);
+    float *y = ll_at(&j->at.y, t);
     const float inverse = ll_inverse(den);
     for (size_t e = 0; e < E; e++) y[e] = num[e] * inverse;
     return den;
@@ -139,11 +144,11 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi_k, w->f.e, eps ? top : NULL);
     ll_scales_set(&w->f, j, t0, n, st->exponent, st->reach);
-    ll_pack_values(j, &j->c->v, t0, n, w->v, w->ldv);
+    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
 
     ll_ahead next_q = {0};
-    ll_ahead_add(&next_q, j, &j->c->q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&next_q, j, &j->c->y, t0, j->n, op->c.E);
+    ll_ahead_add(&next_q, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
     ll_gemm_ahead(j, n, E, m, w->phi_q, ld, 1, st->S, (size_t)E, w->num, w->ldv, 0, &next_q);
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
     for (int i = 0; i < n && !w->f.plain; i++) {
@@ -166,8 +171,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)m, w->f.carry, st->z);
     }
     ll_ahead next_k = {0};
-    ll_ahead_add(&next_k, j, &j->c->k, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&next_k, j, &j->c->v, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
     ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1, &next_k);
     j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
     st->exponent = w->f.next;
@@ -193,7 +198,7 @@ void ll_causal_forward(ll_head *j) {
     ll_causal_state state = ll_causal_state_take(op, &pool);
     for (int t0 = 0; t0 < j->n; t0 += j->tile) {
         const int n = j->n - t0 < j->tile ? j->n - t0 : j->tile;
-        if (j->states && t0 % j->stretch == 0)
+        if (j->states && t0 > 0 && t0 % j->stretch == 0)
             ll_causal_state_save(op, &state, j->states + (size_t)(t0 / j->stretch) * ll_state_floats(op));
         forward_tile(j, &w, &state, t0, n);
     }

@@ -13,6 +13,7 @@ typedef struct {
 } ll_causal_state;
 
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool); /* empty */
+void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to);
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from);
 

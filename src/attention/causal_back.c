@@ -30,7 +30,7 @@ static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, float *dn) {
     const size_t E = (size_t)j->op->c.E;
     for (int i = 0; i < n; i++, dn += w->ldv) {
-        const float *g = ll_at(j, &j->c->g, t0 + i), *y = ll_at(j, &j->c->y, t0 + i);
+        const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
         const float inverse = ll_inverse(j->den[t0 + i]);
         for (size_t e = 0; e < E; e++) dn[e] = g[e] * inverse;
         dn[E] = j->op->c.den == LL_DEN_NONE ? 0 : -j->k->dot(E, g, y) * inverse;
@@ -96,7 +96,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, phi_k, f->e, eps ? top : NULL);
     ll_scales_set(f, j, t0, n, st->exponent, st->reach);
-    ll_pack_values(j, &j->c->v, t0, n, v, w->ldv);
+    ll_pack_values(j, &j->at.v, t0, n, v, w->ldv);
     for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
     row_gradients(j, w, t0, n, dn);
     if (eps) ll_causal_rows(st, j, t0, f, top, v, w->ldv, w->kappa + at, w->V, w->count);
@@ -109,8 +109,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     }
     scaled_rows(j, dn, f->state, n, E + 1, w->ldv, w->tmp);
     ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->c->dq, t0, j->n, op->c.D);
-    ll_ahead_add(&next, j, &j->c->v, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
     ll_gemm_ahead(j, n, m, E + 1, w->tmp, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 1, &next);
     products_within(j, w, at, n, f);
     for (int i = 0; i < n; i += LL_BLOCK) {
@@ -119,13 +119,13 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
                    w->dphi + (size_t)i * w->ld, w->ld, 1);
     }
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
-    ll_features_back(&q, phi_q, w->dphi, ll_at(j, &j->c->dq, t0), j->c->dq.token, j->dtop[LL_QUERY]);
+    ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
     scaled_rows(j, v, f->add, n, E + 1, w->ldv, w->tmp);
     ll_ahead later = {0};
-    ll_ahead_add(&later, j, &j->c->q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&later, j, &j->c->k, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&later, j, &j->c->g, t0 + n, j->n, op->c.E);
-    ll_ahead_add(&later, j, &j->c->y, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&later, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&later, j, &j->at.k, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
     fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &later);
     st->exponent = f->next;
     st->reach = f->reach;
@@ -136,7 +136,7 @@ static void eps_values(const ll_head *j, scratch *w, int t0, int at, int n, floa
     const size_t E = (size_t)j->op->c.E;
     const float eps = j->op->c.feature_eps * j->op->root;
     for (int i = n - 1; i >= 0; i--) {
-        const float *g = ll_at(j, &j->c->g, t0 + i);
+        const float *g = ll_at(&j->at.g, t0 + i);
         if (j->op->c.decay) j->k->scale(E, j->power[1], w->W);
         j->k->axpy(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, w->W);
         if (!j->mask || j->mask[t0 + i] != 0) j->k->add(E, w->W, dv + (size_t)i * lddv);
@@ -157,8 +157,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     }
     scaled_rows(j, v, later, n, E + 1, w->ldv, dv);
     ll_ahead out = {0};
-    ll_ahead_add(&out, j, &j->c->dk, t0, j->n, op->c.D);
-    ll_ahead_add(&out, j, &j->c->dv, t0, j->n, op->c.E);
+    ll_ahead_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
+    ll_ahead_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
     ll_gemm_ahead(j, n, m, E + 1, dv, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
     j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
@@ -174,9 +174,9 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     }
     if (w->V) eps_values(j, w, t0, at, n, dv, w->ldv);
     for (int i = 0; i < n; i++)
-        memcpy(ll_at(j, &j->c->dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
+        memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
-    ll_features_back(&k, phi_k, w->dphi, ll_at(j, &j->c->dk, t0), j->c->dk.token, j->dtop[LL_KEY]);
+    ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
     scaled_rows(j, dn, first, n, E + 1, w->ldv, w->tmp);
     const float carry = f->P[0] == LL_NO_EXPONENT ? 0
                         : w->next == LL_NO_EXPONENT || !running ? j->power[n]
@@ -233,7 +233,11 @@ void ll_causal_backward(ll_head *j) {
     const int stretches = (j->n + j->stretch - 1) / j->stretch;
     for (int s = stretches - 1; s >= 0; s--) {
         const int from = s * j->stretch, to = least(j->n, from + j->stretch);
-        ll_causal_state_load(op, &st, j->states + (size_t)s * ll_state_floats(op));
+        if (s) {
+            ll_causal_state_load(op, &st, j->states + (size_t)s * ll_state_floats(op));
+        } else {
+            ll_causal_state_clear(op, &st);
+        }
         load_transposed(j, &w, &st);
         for (int t0 = from, i = 0; t0 < to; t0 += j->tile, i++)
             forward_tile(j, &w, &st, t0, t0 - from, least(j->tile, to - t0), &w.f[i]);

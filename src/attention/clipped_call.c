@@ -86,7 +86,8 @@ static size_t inner_saved(const ll_attention *op, int B, int T, int S) {
     return has_keys(op) ? (ll_attention_saved(op->inner, B, T, S) + 15) / 16 * 16 : 0;
 }
 
-size_t ll_clipped_saved(const ll_attention *op, int B, int T, int S) {
+size_t ll_clipped_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)segments;
     return inner_saved(op, B, T, S) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
@@ -103,8 +104,8 @@ static head head_at(const clipped_call *x, size_t index, int worker) {
     const size_t keyless = (size_t)op->c.where.keyless, tile = (size_t)x->tile, E = (size_t)op->c.E, T = (size_t)c->T;
     head j = {.x = x, .b = index / keyless, .h = (size_t)x->first + index % keyless};
     float *pool = x->pool + (size_t)worker * x->scratch;
-    j.s = c->lengths ? c->lengths[j.b] : c->S;
-    j.n = c->lengths && c->S == c->T ? j.s : c->T;
+    const ll_sequence sequence = ll_sequence_at(c, (int)j.b);
+    j.s = sequence.keys, j.n = sequence.queries;
     j.v = (ll_value_rows){.data = c->v.data + j.b * c->v.batch + j.h * c->v.head, .token = c->v.token};
     if (c->key_mask) j.v.mask = c->key_mask + j.b * (size_t)c->S;
     if (x->saved) j.den = x->saved + 2 * index * T, j.far = j.den + T;

@@ -79,14 +79,14 @@ double ll_decay_gradient(ll_head *j) {
         if (keep != 0 && e > s.exponent) rescale(op, &s, e);
         if (eps && keep != 0 && own > top) top = own;
         const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
-        const float *g = ll_at(j, &j->c->g, t), *out = ll_at(j, &j->c->y, t);
+        const float *g = ll_at(&j->at.g, t), *out = ll_at(&j->at.y, t);
         dn[E] = 0;
         for (size_t i = 0; i < E; i++) {
             dn[i] = (double)g[i];
             if (op->c.den != LL_DEN_NONE) dn[E] -= (double)g[i] * (double)out[i];
         }
         const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
-        const float *v = ll_at(j, &j->c->v, t), one = 1;
+        const float *v = ll_at(&j->at.v, t), one = 1;
         double change = unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
         if (eps) {
             const float sum = op->c.feature_eps * op->root * j->k->sum((size_t)op->features, phi_q);

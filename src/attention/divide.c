@@ -11,12 +11,12 @@ static size_t rows_of(const ll_attention *op, int B, int T) {
     return ((size_t)B * (size_t)op->c.H * (size_t)T + 15) / 16 * 16;
 }
 
-static size_t saved_of(const ll_attention *op, int B, int T, int S) {
-    return (ll_attention_saved(op, B, T, S) + 15) / 16 * 16;
+static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments) {
+    return (ll_attention_saved_packed(op, B, T, S, segments) + 15) / 16 * 16;
 }
 
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S) {
-    return rows_of(op, B, T) + saved_of(op->inner, B, T, S) + saved_of(op->sums, B, T, S);
+size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return rows_of(op, B, T) + saved_of(op->inner, B, T, S, segments) + saved_of(op->sums, B, T, S, segments);
 }
 
 static ll_view column(const ll_attention *op, float *data, int n) {
@@ -28,7 +28,7 @@ static ll_attention_call sums_call(const ll_attention *op, const ll_attention_ca
     ll_attention_call c = *call;
     c.v = (ll_view){.data = one};
     c.y = column(op, s, c.T);
-    if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(op->inner, c.B, c.T, c.S);
+    if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(op->inner, c.B, c.T, c.S, ll_sequence_count(&c));
     return c;
 }
 
@@ -36,19 +36,21 @@ static float *at(const ll_view *view, int b, int h, int t) {
     return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token;
 }
 
-/* The divisor of every row, its inverse in place of s. */
+/* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
 static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
-    for (int b = 0; b < c->B; b++)
+    for (int i = 0; i < ll_sequence_count(c); i++) {
+        const ll_sequence q = ll_sequence_at(c, i);
+        const float *mask = c->key_mask ? c->key_mask + (size_t)q.row * (size_t)c->S + (size_t)q.key : NULL;
         for (int h = 0; h < op->c.H; h++) {
-            const float *mask = c->key_mask ? c->key_mask + (size_t)b * (size_t)c->S : NULL;
-            const int n = c->lengths ? c->lengths[b] : c->S;
+            float *to = s + ((size_t)q.row * (size_t)op->c.H + (size_t)h) * (size_t)c->T + (size_t)q.query;
             int keys = 0;
-            for (int j = 0; j < n && !op->c.causal; j++) keys += !mask || mask[j] != 0;
-            for (int t = 0; t < c->T; t++, s++) {
-                if (op->c.causal && t < n) keys += !mask || mask[t] != 0;
-                *s = ll_inverse(ll_divisor(op, *s, 0, keys));
+            for (int j = 0; j < q.keys && !op->c.causal; j++) keys += !mask || mask[j] != 0;
+            for (int t = 0; t < q.queries; t++) {
+                if (op->c.causal) keys += !mask || mask[t] != 0;
+                to[t] = ll_inverse(ll_divisor(op, to[t], 0, keys));
             }
         }
+    }
 }
 
 static void scale_rows(const ll_attention *op, const ll_attention_call *c, const float *factor, const ll_view *from,

@@ -40,9 +40,12 @@ typedef struct {
 /* One (sequence, head), and one worker's packed rows. */
 typedef struct {
     const exact *x;
-    size_t row;   /* of saved: (b, h, 0) */
-    int b, h;
+    ll_views at;
+    size_t index; /* of the sequence and head */
+    int h;
+    float *saved; /* (n), or NULL */
     int n, s;     /* queries and keys in use */
+    int query_room, key_room;
     float *q, *g, *sum, *lse, *delta; /* (queries, D), (queries, E) twice, (queries) twice */
     float *k, *kt, *v, *vt;           /* (keys, D), (D, keys), (keys, E), (E, keys) */
     float *P, *dP;                    /* (queries, keys) */
@@ -50,10 +53,12 @@ typedef struct {
     int *sees;                        /* (queries) */
 } head;
 
-static int least(int a, int b) { return a < b ? a : b; }
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
 
-static float *at(const head *j, const ll_view *view, int token) {
-    return view->data + (size_t)j->b * view->batch + (size_t)j->h * view->head + (size_t)token * view->token;
+static float *at(const ll_view *view, int token) {
+    return view->data + (size_t)token * view->token;
 }
 
 static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
@@ -85,23 +90,24 @@ static size_t cut(const exact *x, head *j, float *pool) {
 
 static head head_at(const exact *x, size_t index, int worker) {
     const ll_attention_call *c = x->c;
-    head j = {.x = x, .row = index * (size_t)c->T, .h = (int)(index % (size_t)x->op->c.H)};
-    j.b = (int)(index / (size_t)x->op->c.H);
-    j.s = c->lengths ? c->lengths[j.b] : c->S;
-    j.n = c->lengths && c->S == c->T ? j.s : c->T;
+    const int H = x->op->c.H, h = (int)(index % (size_t)H);
+    const ll_sequence s = ll_sequence_at(c, (int)(index / (size_t)H));
+    head j = {.x = x, .at = ll_views_at(c, &s, h), .index = index, .h = h, .n = s.queries, .s = s.keys};
+    j.query_room = s.query_room, j.key_room = s.key_room;
+    if (c->saved) j.saved = c->saved + ((size_t)s.row * (size_t)H + (size_t)h) * (size_t)c->T + (size_t)s.query;
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
     return j;
 }
 
 static void pack(const head *j, const ll_view *view, int token, int rows, int n, float factor, float *out, size_t ld) {
     for (int i = 0; i < rows; i++, out += ld) {
-        memcpy(out, at(j, view, token + i), (size_t)n * sizeof *out);
+        memcpy(out, at(view, token + i), (size_t)n * sizeof *out);
         if (factor != 1) j->x->k->scale((size_t)n, factor, out);
     }
 }
 
-static void clear(const head *j, const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(at(j, view, t), 0, (size_t)n * sizeof(float));
+static void clear(const ll_view *view, int from, int to, int n) {
+    for (int t = from; t < to; t++) memset(at(view, t), 0, (size_t)n * sizeof(float));
 }
 
 /* Query i sees keys first..last-1. Both grow with i. */
@@ -129,9 +135,10 @@ static ll_distance_tile distances(const head *j, int i0, int rows, int j0) {
     const exact *x = j->x;
     if (!x->d.n) return (ll_distance_tile){0};
     for (int i = 0; i < rows; i++) j->sees[i] = seen(j, i0 + i, j0);
-    float *sums = x->want_kv ? ll_distances_part(&x->d, j->row / (size_t)x->c->T, (size_t)(j0 / x->keys)) : NULL;
-    return (ll_distance_tile){&x->d, x->k, j->h, rows, x->op->c.D, x->op->c.E, (int64_t)j0 - i0, j->sees, x->lds,
-                              j->q, j->g, x->ldd, x->lde, j->R, j->W, sums};
+    float *sums = x->want_kv ? ll_distances_part(&x->d, j->index, (size_t)(j0 / x->keys)) : NULL;
+    return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->c.D, x->op->c.E, (int64_t)j0 - i0,
+                              j->sees, x->lds, j->q, j->g, x->ldd,     x->lde,     j->R,
+                              j->W,    sums};
 }
 
 /* Columns skip..width-1 of P (rows, width) = logits, of the packed queries and the transposed keys. */
@@ -163,14 +170,13 @@ void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *ro
 static void finish(const head *j, int i0, int rows, const float *m, const float *l) {
     const exact *x = j->x;
     const size_t E = (size_t)x->op->c.E;
-    if (x->d.values)
-        x->k->gemm(rows, x->op->c.E, x->d.n, j->sum + x->lde, x->ldsum, 1, x->d.v, E, j->sum, x->ldsum, 1);
+    if (x->d.values) x->k->gemm(rows, x->op->c.E, x->d.n, j->sum + x->lde, x->ldsum, 1, x->d.v, E, j->sum, x->ldsum, 1);
     for (int i = 0; i < rows; i++) {
-        float *y = at(j, &j->x->c->y, i0 + i);
+        float *y = at(&j->at.y, i0 + i);
         memcpy(y, j->sum + (size_t)i * x->ldsum, E * sizeof *y);
         if (l[i] != 0) j->x->k->scale(E, 1 / l[i], y);
         /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
-        if (j->x->c->saved) j->x->c->saved[j->row + (size_t)(i0 + i)] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
+        if (j->saved) j->saved[i0 + i] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
     }
 }
 
@@ -183,15 +189,15 @@ static void forward_block(void *arg, size_t index, int worker) {
     const int rows = least(x->queries, j.n - i0);
     const int sums = x->d.values ? (int)x->ldsum : o->E;
     float *m = j.lse, *l = j.delta;
-    clear(&j, &x->c->y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, x->c->T), o->E);
+    clear(&j.at.y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, j.query_room), o->E);
     if (rows <= 0) return;
-    pack(&j, &x->c->q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
+    pack(&j, &j.at.q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
     for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
     for (int j0 = first(&j, i0), width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
-        pack(&j, &x->c->k, j0, width, o->D, 1, j.k, x->ldd);
+        pack(&j, &j.at.k, j0, width, o->D, 1, j.k, x->ldd);
         x->k->transpose(width, o->D, j.k, x->ldd, j.kt, x->lds);
-        pack(&j, &x->c->v, j0, width, o->E, 1, j.v, x->lde);
+        pack(&j, &j.at.v, j0, width, o->E, 1, j.v, x->lde);
         logits(&j, rows, 0, width);
         const ll_distance_tile near = distances(&j, i0, rows, j0);
         if (j0 == 0) ll_distances_queries(&near);
@@ -210,28 +216,27 @@ static void forward_block(void *arg, size_t index, int worker) {
 static void pack_keys(const head *j, int j0, int rows) {
     const exact *x = j->x;
     const ll_attention_config *o = &x->op->c;
-    pack(j, &x->c->k, j0, rows, o->D, 1, j->k, x->ldd);
+    pack(j, &j->at.k, j0, rows, o->D, 1, j->k, x->ldd);
     x->k->transpose(rows, o->D, j->k, x->ldd, j->kt, x->lds);
     for (int i = 0; i < rows; i++) x->k->scale((size_t)o->D, o->input_scale, j->k + (size_t)i * x->ldd);
-    pack(j, &x->c->v, j0, rows, o->E, 1, j->v, x->lde);
+    pack(j, &j->at.v, j0, rows, o->E, 1, j->v, x->lde);
     x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
 }
 
 static void pack_queries(const head *j, int i0, int rows) {
     const exact *x = j->x;
     const ll_attention_config *o = &x->op->c;
-    pack(j, &x->c->q, i0, rows, o->D, o->input_scale, j->q, x->ldd);
-    pack(j, &x->c->g, i0, rows, o->E, 1, j->g, x->lde);
+    pack(j, &j->at.q, i0, rows, o->D, o->input_scale, j->q, x->ldd);
+    pack(j, &j->at.g, i0, rows, o->E, 1, j->g, x->lde);
     for (int i = 0; i < rows; i++) {
-        j->lse[i] = x->c->saved[j->row + (size_t)(i0 + i)];
-        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, at(j, &x->c->y, i0 + i));
+        j->lse[i] = j->saved[i0 + i];
+        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, at(&j->at.y, i0 + i));
     }
 }
 
 /* What one tile adds to the gradients; none of its rows sees a column before `skip`. */
 static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int width) {
     const exact *x = j->x;
-    const ll_attention_call *c = x->c;
     const int D = x->op->c.D, E = x->op->c.E, n = width - skip;
     const size_t lds = x->lds;
     float *P = j->P + skip, *dP = j->dP + skip;
@@ -250,14 +255,11 @@ static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int
     }
     x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 1);
     ll_distances_values_back(&near, j->P, j->dP);
-    if (x->want_kv)
-        x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, at(j, &c->dv, j0 + skip), c->dv.token, 1);
+    if (x->want_kv) x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, at(&j->at.dv, j0 + skip), j->at.dv.token, 1);
     for (int i = 0; i < rows; i++) x->k->mul((size_t)n, P + (size_t)i * lds, dP + (size_t)i * lds);
-    if (x->want_kv)
-        x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, at(j, &c->dk, j0 + skip), c->dk.token, 1);
-    if (x->want_q)
-        x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, at(j, &c->dq, i0), c->dq.token, 1);
-    ll_distances_logits_back(&near, j->dP, x->want_q ? at(j, &c->dq, i0) : NULL, c->dq.token);
+    if (x->want_kv) x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, at(&j->at.dk, j0 + skip), j->at.dk.token, 1);
+    if (x->want_q) x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, at(&j->at.dq, i0), j->at.dq.token, 1);
+    ll_distances_logits_back(&near, j->dP, x->want_q ? at(&j->at.dq, i0) : NULL, j->at.dq.token);
 }
 
 /* The first block of queries of which one sees key j0. */
@@ -271,11 +273,10 @@ static int first_block(const head *j, int j0) {
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(head *j, int k0, int k1, int q0, int q1) {
     const exact *x = j->x;
-    const ll_attention_call *c = x->c;
-    if (x->want_q) clear(j, &c->dq, q0 * x->queries, least(q1 * x->queries, c->T), x->op->c.D);
+    if (x->want_q) clear(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->c.D);
     if (x->want_kv) {
-        clear(j, &c->dk, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.D);
-        clear(j, &c->dv, k0 * x->keys, least(k1 * x->keys, c->S), x->op->c.E);
+        clear(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.D);
+        clear(&j->at.dv, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.E);
     }
     const int end = least(q1 * x->queries, j->n), none = end <= q0 * x->queries;
     const int from = first(j, q0 * x->queries) / x->keys, to = none ? 0 : last(j, end - 1);
@@ -332,16 +333,20 @@ static void backward(exact *x, size_t heads) {
 
 /* ---- Calls --------------------------------------------------------------------------------------- */
 
-static int blocks_of(int n, int size) { return (n + size - 1) / size; }
+static int blocks_of(int n, int size) {
+    return (n + size - 1) / size;
+}
 
 static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_call *c) {
     const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    int queries, keys;
+    ll_sequence_longest(c, &queries, &keys);
     *x = (exact){.op = op, .c = c, .k = ll_kernel_table()};
     if (op->c.kernel == LL_KERNEL_LOCAL) x->window = op->c.baseline.window;
-    x->queries = c->T < 1 ? 1 : least(c->T, most_queries);
-    x->keys = c->S < 1 ? 1 : least(c->S, most_keys);
-    x->query_blocks = blocks_of(c->T, x->queries);
-    x->key_blocks = blocks_of(c->S, x->keys);
+    x->queries = queries < 1 ? 1 : least(queries, most_queries);
+    x->keys = keys < 1 ? 1 : least(keys, most_keys);
+    x->query_blocks = blocks_of(queries, x->queries);
+    x->key_blocks = blocks_of(keys, x->keys);
     x->ldd = ((size_t)op->c.D + 15) / 16 * 16 + PAD;
     x->lde = ((size_t)op->c.E + 15) / 16 * 16 + PAD;
     x->lds = ((size_t)x->keys + 15) / 16 * 16 + PAD;
@@ -356,8 +361,8 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
-size_t ll_exact_saved(const ll_attention *op, int B, int T, int S) {
-    (void)S;
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
     return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
 
@@ -368,7 +373,7 @@ static void release(exact *x) {
 
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
-    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
     if (status) return status;
     ll_parallel_for(heads * (size_t)x.query_blocks, forward_block, &x);
@@ -378,7 +383,7 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
 
 ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
-    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     ll_status status = prepare(&x, op, c);
     if (status) return status;
     status = ll_distances_want(&x.d, op, heads, (size_t)x.key_blocks);

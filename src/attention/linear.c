@@ -31,14 +31,12 @@ float *ll_take(float **pool, size_t floats) {
     return p;
 }
 
-float *ll_at(const ll_head *j, const ll_view *view, int token) {
-    return view->data + (size_t)j->b * view->batch + (size_t)j->h * view->head + (size_t)token * view->token;
-}
+float *ll_at(const ll_view *view, int token) { return view->data + (size_t)token * view->token; }
 
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
-    const ll_view *view = side == LL_QUERY ? &j->c->q : &j->c->k;
-    ll_positions(j->op, t0, C, px, py);
-    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(j, view, t0), view->token,
+    const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
+    ll_positions(j->op, side == LL_QUERY ? j->first + t0 : t0, C, px, py);
+    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token,
                              j->shift[side], work};
 }
 
@@ -64,7 +62,7 @@ int ll_kept_keys(const ll_head *j, int from, int to) {
 float ll_inverse(float den) { return fabsf(den) > 1e-36f ? 1 / den : 0; }
 
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
-    for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(j, view, t0 + i), (size_t)j->op->c.E * sizeof *out);
+    for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(view, t0 + i), (size_t)j->op->c.E * sizeof *out);
 }
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -72,7 +70,7 @@ static int least(int a, int b) { return a < b ? a : b; }
 void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
     const int rows = least(j->tile, end - t0), lines = (cols + 15) / 16;
     if (rows <= 0) return;
-    next->part[next->parts++] = (ll_part){ll_at(j, view, t0), view->token, rows, lines};
+    next->part[next->parts++] = (ll_part){ll_at(view, t0), view->token, rows, lines};
     next->lines += rows * lines;
 }
 
@@ -109,39 +107,43 @@ void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t
             }
 }
 
-/* Causal scans save a state at the start of every stretch, bidirectional ones the whole sum. */
+/* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this
+ * token lies in: no two are the same, however a row is packed. Bidirectional ones save the whole sum. */
 static int stretch_of(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
-static size_t states(const ll_attention *op, int T) {
+static size_t stretches(const ll_attention *op, int T) {
     const int stretch = stretch_of(ll_attention_tile(op));
-    return op->c.causal ? ((size_t)T + (size_t)stretch - 1) / (size_t)stretch : 1;
+    return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
 }
 
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S) {
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
-    return (size_t)B * (size_t)op->c.H * ((size_t)T + states(op, T) * ll_state_floats(op));
+    const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
+    const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
+    return rows * (size_t)T + states * ll_state_floats(op);
 }
 
-static void zero_rows(const ll_head *j, const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(ll_at(j, view, t), 0, (size_t)n * sizeof(float));
+static void zero_rows(const ll_view *view, int from, int to, int n) {
+    for (int t = from; t < to; t++) memset(ll_at(view, t), 0, (size_t)n * sizeof(float));
 }
 
 static ll_head head_of(linear_call *l, size_t index, int worker) {
     const ll_attention_call *c = l->c;
-    const int H = l->op->c.H, b = (int)(index / (size_t)H);
-    const int s = c->lengths ? c->lengths[b] : c->S;
-    ll_head j = {.op = l->op, .k = ll_kernel_table(), .c = c, .b = b, .h = (int)(index % (size_t)H), .s = s};
-    j.n = c->lengths && c->S == c->T ? s : c->T;
+    const int H = l->op->c.H;
+    const ll_sequence s = ll_sequence_at(c, (int)(index / (size_t)H));
+    ll_head j = {.op = l->op, .k = ll_kernel_table(), .h = (int)(index % (size_t)H), .n = s.queries, .s = s.keys};
     j.tile = l->tile;
     j.stretch = l->stretch;
-    j.mask = c->key_mask ? c->key_mask + (size_t)b * (size_t)c->S : NULL;
+    j.at = ll_views_at(c, &s, j.h);
+    j.mask = c->key_mask ? c->key_mask + (size_t)s.row * (size_t)c->S + (size_t)s.key : NULL;
     j.power = l->power;
     j.reverse = l->reverse;
     j.pool = l->pool + (size_t)worker * l->scratch;
-    const size_t all = (size_t)c->B * (size_t)H;
     if (c->saved) {
-        j.den = c->saved + index * (size_t)c->T;
-        j.states = c->saved + all * (size_t)c->T + index * states(l->op, c->T) * ll_state_floats(l->op);
+        const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
+        const size_t first = row * stretches(l->op, c->T) + (size_t)(s.query / l->stretch);
+        j.den = c->saved + row * T + (size_t)s.query;
+        j.states = c->saved + (size_t)c->B * (size_t)H * T + (l->op->c.causal ? first : index) * ll_state_floats(l->op);
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
@@ -165,11 +167,11 @@ static void set_powers(ll_head *j, float *power, float *reverse) {
 static void run_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
-    const ll_attention_call *c = l->c;
+    const ll_sequence s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
-        zero_rows(&j, &c->y, j.n, c->T, l->op->c.E);
+        zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
         if (l->op->c.causal) {
             ll_causal_forward(&j);
         } else {
@@ -177,9 +179,9 @@ static void run_head(void *arg, size_t index, int worker) {
         }
         return;
     }
-    zero_rows(&j, &c->dq, j.n, c->T, l->op->c.D);
-    zero_rows(&j, &c->dk, j.s, c->S, l->op->c.D);
-    zero_rows(&j, &c->dv, j.s, c->S, l->op->c.E);
+    zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
+    zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
+    zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
     if (l->op->c.causal) {
         ll_causal_backward(&j);
     } else {
@@ -230,10 +232,11 @@ static void push_tops(const linear_call *l, int side, const ll_top *top, size_t 
         for (size_t i = 0; i < heads; i++)
             if (i != best) dtop[best] += dtop[i];
     for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
-        const ll_head j = {.c = l->c, .b = (int)(i / (size_t)op->c.H), .h = (int)(i % (size_t)op->c.H)};
+        const ll_sequence s = ll_sequence_at(l->c, (int)(i / (size_t)op->c.H));
+        const int h = (int)(i % (size_t)op->c.H), token = top[i].token + (side == LL_KEY ? s.key : s.query);
         if (top[i].value == -INFINITY) continue; /* no tokens */
-        ll_features_top_back(op, j.h, top[i].feature, dtop[i], ll_at(&j, x, top[i].token),
-                             ll_at(&j, dx, top[i].token));
+        ll_features_top_back(op, h, top[i].feature, dtop[i], ll_element(x, s.row, h, token),
+                             ll_element(dx, s.row, h, token));
     }
 }
 
@@ -266,7 +269,7 @@ static ll_status run(linear_call *l, size_t heads) {
 }
 
 static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
-    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op)};
     if (!heads) return LL_OK;
     l.stretch = stretch_of(l.tile);

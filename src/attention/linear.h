@@ -11,8 +11,9 @@ enum { LL_TILE_MOST = 256 };
 typedef struct {
     const ll_attention *op;
     const ll_kernels *k;
-    const ll_attention_call *c;
-    int b, h, n, s, tile, stretch;
+    ll_views at;
+    int h, n, s, tile, stretch;
+    int64_t first;          /* position of query 0; of key 0 it is 0 */
     int keys;               /* that count: kept by the mask, and causal: so far */
     const float *mask;      /* (s) or NULL */
     float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
@@ -29,8 +30,8 @@ size_t ll_state_floats(const ll_attention *op);
 /* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
 float *ll_take(float **pool, size_t floats);
 
-/* Element (token, 0) of a view at this head. */
-float *ll_at(const ll_head *j, const ll_view *view, int token);
+/* Element (token, 0) of a head's view. */
+float *ll_at(const ll_view *view, int token);
 /* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their places. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
 /* The divisor of a row: s the sum of weights, phi the sum of the query's features, keys how many there are. */
@@ -66,6 +67,8 @@ void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
 void ll_bidirectional_forward(ll_head *j);
+/* The queries alone, of a state that forward saved. */
+void ll_bidirectional_read(ll_head *j, const float *state);
 void ll_bidirectional_backward(ll_head *j);
 /* dr (decay.c): token by token in double, for those who ask. */
 size_t ll_decay_scratch(const ll_attention *op);

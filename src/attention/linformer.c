@@ -116,8 +116,8 @@ static ll_status check(const ll_attention *op, const ll_attention_call *c) {
                    op->c.baseline.length);
 }
 
-size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S) {
-    (void)S;
+size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
     return mixed_floats(op, B, op->c.D) + mixed_floats(op, B, op->c.E) +
            ll_attention_saved(op->part, B, T, op->c.baseline.rank);
 }

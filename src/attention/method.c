@@ -22,6 +22,7 @@ enum {
 static const ll_method methods[] = {
     [LL_KERNEL_SOFTMAX] = {.name = "softmax",
                            .reads = 2,
+                           .packs = 1,
                            .keeps = LL_KEEPS_KEYS,
                            .saved = ll_exact_saved,
                            .forward = ll_exact_forward,
@@ -35,6 +36,7 @@ static const ll_method methods[] = {
     [LL_KERNEL_LOCAL] = {.name = "local",
                          .reads = 2,
                          .itself = 1,
+                         .packs = 1,
                          .keeps = LL_KEEPS_WINDOW,
                          .saved = ll_exact_saved,
                          .forward = ll_exact_forward,
@@ -63,18 +65,19 @@ static const ll_method methods[] = {
 };
 static const ll_method linear = {.name = "linear",
                                     .linear = 1,
+                                    .packs = 1,
                                     .reads = 2,
                                     .saved = ll_linear_saved,
                                     .forward = ll_linear_forward,
                                     .backward = ll_linear_backward};
 
 const ll_method ll_method_shell = {
-    .reads = 2, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
+    .reads = 2, .packs = 1, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
 const ll_method ll_method_divided = {
-    .linear = 1, .reads = 2, .saved = ll_divided_saved, .forward = ll_divided_forward, .backward = ll_divided_backward};
+    .linear = 1, .reads = 2, .packs = 1, .saved = ll_divided_saved, .forward = ll_divided_forward, .backward = ll_divided_backward};
 
 const ll_method ll_method_clipped = {
-    .reads = 2, .saved = ll_clipped_saved, .forward = ll_clipped_forward, .backward = ll_clipped_backward};
+    .name = "relative-s2", .reads = 2, .saved = ll_clipped_saved, .forward = ll_clipped_forward, .backward = ll_clipped_backward};
 
 const ll_method *ll_method_of(ll_kernel kernel) {
     if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &linear;
@@ -129,11 +132,11 @@ ll_status ll_method_prepare(ll_attention *op, const ll_attention_config *config)
 /* ---- Calls, sequence by sequence ----------------------------------------------------------------- */
 
 int ll_method_keys(const ll_attention_call *c, int b) {
-    return c->lengths ? c->lengths[b] : c->S;
+    return ll_sequence_at(c, b).keys;
 }
 
 static int queries(const ll_attention_call *c, int b) {
-    return c->lengths && c->S == c->T ? c->lengths[b] : c->T;
+    return ll_sequence_at(c, b).queries;
 }
 
 ll_attention_call ll_method_sequence(const ll_attention_call *c, int b) {
@@ -143,7 +146,7 @@ ll_attention_call ll_method_sequence(const ll_attention_call *c, int b) {
         if (views[i]->data) views[i]->data += (size_t)b * views[i]->batch;
     one.B = 1;
     one.T = queries(c, b), one.S = ll_method_keys(c, b);
-    one.lengths = NULL;
+    one.lengths = one.query_lengths = NULL;
     return one;
 }
 

@@ -19,9 +19,10 @@ typedef struct ll_method {
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
     int itself; /* keys are those of the queries' own tokens: S = T */
     int whole;  /* needs the whole sequence: never causal */
+    int packs;  /* several sequences in a row: ll_segment */
     int part;   /* has an exact operator of its own sizes as op->part */
     enum ll_keeps keeps;
-    size_t (*saved)(const ll_attention *op, int B, int T, int S);
+    size_t (*saved)(const ll_attention *op, int B, int T, int S, int segments);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
 } ll_method;
@@ -42,15 +43,15 @@ void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c);
 void ll_method_clear_gradients(const ll_attention *op, const ll_attention_call *c);
 
 /* value.c */
-size_t ll_value_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_value_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_value_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_value_backward(const ll_attention *op, const ll_attention_call *call);
 /* nystrom.c */
-size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_nystrom_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_nystrom_backward(const ll_attention *op, const ll_attention_call *call);
 /* linformer.c */
-size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S);
+size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S, int segments);
 LL_MUST_USE ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call *call);
 

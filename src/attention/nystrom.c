@@ -74,8 +74,8 @@ static void lay_out(sequence *x, float *saved, int T) {
     x->W = take(&saved, H * m * E);
 }
 
-size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S) {
-    (void)S;
+size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
     return (size_t)B * saved_floats(op, T);
 }
 

@@ -93,8 +93,8 @@ static size_t saved_floats(const ll_attention *op, int T) {
     return ((size_t)(1 + op->c.baseline.rounds) * (size_t)T + 15) / 16 * 16; /* lse, buckets of all rounds */
 }
 
-size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S) {
-    (void)S;
+size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
     return (size_t)B * (size_t)op->c.H * saved_floats(op, T);
 }
 

@@ -75,8 +75,8 @@ static int clipped(const ll_attention *op) {
 
 ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
     op->method = clipped(op)                                   ? &ll_method_clipped
-                    : config->position == LL_POSITION_ROPE_LINEAR ? &ll_method_divided
-                                                                  : &ll_method_shell;
+                 : config->position == LL_POSITION_ROPE_LINEAR ? &ll_method_divided
+                                                               : &ll_method_shell;
     if (clipped(op)) return ll_clipped_create(op, config);
     if (op->method == &ll_method_divided) return create_divided(op, *config);
     const ll_before_kind *kind = kind_of(config->position);
@@ -132,47 +132,39 @@ typedef struct {
     const ll_attention_call *c;
     ll_view in[2], out[2]; /* out: encoded, or their gradients */
     ll_view din[2];
-    int backward, stripes, length; /* of a stripe, in tokens */
+    int backward, stripes, most, length; /* tokens of a sequence at most; of a stripe */
     size_t scratch, parameters;
     float *pool;  /* (workers, scratch) */
     double *sums; /* (H, stripes, parameters) */
 } encoding;
 
-static float *at(const ll_view *view, int b, int h, int token) {
-    return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)token * view->token;
-}
-
-/* Tokens of a sequence that are in use on one side. */
-static int used(const ll_attention_call *c, int side, int b) {
-    const int all = side == LL_QUERY ? c->T : c->S;
-    return c->lengths && (side == LL_KEY || c->S == c->T) ? c->lengths[b] : all;
-}
-
 static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum) {
     const ll_before *b = t->b;
-    for (int s = 0; s < x->c->B; s++)
+    for (int i = 0; i < ll_sequence_count(x->c); i++)
         for (int side = LL_QUERY; side <= LL_KEY; side++) {
-            const int t0 = (int)t->t0, all = side == LL_QUERY ? x->c->T : x->c->S, left = used(x->c, side, s) - t0;
-            const int n = left < 0 ? 0 : left < t->C ? left : t->C;
+            const ll_sequence s = ll_sequence_at(x->c, i);
+            const int t0 = (int)t->t0, all = side == LL_QUERY ? s.query_room : s.key_room;
+            const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
+            const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
             const size_t token = x->in[side].token, ldo = x->out[side].token;
             if (t0 >= all || !x->in[side].data) continue; /* some kernels read no keys */
-            const float *in = at(&x->in[side], s, t->head, t0);
-            float *out = at(&x->out[side], s, t->head, t0);
+            const float *in = ll_element(&x->in[side], s.row, t->head, token0);
+            float *out = ll_element(&x->out[side], s.row, t->head, token0);
             if (!x->backward) {
                 b->kind->forward(t, side, n, in, token, out, ldo);
                 continue;
             }
-            float *din = at(&x->din[side], s, t->head, t0);
+            float *din = ll_element(&x->din[side], s.row, t->head, token0);
             b->kind->back(t, side, n, in, token, out, ldo, din, x->din[side].token, sum);
-            for (int i = n; i < t->C && t0 + i < all; i++)
-                memset(din + (size_t)i * x->din[side].token, 0, (size_t)b->c.D * sizeof *din);
+            for (int r = n; r < t->C && t0 + r < all; r++)
+                memset(din + (size_t)r * x->din[side].token, 0, (size_t)b->c.D * sizeof *din);
         }
 }
 
 static void encode_stripe(void *arg, size_t index, int worker) {
     const encoding *x = arg;
     const int h = (int)(index / (size_t)x->stripes), stripe = (int)(index % (size_t)x->stripes);
-    const int most = x->c->T > x->c->S ? x->c->T : x->c->S, from = stripe * x->length;
+    const int most = x->most, from = stripe * x->length;
     const int to = most - from < x->length ? most : from + x->length;
     ll_before_tile t = {.b = x->op->before, .k = ll_kernel_table(), .head = h};
     t.work = x->pool + (size_t)worker * x->scratch;
@@ -187,7 +179,9 @@ static void encode_stripe(void *arg, size_t index, int worker) {
 
 static ll_status encode(encoding *x) {
     const ll_before *b = x->op->before;
-    const int most = x->c->T > x->c->S ? x->c->T : x->c->S, H = b->c.H;
+    int queries, keys;
+    ll_sequence_longest(x->c, &queries, &keys);
+    const int most = x->most = queries > keys ? queries : keys, H = b->c.H;
     const int tiles = (most + LL_BEFORE_TILE - 1) / LL_BEFORE_TILE;
     x->length = (tiles + STRIPES - 1) / STRIPES * LL_BEFORE_TILE;
     if (!most || !x->c->B) return LL_OK;
@@ -211,8 +205,8 @@ static size_t floats(const ll_attention *op, int B, int T) {
     return ((size_t)B * (size_t)op->c.H * (size_t)T * (size_t)op->before->R + 15) / 16 * 16;
 }
 
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S) {
-    return floats(op, B, T) + floats(op, B, S) + ll_attention_saved(op->inner, B, T, S);
+size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return floats(op, B, T) + floats(op, B, S) + ll_attention_saved_packed(op->inner, B, T, S, segments);
 }
 
 static ll_view packed(const ll_attention *op, float *data, int n) {
@@ -230,7 +224,9 @@ static ll_attention_call inner_call(const ll_attention *op, const ll_attention_c
 }
 
 ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call) {
-    ll_status status = ll_before_reaches(op->before, call->T > call->S ? call->T : call->S);
+    int queries, keys;
+    ll_sequence_longest(call, &queries, &keys);
+    ll_status status = ll_before_reaches(op->before, queries > keys ? queries : keys);
     if (status) return status;
     float *own = NULL;
     if (!call->saved) own = ll_alloc(floats(op, call->B, call->T) + floats(op, call->B, call->S), sizeof *own);

@@ -36,6 +36,8 @@ ll_status ll_attention_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
+    if (op->c.position == LL_POSITION_RELATIVE_S2 && op->c.where.keyless == op->c.H)
+        return LL_OK; /* no head has keys that a maximum could be over */
     if (op->inner) return ll_attention_can_stream(op->inner);
     if (!kind_of(op))
         return ll_fail(LL_EINVAL,

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-enum { LL_TASK_LM, LL_TASK_CLASSIFY };
+enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_SEQ2SEQ };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
@@ -23,13 +23,18 @@ enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PE
        LL_POS_ROPE, LL_POS_ROPE_LINEAR, LL_POS_SINE_SPE, LL_POS_CONV_SPE, LL_POS_RELATIVE_S1, LL_POS_RELATIVE_S2,
        LL_POS_T5, LL_POS_SHAW, LL_POS_ORTHOGONAL };
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
+enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where positions of a source begin */
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
-enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO };
+enum {
+    LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_PAIRS, LL_DATA_COPY, LL_DATA_REVERSE, LL_DATA_COPY_REVERSE
+};
 
 typedef struct {
     /* [model] */
     int task, vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
+    int encoder_layers; /* seq2seq; 0 = layers */
+    int separator; /* token that begins a document anew; -1: none */
     int norm, activation, tied, pool, embedding_norm, final_norm;
     double dropout, init_std;
     /* [attention] */
@@ -42,7 +47,7 @@ typedef struct {
     int buckets, chunk, rounds; /* reformer */
     int compat;
     /* [position] */
-    int position, decay, max_length /* learned */, image_width, image_height;
+    int position, decay, cross, max_length /* learned */, image_width, image_height;
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     int distances, distance_values; /* clip of relative-s2 and shaw; shaw */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
@@ -57,6 +62,7 @@ typedef struct {
     int format;
     char *train, *valid, *test;                      /* files or folders; images for idx */
     char *train_labels, *valid_labels, *test_labels; /* idx */
+    int shortest, longest, symbols;                  /* copy, reverse: of the sources that are made */
     double valid_fraction;                           /* cut from the end of train where valid is empty */
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
 } ll_config;

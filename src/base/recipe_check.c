@@ -9,6 +9,14 @@
 enum { HEAD_MOST = 65536 };
 
 static ll_status check_model(const ll_config *c) {
+    if (c->separator >= 0 && c->task != LL_TASK_LM)
+        return ll_fail(LL_EINVAL,
+                       "model.separator = %d parts documents in a stream of text, and examples come apart; set "
+                       "model.task=lm, or model.separator=-1",
+                       c->separator);
+    if (c->vocab > 0 && c->separator >= c->vocab)
+        return ll_fail(LL_EINVAL, "model.separator = %d is no token of model.vocab = %d; set one below it, or -1",
+                       c->separator, c->vocab);
     if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
     if (c->task == LL_TASK_CLASSIFY && c->classes < 1)
         return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");
@@ -85,8 +93,15 @@ static ll_status check_features(const ll_config *c) {
     return LL_OK;
 }
 
+static int is_power(int n) {
+    return (n & (n - 1)) == 0;
+}
+
 static ll_status check_projection(const ll_config *c) {
-    const int projection = ll_config_projection(c), size = ll_config_encoded_size(c);
+    const int projection = ll_config_projection(c);
+    const int bare = c->task == LL_TASK_SEQ2SEQ && c->cross == LL_CROSS_NONE; /* cross attention encodes nothing */
+    const int own = ll_config_encoded_size(c),
+              size = bare && !is_power(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
     char room[LL_NUMBER_TEXT];
     if (projection == LL_PROJ_NONE) {
         if (c->kernel == LL_ATT_FAVOR)
@@ -103,11 +118,56 @@ static ll_status check_projection(const ll_config *c) {
                        kernel_name(c, room));
     if (c->num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
-    if (projection == LL_PROJ_HADAMARD && (size & (size - 1)))
+    if (projection == LL_PROJ_HADAMARD && !is_power(size))
         return ll_fail(LL_EINVAL,
                        "attention.projection = hadamard needs a power of two, and queries of a head have size %d; use "
                        "givens",
                        size);
+    return LL_OK;
+}
+
+/* Cross attention has queries and keys of different sequences, and its decoder sees earlier tokens alone. */
+static ll_status check_cross(const ll_config *c) {
+    const ll_mechanism *kernel = &ll_kernel_row(c->kernel)->about;
+    const ll_mechanism_row *position = ll_position_row(c->position);
+    if (c->kernel != LL_ATT_SOFTMAX && !ll_config_linear(c))
+        return ll_fail(LL_EINVAL,
+                       "attention.kernel = %s compares within one sequence, and the cross attention of model.task = "
+                       "seq2seq reads another; use softmax, favor or relu",
+                       kernel->name);
+    if (!position->about.causal)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
+                       position->about.name, position->whole, position->whole_other);
+    if (c->position > LL_POS_RELATIVE_S1)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s weighs distances within one sequence, and model.task = seq2seq has two; use "
+                       "permute, rope or relative-s1",
+                       position->about.name);
+    return LL_OK;
+}
+
+/* An encoder sees a whole source, its decoder earlier tokens alone. */
+static ll_status check_seq2seq(const ll_config *c) {
+    if (c->task != LL_TASK_SEQ2SEQ) {
+        if (c->encoder_layers)
+            return ll_fail(LL_EINVAL, "model.encoder-layers = %d are of an encoder; set model.task=seq2seq, or 0",
+                           c->encoder_layers);
+        if (c->cross != LL_CROSS_NONE)
+            return ll_fail(LL_EINVAL, "position.cross is about cross attention, which only model.task = seq2seq has; "
+                                      "set position.cross=none");
+        return LL_OK;
+    }
+    const ll_status status = check_cross(c);
+    if (status) return status;
+    if (c->cross != LL_CROSS_NONE && c->position < LL_POS_PERMUTE)
+        return ll_fail(LL_EINVAL, "position.cross needs positions inside attention, such as position.type = permute "
+                                  "or rope; set it to none");
+    if (c->cross == LL_CROSS_BOTH && c->heads < 2)
+        return ll_fail(LL_EINVAL, "position.cross = both shares the heads out, and there is one; use start or end");
+    if (c->image)
+        return ll_fail(LL_EINVAL, "position.image = on is for whole images, and model.task = seq2seq makes sequences; "
+                                  "set it to off");
     return LL_OK;
 }
 
@@ -117,12 +177,14 @@ static ll_status check_attention(const ll_config *c) {
         return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
                        c->feature_eps);
     if (!ll_config_linear(c) && !c->normalise)
-        return ll_fail(LL_EINVAL, "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
-                                  "set attention.normalise=on",
+        return ll_fail(LL_EINVAL,
+                       "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
+                       "set attention.normalise=on",
                        kernel_name(c, room));
     if (!ll_config_linear(c) && c->compat != LL_COMPAT_NONE)
-        return ll_fail(LL_EINVAL, "attention.compat is about linear kernels; attention.kernel = %s is the same "
-                                  "everywhere: set it to none",
+        return ll_fail(LL_EINVAL,
+                       "attention.compat is about linear kernels; attention.kernel = %s is the same "
+                       "everywhere: set it to none",
                        kernel_name(c, room));
     ll_status status = check_features(c);
     if (!status) status = ll_compat_check(c);
@@ -157,7 +219,7 @@ static ll_status check_turned(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
-    if (c->task == LL_TASK_LM && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
+    if (c->task != LL_TASK_CLASSIFY && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
                        "another; use position.type=rope, as that program does");
@@ -211,7 +273,7 @@ static ll_status check_position(const ll_config *c) {
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
                        "%s has none; use favor or relu",
                        kernel->name);
-    if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
+    if (c->task == LL_TASK_CLASSIFY && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
                        "ones; set position.decay=none");
@@ -223,8 +285,26 @@ static ll_status check_position(const ll_config *c) {
     return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : check_before(c);
 }
 
+/* Documents in one row: the operator has to cut it up. */
+static ll_status check_documents(const ll_config *c) {
+    if (c->separator < 0) return LL_OK;
+    if (c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER)
+        return ll_fail(LL_EINVAL,
+                       "attention.kernel = %s does not keep documents of a row apart (model.separator = %d); use "
+                       "softmax, local, favor or relu, or model.separator=-1",
+                       ll_kernel_row(c->kernel)->about.name, c->separator);
+    if (c->position == LL_POS_RELATIVE_S2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = relative-s2 does not keep documents of a row apart (model.separator = %d); use "
+                       "relative-s1, or model.separator=-1",
+                       c->separator);
+    return LL_OK;
+}
+
 ll_status ll_config_check(const ll_config *c) {
     ll_status status = check_model(c);
+    if (!status) status = check_documents(c);
+    if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);
     return status;

@@ -21,14 +21,18 @@
 /* Choices are numbered in this order by the enums of recipe.h. */
 // clang-format off
 const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify", "what to learn: the next token, or the class of a sequence"),
+    CHOICE("model.task", task, "lm", "lm|classify|seq2seq",
+           "what to learn: the next token, the class of a sequence, or another sequence (encoder and decoder)"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
+    INT("model.encoder-layers", encoder_layers, "0", 0, 1000, "blocks of the encoder, task = seq2seq; 0 = layers"),
     INT("model.width", width, "512", 1, 65536, "numbers that represent a token"),
     INT("model.heads", heads, "8", 1, 1024, "attention heads of a block"),
     INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
     INT("model.ff", ff, "2048", 1, 1048576, "hidden units of the feed-forward layer"),
+    INT("model.separator", separator, "-1", -1, 999999,
+        "token that begins a document anew, so that nothing before it is seen: 10 = lines, 0 = files; -1 = none"),
     CHOICE("model.norm", norm, "pre", "pre|post", "layer norm before each sublayer, or after its sum"),
     CHOICE("model.activation", activation, "gelu", "gelu|relu", "nonlinearity of the feed-forward layer"),
     FLAG("model.tied-embedding", tied, "on", "output layer of a language model = its token embedding"),
@@ -85,6 +89,8 @@ const ll_key ll_keys[] = {
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
     NUMBER("position.decay-last", decay_last, "5", -20, 20,
            "where heads go from decay-first in equal steps, reached one past the last head"),
+    CHOICE("position.cross", cross, "none", "none|start|end|both",
+           "where cross attention counts positions of the source from: its start, its end, half of the heads each"),
     INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
     INT("position.width", image_width, "0", 0, 32768, "pixels in a row, for images; 0 = as the data has"),
     INT("position.height", image_height, "0", 0, 32768, "rows of an image; 0 = as the data has"),
@@ -121,8 +127,9 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo",
-           "bytes of any files, images and labels in idx files, or the text that comes with the program"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|pairs|copy|reverse|copy-reverse",
+           "bytes of any files, images and labels in idx files, the text that comes with the program, lines of "
+           "source TAB target, or sources that are made, to be copied or reversed"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -131,6 +138,9 @@ const ll_key ll_keys[] = {
     TEXT("data.test-labels", test_labels, "labels of test, format = idx"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share cut from the end of train where valid is empty"),
+    INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
+    INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
+    INT("data.symbols", symbols, "26", 1, 62, "different symbols, formats copy, reverse"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
 };
 // clang-format on

@@ -108,4 +108,4 @@ static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
     return status ? status : ll_text_use(r, c, split, from.path, file->data, count);
 }
 
-const ll_format ll_format_bytes = {"bytes", LL_TASK_LM, open_bytes, ll_text_fill};
+const ll_format ll_format_bytes = {"bytes", LL_TASK_LM, LL_ORDER_WINDOWS, open_bytes, ll_text_fill};

@@ -3,14 +3,8 @@
 #ifndef LL_DATA_H
 #define LL_DATA_H
 
+#include "base/batch.h"
 #include "base/recipe.h"
-
-typedef struct {
-    int B, T;
-    int *tokens;  /* (B, T) */
-    int *targets; /* language models: (B, T), -1 = not counted; classifiers: (B) */
-    int *lengths; /* (B) tokens in use, from the front */
-} ll_batch;
 
 typedef struct ll_reader ll_reader;
 

@@ -141,4 +141,4 @@ static void fill_image(const ll_reader *r, ll_batch *batch, int row, int64_t pla
     batch->lengths[row] = (int)n;
 }
 
-const ll_format ll_format_idx = {"idx", LL_TASK_CLASSIFY, open_idx, fill_image};
+const ll_format ll_format_idx = {"idx", LL_TASK_CLASSIFY, LL_ORDER_SHUFFLED, open_idx, fill_image};

@@ -61,6 +61,10 @@ static const ll_format *const formats[] = {
     [LL_DATA_BYTES] = &ll_format_bytes,
     [LL_DATA_IDX] = &ll_format_idx,
     [LL_DATA_DEMO] = &ll_format_demo,
+    [LL_DATA_PAIRS] = &ll_format_pairs,
+    [LL_DATA_COPY] = &ll_format_copy,
+    [LL_DATA_REVERSE] = &ll_format_reverse,
+    [LL_DATA_COPY_REVERSE] = &ll_format_copy_reverse,
 };
 
 ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split) {
@@ -70,11 +74,12 @@ ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *spl
     if (c->format < 0 || (size_t)c->format >= sizeof formats / sizeof *formats)
         return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->format);
     const ll_format *format = formats[c->format];
+    static const char *const has[3][2] = {{"has no classes to learn", "lm"},
+                                          {"has examples with classes", "classify"},
+                                          {"has pairs of sequences", "seq2seq"}};
     if (format->task != c->task)
-        return format->task == LL_TASK_LM
-                   ? ll_fail(LL_EINVAL, "data.format=%s has no classes to learn; set model.task=lm", format->name)
-                   : ll_fail(LL_EINVAL, "data.format=%s has examples with classes; set model.task=classify",
-                             format->name);
+        return ll_fail(LL_EINVAL, "data.format=%s %s; set model.task=%s", format->name, has[format->task][0],
+                       has[format->task][1]);
     ll_reader *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     r->format = format;
@@ -92,6 +97,7 @@ ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *spl
 void ll_reader_free(ll_reader *r) {
     if (!r) return;
     for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
+    ll_free(r->pairs);
     ll_free(r);
 }
 
@@ -113,7 +119,7 @@ void ll_reader_image(const ll_reader *reader, int *width, int *height) {
 }
 
 const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size) {
-    if (reader->labels) return NULL;
+    if (reader->format->order != LL_ORDER_WINDOWS) return NULL;
     *size = (size_t)reader->size;
     return reader->data;
 }
@@ -131,8 +137,9 @@ static int64_t window(const ll_reader *r, int T, uint64_t seed, int64_t number) 
 void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
     for (int row = 0; row < batch->B; row++) {
         const int64_t number = index * batch->B + row, n = r->size;
-        const int64_t place =
-            r->labels ? ll_shuffle(number % n, n, seed, (uint32_t)(number / n)) : window(r, batch->T, seed, number);
+        int64_t place = number;
+        if (r->format->order == LL_ORDER_WINDOWS) place = window(r, batch->T, seed, number);
+        if (r->format->order == LL_ORDER_SHUFFLED) place = ll_shuffle(number % n, n, seed, (uint32_t)(number / n));
         r->format->fill(r, batch, row, place);
     }
 }
@@ -144,10 +151,15 @@ int64_t ll_reader_eval_batches(const ll_reader *r) {
 static void leave_empty(const ll_reader *r, ll_batch *batch, int row) {
     const size_t T = (size_t)batch->T, at = (size_t)row * T;
     memset(batch->tokens + at, 0, T * sizeof *batch->tokens);
-    if (r->labels)
-        batch->targets[row] = -1;
-    else
+    if (batch->source) {
+        ll_pair_fill(batch, row, NULL, 0, NULL, 0);
         for (size_t t = 0; t < T; t++) batch->targets[at + t] = -1;
+        batch->source_lengths[row] = 0;
+    } else if (r->labels) {
+        batch->targets[row] = -1;
+    } else {
+        for (size_t t = 0; t < T; t++) batch->targets[at + t] = -1;
+    }
     batch->lengths[row] = 0;
 }
 
@@ -165,9 +177,15 @@ ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
     const size_t B = (size_t)c->batch, n = B * (size_t)c->length;
     ll_batch b = {.B = c->batch, .T = c->length};
     b.tokens = ll_alloc(n, sizeof *b.tokens);
-    b.targets = ll_alloc(c->task == LL_TASK_LM ? n : B, sizeof *b.targets);
+    b.targets = ll_alloc(c->task == LL_TASK_CLASSIFY ? B : n, sizeof *b.targets);
     b.lengths = ll_alloc(B, sizeof *b.lengths);
-    if (!b.tokens || !b.targets || !b.lengths) {
+    const int pairs = c->task == LL_TASK_SEQ2SEQ;
+    if (pairs) {
+        b.S = b.T;
+        b.source = ll_alloc(n, sizeof *b.source);
+        b.source_lengths = ll_alloc(B, sizeof *b.source_lengths);
+    }
+    if (!b.tokens || !b.targets || !b.lengths || (pairs && (!b.source || !b.source_lengths))) {
         ll_batch_free(&b);
         return LL_ENOMEM;
     }
@@ -179,5 +197,7 @@ void ll_batch_free(ll_batch *batch) {
     ll_free(batch->tokens);
     ll_free(batch->targets);
     ll_free(batch->lengths);
+    ll_free(batch->source);
+    ll_free(batch->source_lengths);
     *batch = (ll_batch){0};
 }

@@ -27,21 +27,21 @@ int ll_baseline_init(const ll_model *m, const ll_param *p, float *x, uint64_t st
     return 1;
 }
 
-ll_baseline_gradients ll_baseline_gradients_of(const ll_model *m, int layer, float *grad) {
+ll_baseline_gradients ll_baseline_gradients_of(const ll_model *m, int op, float *grad) {
     ll_baseline_gradients d = {0};
     if (!grad || m->at.baseline < 0) return d;
-    const int first = m->at.baseline + layer * LL_BASELINE_TENSORS;
+    const int first = m->at.baseline + op * LL_BASELINE_TENSORS;
     d.linformer_k = ll_param_in(m, grad, first);
     d.linformer_v = ll_param_in(m, grad, first + 1);
     return d;
 }
 
-void ll_baseline_config_of(const ll_model *m, int layer, ll_attention_config *a) {
+void ll_baseline_config_of(const ll_model *m, int op, ll_attention_config *a) {
     const ll_config *c = m->c;
-    const ll_baseline_gradients at = ll_baseline_gradients_of(m, layer, m->data);
+    const ll_baseline_gradients at = ll_baseline_gradients_of(m, op, m->data);
     a->baseline = (ll_baseline_config){.window = c->window, .length = c->linformer_length, .rank = c->linformer_rank};
     a->baseline.landmarks = c->landmarks, a->baseline.iterations = c->iterations;
     a->baseline.buckets = c->buckets, a->baseline.chunk = c->chunk, a->baseline.rounds = c->rounds;
-    a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = layer;
+    a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = op;
     a->baseline.linformer_k = at.linformer_k, a->baseline.linformer_v = at.linformer_v;
 }

@@ -26,16 +26,17 @@ void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
     }
 }
 
-/* Place of a row: its sequence, and its position among the caller's tokens; -1: the class token. */
+/* Place of a row: its sequence, its position among the caller's tokens (-1: the class token), and in its document. */
 typedef struct {
     size_t b;
-    int t, used;
+    int t, used, at;
 } place;
 
 static place place_of(const ll_batch_run *run, size_t row) {
     const size_t b = row / (size_t)run->T;
     const int t = (int)(row % (size_t)run->T);
-    return (place){b, t - run->model->front, t < run->lengths[b]};
+    const int front = run->model->front, used = t < run->lengths[b];
+    return (place){b, t - front, used, run->ws->place && used ? run->ws->place[row] : t - front};
 }
 
 static int token_at(const ll_batch_run *run, place p) {
@@ -55,10 +56,10 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
         return;
     }
-    const size_t t = (size_t)p.t + (size_t)(run->ws->stream ? run->position : 0);
+    const size_t t = (size_t)p.at + (size_t)(run->ws->stream ? run->position : 0);
     memcpy(out, ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C, C * sizeof *out);
-    if (m->at.position >= 0) run->k->add(C, ll_param_at(m, m->at.position) + t * C, out);
-    if (run->ws->sinus) run->k->add(C, run->ws->sinus + (size_t)p.t * C, out);
+    if (run->stack->at.position >= 0) run->k->add(C, ll_param_at(m, run->stack->at.position) + t * C, out);
+    if (run->ws->sinus) run->k->add(C, run->ws->sinus + (size_t)p.at * C, out);
 }
 
 typedef struct {
@@ -81,7 +82,7 @@ static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
 }
 
 void ll_embed(const ll_batch_run *run) {
-    const int norm = run->model->at.embedding_norm;
+    const int norm = run->stack->at.embedding_norm;
     const size_t C = (size_t)run->c->width;
     if (run->ws->stream && run->ws->sinus)
         ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, run->c->init_std);
@@ -113,13 +114,14 @@ static void scatter_task(void *arg, size_t i, int worker) {
             continue;
         }
         run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
-        if (m->at.position >= 0) run->k->add(n, d, ll_param_in(m, run->grad, m->at.position) + (size_t)p.t * C + first);
+        if (run->stack->at.position >= 0)
+            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + (size_t)p.at * C + first);
     }
 }
 
 void ll_embed_back(const ll_batch_run *run) {
     ll_workspace *ws = run->ws;
-    const int norm = run->model->at.embedding_norm;
+    const int norm = run->stack->at.embedding_norm;
     const size_t C = (size_t)run->c->width;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = ws->d + r.first * C;

@@ -19,23 +19,22 @@ int ll_head_width(const ll_model *m) {
 
 const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
     ll_workspace *ws = run->ws;
-    const float *x = ll_sublayer_input(run, 2 * run->c->layers, rows, ws->input);
-    if (run->model->at.norm < 0) return x;
-    ll_norm(run, rows.n, run->model->at.norm, x, ws->output);
+    const float *x = ll_sublayer_input(run, ll_sublayers(run->stack), rows, ws->input);
+    if (run->stack->at.norm < 0) return x;
+    ll_norm(run, rows.n, run->stack->at.norm, x, ws->output);
     return ws->output;
 }
 
-/* After ll_head_input of the same rows: their ws->d, from the gradient of what it gave. */
-static void input_back(const ll_batch_run *run, ll_rows rows, const float *dx) {
+void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx) {
     const size_t C = (size_t)run->c->width;
     float *d = run->ws->d + rows.first * C;
-    if (run->model->at.norm < 0) {
+    if (run->stack->at.norm < 0) {
         ll_copy_rows(run, rows.n, dx, d);
         return;
     }
-    const float *x = run->ws->residual[2 * run->c->layers] + rows.first * C;
+    const float *x = run->ws->residual[ll_sublayers(run->stack)] + rows.first * C;
     memset(d, 0, (size_t)rows.n * C * sizeof *d);
-    ll_norm_back(run, rows.n, run->model->at.norm, x, dx, d);
+    ll_norm_back(run, rows.n, run->stack->at.norm, x, dx, d);
 }
 
 /* ---- Logits ---- */
@@ -63,7 +62,7 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
     if (!tied(m)) {
         const float *bias = run->c->task == LL_TASK_CLASSIFY ? ll_param_at(m, head + 1) : NULL;
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
-    } else if (n == 1) {
+    } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
         ll_parallel_for(((size_t)V + ROWS - 1) / ROWS, logits_task, &j);
     } else {
@@ -133,9 +132,11 @@ static int loss_rows(losses *l, ll_tally *tally) {
     int count = 0;
     for (int r = 0; r < l->n; r++) {
         if (target_of(l, r) < 0) continue;
+        const int right = l->run->ws->loss[LL_CHUNK + r] > 0;
         count++;
         tally->loss += l->run->ws->loss[r];
-        tally->correct += l->run->ws->loss[LL_CHUNK + r] > 0;
+        tally->correct += right;
+        if (l->run->ws->wrong) l->run->ws->wrong[(l->first + (size_t)r) / (size_t)l->run->T] += !right;
     }
     tally->count += count;
     return count;
@@ -230,7 +231,7 @@ static void pool_back(const ll_batch_run *run) {
         ll_head_input(run, r); /* for the statistics of its norm */
         pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
         ll_parallel_for(((size_t)r.n + LL_PIECE - 1) / LL_PIECE, unpool_task, &p);
-        input_back(run, r, run->ws->gradient);
+        ll_head_input_back(run, r, run->ws->gradient);
     }
 }
 
@@ -249,16 +250,27 @@ static void classify_loss(losses *l, ll_tally *tally) {
     if (run->grad) pool_back(run);
 }
 
+/* Greedy decoding of a sequence gives its targets exactly if each is the likeliest after those before it. */
+static void count_sequence(const ll_batch_run *run, const int *targets, int b, ll_tally *tally) {
+    const int *of = targets + (size_t)b * (size_t)run->T;
+    int any = 0;
+    for (int t = 0; t < run->lengths[b]; t++) any |= of[t] >= 0;
+    tally->sequences += any;
+    tally->exact += any && !run->ws->wrong[b];
+}
+
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally) {
     losses l = {.run = run, .targets = targets, .scale = scale, .V = ll_head_width(run->model)};
     if (run->c->task == LL_TASK_CLASSIFY) {
         classify_loss(&l, tally);
         return;
     }
+    if (run->ws->wrong) memset(run->ws->wrong, 0, (size_t)run->B * sizeof *run->ws->wrong);
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *x = ll_head_input(run, r);
         l.first = r.first;
         cross_entropy(&l, r.n, x, run->grad ? run->ws->gradient : NULL, tally);
-        if (run->grad) input_back(run, r, run->ws->gradient);
+        if (run->grad) ll_head_input_back(run, r, run->ws->gradient);
     }
+    for (int b = 0; run->ws->wrong && b < run->B; b++) count_sequence(run, targets, b, tally);
 }

@@ -63,8 +63,7 @@ static void slab_task(void *arg, size_t i, int worker) {
 }
 
 /* One row: the product that generation waits for. */
-static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias,
-                       float *out) {
+static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias, float *out) {
     job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out, .ld = (size_t)N};
     const size_t slabs = pieces(N, SLAB);
     if ((size_t)K * (size_t)N >= SERIAL) {
@@ -76,7 +75,7 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
 
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
                const float *bias, float *out, size_t ldo) {
-    if (n == 1) {
+    if (n == 1 && run->ws->mode == LL_STREAM) { /* elsewhere a row alone is to have the bits it has among others */
         linear_row(run->k, K, N, in, ll_narrow_find(run->model, W), bias, out);
     } else {
         ll_gemm(0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
@@ -226,7 +225,8 @@ void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, cons
     if (run->grad && run->c->dropout > 0) {
         const double share = run->c->dropout * 65536 + 0.5;
         j.dropped = share < 65535 ? (unsigned)share : 65535;
-        j.stream = ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(layer * 4 + site), (uint32_t)run->draw);
+        j.stream =
+            ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)((run->stack->first + layer) * 4 + site), (uint32_t)run->draw);
     } else if (x == y) {
         return;
     }

@@ -4,6 +4,8 @@
 #include "model/network.h"
 
 static ll_status check(const ll_model *m, const int *tokens, int T, int layer) {
+    if (m->stacks > 1)
+        return ll_fail(LL_EINVAL, "attention matrices are of models with one stack; model.task = seq2seq has two");
     if (T < 1) return ll_fail(LL_EINVAL, "an attention matrix needs at least 1 token");
     if (layer < 0 || layer >= m->c->layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->layers - 1);
@@ -26,9 +28,10 @@ ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int la
     if (status) return status;
     ll_workspace *ws = NULL;
     if ((status = ll_workspace_create(&ws, m, 1, T, 1))) return status; /* which keeps every layer's q, k, v */
-    const ll_batch_run run = ll_network_begin(m, ws, tokens, NULL, 1, T);
+    const ll_batch in = {.B = 1, .T = T, .tokens = (int *)tokens};
+    const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
-    const size_t width = (size_t)(2 * m->queries + m->values), head = (size_t)(m->queries / m->c->heads);
+    const size_t width = ll_row_width(m), head = (size_t)(m->queries / m->c->heads);
     float *q = ws->project[layer], *k = q + m->queries;
     if (!status)
         status = ll_attention_matrix(m->attention[layer], (ll_view){q, 0, head, width}, (ll_view){k, 0, head, width},

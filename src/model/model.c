@@ -87,22 +87,23 @@ double ll_model_token_cost(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width;
     const double inputs = (m->sides > 0 ? m->queries : 0) + (m->sides > 1 ? m->keys : 0);
-    const double weights = C * (inputs + 2.0 * m->values + 2.0 * c->ff), keyed = H * m->keys / m->queries;
-    const double layer = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
-    const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
-    return c->layers * layer + head;
+    const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
+    const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
+    const double head = c->task == LL_TASK_CLASSIFY ? 0 : C * c->vocab; /* a classifier's comes once a sequence */
+    return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->ff + head;
 }
 
 size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const ll_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
-                 values = (size_t)m->values, layers = (size_t)c->layers;
+                 values = (size_t)m->values;
+    const size_t layers = (size_t)ll_top_stack(m)->layers, cross = (size_t)ll_cross_layers(m);
     const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
     const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (c->task != LL_TASK_LM || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
+    if (c->task == LL_TASK_CLASSIFY || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
     const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
-    if (keys) return keyless + layers * keys * (queries + values) / share * sizeof(float);
+    if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);
-    return keyless + layers * F * (values + (size_t)c->heads) / share * sizeof(double);
+    return keyless + F * (values + (size_t)c->heads) * (layers * sizeof(double) + cross * sizeof(float)) / share;
 }

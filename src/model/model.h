@@ -2,16 +2,18 @@
  *
  *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
  *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
- *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
- *   network.c    all of it in order            workspace.c  activations and scratch, planned first
+ *   block.c      one Transformer block         attend.c     its attention, own and cross
+ *   head.c       vectors to logits, loss, back network.c    all of it in order
+ *   stack.c      which stacks a model has      workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
- *   sample.c     a token from logits         narrow.c     weights in fewer bits
+ *   sample.c     a token from logits           narrow.c     weights in fewer bits
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
 
+#include "base/batch.h"
 #include "base/recipe.h"
 #include "base/safetensors.h"
 
@@ -23,6 +25,19 @@ typedef struct {
     int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
+/* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
+ * both ways, seq2seq both: an encoder, and a decoder whose blocks also attend to what leaves the encoder. */
+typedef struct {
+    const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
+    int layers, causal;
+    int parts;          /* sublayers of a block: 2, or 3 with cross attention */
+    int sides;          /* as the model's */
+    int first;          /* its attention operators begin at this one; those of cross attention follow its own */
+    struct {            /* numbers of tensors in the table; -1: it has none */
+        int position, embedding_norm, blocks, norm;
+    } at;
+} ll_stack;
+
 struct ll_model {
     ll_recipe *recipe;  /* own copy */
     const ll_config *c; /* the recipe's numbers */
@@ -30,7 +45,10 @@ struct ll_model {
     ll_param *param;
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned */
-    ll_attention **attention; /* one operator a layer */
+    int stacks;               /* the last one has the head */
+    ll_stack stack[2];
+    int operators;
+    ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     struct ll_narrow *narrow; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
@@ -38,9 +56,9 @@ struct ll_model {
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, position, first, embedding_norm, blocks, norm, head;
-        int where, frequencies; /* the first layer's position parameters; those that all layers share */
-        int baseline;           /* the first layer's parameters of its kernel */
+        int embedding, first, head;
+        int where, frequencies; /* the first operator's position parameters; those that all share */
+        int baseline;           /* the first operator's parameters of its kernel */
     } at;
 };
 
@@ -52,7 +70,7 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
 
-/* Activations and scratch for batches of up to (B, T). */
+/* Activations and scratch for batches of up to (B, T), seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 void ll_workspace_free(ll_workspace *ws);
@@ -62,15 +80,14 @@ size_t ll_workspace_bytes(const ll_workspace *ws);
 typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
+    int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
 } ll_tally;
 
-/* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers
- * (B) with -1 = not counted. tally is added to.
+/* One batch through the network; tally is added to.
  * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
  * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
  * LL_ENOMEM alone can happen (attention scratch). */
-LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const int *tokens, const int *targets,
-                                   const int *lengths, int B, int T, float *grad, float scale, int64_t draw,
-                                   ll_tally *tally);
+LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const ll_batch *batch, float *grad,
+                                   float scale, int64_t draw, ll_tally *tally);
 
 #endif

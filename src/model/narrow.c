@@ -16,8 +16,7 @@ struct ll_narrow {
 };
 
 static int narrows(const ll_model *m, int i) {
-    return m->param[i].cols > 1 && m->param[i].decay && i >= m->at.blocks && i != m->at.embedding &&
-           i != m->at.position;
+    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding;
 }
 
 /* To the nearest, ties to even; NaN stays one. */

@@ -5,40 +5,104 @@
 
 #include "model/network.h"
 
-ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const int *tokens, const int *lengths, int B,
-                              int T) {
-    ll_batch_run run = {.model = m, .c = m->c, .ws = ws, .k = ll_kernel_table(), .tokens = tokens, .B = B};
-    run.T = T + m->front;
-    run.rows = (size_t)B * (size_t)run.T;
-    assert(B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
-    for (int b = 0; b < B; b++) ws->lengths[b] = (lengths ? lengths[b] : T) + m->front;
+/* Documents in packed rows: one begins with the row, and with every separator. */
+static int find_documents(const ll_batch_run *run) {
+    int count = 0;
+    for (int b = 0; b < run->B; b++)
+        for (int t = 0; t < run->lengths[b]; t++) {
+            const size_t row = (size_t)b * (size_t)run->T + (size_t)t;
+            if (t == 0 || run->tokens[row] == run->c->separator)
+                run->ws->segment[count++] = (ll_segment){b, t, 0, t, 0};
+            ll_segment *s = &run->ws->segment[count - 1];
+            run->ws->place[row] = s->queries++;
+            s->keys++;
+        }
+    return count;
+}
+
+ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batch *x) {
+    ll_batch_run run = {.model = m, .c = m->c, .ws = ws, .k = ll_kernel_table(), .tokens = x->tokens, .B = x->B};
+    run.stack = ws->stack;
+    run.source = x->source;
+    run.S = x->S;
+    run.T = x->T + m->front;
+    run.rows = (size_t)run.B * (size_t)run.T;
+    assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
+    for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->front;
     run.lengths = ws->lengths;
+    if (ws->place) run.segments = find_documents(&run);
+    ll_workspace *source = ws->source;
+    if (!source) return run;
+    assert(x->source && run.B <= source->B && x->S <= source->T);
+    for (int b = 0; b < run.B; b++) source->lengths[b] = x->source_lengths ? x->source_lengths[b] : x->S;
     return run;
 }
 
-ll_status ll_network_forward(const ll_batch_run *run) {
+static ll_status stack_forward(const ll_batch_run *run) {
     ll_embed(run);
-    for (int l = 0; l < run->c->layers; l++) {
+    for (int l = 0; l < run->stack->layers; l++) {
         ll_status status = ll_block_forward(run, l);
         if (status) return status;
     }
     return LL_OK;
 }
 
-ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const int *tokens, const int *targets, const int *lengths,
-                       int B, int T, float *grad, float scale, int64_t draw, ll_tally *tally) {
-    ll_batch_run run = ll_network_begin(m, ws, tokens, lengths, B, T);
+static ll_status stack_backward(const ll_batch_run *run) {
+    for (int l = run->stack->layers; l-- > 0;) {
+        ll_status status = ll_block_backward(run, l);
+        if (status) return status;
+    }
+    ll_embed_back(run);
+    return LL_OK;
+}
+
+ll_status ll_encoder_forward(const ll_batch_run *source) {
+    const size_t C = (size_t)source->c->width;
+    ll_status status = stack_forward(source);
+    for (ll_rows r = {0}; !status && ll_next_chunk(&r, source->rows);)
+        ll_copy_rows(source, r.n, ll_head_input(source, r), source->ws->top + r.first * C);
+    return status;
+}
+
+/* ws->d holds the gradient at the top. */
+static ll_status encoder_backward(const ll_batch_run *source) {
+    const size_t C = (size_t)source->c->width;
+    for (ll_rows r = {0}; ll_next_chunk(&r, source->rows);) {
+        ll_head_input(source, r); /* for the statistics of its norm */
+        ll_copy_rows(source, r.n, source->ws->d + r.first * C, source->ws->gradient);
+        ll_head_input_back(source, r, source->ws->gradient);
+    }
+    return stack_backward(source);
+}
+
+ll_status ll_network_forward(const ll_batch_run *run) {
+    ll_status status = LL_OK;
+    if (run->ws->source) {
+        const ll_batch_run source = ll_source_run(run);
+        status = ll_encoder_forward(&source);
+    }
+    return status ? status : stack_forward(run);
+}
+
+static ll_status network_backward(const ll_batch_run *run) {
+    ll_workspace *source = run->ws->source;
+    if (!source) return stack_backward(run);
+    const ll_batch_run from = ll_source_run(run);
+    memset(source->d, 0, from.rows * (size_t)run->c->width * sizeof(float));
+    const ll_status status = stack_backward(run);
+    return status ? status : encoder_backward(&from);
+}
+
+ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
+                       int64_t draw, ll_tally *tally) {
+    ll_batch_run run = ll_network_begin(m, ws, batch);
     assert(!grad || ws->mode == LL_TRAIN);
     run.grad = grad;
     run.draw = draw;
     ll_status status = ll_network_forward(&run);
     if (status) return status;
-    ll_head_loss(&run, targets, scale, tally);
-    if (!grad) return LL_OK;
-    for (int l = m->c->layers; l-- > 0 && !status;) status = ll_block_backward(&run, l);
-    if (status) return status;
-    ll_embed_back(&run);
-    return LL_OK;
+    ll_head_loss(&run, batch->targets, scale, tally);
+    return grad ? network_backward(&run) : LL_OK;
 }
 
 /* x - log sum exp x, the sum in double. */
@@ -88,14 +152,30 @@ static ll_status check_tokens(const ll_model *m, const int *tokens, const int *l
     return LL_OK;
 }
 
-ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
+static ll_status logp_of(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
+                         const int *tokens, const int *lengths, int B, int T) {
     ll_status status = check_tokens(m, tokens, lengths, B, T);
+    if (!status && source) status = check_tokens(m, source, source_lengths, B, S);
     if (status) return status;
     ll_workspace *ws = NULL;
-    if ((status = ll_workspace_make(&ws, m, B, T, LL_EVALUATE))) return status;
-    const ll_batch_run run = ll_network_begin(m, ws, tokens, lengths, B, T);
+    if ((status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, S, LL_EVALUATE))) return status;
+    const ll_batch in = {B, T, (int *)tokens, NULL, (int *)lengths, S, (int *)source, (int *)source_lengths};
+    const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
     if (!status) m->c->task == LL_TASK_CLASSIFY ? logp_classify(&run, logp) : logp_lm(&run, logp);
     ll_workspace_free(ws);
     return status;
+}
+
+ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
+    if (m->c->task == LL_TASK_SEQ2SEQ)
+        return ll_fail(LL_EINVAL, "the model makes sequences from others; give it sources, too");
+    return logp_of(m, logp, NULL, NULL, 0, tokens, lengths, B, T);
+}
+
+ll_status ll_model_logp_from(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
+                             const int *tokens, const int *lengths, int B, int T) {
+    if (m->c->task != LL_TASK_SEQ2SEQ)
+        return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no sources");
+    return logp_of(m, logp, source, source_lengths, S, tokens, lengths, B, T);
 }

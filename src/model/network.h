@@ -1,13 +1,15 @@
 /* What the files of this room share: where parameters are, what a workspace holds, and the parts of a
  * network, each with its forward and backward.
  *
- * A network is a chain of 2 x layers sublayers (attention, feed-forward, attention, ...) around one
- * residual stream. Sublayer j has the norm N_j and the function F_j:
+ * A network is one stack of blocks or two (encoder, decoder). A stack is a chain of sublayers around one residual
+ * stream: attention, feed-forward, attention, ...; in a decoder that reads an encoder attention, cross attention,
+ * feed-forward, attention, ... Sublayer j of J has the norm N_j and the function F_j:
  *
  *   pre-norm    a_j = N_j(r_j)                                    r_(j+1) = r_j + F_j(a_j)
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
  *
- * What leaves the last block is r_2L (pre), which a final norm may follow, or N_(2L-1)(r_2L) (post).
+ * What leaves the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post); an encoder keeps
+ * it, and every cross attention makes its keys and values from it.
  * Training keeps r_j, projections and pre-activations; inputs a_j, norms' statistics, activations and
  * dropout masks are computed again on the way back, in chunks of rows, so that scratch does not grow
  * with the length. Rows are tokens, (sequence, position) in that order; rows past a sequence's length
@@ -30,7 +32,13 @@ enum {
     LL_IN_BIAS,
     LL_OUT_WEIGHT,
     LL_OUT_BIAS,
-    LL_BLOCK_TENSORS
+    LL_BLOCK_TENSORS,
+    LL_CROSS_NORM = LL_BLOCK_TENSORS, /* of a decoder that reads an encoder */
+    LL_CROSS_QUERY_WEIGHT = 14,
+    LL_CROSS_KEY_WEIGHT,
+    LL_CROSS_VALUE_WEIGHT,
+    LL_CROSS_OUTPUT_WEIGHT,
+    LL_DECODER_TENSORS
 };
 
 enum {
@@ -48,21 +56,27 @@ enum { LL_EVALUATE, LL_TRAIN, LL_STREAM };
 
 struct ll_workspace {
     const ll_model *model;
-    int mode; /* one of the above */
+    const ll_stack *stack;
+    ll_workspace *source; /* of the encoder that this stack reads, or NULL */
+    int mode;             /* one of the above */
     int B, T; /* at most; T with the front */
     size_t bytes;
-    float *memory, **layers;
+    float *block, **layers;
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
-    float **residual; /* (2 layers + 1) of (rows, C) */
+    float **residual; /* (sublayers + 1) of (rows, C) */
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
+    /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
+    float **cross_query, **cross_source, **cross_mixed, **cross_saved;
+    float *top;       /* (rows, C) what leaves an encoder, else NULL */
     float *sinus;     /* (T, C) sinusoidal positions, or NULL */
     /* Backward. */
     float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
     float *dproject; /* (rows, ll_row_width) */
     float *dmixed;   /* (rows, H E) */
+    float *dsource;  /* (source rows, H D + H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
     float *wide, *dwide;              /* (chunk, ff) */
@@ -73,7 +87,11 @@ struct ll_workspace {
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
     double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
     int *lengths;                 /* (B), front included */
+    int *place;                   /* (rows) of each token in its document, or NULL: rows are documents */
+    ll_segment *segment;          /* (rows) the documents */
+    int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
+    ll_attention_memory **memory; /* (layers), borrowed: cross attention reads these */
 };
 
 /* One batch on its way. */
@@ -82,14 +100,38 @@ typedef struct {
     const ll_config *c;
     ll_workspace *ws;
     const ll_kernels *k;
+    const ll_stack *stack;
     const int *tokens;
     int B, T;           /* T: front included */
     size_t rows;        /* B T */
     const int *lengths; /* (B), front included */
+    int segments;       /* documents in ws->segment, where model.separator begins new ones */
+    const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
+    int S;
     int64_t position;   /* of the first token: streams */
     float *grad;        /* NULL: forward alone */
     int64_t draw;       /* dropout; applies where grad is wanted */
 } ll_batch_run;
+
+/* ---- stack.c ---- */
+
+/* The stacks that the recipe's task has; LL_EINVAL is not possible after ll_config_check. */
+void ll_stacks_plan(ll_model *model);
+/* Whose attention operator number `op` is. */
+typedef struct {
+    const ll_stack *stack;
+    int layer, cross;
+} ll_operator_place;
+ll_operator_place ll_operator_at(const ll_model *model, int op);
+/* How many of the operators are cross attention. */
+int ll_cross_layers(const ll_model *model);
+/* The operator of a layer of a stack, its own or the one of cross attention. */
+int ll_operator_of(const ll_stack *stack, int layer, int cross);
+/* "decoder.blocks.3." and the like, for tensors of an operator: "attention." or "cross." follows. */
+enum { LL_PREFIX = 40 };
+void ll_operator_prefix(const ll_model *model, int op, char prefix[LL_PREFIX]);
+/* What goes through the encoder while this run goes through the decoder. */
+ll_batch_run ll_source_run(const ll_batch_run *run);
 
 /* ---- params.c ---- */
 
@@ -101,8 +143,8 @@ void ll_params_init(ll_model *model);
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
 /* Number of a tensor of a layer; not of a projection that its kernel does not have. */
-int ll_block_tensor(const ll_model *model, int layer, int which);
-/* Width of what is projected: queries and keys, as far as the kernel has them, and values. */
+int ll_block_tensor(const ll_stack *stack, int layer, int which);
+/* Width of what a stack's own attention projects: queries and keys, as far as the kernel has them, and values. */
 size_t ll_row_width(const ll_model *model);
 
 /* ---- place.c: parameters of positions inside attention ---- */
@@ -112,23 +154,23 @@ typedef struct {
     const char *name;
     int rows, cols;
 } ll_place_tensor;
-/* The tensors of a layer; returns how many. */
+/* The tensors of an operator; returns how many. */
 int ll_place_tensors(const ll_model *model, ll_place_tensor tensor[LL_PLACE_TENSORS]);
 /* First values of a tensor of that name; 0: it is none of ours. */
 int ll_place_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
-/* What the operator of a layer reads, and where backward adds its gradients. */
-void ll_place_config(const ll_model *model, int layer, ll_attention_config *a);
-ll_position_gradients ll_place_gradients(const ll_model *model, int layer, float *grad);
+/* What an operator reads, and where backward adds its gradients. */
+void ll_place_config(const ll_model *model, int op, ll_attention_config *a);
+ll_position_gradients ll_place_gradients(const ll_model *model, int op, float *grad);
 /* Noise for this pass: its own in training, always the same elsewhere. */
-void ll_place_noise(const ll_batch_run *run, int layer);
+void ll_place_noise(const ll_batch_run *run, int op);
 
 /* ---- baseline.c: what kernels of the papers' baselines need; as place.c ---- */
 
 enum { LL_BASELINE_TENSORS = 2 };
 int ll_baseline_tensors(const ll_model *model, ll_place_tensor tensor[LL_BASELINE_TENSORS]);
 int ll_baseline_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
-void ll_baseline_config_of(const ll_model *model, int layer, ll_attention_config *a);
-ll_baseline_gradients ll_baseline_gradients_of(const ll_model *model, int layer, float *grad);
+void ll_baseline_config_of(const ll_model *model, int op, ll_attention_config *a);
+ll_baseline_gradients ll_baseline_gradients_of(const ll_model *model, int op, float *grad);
 
 /* ---- operators.c ---- */
 
@@ -168,8 +210,8 @@ void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y)
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx);
 void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y);
 void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx);
-enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED };
-/* y = or += x / keep where the mask of (train.seed, draw, layer, site, row, column) keeps, else 0; the same
+enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED, LL_SITE_CROSS };
+/* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) keeps, else 0; the same
  * call forward and backward. Nothing is dropped where no gradient is wanted. y == x is allowed if !add. */
 void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add);
 /* Copies n rows of width C. */
@@ -185,19 +227,45 @@ void ll_embed_back(const ll_batch_run *run);
 
 /* ---- block.c ---- */
 
+/* Sublayers of a stack, and the numbers of a layer's attention, cross attention (parts = 3) and feed-forward. */
+int ll_sublayers(const ll_stack *stack);
 /* a_j of some rows: in place or computed into `out`. */
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out);
+int ll_pre_norm(const ll_batch_run *run);
+/* r_j of some rows. */
+float *ll_residual(const ll_batch_run *run, int j, ll_rows rows);
+/* r_(j+1) = r_j or a_j (computed into ws->input) + dropout(F). */
+void ll_sublayer_add(const ll_batch_run *run, int j, ll_rows rows, const float *F);
+/* From the gradient d at what sublayer j gives to the one at F_j (d itself, or in ws->gradient); d becomes the one at
+ * its sum. */
+const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, float *d);
+/* After it: where the gradient at a_j is to go, and whether it is added to what is there; then, from there on to d. */
+float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add);
+void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d);
+/* Parameter or gradient `which` of a layer. */
+const float *ll_weight(const ll_batch_run *run, int layer, int which);
+float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
 /* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_chunk(&r, total);) */
 int ll_next_chunk(ll_rows *rows, size_t total);
 
+/* ---- attend.c: attention sublayers ---- */
+
+LL_MUST_USE ll_status ll_attend(const ll_batch_run *run, int layer, int cross);
+LL_MUST_USE ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross);
+/* A stream's cross attention: what a layer reads, of a source run whose `top` is there. */
+LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
+                                         ll_attention_memory *memory);
+
 /* ---- head.c ---- */
 
 /* Numbers in a row of logits: V or classes. */
 int ll_head_width(const ll_model *model);
-/* What the logits of some rows are computed from, (n, C). */
+/* What leaves the stack, of some rows, (n, C): logits are computed from it. */
 const float *ll_head_input(const ll_batch_run *run, ll_rows rows);
+/* After ll_head_input of the same rows: their ws->d, from the gradient of what it gave. */
+void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx);
 /* Logits (n, V or classes) of n such rows. */
 void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits);
 /* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
@@ -208,14 +276,19 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
 
 /* ---- workspace.c ---- */
 
-LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, int B, int T, int mode);
+/* For one stack alone; a decoder's with its encoder's, for sources of S tokens. */
+LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, const ll_stack *stack, int B, int T,
+                                        int S, int mode);
+/* The stack that has the head. */
+const ll_stack *ll_top_stack(const ll_model *model);
 
 /* ---- network.c ---- */
 
 /* A batch (its front added to T and lengths) that fits ws. */
-ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const int *tokens, const int *lengths, int B,
-                              int T);
-/* Embedding and blocks: everything below the head. */
+ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
+/* Embedding and blocks, of an encoder first: everything below the head. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
+/* The encoder alone: a source run, up to its top. */
+LL_MUST_USE ll_status ll_encoder_forward(const ll_batch_run *source);
 
 #endif

@@ -1,5 +1,5 @@
-/* One attention operator a layer, made from the recipe and the layer's draws: projection, permutation,
- * decay. A file carries the draws, so that it means the same under any version of the generator. */
+/* One attention operator a layer (of a decoder two), made from the recipe and the layer's draws: projection,
+ * permutation, decay. A file carries the draws, so that it means the same under any version of the generator. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,29 +15,30 @@ _Static_assert((int)LL_ATT_REFORMER == (int)LL_KERNEL_REFORMER && (int)LL_FEAT_G
                "recipes number kernels and features as the operator does");
 
 /* All but the draws. */
-static ll_attention_config describe(const ll_model *m, int layer) {
+static ll_attention_config describe(const ll_model *m, int op) {
     const ll_config *c = m->c;
+    const ll_operator_place at = ll_operator_at(m, op);
     const int D = m->queries / c->heads;
     ll_attention_config a = ll_attention_default();
     a.kernel = (ll_kernel)c->kernel;
     a.features = (ll_feature_kind)c->features;
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
-    ll_baseline_config_of(m, layer, &a);
+    ll_baseline_config_of(m, op, &a);
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps >= 0 ? rules->eps : map ? map->eps : 0;
-    a.causal = c->task == LL_TASK_LM;
+    a.causal = at.stack->causal && !at.cross;
     a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
     a.feature_eps = (float)eps;
     a.query_max = rules->query_max, a.key_max = rules->key_max;
     a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
     a.den = !c->normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
     a.den_eps = (float)rules->den_eps;
-    if (c->position == LL_POS_PERMUTE) a.position = LL_POSITION_PERMUTE;
+    if (c->position == LL_POS_PERMUTE && (!at.cross || c->cross != LL_CROSS_NONE)) a.position = LL_POSITION_PERMUTE;
     if (c->position == LL_POS_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
-    ll_place_config(m, layer, &a);
+    ll_place_config(m, op, &a);
     const float root = (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_FAVOR || map ? -0.25 : -0.5);
     a.input_scale = map && !rules->scaled ? 1 : root;
     return a;
@@ -54,44 +55,60 @@ static int turned(const ll_attention_config *a) {
     return a->position == LL_POSITION_ORTHOGONAL ? ll_feature_count(a) : 0;
 }
 
-static int decays(const ll_config *c) {
-    return c->decay == LL_DECAY_FIXED && c->task == LL_TASK_LM;
-}
-
-static ll_status draw_projection(const ll_config *c, const ll_attention_config *a, int layer, int64_t redraws,
-                                 float *W) {
+static ll_status draw_projection(const ll_config *c, const ll_attention_config *a, int op, int64_t redraws, float *W) {
     static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
     const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
     const ll_row_norms norms = c->row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
-    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, layer, redraws);
+    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, op, redraws);
 }
 
+/* Room for the draws of any operator. */
 typedef struct {
     float *projection, *decay;
     int32_t *permutation;
     float *basis, *angles;
 } parts;
 
-static ll_status draw(const ll_model *m, const ll_attention_config *a, int layer, parts *p) {
+static int decays(const ll_config *c, const ll_attention_config *a) {
+    return c->decay == LL_DECAY_FIXED && a->causal;
+}
+
+static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, parts *p) {
     const ll_config *c = m->c;
     const int n = permuted(a), whole = turned(a);
     ll_status status = LL_OK;
     for (int h = 0; n && h < a->H; h++)
-        ll_draw_permutation(p->permutation + (size_t)h * (size_t)n, n, (uint64_t)c->seed, layer, h);
+        ll_draw_permutation(p->permutation + (size_t)h * (size_t)n, n, (uint64_t)c->seed, op, h);
     for (int h = 0; whole && h < a->H && !status; h++)
         status = ll_draw_rotation(p->basis + (size_t)h * (size_t)whole * (size_t)whole,
-                                  p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->seed, layer, h);
-    for (int h = 0; p->decay && h < a->H; h++)
+                                  p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->seed, op, h);
+    for (int h = 0; decays(c, a) && h < a->H; h++)
         p->decay[h] = (float)(1 / (1 + exp(-(c->decay_first + (c->decay_last - c->decay_first) * h / a->H))));
-    if (!status && a->M) status = draw_projection(c, a, layer, m->redraws, p->projection);
+    if (!status && a->M) status = draw_projection(c, a, op, m->redraws, p->projection);
     return status;
 }
 
-/* The tensor "blocks.LAYER.attention.WHAT" of this type and shape; cols 0: a vector. */
-static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, int layer, const char *what,
-                      enum ll_dtype dtype, int rows, int cols) {
-    char name[64];
-    snprintf(name, sizeof name, "blocks.%d.attention.%s", layer, what);
+/* "blocks.3.attention.WHAT", "decoder.blocks.3.cross.WHAT" */
+enum { NAME = 64 };
+static void name_of(const ll_model *m, int op, const char *what, char name[NAME]) {
+    char prefix[LL_PREFIX];
+    ll_operator_prefix(m, op, prefix);
+    snprintf(name, NAME, "%s%s.%s", prefix, ll_operator_at(m, op).cross ? "cross" : "attention", what);
+}
+
+/* A draw in a file, and the operator whose it is. */
+typedef struct {
+    const ll_model *model;
+    const ll_safetensors *file;
+    int op;
+} source;
+
+/* The tensor of this name, type and shape; cols 0: a vector. */
+static ll_status find(const ll_st_tensor **out, const source *s, const char *what, enum ll_dtype dtype, int rows,
+                      int cols) {
+    const ll_safetensors *file = s->file;
+    char name[NAME];
+    name_of(s->model, s->op, what, name);
     const ll_st_tensor *t = ll_safetensors_find(file, name);
     const char *path = ll_safetensors_path(file);
     if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", path, name);
@@ -103,21 +120,21 @@ static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, int 
     return LL_OK;
 }
 
-static ll_status read_floats(float *out, const ll_safetensors *file, int layer, const char *what, int rows, int cols) {
+static ll_status read_floats(float *out, const source *s, const char *what, int rows, int cols) {
     const ll_st_tensor *t = NULL;
-    ll_status status = find(&t, file, layer, what, LL_F32, rows, cols);
+    ll_status status = find(&t, s, what, LL_F32, rows, cols);
     if (status) return status;
     ll_st_floats(out, t);
     for (size_t i = 0; i < t->count; i++)
         if (!isfinite(out[i]))
-            return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", ll_safetensors_path(file), t->name,
-                           i);
+            return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", ll_safetensors_path(s->file),
+                           t->name, i);
     return LL_OK;
 }
 
-static ll_status read_permutation(int32_t *out, const ll_safetensors *file, int layer, int heads, int n) {
+static ll_status read_permutation(int32_t *out, const source *s, int heads, int n) {
     const ll_st_tensor *t = NULL;
-    ll_status status = find(&t, file, layer, "permutation", LL_I32, heads, n);
+    ll_status status = find(&t, s, "permutation", LL_I32, heads, n);
     if (status) return status;
     unsigned char *seen = ll_alloc((size_t)n, 1);
     if (!seen) return LL_ENOMEM;
@@ -128,52 +145,65 @@ static ll_status read_permutation(int32_t *out, const ll_safetensors *file, int 
         for (int a = 0; a < n && !status; a++)
             if (p[a] < 0 || p[a] >= n || seen[p[a]]++)
                 status = ll_fail(LL_EFORMAT, "%s: tensor %s is no permutation: head %d has %d at %d",
-                                 ll_safetensors_path(file), t->name, h, (int)p[a], a);
+                                 ll_safetensors_path(s->file), t->name, h, (int)p[a], a);
     }
     ll_free(seen);
     return status;
 }
 
-static ll_status read(const ll_safetensors *file, const ll_attention_config *a, int layer, parts *p) {
+static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
     ll_status status = LL_OK;
-    if (a->M) status = read_floats(p->projection, file, layer, "projection", a->M, ll_attention_width(a));
-    if (!status && permuted(a)) status = read_permutation(p->permutation, file, layer, a->H, permuted(a));
-    if (!status && p->decay) status = read_floats(p->decay, file, layer, "decay", a->H, 0);
-    if (!status && turned(a)) status = read_floats(p->basis, file, layer, "basis", a->H * turned(a), turned(a));
-    if (!status && turned(a)) status = read_floats(p->angles, file, layer, "angles", a->H, turned(a) / 2);
+    if (a->M) status = read_floats(p->projection, s, "projection", a->M, ll_attention_width(a));
+    if (!status && permuted(a)) status = read_permutation(p->permutation, s, a->H, permuted(a));
+    if (!status && decays(s->model->c, a)) status = read_floats(p->decay, s, "decay", a->H, 0);
+    if (!status && turned(a)) status = read_floats(p->basis, s, "basis", a->H * turned(a), turned(a));
+    if (!status && turned(a)) status = read_floats(p->angles, s, "angles", a->H, turned(a) / 2);
     return status;
 }
 
-static ll_status create_layer(ll_model *m, const ll_safetensors *file, int layer, parts *p) {
-    ll_attention_config a = describe(m, layer);
-    ll_status status = file ? read(file, &a, layer, p) : draw(m, &a, layer, p);
+static ll_status create(ll_model *m, const ll_safetensors *file, int op, parts *p) {
+    ll_attention_config a = describe(m, op);
+    const source from = {m, file, op};
+    ll_status status = file ? read(&from, &a, p) : draw(m, &a, op, p);
     if (status) return status;
     a.projection = a.M ? p->projection : NULL;
     a.permutation = permuted(&a) ? p->permutation : NULL;
-    a.decay = p->decay;
+    a.decay = decays(m->c, &a) ? p->decay : NULL;
     if (turned(&a)) a.where.basis = p->basis, a.where.theta = p->angles;
-    status = ll_attention_create(&m->attention[layer], &a);
+    status = ll_attention_create(&m->attention[op], &a);
     return status == LL_EINVAL && file ? ll_fail_in(LL_EFORMAT, ll_safetensors_path(file)) : status;
+}
+
+/* Floats of the largest projection. */
+static size_t largest(const ll_model *m) {
+    size_t most = 0;
+    for (int op = 0; op < m->operators; op++) {
+        const ll_attention_config a = describe(m, op);
+        const size_t floats = (size_t)a.M * (size_t)ll_attention_width(&a);
+        if (floats > most) most = floats;
+    }
+    return most;
 }
 
 ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
     const ll_attention_config a = describe(m, 0);
     const int whole = turned(&a);
     const size_t heads = (size_t)a.H;
+    const source from = {m, file, 0};
     const ll_st_tensor *t;
     /* All other sizes are those of parameters, which the file is known to hold. */
-    ll_status status = file && a.M ? find(&t, file, 0, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
-    if (!status && file && whole) status = find(&t, file, 0, "basis", LL_F32, a.H * whole, whole);
+    ll_status status = file && a.M ? find(&t, &from, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
+    if (!status && file && whole) status = find(&t, &from, "basis", LL_F32, a.H * whole, whole);
     if (status) return status;
-    parts p = {.projection = ll_alloc((size_t)a.M * (size_t)ll_attention_width(&a), sizeof(float)),
+    parts p = {.projection = ll_alloc(largest(m), sizeof(float)),
+               .decay = ll_alloc(heads, sizeof(float)),
                .permutation = ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
     p.basis = ll_alloc(heads * (size_t)whole * (size_t)whole, sizeof(float));
     p.angles = ll_alloc(heads * (size_t)(whole / 2), sizeof(float));
-    if (decays(m->c)) p.decay = ll_alloc(heads, sizeof(float));
-    m->attention = ll_alloc((size_t)m->c->layers, sizeof(ll_attention *));
-    const int there = p.projection && p.permutation && p.basis && p.angles && (p.decay || !decays(m->c));
+    m->attention = ll_alloc((size_t)m->operators, sizeof(ll_attention *));
+    const int there = p.projection && p.decay && p.permutation && p.basis && p.angles;
     status = m->attention && there ? LL_OK : LL_ENOMEM;
-    for (int l = 0; l < m->c->layers && !status; l++) status = create_layer(m, file, l, &p);
+    for (int op = 0; op < m->operators && !status; op++) status = create(m, file, op, &p);
     ll_free(p.projection);
     ll_free(p.permutation);
     ll_free(p.decay);
@@ -183,37 +213,38 @@ ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
 }
 
 void ll_operators_free(ll_model *m) {
-    for (int l = 0; m->attention && l < m->c->layers; l++) ll_attention_free(m->attention[l]);
+    for (int op = 0; m->attention && op < m->operators; op++) ll_attention_free(m->attention[op]);
     ll_free(m->attention);
     m->attention = NULL;
 }
 
-static ll_status write_layer(const ll_attention_config *a, ll_st_writer *writer, int layer) {
-    char name[64];
+static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
+    const ll_attention_config *a = &m->attention[op]->c;
+    char name[NAME];
     ll_status status = LL_OK;
     if (a->projection) {
         const size_t shape[2] = {(size_t)a->M, (size_t)ll_attention_width(a)};
-        snprintf(name, sizeof name, "blocks.%d.attention.projection", layer);
+        name_of(m, op, "projection", name);
         status = ll_st_add(writer, name, LL_F32, 2, shape, a->projection);
     }
     if (!status && a->permutation) {
         const size_t shape[2] = {(size_t)a->H, (size_t)permuted(a)};
-        snprintf(name, sizeof name, "blocks.%d.attention.permutation", layer);
+        name_of(m, op, "permutation", name);
         status = ll_st_add(writer, name, LL_I32, 2, shape, a->permutation);
     }
     if (!status && a->decay) {
         const size_t shape[1] = {(size_t)a->H};
-        snprintf(name, sizeof name, "blocks.%d.attention.decay", layer);
+        name_of(m, op, "decay", name);
         status = ll_st_add(writer, name, LL_F32, 1, shape, a->decay);
     }
     if (!status && turned(a)) {
         const size_t shape[2] = {(size_t)a->H * (size_t)turned(a), (size_t)turned(a)};
-        snprintf(name, sizeof name, "blocks.%d.attention.basis", layer);
+        name_of(m, op, "basis", name);
         status = ll_st_add(writer, name, LL_F32, 2, shape, a->where.basis);
     }
     if (!status && turned(a)) {
         const size_t shape[2] = {(size_t)a->H, (size_t)turned(a) / 2};
-        snprintf(name, sizeof name, "blocks.%d.attention.angles", layer);
+        name_of(m, op, "angles", name);
         status = ll_st_add(writer, name, LL_F32, 2, shape, a->where.theta);
     }
     return status;
@@ -221,25 +252,26 @@ static ll_status write_layer(const ll_attention_config *a, ll_st_writer *writer,
 
 ll_status ll_operators_write(const ll_model *m, ll_st_writer *writer) {
     ll_status status = LL_OK;
-    for (int l = 0; l < m->c->layers && !status; l++) status = write_layer(&m->attention[l]->c, writer, l);
+    for (int op = 0; op < m->operators && !status; op++) status = write(m, writer, op);
     return status;
 }
 
 ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
-    const ll_attention_config a = describe(m, 0);
-    if (!a.M) {
+    const size_t size = largest(m);
+    if (!size) {
         m->redraws = redraws;
         return LL_OK;
     }
-    const size_t size = (size_t)a.M * (size_t)ll_attention_width(&a);
-    float *W = ll_alloc(size * (size_t)m->c->layers, sizeof *W);
+    float *W = ll_alloc(size * (size_t)m->operators, sizeof *W);
     if (!W) return LL_ENOMEM;
-    /* All layers before any changes: a model is never between two draws. */
+    /* All before any changes: a model is never between two draws. */
     ll_status status = LL_OK;
-    for (int l = 0; l < m->c->layers && !status; l++)
-        status = draw_projection(m->c, &a, l, redraws, W + (size_t)l * size);
-    for (int l = 0; l < m->c->layers && !status; l++)
-        ll_attention_set_projection(m->attention[l], W + (size_t)l * size);
+    for (int op = 0; op < m->operators && !status; op++) {
+        const ll_attention_config a = describe(m, op);
+        status = draw_projection(m->c, &a, op, redraws, W + (size_t)op * size);
+    }
+    for (int op = 0; op < m->operators && !status; op++)
+        ll_attention_set_projection(m->attention[op], W + (size_t)op * size);
     if (!status) m->redraws = redraws;
     ll_free(W);
     return status;

@@ -40,10 +40,10 @@ static void add_in(ll_model *m, const char *prefix, const char *name, int rows, 
 }
 
 /* In the order of the enum in network.h. */
-static void add_block(ll_model *m, int layer) {
+static void add_block(ll_model *m, const ll_stack *stack, int layer) {
     const ll_config *c = m->c;
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
+    char prefix[LL_PREFIX];
+    ll_operator_prefix(m, ll_operator_of(stack, layer, 0), prefix);
     add_norm(m, prefix, "attention.norm");
     if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->width, m->queries);
     if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->width, m->keys);
@@ -54,6 +54,25 @@ static void add_block(ll_model *m, int layer) {
     add_in(m, prefix, "feed.in.bias", c->ff, 1);
     add_in(m, prefix, "feed.out.weight", c->ff, c->width);
     add_in(m, prefix, "feed.out.bias", c->width, 1);
+    if (stack->parts < 3) return;
+    add_norm(m, prefix, "cross.norm");
+    add_in(m, prefix, "cross.query.weight", c->width, m->queries);
+    add_in(m, prefix, "cross.key.weight", c->width, m->queries);
+    add_in(m, prefix, "cross.value.weight", c->width, m->values);
+    add_in(m, prefix, "cross.output.weight", m->values, c->width);
+}
+
+/* Positions at the embedding, norms and blocks of a stack. */
+static void add_stack(ll_model *m, ll_stack *stack) {
+    const ll_config *c = m->c;
+    char text[64];
+    snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
+    stack->at.position = c->position == LL_POS_LEARNED ? add(m, text, c->max_length, c->width, 0) : -1;
+    if (m->front) m->at.first = add(m, "embedding.first", c->width, 1, 0);
+    stack->at.embedding_norm = c->embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
+    stack->at.blocks = m->count;
+    for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
+    stack->at.norm = c->final_norm && c->norm == LL_NORM_PRE ? add_norm(m, stack->prefix, "norm") : -1;
 }
 
 static void add_places(ll_model *m) {
@@ -62,11 +81,13 @@ static void add_places(ll_model *m) {
     m->at.frequencies = m->at.where = -1;
     if (m->c->position == LL_POS_RELATIVE_S1) m->at.frequencies = add(m, "position.inv_freq", m->c->scales, 1, 0);
     if (n) m->at.where = m->count;
-    for (int l = 0; l < (m->c->shared ? 1 : m->c->layers); l++)
+    const int cross = m->c->cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
+    for (int op = 0; op < (m->c->shared ? 1 : all); op++)
         for (int i = 0; i < n; i++) {
-            char name[64], prefix[32];
-            snprintf(prefix, sizeof prefix, "blocks.%d.", l);
-            snprintf(name, sizeof name, "%sposition.%s", m->c->shared ? "" : prefix, tensor[i].name);
+            char name[64], prefix[LL_PREFIX] = "";
+            const char *which = !m->c->shared && ll_operator_at(m, op).cross ? "cross." : "";
+            if (!m->c->shared) ll_operator_prefix(m, op, prefix);
+            snprintf(name, sizeof name, "%s%sposition.%s", prefix, which, tensor[i].name);
             add(m, name, tensor[i].rows, tensor[i].cols, 0);
         }
 }
@@ -75,10 +96,10 @@ static void add_baselines(ll_model *m) {
     ll_place_tensor tensor[LL_BASELINE_TENSORS];
     const int n = ll_baseline_tensors(m, tensor);
     m->at.baseline = n ? m->count : -1;
-    for (int l = 0; l < m->c->layers; l++)
+    for (int op = 0; op < m->operators; op++)
         for (int i = 0; i < n; i++) {
-            char prefix[32];
-            snprintf(prefix, sizeof prefix, "blocks.%d.", l);
+            char prefix[LL_PREFIX];
+            ll_operator_prefix(m, op, prefix);
             add_in(m, prefix, tensor[i].name, tensor[i].rows, tensor[i].cols);
         }
 }
@@ -87,13 +108,8 @@ static void add_all(ll_model *m) {
     const ll_config *c = m->c;
     const int classify = c->task == LL_TASK_CLASSIFY;
     m->at.embedding = add(m, "embedding.weight", c->vocab, c->width, 1);
-    m->at.position = m->at.first = m->at.embedding_norm = m->at.norm = m->at.head = -1;
-    if (c->position == LL_POS_LEARNED) m->at.position = add(m, "embedding.position", c->max_length, c->width, 0);
-    if (m->front) m->at.first = add(m, "embedding.first", c->width, 1, 0);
-    if (c->embedding_norm) m->at.embedding_norm = add_norm(m, "", "embedding.norm");
-    m->at.blocks = m->count;
-    for (int l = 0; l < c->layers; l++) add_block(m, l);
-    if (c->final_norm && c->norm == LL_NORM_PRE) m->at.norm = add_norm(m, "", "norm");
+    m->at.first = m->at.head = -1;
+    for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
     if (classify) add(m, "head.bias", c->classes, 1, 0);
     add_places(m);
@@ -116,11 +132,12 @@ static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
 static double estimate(const ll_config *c, double queries, double values) {
-    const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff;
+    const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff,
+                 blocks = c->task == LL_TASK_SEQ2SEQ ? 2.0 * c->layers + c->encoder_layers + c->layers : c->layers;
     const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
     const double linformer = c->kernel == LL_ATT_LINFORMER ? 2.0 * c->linformer_length * c->linformer_rank : 0;
-    return c->layers * (block + 3 * queries * (spe + c->scales) + linformer) +
-           c->width * (2.0 * c->vocab + c->classes + c->max_length);
+    return blocks * (block + 3 * queries * (spe + c->scales) + linformer) +
+           c->width * (2.0 * c->vocab + c->classes + 2.0 * c->max_length);
 }
 
 ll_status ll_params_plan(ll_model *m) {
@@ -138,8 +155,9 @@ ll_status ll_params_plan(ll_model *m) {
     m->values = (int)values;
     m->sides = ll_config_sides(c);
     m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
-    const size_t most = LL_BLOCK_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS; /* of a layer */
-    m->param = ll_alloc((size_t)c->layers * most + 11, sizeof *m->param);
+    ll_stacks_plan(m);
+    const size_t own = 10, most = LL_DECODER_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS; /* of an operator */
+    m->param = ll_alloc((size_t)m->operators * most + 2 * own, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
     return LL_OK;
@@ -157,12 +175,17 @@ static int ends(const char *name, const char *end) {
     return n >= e && !strcmp(name + n - e, end);
 }
 
-/* Matrices N(0, init_std), gains 1, biases 0. With pre-norm the residual stream is a sum of 2 layers
- * terms that nothing normalises; what adds to it is drawn smaller so that the sum's variance does not
- * grow with the depth (Radford et al. 2019). */
+/* With pre-norm the residual stream is a sum of as many terms as there are sublayers, which nothing normalises; what
+ * adds to it is drawn smaller so that the sum's variance does not grow with the depth (Radford et al. 2019). */
+static double shrink(const ll_model *m, int i) {
+    const char *name = m->param[i].name;
+    if (m->c->norm != LL_NORM_PRE || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;
+    return 1 / sqrt(ll_sublayers(&m->stack[m->stacks > 1 && i >= m->stack[1].at.blocks]));
+}
+
+/* Matrices N(0, init_std), gains 1, biases 0. */
 void ll_params_init(ll_model *m) {
     const ll_config *c = m->c;
-    const double residual = c->norm == LL_NORM_PRE ? 1 / sqrt(2.0 * c->layers) : 1;
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
@@ -173,8 +196,7 @@ void ll_params_init(ll_model *m) {
             for (size_t j = 0; j < n; j++) x[j] = 1;
             continue;
         }
-        const int adds = ends(p->name, ".output.weight") || ends(p->name, ".out.weight");
-        const float std = (float)(c->init_std * (adds ? residual : 1));
+        const float std = (float)(c->init_std * shrink(m, i));
         ll_normal_fill(x, n, (uint64_t)c->seed, stream_of(p->name), 0);
         for (size_t j = 0; j < n; j++) x[j] *= std;
     }
@@ -188,9 +210,10 @@ const float *ll_param_at(const ll_model *m, int i) {
     return m->data + m->param[i].offset;
 }
 
-int ll_block_tensor(const ll_model *m, int layer, int which) {
-    const int missing = 2 - m->sides; /* of query and key, the last */
-    return m->at.blocks + layer * (LL_BLOCK_TENSORS - missing) + which - (which > LL_KEY_WEIGHT ? missing : 0);
+int ll_block_tensor(const ll_stack *stack, int layer, int which) {
+    const int missing = 2 - stack->sides; /* of query and key, the last */
+    const int tensors = (stack->parts < 3 ? LL_BLOCK_TENSORS : LL_DECODER_TENSORS) - missing;
+    return stack->at.blocks + layer * tensors + which - (which > LL_KEY_WEIGHT ? missing : 0);
 }
 
 size_t ll_row_width(const ll_model *m) {

@@ -7,6 +7,10 @@
 #include "base/random.h"
 #include "model/network.h"
 
+/* Cross attention may know no positions. */
+static int is_placed(const ll_model *m, int op) {
+    return m->c->position >= LL_POS_ROPE && (m->c->cross != LL_CROSS_NONE || !ll_operator_at(m, op).cross);
+}
 static int is_spe(const ll_config *c) {
     return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE;
 }
@@ -91,44 +95,43 @@ int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t strea
     return 1;
 }
 
-/* The tensor of this name of a layer in a block of parameters or gradients, or NULL. */
-static float *tensor_at(const ll_model *m, int layer, const char *name, float *block) {
+/* The tensor of this name of an operator in a block of parameters or gradients, or NULL. */
+static float *tensor_at(const ll_model *m, int op, const char *name, float *block) {
     ll_place_tensor tensor[LL_PLACE_TENSORS];
     const int n = ll_place_tensors(m, tensor);
     for (int i = 0; i < n; i++)
-        if (!strcmp(tensor[i].name, name))
-            return ll_param_in(m, block, m->at.where + (m->c->shared ? 0 : layer) * n + i);
+        if (!strcmp(tensor[i].name, name)) return ll_param_in(m, block, m->at.where + (m->c->shared ? 0 : op) * n + i);
     return NULL;
 }
 
-ll_position_gradients ll_place_gradients(const ll_model *m, int layer, float *grad) {
+ll_position_gradients ll_place_gradients(const ll_model *m, int op, float *grad) {
     ll_position_gradients d = {0};
-    if (!grad) return d;
-    d.freqs = tensor_at(m, layer, "freqs", grad);
-    d.offsets = tensor_at(m, layer, "offsets", grad);
-    d.gains = tensor_at(m, layer, "gains", grad);
-    d.filter_q = tensor_at(m, layer, "filter_q", grad);
-    d.filter_k = tensor_at(m, layer, "filter_k", grad);
-    d.gate = tensor_at(m, layer, "gate", grad);
-    d.alpha = tensor_at(m, layer, "alpha", grad);
-    d.beta = tensor_at(m, layer, "beta", grad);
-    d.rpe = tensor_at(m, layer, "rpe", grad);
-    d.bias = tensor_at(m, layer, "bias", grad);
-    d.distance_k = tensor_at(m, layer, "distance_k", grad);
-    d.distance_v = tensor_at(m, layer, "distance_v", grad);
+    if (!grad || !is_placed(m, op)) return d;
+    d.freqs = tensor_at(m, op, "freqs", grad);
+    d.offsets = tensor_at(m, op, "offsets", grad);
+    d.gains = tensor_at(m, op, "gains", grad);
+    d.filter_q = tensor_at(m, op, "filter_q", grad);
+    d.filter_k = tensor_at(m, op, "filter_k", grad);
+    d.gate = tensor_at(m, op, "gate", grad);
+    d.alpha = tensor_at(m, op, "alpha", grad);
+    d.beta = tensor_at(m, op, "beta", grad);
+    d.rpe = tensor_at(m, op, "rpe", grad);
+    d.bias = tensor_at(m, op, "bias", grad);
+    d.distance_k = tensor_at(m, op, "distance_k", grad);
+    d.distance_v = tensor_at(m, op, "distance_v", grad);
     if (m->at.frequencies >= 0) d.inv_freq = ll_param_in(m, grad, m->at.frequencies);
     return d;
 }
 
-void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
+void ll_place_config(const ll_model *m, int op, ll_attention_config *a) {
     static const ll_position positions[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                             LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
                                             LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
     const ll_config *c = m->c;
     ll_position_config *w = &a->where;
-    if (c->position < LL_POS_ROPE) return;
+    if (!is_placed(m, op)) return;
     a->position = positions[c->position - LL_POS_ROPE];
-    const ll_position_gradients at = ll_place_gradients(m, layer, m->data);
+    const ll_position_gradients at = ll_place_gradients(m, op, m->data);
     w->freqs = at.freqs, w->offsets = at.offsets, w->gains = at.gains;
     w->filter_q = at.filter_q, w->filter_k = at.filter_k, w->gate = at.gate;
     w->inv_freq = at.inv_freq, w->alpha = at.alpha, w->beta = at.beta;
@@ -136,12 +139,12 @@ void ll_place_config(const ll_model *m, int layer, ll_attention_config *a) {
     w->taps = c->taps, w->taps2 = is_image(c) ? c->taps : 0;
     w->bias = at.bias, w->distance_k = at.distance_k, w->distance_v = at.distance_v;
     w->clip = c->distances, w->rpe = at.rpe, w->keyless = c->position == LL_POS_RELATIVE_S2 ? c->heads / 2 : 0;
-    w->seed = (uint64_t)c->seed, w->layer = c->shared ? 0 : layer;
+    w->seed = (uint64_t)c->seed, w->layer = c->shared ? 0 : op;
     if (is_image(c)) a->width = c->image_width, a->height = c->image_height;
     if (is_image(c) || c->position == LL_POS_RELATIVE_S1 || c->position == LL_POS_RELATIVE_S2) a->before = m->front;
 }
 
-void ll_place_noise(const ll_batch_run *run, int layer) {
+void ll_place_noise(const ll_batch_run *run, int op) {
     if (!is_spe(run->c)) return;
     uint32_t word[4];
     uint64_t seed = (uint64_t)run->c->seed;
@@ -149,5 +152,5 @@ void ll_place_noise(const ll_batch_run *run, int layer) {
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)run->draw);
         seed = (uint64_t)word[0] << 32 | word[1];
     }
-    ll_attention_set_noise(run->model->attention[layer], seed);
+    ll_attention_set_noise(run->model->attention[op], seed);
 }

@@ -11,10 +11,12 @@
 enum { PIECE = 256 };
 
 ll_status ll_model_can_stream(const ll_model *model) {
-    if (model->c->task != LL_TASK_LM)
-        return ll_fail(LL_EINVAL,
-                       "a classifier reads its whole input at once; streams are for language models (task = lm)");
-    const ll_status status = ll_attention_can_stream(model->attention[0]);
+    if (model->c->task == LL_TASK_CLASSIFY)
+        return ll_fail(
+            LL_EINVAL,
+            "a classifier reads its whole input at once; streams are for language models (task = lm) and seq2seq");
+    const ll_stack *top = ll_top_stack(model);
+    const ll_status status = ll_attention_can_stream(model->attention[ll_operator_of(top, 0, 0)]);
     if (status != LL_EINVAL || model->c->compat == LL_COMPAT_NONE) return status;
     return ll_fail(LL_EINVAL,
                    "attention.compat = %s stabilises by a maximum over all tokens, later ones too, so that there is no "
@@ -31,26 +33,33 @@ static ll_status begin(ll_stream **out, ll_model *model) {
     if (!s) return LL_ENOMEM;
     s->model = model;
     const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
-    status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
+    const ll_stack *top = ll_top_stack(model);
+    status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->max_length : PIECE, 0, LL_STREAM);
     if (!status) {
-        s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *));
+        s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);
-        if (!s->attention || !s->logits) status = LL_ENOMEM;
+        if (top->parts > 2) s->memory = ll_alloc((size_t)top->layers, sizeof(ll_attention_memory *));
+        if (!s->attention || !s->logits || (top->parts > 2 && !s->memory)) status = LL_ENOMEM;
     }
     if (status) {
         ll_stream_free(s);
         return status;
     }
     s->ws->stream = s->attention;
+    s->ws->memory = s->memory;
     *out = s;
     return LL_OK;
 }
 
 ll_status ll_stream_create(ll_stream **out, ll_model *model) {
+    const ll_stack *top = ll_top_stack(model);
     ll_stream *s = NULL;
     ll_status status = begin(&s, model);
-    for (int l = 0; !status && l < model->c->layers; l++)
-        status = ll_attention_stream_create(&s->attention[l], model->attention[l], 1);
+    for (int l = 0; l < top->layers && !status; l++) {
+        status = ll_attention_stream_create(&s->attention[l], model->attention[ll_operator_of(top, l, 0)], 1);
+        if (!status && s->memory)
+            status = ll_attention_memory_create(&s->memory[l], model->attention[ll_operator_of(top, l, 1)]);
+    }
     if (status) {
         ll_stream_free(s);
         return status;
@@ -63,9 +72,16 @@ ll_status ll_stream_whole(const ll_stream *s) {
     return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
 }
 
+ll_status ll_stream_movable(const ll_stream *s) {
+    if (s->memory)
+        return ll_fail(LL_EINVAL, "a seq2seq stream is neither copied nor saved: what it remembers of its source stays "
+                                  "with it; create another stream and give it the source and the same tokens");
+    return ll_stream_whole(s);
+}
+
 ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     ll_stream *new = NULL;
-    ll_status status = ll_stream_whole(s);
+    ll_status status = ll_stream_movable(s);
     if (!status) status = begin(&new, s->model);
     for (int l = 0; !status && l < s->model->c->layers; l++)
         status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
@@ -75,6 +91,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     }
     memcpy(new->logits, s->logits, (size_t)s->model->c->vocab * sizeof *s->logits);
     new->position = s->position;
+    new->document = s->document;
     *copy = new;
     return LL_OK;
 }
@@ -82,40 +99,97 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
 void ll_stream_free(ll_stream *s) {
     if (!s) return;
     for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) ll_attention_memory_free(s->memory[l]);
     ll_free(s->attention);
+    ll_free(s->memory);
     ll_free(s->logits);
     ll_workspace_free(s->ws);
     ll_free(s);
 }
 
-void ll_stream_reset(ll_stream *s) {
+static void forget(ll_stream *s) {
     for (int l = 0; l < s->model->c->layers; l++) ll_attention_stream_reset(s->attention[l]);
+    s->document = s->position;
+}
+
+void ll_stream_reset(ll_stream *s) {
     s->position = 0;
     s->broken = 0;
+    forget(s);
+}
+
+static ll_status check_tokens(const ll_config *c, const int *tokens, int n) {
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= c->vocab)
+            return ll_fail(LL_EINVAL, "token %d is not in 0..%d", tokens[i], c->vocab - 1);
+    return LL_OK;
+}
+
+/* The encoder in a workspace of its own, which is let go when all layers remember what they need. */
+static ll_status encode(ll_stream *s, const int *tokens, int n) {
+    const ll_model *m = s->model;
+    const ll_stack *encoder = &m->stack[0], *decoder = ll_top_stack(m);
+    ll_workspace *ws = NULL;
+    ll_status status = ll_workspace_make(&ws, m, encoder, 1, n, 0, LL_EVALUATE);
+    if (status) return status;
+    float *buffer = ll_alloc((size_t)n, (size_t)(m->queries + m->values) * sizeof *buffer);
+    const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
+    const ll_batch_run run = ll_network_begin(m, ws, &in);
+    status = buffer ? ll_encoder_forward(&run) : LL_ENOMEM;
+    for (int l = 0; l < decoder->layers && !status; l++)
+        status = ll_attend_remember(&run, decoder, l, buffer, s->memory[l]);
+    ll_free(buffer);
+    ll_workspace_free(ws);
+    return status;
+}
+
+ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
+    if (!s->memory)
+        return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
+    if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
+    ll_status status = check_tokens(s->model->c, tokens, n);
+    if (status) return status;
+    ll_stream_reset(s);
+    s->sourced = 0;
+    status = encode(s, tokens, n);
+    s->sourced = !status;
+    return status;
 }
 
 /* Before anything moves: a refused feed leaves the stream as it was. */
 static ll_status check(const ll_stream *s, const int *tokens, int n) {
     const ll_config *c = s->model->c;
-    const ll_status status = ll_stream_whole(s);
+    if (s->memory && !s->sourced)
+        return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
+    ll_status status = ll_stream_whole(s);
     if (status) return status;
     if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
-    for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= c->vocab)
-            return ll_fail(LL_EINVAL, "token %d is not in 0..%d", tokens[i], c->vocab - 1);
-    if (c->position == LL_POS_LEARNED && s->position + n > c->max_length)
+    status = check_tokens(c, tokens, n);
+    if (status) return status;
+    int64_t at = s->position - s->document;
+    for (int i = 0; i < n && at <= c->max_length; i++) at = tokens[i] == c->separator ? 1 : at + 1;
+    if (c->position == LL_POS_LEARNED && at > c->max_length)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
                        c->max_length);
     return LL_OK;
+}
+
+/* How many of n tokens go through the network together: not beyond the document. */
+static int piece_of(const ll_stream *s, const int *tokens, int n) {
+    int piece = 1;
+    while (piece < n && piece < s->ws->T && tokens[piece] != s->model->c->separator) piece++;
+    return piece;
 }
 
 ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
     ll_status status = check(s, tokens, n);
     if (status) return status;
     for (int done = 0; done < n;) {
-        const int piece = n - done < s->ws->T ? n - done : s->ws->T;
-        ll_batch_run run = ll_network_begin(s->model, s->ws, tokens + done, NULL, 1, piece);
-        run.position = s->position;
+        if (tokens[done] == s->model->c->separator) forget(s);
+        const int piece = piece_of(s, tokens + done, n - done);
+        const ll_batch in = {.B = 1, .T = piece, .tokens = (int *)tokens + done};
+        ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
+        run.position = s->position - s->document;
         if ((status = ll_network_forward(&run))) {
             s->broken = 1;
             return status;
@@ -143,5 +217,6 @@ int64_t ll_stream_position(const ll_stream *s) {
 size_t ll_stream_bytes(const ll_stream *s) {
     size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->vocab * sizeof *s->logits;
     for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) bytes += ll_attention_memory_bytes(s->memory[l]);
     return bytes;
 }

@@ -7,13 +7,17 @@
 struct ll_stream {
     ll_model *model;
     ll_workspace *ws;
-    ll_attention_stream **attention; /* (layers) */
-    int64_t position;
-    float *logits; /* (V) of the token after the last that was fed */
-    int broken;    /* a feed failed half-way: layers are not at the same token */
+    ll_attention_stream **attention; /* (layers) of the top stack */
+    ll_attention_memory **memory;    /* (layers) seq2seq: what cross attention reads; else NULL */
+    int64_t position, document;      /* tokens so far; of them, before the document that goes on */
+    float *logits;                   /* (V) of the token after the last that was fed */
+    int sourced;                     /* memory holds a source */
+    int broken;                      /* a feed failed half-way: layers are not at the same token */
 };
 
 /* LL_EINVAL for a stream whose layers are not at the same token. */
 LL_MUST_USE ll_status ll_stream_whole(const ll_stream *s);
+/* The same for one that cannot be copied or saved, either: with a source. */
+LL_MUST_USE ll_status ll_stream_movable(const ll_stream *s);
 
 #endif

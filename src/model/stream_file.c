@@ -69,7 +69,7 @@ static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
     ll_status status = ll_st_add(writer, "logits", LL_F32, 1, &vocab, s->logits);
     for (int l = 0; l < s->model->c->layers; l++) {
         ll_state_tensor t[LL_STATE_TENSORS];
-        const int n = ll_attention_stream_state(s->attention[l], s->position, t);
+        const int n = ll_attention_stream_state(s->attention[l], s->position - s->document, t);
         for (int i = 0; i < n && !status; i++) {
             char name[NAME];
             name_of(name, l, &t[i]);
@@ -80,19 +80,21 @@ static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
 }
 
 ll_status ll_stream_save(const ll_stream *s, const char *path) {
-    char hex[LL_DIGEST_TEXT], position[32];
+    char hex[LL_DIGEST_TEXT], position[32], document[32];
     ll_st_writer *writer = NULL;
-    ll_status status = ll_stream_whole(s);
+    ll_status status = ll_stream_movable(s);
     if (!status && check_values(s))
         status = ll_fail(LL_EINVAL, "%s: the stream cannot be saved: %s; has the model diverged?", path, ll_error());
     if (!status) status = digest(s->model, hex);
     if (!status) status = ll_st_writer_create(&writer);
     if (status) return status;
     snprintf(position, sizeof position, "%lld", (long long)s->position);
+    snprintf(document, sizeof document, "%lld", (long long)s->document);
     status = ll_st_meta(writer, "format", format);
     if (!status) status = ll_st_meta(writer, "version", version);
     if (!status) status = ll_st_meta(writer, "model", hex);
     if (!status) status = ll_st_meta(writer, "position", position);
+    if (!status) status = ll_st_meta(writer, "document", document);
     if (!status) status = add_state(s, writer);
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
@@ -101,11 +103,32 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
 
 /* ---- Load ---------------------------------------------------------------------------------------- */
 
+/* Where in the text a stream is. */
+typedef struct {
+    int64_t position, document; /* as ll_stream's */
+} place;
+
+static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *file) {
+    const char *path = ll_safetensors_path(file), *at = ll_safetensors_meta(file, "position");
+    const char *from = ll_safetensors_meta(file, "document");
+    if (!at || !ll_parse_integer(&p->position, at) || p->position < 0 || p->position > LONGEST)
+        return ll_fail(LL_EFORMAT, "%s: position is \"%.40s\", must be a number from 0 to 2^52", path, at ? at : "");
+    if (!from || !ll_parse_integer(&p->document, from) || p->document < 0 || p->document > p->position)
+        return ll_fail(LL_EFORMAT, "%s: document is \"%.40s\", must be a number from 0 to position = %lld", path,
+                       from ? from : "", (long long)p->position);
+    if (p->document && m->c->separator < 0)
+        return ll_fail(LL_EFORMAT, "%s: document is %lld, and the model knows one document alone (model.separator)",
+                       path, (long long)p->document);
+    if (m->c->position == LL_POS_LEARNED && p->position - p->document > m->c->max_length)
+        return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path,
+                       (long long)(p->position - p->document), m->c->max_length);
+    return LL_OK;
+}
+
 /* Is it ours, and of this model? Where in the text it is. */
-static ll_status read_meta(int64_t *position, const ll_model *m, const ll_safetensors *file) {
+static ll_status read_meta(place *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
     const char *number = ll_safetensors_meta(file, "version"), *model = ll_safetensors_meta(file, "model");
-    const char *at = ll_safetensors_meta(file, "position");
     char hex[LL_DIGEST_TEXT];
     if (!what || strcmp(what, format))
         return ll_fail(LL_EFORMAT, "%s: not the state of a stream (its metadata has no format = %s)", path, format);
@@ -117,12 +140,7 @@ static ll_status read_meta(int64_t *position, const ll_model *m, const ll_safete
     if (!model || strcmp(model, hex))
         return ll_fail(LL_EINVAL, "%s: the state of another model (%.32s); this one is %s", path,
                        model ? model : "unnamed", hex);
-    if (!at || !ll_parse_integer(position, at) || *position < 0 || *position > LONGEST)
-        return ll_fail(LL_EFORMAT, "%s: position is \"%.40s\", must be a number from 0 to 2^52", path, at ? at : "");
-    if (m->c->position == LL_POS_LEARNED && *position > m->c->max_length)
-        return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path, (long long)*position,
-                       m->c->max_length);
-    return LL_OK;
+    return read_place(p, m, file);
 }
 
 static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, const char *name,
@@ -163,12 +181,14 @@ static ll_status take(ll_stream *s, const ll_safetensors *file, int64_t position
     return LL_OK;
 }
 
-static ll_status restore(ll_stream *s, const ll_safetensors *file, int64_t position) {
+static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *p) {
+    const int64_t position = p->position - p->document;
     ll_status status = take(s, file, position, 0);
     for (int l = 0; l < s->model->c->layers && !status; l++)
         status = ll_attention_stream_seek(s->attention[l], position);
     if (status) return status;
-    s->position = position;
+    s->position = p->position;
+    s->document = p->document;
     if ((status = take(s, file, position, 1))) return status;
     status = check_values(s);
     return status ? ll_fail_in(status, ll_safetensors_path(file)) : LL_OK;
@@ -177,12 +197,12 @@ static ll_status restore(ll_stream *s, const ll_safetensors *file, int64_t posit
 ll_status ll_stream_load(ll_stream **out, ll_model *model, const char *path) {
     ll_safetensors *file = NULL;
     ll_stream *s = NULL;
-    int64_t position = 0;
+    place at = {0};
     ll_status status = ll_safetensors_open(&file, path);
     if (status) return status;
-    status = read_meta(&position, model, file);
+    status = read_meta(&at, model, file);
     if (!status) status = ll_stream_create(&s, model);
-    if (!status) status = restore(s, file, position);
+    if (!status) status = restore(s, file, &at);
     ll_safetensors_free(file);
     if (status) {
         ll_stream_free(s);

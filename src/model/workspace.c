@@ -31,27 +31,46 @@ static int least(size_t a, size_t b) {
 static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_config *c = m->c;
-    const size_t layers = (size_t)c->layers, C = (size_t)c->width, values = (size_t)m->values;
+    const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->width, values = (size_t)m->values;
     const int keep = ws->mode == LL_TRAIN;
-    for (size_t j = 0; j <= 2 * layers; j++) ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
+    for (size_t j = 0; j <= (size_t)ll_sublayers(ws->stack); j++)
+        ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->ff) : ws->hidden[0];
-        ws->saved[l] = keep ? take(p, ll_attention_saved(m->attention[l], ws->B, ws->T, ws->T), 1) : NULL;
+        const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
+        ws->saved[l] = keep ? take(p, ll_attention_saved(op, ws->B, ws->T, ws->T), 1) : NULL;
     }
+}
+
+static void plan_cross(ll_workspace *ws, plan *p, size_t rows) {
+    const ll_model *m = ws->model;
+    const size_t queries = (size_t)m->queries, values = (size_t)m->values;
+    const int S = ws->source ? ws->source->T : 0, keep = ws->mode == LL_TRAIN;
+    for (int l = 0; l < ws->stack->layers; l++) {
+        const int own = keep || l == 0;
+        ws->cross_query[l] = own ? take(p, rows, queries) : ws->cross_query[0];
+        ws->cross_mixed[l] = own ? take(p, rows, values) : ws->cross_mixed[0];
+        ws->cross_source[l] = !S    ? NULL
+                              : own ? take(p, (size_t)ws->B * (size_t)S, queries + values)
+                                    : ws->cross_source[0];
+        const ll_attention *op = m->attention[ll_operator_of(ws->stack, l, 1)];
+        ws->cross_saved[l] = keep ? take(p, ll_attention_saved(op, ws->B, ws->T, S), 1) : NULL;
+    }
+    if (keep) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
 }
 
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_config *c = m->c;
     const size_t C = (size_t)c->width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
-    const int classify = c->task == LL_TASK_CLASSIFY;
+    const int classify = c->task == LL_TASK_CLASSIFY, top = ws->stack == ll_top_stack(m);
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
     if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
-    ws->logit_rows = ws->mode == LL_STREAM ? 1 : least(logits, rows < chunk ? rows : chunk);
+    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : least(logits, rows < chunk ? rows : chunk);
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
     ws->wide = take(p, chunk, (size_t)c->ff);
@@ -59,6 +78,10 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->logits = take(p, (size_t)ws->logit_rows, V);
     ws->loss = take(p, 2, LL_CHUNK);
     ws->lengths = (int *)take(p, B, 1);
+    const int packed = c->separator >= 0 && ws->mode != LL_STREAM; /* streams begin anew */
+    ws->place = packed ? (int *)take(p, (size_t)ws->B, (size_t)ws->T) : NULL;
+    ws->segment = packed ? (ll_segment *)(void *)take(p, (size_t)ws->B * (size_t)ws->T, sizeof(ll_segment) / 4) : NULL;
+    ws->wrong = c->task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
     ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
     if (c->position == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
     if (ws->mode != LL_TRAIN) return;
@@ -73,6 +96,8 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     const size_t rows = (size_t)ws->B * (size_t)ws->T, values = (size_t)m->values;
     plan p = {base, 0};
     plan_layers(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    if (ws->stack->parts > 2) plan_cross(ws, &p, rows);
+    if (ws->stack != ll_top_stack(m)) ws->top = take(&p, rows, (size_t)m->c->width);
     plan_chunk(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->width);
@@ -93,57 +118,61 @@ static ll_status check(const ll_model *m, int B, int T) {
         return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
                        T + m->front, c->linformer_length);
     const double row = 3.0 * c->width + 2.0 * m->queries + 2.0 * m->values + c->ff;
-    if (T == INT_MAX || (double)B * T * row * (c->layers + 1.0) > 1e15)
+    if (T == INT_MAX || (double)B * T * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
     return LL_OK;
 }
 
 /* The first pointers of every list, then their lists. */
 static ll_status take_lists(ll_workspace *ws) {
-    const size_t layers = (size_t)ws->model->c->layers;
-    ws->layers = ll_alloc(2 * layers + 1 + 4 * layers, sizeof *ws->layers);
+    const size_t layers = (size_t)ws->stack->layers, residuals = (size_t)ll_sublayers(ws->stack) + 1;
+    float ***const lists[] = {&ws->project,     &ws->mixed,        &ws->hidden,      &ws->saved,
+                              &ws->cross_query, &ws->cross_source, &ws->cross_mixed, &ws->cross_saved};
+    const size_t count = sizeof lists / sizeof *lists;
+    ws->layers = ll_alloc(residuals + count * layers, sizeof *ws->layers);
     if (!ws->layers) return LL_ENOMEM;
     ws->residual = ws->layers;
-    ws->project = ws->residual + 2 * layers + 1;
-    ws->mixed = ws->project + layers;
-    ws->hidden = ws->mixed + layers;
-    ws->saved = ws->hidden + layers;
+    for (size_t i = 0; i < count; i++) *lists[i] = ws->layers + residuals + i * layers;
     return LL_OK;
 }
 
-ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, int B, int T, int mode) {
+ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S,
+                            int mode) {
     ll_status status = check(m, B, T);
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
-    *ws = (ll_workspace){.model = m, .mode = mode, .B = B, .T = T + m->front};
+    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->front};
     status = take_lists(ws);
+    if (!status && S) status = ll_workspace_make(&ws->source, m, &m->stack[0], B, S, 0, mode);
     if (!status) {
         const size_t floats = lay_out(ws, NULL);
         ws->bytes = floats * sizeof(float);
-        if (!(ws->memory = ll_alloc(floats, sizeof(float)))) status = LL_ENOMEM;
+        if (!(ws->block = ll_alloc(floats, sizeof(float)))) status = LL_ENOMEM;
     }
     if (status) {
         ll_workspace_free(ws);
         return status;
     }
-    lay_out(ws, ws->memory);
+    lay_out(ws, ws->block);
     if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->width, 0, m->c->init_std);
     *out = ws;
     return LL_OK;
 }
 
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
-    return ll_workspace_make(ws, model, B, T, training ? LL_TRAIN : LL_EVALUATE);
+    const int S = model->stacks > 1 ? T : 0;
+    return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
 }
 
 void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
-    ll_free(ws->memory);
+    ll_workspace_free(ws->source);
+    ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);
 }
 
 size_t ll_workspace_bytes(const ll_workspace *ws) {
-    return ws->bytes;
+    return ws->bytes + (ws->source ? ws->source->bytes : 0);
 }

@@ -15,7 +15,7 @@ ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace
                             ll_batch *b, int64_t i, int64_t n) {
     /* Spread over the split: its beginning alone may be one file, or one class. */
     ll_reader_eval_batch(reader, b, i * ll_reader_eval_batches(reader) / n);
-    return ll_model_run(model, ws, b->tokens, b->targets, b->lengths, b->B, b->T, NULL, 0, 0, tally);
+    return ll_model_run(model, ws, b, NULL, 0, 0, tally);
 }
 
 ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
@@ -37,6 +37,8 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
                                   .bits_per_token = tally.loss / (double)tally.count / LN2,
                                   .accuracy = (double)tally.correct / (double)tally.count,
                                   .count = tally.count,
+                                  .sequences = tally.sequences,
+                                  .exact = tally.sequences ? (double)tally.exact / (double)tally.sequences : 0,
                                   .seconds = ll_now() - start};
     ll_workspace_free(ws);
     ll_batch_free(&batch);

@@ -127,7 +127,7 @@ static ll_status save(ll_trainer *t) {
     const double norm = ll_optimizer_norm(e->optimizer, t->model->data);
     if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
     ll_reader_batch(t->train, b, (uint64_t)c->seed, t->state.step * (c->accumulate > 1 ? c->accumulate : 1));
-    ll_status status = ll_model_run(t->model, e->ws, b->tokens, b->targets, b->lengths, b->B, b->T, NULL, 0, 0, &tally);
+    ll_status status = ll_model_run(t->model, e->ws, b, NULL, 0, 0, &tally);
     if (status) return status;
     if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
     status = ll_metrics_sync(&t->metrics);

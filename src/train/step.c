@@ -42,7 +42,7 @@ static ll_status redraw(ll_model *model, int64_t step) {
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     const ll_config *c = e->model->c;
     const int parts = c->accumulate > 1 ? c->accumulate : 1;
-    const double expected = (double)parts * c->batch * (c->task == LL_TASK_LM ? c->length : 1);
+    const double expected = (double)parts * c->batch * (c->task == LL_TASK_CLASSIFY ? 1 : c->length);
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
@@ -52,10 +52,9 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     for (int i = 0; i < parts; i++) {
         const int64_t number = (step - 1) * parts + i;
         if (reader) ll_reader_batch(reader, b, (uint64_t)c->seed, number);
-        status = ll_model_run(e->model, e->ws, b->tokens, b->targets, b->lengths, b->B, b->T, e->grad,
-                              (float)(1 / expected), number, &tally);
+        status = ll_model_run(e->model, e->ws, b, e->grad, (float)(1 / expected), number, &tally);
         if (status) return status;
-        for (int s = 0; s < b->B; s++) tokens += b->lengths[s];
+        for (int s = 0; s < b->B; s++) tokens += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
     }
     /* How many targets count is known only now; where all do, as in text, the scale is 1. */
     const double scale = tally.count > 0 ? expected / (double)tally.count : 1;
@@ -73,11 +72,13 @@ void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 static void fill(ll_batch *b, const ll_config *c) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
     const size_t n = (size_t)b->B * (size_t)b->T;
-    const size_t targets = c->task == LL_TASK_LM ? n : (size_t)b->B;
-    const uint32_t range = (uint32_t)(c->task == LL_TASK_LM ? c->vocab : c->classes);
+    const size_t targets = c->task == LL_TASK_CLASSIFY ? (size_t)b->B : n;
+    const uint32_t range = (uint32_t)(c->task == LL_TASK_CLASSIFY ? c->classes : c->vocab);
     for (size_t i = 0; i < n; i++) b->tokens[i] = (int)ll_below((uint32_t)c->vocab, (uint64_t)c->seed, stream, i);
     for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->seed, stream, n + i);
     for (int s = 0; s < b->B; s++) b->lengths[s] = b->T;
+    for (int s = 0; b->source && s < b->B; s++) b->source_lengths[s] = b->S;
+    for (size_t i = 0; b->source && i < n; i++) b->source[i] = b->tokens[n - 1 - i];
 }
 
 /* The median: a machine that is busy for a moment does not move it. */

@@ -29,7 +29,7 @@ static ll_status refuse_old_run(const char *out) {
 
 /* Text from the same file as train, or none given at all: then there is nothing to evaluate on. */
 static int has_valid(const ll_config *c) {
-    return c->format == LL_DATA_DEMO || (c->valid && c->valid[0]) || c->valid_fraction > 0;
+    return c->format == LL_DATA_DEMO || c->format >= LL_DATA_COPY || (c->valid && c->valid[0]) || c->valid_fraction > 0;
 }
 
 static ll_status open_data(ll_trainer *t) {

@@ -1,0 +1,55 @@
+/* Pairs that are made: a source of random symbols, and the same symbols again (copy) or the last one first (reverse).
+ * In copy-reverse a mark in front of the source says which. What an encoder-decoder makes of sources longer than any
+ * it was trained on shows whether it has learnt the rule.
+ *
+ * Pair number i of a split is a function of (train.seed, split, i). */
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/reader.h"
+
+enum { EXAMPLES = 1000 /* of valid and of test */, MARKS = 1 };
+
+static const char SYMBOLS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+static const char COPY = '=', REVERSE = '<';
+
+static ll_status open_toy(ll_reader *r, const ll_config *c, int split) {
+    const int most = c->longest + (c->format == LL_DATA_COPY_REVERSE) + 2;
+    if (c->shortest > c->longest)
+        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->shortest,
+                       c->longest);
+    if (most > c->length)
+        return ll_fail(LL_EINVAL,
+                       "data.longest = %d makes sequences of %d tokens, and train.length is %d; set "
+                       "train.length=%d",
+                       c->longest, most, c->length, most);
+    /* Source, then target. */
+    if (!(r->file[0].data = ll_alloc(2 * ((size_t)c->longest + MARKS), 1))) return LL_ENOMEM;
+    r->vocab = LL_TOKEN_COUNT;
+    r->rows = EXAMPLES;
+    r->size = split == LL_SPLIT_TRAIN && c->limit > 0 ? c->limit : INT64_C(1) << 40;
+    r->stride = 1;
+    r->split = split;
+    r->shortest = c->shortest, r->longest = c->longest, r->symbols = c->symbols;
+    r->seed = (uint64_t)c->seed;
+    return LL_OK;
+}
+
+static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+    const uint64_t stream = ll_stream_id(LL_RANDOM_TOY, (uint32_t)r->split, 0);
+    const uint64_t draws = (uint64_t)r->longest + 2, first = (uint64_t)(place % r->size) * draws;
+    const int marks = r->format == &ll_format_copy_reverse;
+    const size_t n = (size_t)r->shortest + ll_below((uint32_t)(r->longest - r->shortest + 1), r->seed, stream, first);
+    int reverse = r->format == &ll_format_reverse;
+    if (marks) reverse = (int)ll_below(2, r->seed, stream, first + 1);
+    uint8_t *source = r->file[0].data, *target = source + r->longest + MARKS;
+    if (marks) source[0] = (uint8_t)(reverse ? REVERSE : COPY);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t symbol = ll_below((uint32_t)r->symbols, r->seed, stream, first + 2 + i);
+        source[(size_t)marks + i] = target[reverse ? n - 1 - i : i] = (uint8_t)SYMBOLS[symbol];
+    }
+    ll_pair_fill(batch, row, source, n + (size_t)marks, target, n);
+}
+
+const ll_format ll_format_copy = {"copy", LL_TASK_SEQ2SEQ, LL_ORDER_ENDLESS, open_toy, fill_toy};
+const ll_format ll_format_reverse = {"reverse", LL_TASK_SEQ2SEQ, LL_ORDER_ENDLESS, open_toy, fill_toy};
+const ll_format ll_format_copy_reverse = {"copy-reverse", LL_TASK_SEQ2SEQ, LL_ORDER_ENDLESS, open_toy, fill_toy};

@@ -1,0 +1,259 @@
+/* Attention sublayers: a stack's own attention, and the cross attention of a decoder, which makes queries from its
+ * rows, keys and values from what leaves the encoder. Both are the same work on other rows:
+ *
+ *   project    q = a W_q, k = x W_k, v = x W_v      x = a, or the encoder's top
+ *   mix        y = attention(q, k, v)
+ *   finish     F = y W_o
+ *
+ * Where cross attention counts positions from the end of the source, a head's keys and values lie in reverse order:
+ * a sum over them knows no other. */
+#include <string.h>
+
+#include "model/network.h"
+
+/* The three projections of one sublayer. */
+typedef struct {
+    int which;
+    int width, head; /* of all heads that have it (relative-s2: fewer have keys), and of one; 0: the kernel has none */
+    int source;      /* made of the encoder's top */
+    float *data, *d; /* its first number in the workspace, and that of its gradient */
+    size_t row;      /* distance of rows */
+} section;
+
+/* One attention sublayer of one run. */
+typedef struct {
+    const ll_batch_run *run;
+    ll_batch_run from; /* whose rows become keys and values */
+    int layer, cross, j, op, output;
+    section s[3];
+    float *mixed, *saved;
+} attention;
+
+static attention attention_of(const ll_batch_run *run, int layer, int cross) {
+    const ll_model *m = run->model;
+    const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
+    const size_t queries = (size_t)m->queries, values = (size_t)m->values;
+    ll_workspace *ws = run->ws;
+    attention x = {.run = run, .layer = layer, .cross = cross, .j = run->stack->parts * layer + cross};
+    x.op = ll_operator_of(run->stack, layer, cross);
+    x.output = cross ? LL_CROSS_OUTPUT_WEIGHT : LL_OUTPUT_WEIGHT;
+    if (!cross) {
+        const int width[3] = {m->sides > 0 ? m->queries : 0, m->sides > 1 ? m->keys : 0, m->values};
+        float *p = ws->project[layer], *d = ws->dproject;
+        x.from = *run;
+        for (int i = 0; i < 3; i++) {
+            x.s[i] = (section){LL_QUERY_WEIGHT + i, width[i], i < 2 ? query : value, 0, p, d, ll_row_width(m)};
+            p += width[i];
+            if (d) d += width[i];
+        }
+        x.mixed = ws->mixed[layer], x.saved = ws->saved[layer];
+        return x;
+    }
+    const size_t row = queries + values;
+    float *p = ws->cross_source[layer], *d = ws->dsource;
+    x.from = ws->source ? ll_source_run(run) : *run;
+    x.s[0] = (section){LL_CROSS_QUERY_WEIGHT, m->queries, query, 0, ws->cross_query[layer], ws->dproject, queries};
+    x.s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, p, d, row};
+    x.s[2] = (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, p ? p + queries : NULL, d ? d + queries : NULL, row};
+    x.mixed = ws->cross_mixed[layer], x.saved = ws->cross_saved[layer];
+    return x;
+}
+
+/* Heads first .. of this cross attention count from the end of the source; heads: none. */
+static int first_reversed(const ll_config *c) {
+    return c->cross == LL_CROSS_END ? 0 : c->cross == LL_CROSS_BOTH ? c->heads / 2 : c->heads;
+}
+
+static void swap_rows(float *a, float *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const float t = a[i];
+        a[i] = b[i];
+        b[i] = t;
+    }
+}
+
+/* Puts the keys and values of those heads, or their gradients, in reverse order, or back. */
+static void reverse(const attention *x, int gradients) {
+    const ll_config *c = x->run->c;
+    const int first = first_reversed(c);
+    if (!x->cross || first == c->heads) return;
+    for (int i = 1; i < 3; i++) {
+        const size_t size = (size_t)x->s[i].head, n = size * (size_t)(c->heads - first);
+        float *data = (gradients ? x->s[i].d : x->s[i].data) + size * (size_t)first;
+        for (size_t b = 0; b < (size_t)x->from.B; b++)
+            for (size_t t = b * (size_t)x->from.T, last = t + (size_t)x->from.lengths[b]; t + 1 < last; t++) {
+                last--;
+                swap_rows(data + t * x->s[i].row, data + last * x->s[i].row, n);
+            }
+    }
+}
+
+/* The rows that section i is made of. */
+static const float *rows_of(const attention *x, int source, ll_rows r, float *room) {
+    if (source) return x->from.ws->top + r.first * (size_t)x->run->c->width;
+    return ll_sublayer_input(x->run, x->j, r, room);
+}
+
+/* Projects the own rows, or those of the source. */
+static void project(const attention *x, int source) {
+    const int C = x->run->c->width;
+    for (ll_rows r = {0}; ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
+        const float *a = rows_of(x, source, r, x->run->ws->input);
+        for (int i = 0; i < 3; i++) {
+            const section *s = &x->s[i];
+            if (s->source != source || !s->width) continue;
+            ll_linear(x->run, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), NULL,
+                      s->data + r.first * s->row, s->row);
+        }
+    }
+}
+
+static void project_back(const attention *x) {
+    const ll_batch_run *run = x->run;
+    const int C = run->c->width;
+    const size_t width = (size_t)C;
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+        int add;
+        float *d = run->ws->d + r.first * width, *da = ll_sublayer_gradient(run, d, &add);
+        const float *a = rows_of(x, 0, r, run->ws->input);
+        for (int i = 0; i < 3; i++) {
+            const section *s = &x->s[i];
+            const float *dp = s->d + r.first * s->row;
+            if (s->source || !s->width) continue;
+            ll_linear_weight_back(r.n, C, s->width, a, width, dp, s->row, ll_weight_gradient(run, x->layer, s->which));
+            ll_linear_input_back(r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which), da, width, add);
+            add = 1;
+        }
+        ll_sublayer_through(run, x->j, r, da, d);
+    }
+}
+
+/* The same for the encoder's top, whose gradient gathers in its ws->d. */
+static void source_back(const attention *x) {
+    const ll_batch_run *run = x->run;
+    const int C = run->c->width;
+    const size_t width = (size_t)C;
+    for (ll_rows r = {0}; ll_next_chunk(&r, x->from.rows);) {
+        const float *a = rows_of(x, 1, r, NULL);
+        for (int i = 1; i < 3; i++) {
+            const section *s = &x->s[i];
+            const float *dp = s->d + r.first * s->row;
+            ll_linear_weight_back(r.n, C, s->width, a, width, dp, s->row, ll_weight_gradient(run, x->layer, s->which));
+            ll_linear_input_back(r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which),
+                                 x->from.ws->d + r.first * width, width, 1);
+        }
+    }
+}
+
+static ll_view view_of(const ll_batch_run *of, const section *s, float *data) {
+    if (!s->width) return (ll_view){0};
+    return (ll_view){data, (size_t)of->T * s->row, (size_t)s->head, s->row};
+}
+
+static ll_view mixed_view(const attention *x, float *data) {
+    const size_t values = (size_t)x->run->model->values, heads = (size_t)x->run->c->heads;
+    return (ll_view){data, (size_t)x->run->T * values, values / heads, values};
+}
+
+static ll_attention_call call_of(const attention *x) {
+    const ll_batch_run *run = x->run;
+    ll_attention_call call = {.B = run->B, .T = run->T, .S = x->from.T, .lengths = x->from.lengths};
+    if (x->cross) call.query_lengths = run->lengths;
+    if (run->ws->segment) {
+        call.lengths = NULL;
+        call.segment = run->ws->segment, call.segments = run->segments;
+    }
+    call.q = view_of(run, &x->s[0], x->s[0].data);
+    call.k = view_of(&x->from, &x->s[1], x->s[1].data);
+    call.v = view_of(&x->from, &x->s[2], x->s[2].data);
+    call.y = mixed_view(x, x->mixed);
+    call.saved = x->saved;
+    return call;
+}
+
+static ll_status mix(const attention *x) {
+    const ll_batch_run *run = x->run;
+    ll_place_noise(run, x->op);
+    const ll_attention_call call = call_of(x);
+    if (run->ws->memory && x->cross)
+        return ll_attention_memory_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
+    if (run->ws->stream)
+        return ll_attention_stream_feed(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.y);
+    return ll_attention_forward(run->model->attention[x->op], &call);
+}
+
+static ll_status mix_back(const attention *x) {
+    const ll_batch_run *run = x->run;
+    ll_attention_call call = call_of(x);
+    call.dq = view_of(run, &x->s[0], x->s[0].d);
+    call.dk = view_of(&x->from, &x->s[1], x->s[1].d);
+    call.dv = view_of(&x->from, &x->s[2], x->s[2].d);
+    call.g = mixed_view(x, run->ws->dmixed);
+    call.dposition = ll_place_gradients(run->model, x->op, run->grad);
+    call.dbaseline = ll_baseline_gradients_of(run->model, x->op, run->grad);
+    return ll_attention_backward(run->model->attention[x->op], &call);
+}
+
+static void finish(const attention *x) {
+    const ll_batch_run *run = x->run;
+    const int C = run->c->width, values = run->model->values;
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+        ll_linear(run, r.n, values, C, x->mixed + r.first * (size_t)values, (size_t)values,
+                  ll_weight(run, x->layer, x->output), NULL, run->ws->output, (size_t)C);
+        ll_sublayer_add(run, x->j, r, run->ws->output);
+    }
+}
+
+static void finish_back(const attention *x) {
+    const ll_batch_run *run = x->run;
+    const int C = run->c->width, values = run->model->values;
+    const size_t width = (size_t)C, row = (size_t)values;
+    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+        const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);
+        ll_linear_weight_back(r.n, values, C, x->mixed + r.first * row, row, df, width,
+                              ll_weight_gradient(run, x->layer, x->output));
+        ll_linear_input_back(r.n, values, C, df, width, ll_weight(run, x->layer, x->output),
+                             run->ws->dmixed + r.first * row, row, 0);
+    }
+}
+
+ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
+    const attention x = attention_of(run, layer, cross);
+    project(&x, 0);
+    if (cross && !run->ws->memory) {
+        project(&x, 1);
+        reverse(&x, 0);
+    }
+    const ll_status status = mix(&x);
+    if (!status) finish(&x);
+    return status;
+}
+
+ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {
+    const attention x = attention_of(run, layer, cross);
+    finish_back(&x);
+    const ll_status status = mix_back(&x);
+    if (status) return status;
+    reverse(&x, 1);
+    project_back(&x);
+    if (cross) source_back(&x);
+    return LL_OK;
+}
+
+ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
+                             ll_attention_memory *memory) {
+    const ll_model *m = source->model;
+    const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
+    const size_t queries = (size_t)m->queries, row = queries + (size_t)m->values;
+    ll_batch_run reader = *source; /* its weights are the decoder's */
+    reader.stack = stack;
+    attention x = {.run = &reader, .from = *source, .layer = layer, .cross = 1};
+    x.s[0].source = -1;
+    x.s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, buffer, NULL, row};
+    x.s[2] = (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, buffer + queries, NULL, row};
+    project(&x, 1);
+    reverse(&x, 0);
+    ll_place_noise(source, ll_operator_of(stack, layer, 1));
+    return ll_attention_memory_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
+                                    view_of(source, &x.s[2], x.s[2].data));
+}

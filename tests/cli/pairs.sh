@@ -1,0 +1,68 @@
+# Encoder-decoders as a user has them: a toy, pairs of texts from a file, what is wrong with them; and packed lines.
+# ---- A toy ----
+tiny='--set model.width=16 --set model.heads=2 --set model.ff=16 --set attention.query-multiple=2 --set train.batch=4
+    --set train.steps=12 --set train.eval-batches=2 --set train.warmup=2'
+# shellcheck disable=SC2086
+toy() { "$longline" train "$root/recipes/copy.ini" $tiny "$@"; }
+t 0 toy --out toy
+out "^train.valid_bits_per_token=[0-9.]+$"
+model=toy/best.safetensors
+t 0 "$longline" eval $model --split test --batches 3
+out "^eval.sequences=12$"
+out "^eval.exact=[01]\.[0-9]+$"
+t 0 "$longline" eval $model --split test --batches 2 --set train.length=50 --set data.shortest=33 --set data.longest=48
+out "^eval.sequences=8$"
+t 0 "$longline" generate $model --prompt abc --tokens 5 --seed 3
+cp out first
+err "bytes; the stream holds"
+check "at most 5 bytes and a new line" test "$(wc -c <out)" -le 6
+echo abc >source.txt
+t 0 "$longline" generate $model --prompt-file source.txt --tokens 5 --seed 3
+check "the same from a file" cmp out first
+t 0 sh -c "printf abc | '$longline' generate $model --prompt-file - --tokens 5 --seed 3"
+check "the same from standard input" cmp out first
+t 0 "$longline" inspect $model
+out "^tensor decoder.blocks.0.cross.query.weight 16x32$"
+out "^tensor encoder.norm.gain 16$"
+out "^inspect.stream_bytes=[0-9]+$"
+refused "--prompt" "$longline" generate $model
+refused "missing.txt" "$longline" generate $model --prompt-file missing.txt
+refused "train.length=50" toy --out w --set data.longest=48
+refused "data.shortest" toy --out w --set data.shortest=40
+refused "model.vocab=259" toy --out w --set model.vocab=256
+refused "model.task=seq2seq" toy --out w --set model.task=lm --set position.cross=none
+refused "start or end" toy --out w --set model.heads=1 --set position.cross=both
+
+# ---- Pairs from a file ----
+awk 'BEGIN {for (i = 0; i < 200; i++) printf "%d\tnumber %d\n", i, i % 10}' >pairs.tsv
+gzip -k pairs.tsv
+pairs() { toy --set data.format=pairs --set attention.kernel=softmax --set position.type=rope "$@"; }
+t 0 pairs --data pairs.tsv --out pairs
+loss=$(value train.loss)
+t 0 pairs --data pairs.tsv.gz --out packed
+check "packed or not, the same loss" test "$loss" = "$(value train.loss)"
+t 0 "$longline" eval pairs/best.safetensors --data pairs.tsv
+out "^eval.sequences=200$"
+t 0 "$longline" generate pairs/best.safetensors --prompt 17 --temperature 0 --tokens 9
+printf 'a\tb\nno tab here\n' >bad.tsv
+refused "bad.tsv: line 2 has no TAB" pairs --data bad.tsv --out w
+printf 'a\tb\tc\n' >bad.tsv
+refused "more than one TAB" pairs --data bad.tsv --out w
+awk 'BEGIN {while (n++ < 40) printf "x"; print "\ty"}' >bad.tsv
+refused "line 1 has a source of 40 bytes.*train.length=42" pairs --data bad.tsv --out w
+refused "data.train" pairs --out w
+
+# ---- Lines as documents ----
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --set model.separator=10 --out lines
+out "^train.valid_bits_per_byte=[0-9.]+$"
+t 0 "$longline" eval lines/best.safetensors --data text.txt
+# What came before a line changes nothing of it.
+t 0 "$longline" generate lines/best.safetensors --prompt "
+line 5" --tokens 40 --temperature 0
+cp out alone
+t 0 "$longline" generate lines/best.safetensors --prompt "something else
+line 5" --tokens 40 --temperature 0
+check "another line in front, the same line" cmp out alone
+refused "model.task=lm" toy --out w --set model.separator=10

@@ -1,0 +1,400 @@
+/* Encoder-decoder models against their definition in double (oracle_model.c): loss, gradients, log-probabilities,
+ * streams, and what must hold for any of them. */
+#include "models.h"
+
+#include <unistd.h>
+
+#include "base/memory.h"
+
+enum { B = 3, T = 7, S = 9, V = 11 };
+
+#define SEQ2SEQ "model.task=seq2seq model.layers=1 "
+static const char *const variants[] = {
+    SEQ2SEQ "attention.kernel=softmax",
+    SEQ2SEQ "attention.kernel=softmax model.norm=post model.activation=relu model.tied-embedding=off "
+            "position.type=sinusoidal",
+    SEQ2SEQ "attention.kernel=softmax position.type=learned position.max-length=12 model.embedding-norm=on "
+            "model.final-norm=off",
+    SEQ2SEQ "attention.kernel=softmax position.type=rope position.cross=both model.encoder-layers=2",
+    SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=start position.decay=fixed",
+    SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=end model.norm=post "
+            "attention.query-multiple=2",
+    SEQ2SEQ "attention.kernel=favor position.type=permute position.cross=both model.heads=4",
+    SEQ2SEQ "attention.kernel=favor attention.features=hyperbolic position.type=rope",
+    SEQ2SEQ "attention.kernel=elu1 position.type=rope-linear position.cross=start",
+    SEQ2SEQ "attention.kernel=relu position.type=sine-spe position.realizations=6 position.sines=2 "
+            "position.cross=start",
+    SEQ2SEQ "attention.kernel=favor position.type=sine-spe position.realizations=6 position.sines=2",
+    SEQ2SEQ "attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3 "
+            "position.cross=end position.shared=on",
+    SEQ2SEQ "attention.kernel=favor position.type=relative-s1 position.scales=2 position.cross=both",
+    SEQ2SEQ "attention.kernel=softmax position.type=relative-s1 position.scales=3 position.cross=start",
+    SEQ2SEQ "attention.kernel=exp attention.projection=hadamard",
+    SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=start model.dropout=0.3 "
+            "model.encoder-layers=2 model.norm=post",
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+typedef struct {
+    ll_model *model;
+    ll_workspace *ws;
+    int tokens[B * T], targets[B * T], source[B * S], lengths[B], source_lengths[B];
+    ll_batch in;
+    float *grad;
+    ll_tally tally;
+} batch;
+
+static batch *batch_of(const char *keys) {
+    batch *x = calloc(1, sizeof *x);
+    x->model = tiny_model(keys);
+    random_ints(x->tokens, B * T, V, 0, 1);
+    random_ints(x->targets, B * T, V, 1, 2);
+    random_ints(x->source, B * S, V, 0, 3);
+    for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b, x->source_lengths[b] = S - 4 + 2 * b;
+    CHECK_OK(ll_workspace_create(&x->ws, x->model, B, S, 1));
+    x->in = (ll_batch){B, T, x->tokens, x->targets, x->lengths, S, x->source, x->source_lengths};
+    x->grad = calloc(x->model->size, sizeof *x->grad);
+    return x;
+}
+
+static void batch_run(batch *x, float *grad, float scale) {
+    x->tally = (ll_tally){0};
+    CHECK_OK(ll_model_run(x->model, x->ws, &x->in, grad, scale, 41, &x->tally));
+}
+
+static void batch_free(batch *x) {
+    ll_workspace_free(x->ws);
+    ll_model_free(x->model);
+    free(x->grad);
+    free(x);
+}
+
+static oracle_model oracle_of(const batch *x) {
+    oracle_model o = oracle_model_of(x->model, B, T);
+    o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths;
+    o.source = x->source, o.source_lengths = x->source_lengths, o.S = S;
+    return o;
+}
+
+/* The loss is the oracle's, and every tensor's gradient its central difference, added to what was there. */
+static void test_gradients(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        oracle_model o = oracle_of(x);
+        o.dropout = 1, o.draw = 41;
+        for (size_t i = 0; i < x->model->size; i++) x->grad[i] = 1;
+        batch_run(x, x->grad, 0.5f);
+        for (size_t i = 0; i < x->model->size; i++) x->grad[i] -= 1;
+        const float loss = (float)x->tally.loss;
+        const double expected = oracle_model_loss(&o);
+        check_close(variants[v], 1, &loss, &expected, 1e-5);
+        for (int i = 0; i < x->model->count; i++) {
+            enum { SOME = 4 };
+            const ll_param *p = &x->model->param[i];
+            const size_t n = (size_t)p->rows * (size_t)p->cols, count = n < SOME ? n : SOME;
+            float got[SOME + 1];
+            double wanted[SOME + 1], largest = 0;
+            for (size_t e = 0; e < n; e++) largest = fmax(largest, fabs((double)x->grad[p->offset + e]));
+            for (size_t e = 0; e < count; e++) {
+                const size_t at = p->offset + (n < SOME ? e : ll_below((uint32_t)n, 9, p->offset, e));
+                got[e] = x->grad[at];
+                wanted[e] = oracle_model_difference(&o, at) / 2;
+            }
+            got[count] = (float)largest; /* errors count in units of the largest element */
+            wanted[count] = largest;
+            char what[300];
+            snprintf(what, sizeof what, "%s of {%s}", p->name, variants[v]);
+            check_close(what, count + 1, got, wanted, 2e-4);
+        }
+        free(o.params);
+        batch_free(x);
+    }
+}
+
+/* Log-probabilities are the oracle's; the tally counts tokens, right ones, sequences, and those with none wrong. */
+static void test_logp_and_tally(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        oracle_model o = oracle_of(x);
+        double expected[B * T * V];
+        float logp[B * T * V];
+        oracle_model_logits(&o, expected);
+        ll_tally want = {0};
+        for (int b = 0; b < B; b++) {
+            int wrong = 0, any = 0;
+            for (int r = b * T; r < (b + 1) * T; r++) {
+                double sum = 0;
+                int best = 0;
+                for (int i = 0; i < V; i++) sum += exp(expected[r * V + i]);
+                for (int i = 0; i < V; i++) best = expected[r * V + i] > expected[r * V + best] ? i : best;
+                for (int i = 0; i < V; i++)
+                    expected[r * V + i] = r % T < x->lengths[b] ? expected[r * V + i] - log(sum) : 0;
+                if (b == 1) x->targets[r] = best; /* a sequence without a mistake */
+                if (b == 2 && r % T) x->targets[r] = -1;
+                if (x->targets[r] < 0 || r % T >= x->lengths[b]) continue;
+                any = 1;
+                want.count++;
+                want.correct += best == x->targets[r];
+                wrong += best != x->targets[r];
+            }
+            want.sequences += any;
+            want.exact += any && !wrong;
+        }
+        CHECK_OK(ll_model_logp_from(x->model, logp, x->source, x->source_lengths, S, x->tokens, x->lengths, B, T));
+        check_close(variants[v], B * T * V, logp, expected, 1e-5);
+        batch_run(x, NULL, 0);
+        assert_int_equal(x->tally.count, want.count);
+        assert_int_equal(x->tally.correct, want.correct);
+        assert_int_equal(x->tally.sequences, want.sequences);
+        assert_int_equal(x->tally.exact, want.exact);
+        assert_true(want.exact >= 1);
+        free(o.params);
+        batch_free(x);
+    }
+}
+
+/* What stands in the padding of either side, and how much of it there is, changes no bit; nor do later targets. */
+static void test_padding_and_causality(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        float logp[B * T * V], other[B * T * V];
+        float *grad = calloc(x->model->size, sizeof *grad);
+        batch_run(x, x->grad, 1);
+        const double loss = x->tally.loss;
+        CHECK_OK(ll_model_logp_from(x->model, logp, x->source, x->source_lengths, S, x->tokens, x->lengths, B, T));
+        for (int b = 0; b < B; b++) {
+            for (int t = x->lengths[b]; t < T; t++) x->tokens[b * T + t] = (x->tokens[b * T + t] + 3) % V;
+            for (int t = x->source_lengths[b]; t < S; t++) x->source[b * S + t] = (x->source[b * S + t] + 5) % V;
+        }
+        batch_run(x, grad, 1);
+        assert_true(x->tally.loss == loss);
+        assert_memory_equal(grad, x->grad, x->model->size * sizeof *grad);
+        for (int b = 0; b < B; b++) { /* each alone, without padding */
+            const int n = x->lengths[b];
+            CHECK_OK(ll_model_logp_from(x->model, other, x->source + b * S, NULL, x->source_lengths[b],
+                                        x->tokens + b * T, NULL, 1, n));
+            assert_memory_equal(other, logp + b * T * V, (size_t)(n * V) * sizeof *logp);
+            x->tokens[b * T + n - 1] = (x->tokens[b * T + n - 1] + 1) % V;
+        }
+        CHECK_OK(ll_model_logp_from(x->model, other, x->source, x->source_lengths, S, x->tokens, x->lengths, B, T));
+        for (int b = 0; b < B; b++)
+            assert_memory_equal(other + b * T * V, logp + b * T * V, (size_t)((x->lengths[b] - 1) * V) * sizeof *logp);
+        x->source[0] = (x->source[0] + 1) % V; /* but every target sees the whole source */
+        CHECK_OK(ll_model_logp_from(x->model, other, x->source, x->source_lengths, S, x->tokens, x->lengths, B, T));
+        assert_memory_not_equal(other, logp, V * sizeof *logp);
+        free(grad);
+        batch_free(x);
+    }
+}
+
+/* Loss and gradients are the same bits for any number of threads, also where rows need many pieces. */
+static void test_threads(void **state) {
+    (void)state;
+    enum { LONG = 1100, SOURCE = 1300 };
+    static const int threads[] = {1, 2, 5};
+    ll_model *model = tiny_model(SEQ2SEQ "attention.kernel=favor position.type=permute position.cross=both "
+                                         "model.dropout=0.1");
+    ll_workspace *ws = NULL;
+    int *ints = calloc(2 * (2 * LONG + SOURCE), sizeof *ints);
+    const ll_batch in = {
+        2, LONG, ints, ints + 2 * LONG, (int[]){LONG, 700}, SOURCE, ints + 4 * LONG, (int[]){900, SOURCE}};
+    random_ints(ints, 2 * (2 * LONG + SOURCE), V, 0, 8);
+    CHECK_OK(ll_workspace_create(&ws, model, 2, SOURCE, 1));
+    float *first = calloc(model->size, sizeof *first), *grad = calloc(model->size, sizeof *grad);
+    double loss = 0;
+    for (int i = 0; i < 3; i++) {
+        ll_tally tally = {0};
+        memset(grad, 0, model->size * sizeof *grad);
+        ll_set_threads(threads[i]);
+        CHECK_OK(ll_model_run(model, ws, &in, grad, 1, 3, &tally));
+        if (i == 0) memcpy(first, grad, model->size * sizeof *first), loss = tally.loss;
+        assert_true(tally.loss == loss);
+        assert_memory_equal(first, grad, model->size * sizeof *first);
+    }
+    ll_set_threads(1);
+    ll_workspace_free(ws);
+    ll_model_free(model);
+    free(first), free(grad), free(ints);
+}
+
+/* Logits of a stream after each token are those of the whole sequence, however it is cut. */
+static void test_stream(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        ll_stream *stream = NULL;
+        float logp[T * V], logits[V];
+        CHECK_OK(ll_stream_create(&stream, x->model));
+        CHECK_FAILS(ll_stream_feed(stream, x->tokens, 1, logits), LL_EINVAL, "source");
+        for (int b = 0; b < 2; b++) {
+            const int n = x->lengths[b];
+            CHECK_OK(ll_model_logp_from(x->model, logp, x->source + b * S, NULL, x->source_lengths[b],
+                                        x->tokens + b * T, NULL, 1, n));
+            CHECK_OK(ll_stream_source(stream, x->source + b * S, x->source_lengths[b]));
+            for (int again = 0; again < 2; again++, ll_stream_reset(stream)) /* the source stays */
+                for (int t = 0; t < n; t += again ? n : 1) {
+                    CHECK_OK(ll_stream_feed(stream, x->tokens + b * T + t, again ? n : 1, logits));
+                    double sum = 0, wanted[V];
+                    for (int i = 0; i < V; i++) sum += exp((double)logits[i]);
+                    for (int i = 0; i < V; i++) {
+                        wanted[i] = (double)logp[(again ? n - 1 : t) * V + i];
+                        logits[i] -= (float)log(sum);
+                    }
+                    check_close(variants[v], V, logits, wanted, 2e-5);
+                }
+        }
+        CHECK_FAILS(ll_stream_source(stream, (const int[]){3, V}, 2), LL_EINVAL, "token 11");
+        CHECK_FAILS(ll_stream_source(stream, x->source, 0), LL_EINVAL, "at least 1");
+        CHECK_OK(ll_stream_feed(stream, x->tokens, 1, logits)); /* the source before is still there */
+        ll_stream_free(stream);
+        batch_free(x);
+    }
+}
+
+/* With linear attention what a stream holds depends on neither length, and no token asks for memory. */
+static void test_constant_memory(void **state) {
+    (void)state;
+    static const char *const keys[] = {
+        SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=both",
+        SEQ2SEQ "attention.kernel=favor position.type=conv-spe position.realizations=5 position.cross=start",
+        SEQ2SEQ "attention.kernel=elu1 position.type=rope-linear position.cross=start",
+    };
+    enum { LONG = 3000 };
+    int *source = calloc(LONG, sizeof *source);
+    random_ints(source, LONG, V, 0, 5);
+    for (int v = 0; v < 3; v++) {
+        ll_model *model = tiny_model(keys[v]);
+        ll_stream *stream = NULL;
+        float logits[V];
+        CHECK_OK(ll_stream_create(&stream, model));
+        CHECK_OK(ll_stream_source(stream, source, 3));
+        CHECK_OK(ll_stream_feed(stream, source, 1, logits));
+        const size_t bytes = ll_stream_bytes(stream);
+        CHECK_OK(ll_stream_source(stream, source, LONG));
+        ll_memory_fail_at(1);
+        for (int i = 0; i < 20; i++) CHECK_OK(ll_stream_feed(stream, source, i % 2 ? 100 : 1, logits));
+        ll_memory_fail_at(0);
+        assert_int_equal(ll_stream_bytes(stream), bytes);
+        for (int i = 0; i < V; i++) assert_true(isfinite(logits[i]));
+        ll_stream_free(stream);
+        ll_model_free(model);
+    }
+    free(source);
+}
+
+/* A model from its file computes the same bits. */
+static void test_file(void **state) {
+    (void)state;
+    char path[] = "/tmp/ll-seq2seq-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    for (int v = 0; v < VARIANTS; v++) {
+        batch *x = batch_of(variants[v]);
+        ll_model *model = NULL;
+        float logp[2][B * T * V];
+        CHECK_OK(ll_model_redraw(x->model, 2));
+        CHECK_OK(ll_model_save(x->model, path));
+        CHECK_OK(ll_model_load(&model, path));
+        for (int i = 0; i < 2; i++)
+            CHECK_OK(ll_model_logp_from(i ? model : x->model, logp[i], x->source, x->source_lengths, S, x->tokens,
+                                        x->lengths, B, T));
+        assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
+        ll_model_free(model);
+        batch_free(x);
+    }
+    unlink(path);
+}
+
+/* Whichever allocation is refused, it is said, nothing leaks (sanitizers look), and a stream can be used again. */
+static void test_memory_can_end(void **state) {
+    (void)state;
+    ll_recipe *recipe = tiny_recipe(variants[6]);
+    int tokens[T], ok = 0;
+    float logits[V];
+    random_ints(tokens, T, V, 0, 5);
+    for (long n = 1; n < 2000 && !ok; n++) {
+        ll_model *model = NULL;
+        ll_workspace *ws = NULL;
+        ll_stream *stream = NULL;
+        ll_memory_fail_at(n);
+        ll_status status = ll_model_create(&model, recipe);
+        if (!status) status = ll_workspace_create(&ws, model, 2, T, 1);
+        if (!status) status = ll_stream_create(&stream, model);
+        if (!status) status = ll_stream_source(stream, tokens, T);
+        ll_memory_fail_at(0);
+        if (status) {
+            assert_int_equal(status, LL_ENOMEM);
+        } else {
+            ok = n > 10;
+        }
+        if (stream) {
+            CHECK_OK(ll_stream_source(stream, tokens, T));
+            CHECK_OK(ll_stream_feed(stream, tokens, 2, logits));
+        }
+        ll_stream_free(stream);
+        ll_workspace_free(ws);
+        ll_model_free(model);
+    }
+    assert_true(ok);
+    ll_recipe_free(recipe);
+}
+
+/* What an encoder-decoder cannot be, or be asked, is refused with the reason. */
+static void test_refusals(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"model.encoder-layers=2", "model.task=seq2seq"},
+        {"position.cross=start", "position.cross=none"},
+        {"model.task=seq2seq position.cross=end", "inside attention"},
+        {"model.task=seq2seq position.type=permute2d attention.kernel=relu", "seq2seq"},
+        {"model.task=seq2seq position.type=relative-s1 position.image=on", "position.image"},
+        {"model.task=seq2seq model.heads=1 position.cross=both position.type=rope", "start or end"},
+        {"model.task=seq2seq attention.kernel=local", "use softmax, favor or relu"},
+        {"model.task=seq2seq attention.kernel=reformer", "use softmax, favor or relu"},
+        {"model.task=seq2seq attention.kernel=softmax position.type=t5", "use permute, rope"},
+        {"model.task=seq2seq position.type=relative-s2", "use permute, rope"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ll_recipe *recipe = tiny_recipe(bad[i][0]);
+        ll_model *model = NULL;
+        CHECK_FAILS(ll_model_create(&model, recipe), LL_EINVAL, bad[i][1]);
+        ll_recipe_free(recipe);
+    }
+    ll_model *lm = tiny_model(""), *model = tiny_model(variants[0]);
+    float logp[4 * V];
+    const int t[4] = {1, 2, 3, 4}, wrong[2] = {1, V};
+    ll_stream *stream = NULL, *copy = NULL;
+    CHECK_FAILS(ll_model_logp(model, logp, t, NULL, 1, 4), LL_EINVAL, "sources");
+    CHECK_FAILS(ll_model_logp_from(lm, logp, t, NULL, 4, t, NULL, 1, 4), LL_EINVAL, "no encoder");
+    CHECK_FAILS(ll_model_logp_from(model, logp, wrong, NULL, 2, t, NULL, 1, 4), LL_EINVAL, "token 11");
+    CHECK_OK(ll_stream_create(&stream, lm));
+    CHECK_FAILS(ll_stream_source(stream, t, 4), LL_EINVAL, "no encoder");
+    ll_stream_free(stream);
+    CHECK_OK(ll_stream_create(&stream, model));
+    CHECK_OK(ll_stream_source(stream, t, 4));
+    CHECK_FAILS(ll_stream_clone(&copy, stream), LL_EINVAL, "create another stream");
+    CHECK_FAILS(ll_stream_save(stream, "/nowhere/at all"), LL_EINVAL, "create another stream");
+    ll_stream_free(stream);
+    ll_model_free(lm);
+    ll_model_free(model);
+}
+
+int main(void) {
+    ll_set_threads(1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_logp_and_tally),
+        cmocka_unit_test(test_padding_and_causality),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_constant_memory),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_memory_can_end),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
