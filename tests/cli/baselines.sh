@@ -27,9 +27,9 @@ t 0 train reformer --set attention.chunk=8 --set position.type=rope --out reform
 t 0 "$longline" eval reformer/best.safetensors
 refused "grow without end; generate with local" "$longline" generate reformer/best.safetensors --tokens 9
 refused "make it even" train reformer --out w --set attention.buckets=5
-refused "tells them apart; use rope" train reformer --out w --set position.type=conv-spe
+refused "are the same; use rope" train reformer --out w --set position.type=conv-spe
 refused "attention.window" train local --out w --set attention.window=0
-refused "position.type=none" train value --out w --set position.type=rope
+refused 'attention.kernel = value has none' train value --out w --set position.type=rope
 refused "attention.normalise=on" train value --out w --set attention.normalise=off
 check "nothing was left behind" test ! -e w
 
