@@ -20,7 +20,9 @@ static int pairs(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_POSITIVE ? 2 : 1;
 }
 
-int ll_feature_count(const ll_attention_config *c) { return c->M ? pairs(c) * c->M : c->D; }
+int ll_feature_count(const ll_attention_config *c) {
+    return c->M ? pairs(c) * c->M : c->D;
+}
 
 int ll_is_trigonometric(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_FAVOR &&
@@ -235,7 +237,9 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
         if (others[i]) ll_attention_set_tile(others[i], tile);
 }
 
-int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : ll_kernel_table()->tile; }
+int ll_attention_tile(const ll_attention *op) {
+    return op->tile ? op->tile : ll_kernel_table()->tile;
+}
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
     return ll_attention_saved_packed(op, B, T, S, B);
@@ -254,7 +258,8 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
         return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself, got %d keys for %d queries",
                        kernel->name, c->S, c->T);
     if (kernel->itself && c->query_lengths)
-        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone", kernel->name);
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone",
+                       kernel->name);
     if (c->segment && !(op->method->packs && kernel->packs))
         return ll_fail(LL_EINVAL, "attention: %s takes no packed rows; give each sequence a row of its own",
                        kernel->packs ? op->method->name : kernel->name);

@@ -64,25 +64,31 @@ static const ll_method methods[] = {
                             .backward = ll_reformer_backward},
 };
 static const ll_method linear = {.name = "linear",
-                                    .linear = 1,
-                                    .packs = 1,
-                                    .reads = 2,
-                                    .saved = ll_linear_saved,
-                                    .forward = ll_linear_forward,
-                                    .backward = ll_linear_backward};
+                                 .linear = 1,
+                                 .packs = 1,
+                                 .reads = 2,
+                                 .saved = ll_linear_saved,
+                                 .forward = ll_linear_forward,
+                                 .backward = ll_linear_backward};
 
 const ll_method ll_method_shell = {
     .reads = 2, .packs = 1, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
-const ll_method ll_method_divided = {
-    .linear = 1, .reads = 2, .packs = 1, .saved = ll_divided_saved, .forward = ll_divided_forward, .backward = ll_divided_backward};
+const ll_method ll_method_divided = {.linear = 1,
+                                     .reads = 2,
+                                     .packs = 1,
+                                     .saved = ll_divided_saved,
+                                     .forward = ll_divided_forward,
+                                     .backward = ll_divided_backward};
 
-const ll_method ll_method_clipped = {
-    .name = "relative-s2", .reads = 2, .saved = ll_clipped_saved, .forward = ll_clipped_forward, .backward = ll_clipped_backward};
+const ll_method ll_method_clipped = {.name = "relative-s2",
+                                     .reads = 2,
+                                     .saved = ll_clipped_saved,
+                                     .forward = ll_clipped_forward,
+                                     .backward = ll_clipped_backward};
 
 const ll_method *ll_method_of(ll_kernel kernel) {
     if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &linear;
-    return (size_t)kernel < sizeof methods / sizeof *methods && methods[kernel].name ? &methods[kernel]
-                                                                                              : NULL;
+    return (size_t)kernel < sizeof methods / sizeof *methods && methods[kernel].name ? &methods[kernel] : NULL;
 }
 
 /* ---- What cannot be ------------------------------------------------------------------------------ */
