@@ -57,7 +57,7 @@ install: all
 	$(fill) packaging/longlineConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfig.cmake
 	$(fill) packaging/longlineConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfigVersion.cmake
 	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
-	install -m 644 $(wildcard recipes/*.ini) $(DATA)/longline/recipes
+	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(LIBDIR)/liblongline.* \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc $(DATA)/man/man1/longline.1

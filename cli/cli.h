@@ -31,9 +31,12 @@ int ll_failed_data(ll_status status, const ll_recipe *recipe);
 void ll_new_run(char *out, size_t size, const char *name);
 /* The best model of a run, or the last where nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
-/* What a language model's loss is counted in: "byte", or "token" where tokens are not bytes. NULL for a
- * classifier. */
+/* What a language model's loss is counted in (ll_recipe_unit); NULL for what has examples. */
 const char *ll_unit(const ll_recipe *recipe);
+
+/* Prints what the frequencies of tokens in the train split come to on another one, as COMMAND.unigram_..., where
+ * data are of the kind that is compared with that (proteins). */
+void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split);
 
 /* ---- Training as it is seen ---- */
 

@@ -1,4 +1,5 @@
 /* longline eval: how well a model predicts data it was not trained on. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static int evaluate(ll_model *model) {
     if (status) return ll_failed_data(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
-    if (unit) printf("eval.bits_per_%s=%.4f\n", unit, e.bits_per_token);
+    if (unit) printf("eval.bits_per_%s=%.4f\neval.perplexity=%.4f\n", unit, e.bits_per_token, exp(e.loss));
+    ll_show_baseline("eval", recipe, split);
     printf("eval.accuracy=%.4f\neval.seconds=%.2f\n", e.accuracy, e.seconds);
     return 0;
 }

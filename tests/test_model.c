@@ -44,6 +44,8 @@ static const char *const variants[] = {
     "attention.kernel=elu1 position.type=relative-s1 position.scales=2",
     "attention.kernel=exp attention.projection=hadamard position.type=sine-spe position.realizations=8 "
     "position.sines=2",
+    "model.task=mlm attention.kernel=relu attention.query-multiple=2 position.type=permute",
+    "model.task=mlm attention.kernel=favor model.tied-embedding=off position.type=rope model.dropout=0.2",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };
@@ -194,7 +196,7 @@ static void test_causality(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         batch *x = batch_of(variants[v]);
-        if (!x->classify) {
+        if (x->model->c->task == LL_TASK_LM) {
             const size_t V = (size_t)x->model->c->vocab;
             size_t size;
             float *before = logp_of(x, T, NULL, &size);

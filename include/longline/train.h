@@ -56,6 +56,15 @@ LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int
  * (all but its first byte, which nothing precedes). */
 LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
 
+typedef struct {
+    double loss;     /* nats a token */
+    double accuracy; /* of always saying the likeliest token */
+    int64_t count;   /* tokens of the split */
+} ll_baseline;
+/* What a model comes to that knows only how often each token is in the train split (with add-one smoothing): the
+ * empirical baseline of language models, masked or not. */
+LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
+
 LL_C_END
 
 #endif

@@ -76,6 +76,12 @@ const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {
     return key ? ll_key_text(&recipe->c, key, recipe->scratch + (key - ll_keys) * LL_NUMBER_TEXT) : NULL;
 }
 
+const char *ll_recipe_unit(const ll_recipe *recipe) {
+    const ll_config *c = &recipe->c;
+    if (!ll_config_per_token(c)) return "example";
+    return c->format == LL_DATA_FASTA ? "residue" : c->format == LL_DATA_IDX ? "token" : "byte";
+}
+
 /* Text that is first measured (out NULL), then written. */
 typedef struct {
     char *out;

@@ -27,6 +27,10 @@ static ll_status check_model(const ll_config *c) {
     return LL_OK;
 }
 
+int ll_config_per_token(const ll_config *c) {
+    return c->task == LL_TASK_LM || c->task == LL_TASK_MLM;
+}
+
 int ll_config_query_size(const ll_config *c) {
     return (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;
 }
@@ -104,7 +108,7 @@ static ll_status check_attention(const ll_config *c) {
 }
 
 static ll_status check_permute2d(const ll_config *c) {
-    if (c->task != LL_TASK_CLASSIFY)
+    if (c->task == LL_TASK_LM)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
                        "alone; use permute");
@@ -165,8 +169,9 @@ static ll_status check_position(const ll_config *c) {
                        "softmax has none; use favor or relu");
     if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
-                       "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
-                       "ones; set position.decay=none");
+                       "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
+                       "ones; set position.decay=none",
+                       c->task == LL_TASK_MLM ? "mlm" : "classify");
     if (c->position == LL_POS_LEARNED && c->length > c->max_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",

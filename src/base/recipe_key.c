@@ -21,7 +21,8 @@
 /* Choices are numbered in this order by the enums of recipe.h. */
 // clang-format off
 const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify", "what to learn: the next token, or the class of a sequence"),
+    CHOICE("model.task", task, "lm", "lm|classify|mlm",
+           "what to learn: the next token, the class of a sequence, or tokens that are masked"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
@@ -96,8 +97,8 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo",
-           "bytes of any files, images and labels in idx files, or the text that comes with the program"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta",
+           "bytes of any files, images and labels in idx files, the text that comes with the program, proteins"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -107,6 +108,7 @@ const ll_key ll_keys[] = {
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share cut from the end of train where valid is empty"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
+    FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
 };
 // clang-format on
 

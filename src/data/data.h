@@ -8,7 +8,7 @@
 typedef struct {
     int B, T;
     int *tokens;  /* (B, T) */
-    int *targets; /* language models: (B, T), -1 = not counted; classifiers: (B) */
+    int *targets; /* (B, T), -1 = not counted, where ll_config_per_token; else (B) */
     int *lengths; /* (B) tokens in use, from the front */
 } ll_batch;
 
@@ -17,8 +17,8 @@ typedef struct ll_reader ll_reader;
 /* split: "train", "valid" or "test". LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
 LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
 void ll_reader_free(ll_reader *reader);
-int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
-int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
+int ll_reader_vocab(const ll_reader *reader);    /* tokens are in [0, vocab) */
+int ll_reader_classes(const ll_reader *reader);  /* 0 for language models */
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
 /* Pixels in a row and rows of an image; 0 and 0 for what is not an image. */
 void ll_reader_image(const ll_reader *reader, int *width, int *height);
@@ -33,7 +33,10 @@ void ll_reader_batch(const ll_reader *reader, ll_batch *batch, uint64_t seed, in
 int64_t ll_reader_eval_batches(const ll_reader *reader);
 void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
 
-/* The text of a byte reader (its whole split), for baselines; NULL for examples. */
+/* Adds how often each token (of ll_reader_vocab) is there to be predicted in the whole split; batch is scratch. */
+void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t *count);
+
+/* The text of a byte reader (its whole split), for baselines; NULL for what is not one text of bytes. */
 const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size);
 
 LL_MUST_USE ll_status ll_batch_create(ll_batch *batch, const ll_config *c); /* c->batch x c->length */

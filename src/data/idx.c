@@ -128,6 +128,7 @@ static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
     r->stride = 1;
     r->data = images.pixels + (size_t)first * (size_t)pixels;
     r->labels = labels + first;
+    r->examples = 1;
     return LL_OK;
 }
 
@@ -141,4 +142,4 @@ static void fill_image(const ll_reader *r, ll_batch *batch, int row, int64_t pla
     batch->lengths[row] = (int)n;
 }
 
-const ll_format ll_format_idx = {"idx", LL_TASK_CLASSIFY, open_idx, fill_image};
+const ll_format ll_format_idx = {"idx", 1u << LL_TASK_CLASSIFY, open_idx, fill_image};

@@ -62,7 +62,7 @@ double ll_model_token_cost(const ll_model *m, int T) {
     double attention = c->kernel == LL_ATT_SOFTMAX ? T * (D + E) : 2 * F * (E + 1);
     if (c->kernel != LL_ATT_SOFTMAX && ll_config_rows(c)) attention += 2 * F * D;
     const double layer = C * (2.0 * m->queries + 2.0 * m->values + 2.0 * c->ff) + H * attention;
-    const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
+    const double head = ll_config_per_token(c) ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return c->layers * layer + head;
 }
 

@@ -1,7 +1,8 @@
 /* Training: everything between a recipe and a trained model.
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
- *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data, baselines
+ *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
+ *   baseline.c   what a model must beat
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
  *   loop.c       the loop
