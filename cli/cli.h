@@ -35,7 +35,7 @@ void ll_run_model(char *path, size_t size, const char *run);
 const char *ll_unit(const ll_recipe *recipe);
 
 /* Prints what the frequencies of tokens in the train split come to on another one, as COMMAND.unigram_..., where
- * data are of the kind that is compared with that (proteins). */
+ * data are of a kind that is compared with that (proteins, words). */
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split);
 
 /* ---- Training as it is seen ---- */

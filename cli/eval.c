@@ -44,6 +44,9 @@ static int evaluate(ll_model *model) {
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
     if (unit) printf("eval.bits_per_%s=%.4f\neval.perplexity=%.4f\n", unit, e.bits_per_token, exp(e.loss));
+    if (unit && strcmp(unit, "word") && isfinite(e.bits_per_word))
+        printf("eval.bits_per_word=%.4f\neval.word_perplexity=%.4f\n", e.bits_per_word, exp2(e.bits_per_word));
+    if (unit && strcmp(unit, "byte") && isfinite(e.bits_per_byte)) printf("eval.bits_per_byte=%.4f\n", e.bits_per_byte);
     ll_show_baseline("eval", recipe, split);
     printf("eval.accuracy=%.4f\neval.seconds=%.2f\n", e.accuracy, e.seconds);
     return 0;

@@ -1,4 +1,4 @@
-/* longline generate: text from a model, one byte after another, with memory that does not grow. */
+/* longline generate: text from a model, one token after another, with memory that does not grow. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +13,12 @@ static double temperature = 1, top_p = 1;
 static int echo;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from, byte for byte; else a new line"},
+    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
      "the same from a file of any length; - is standard input"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
-    {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15, "how many bytes to generate; 0 = until stopped"},
+    {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
+     "how many tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
      "below 1 safer, above 1 wilder; 0 = always the likeliest"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
@@ -60,12 +61,14 @@ static int feed_prompt(ll_speaker *s) {
         code = feed_file(s, file, prompt_file);
         fclose(file);
     }
-    if (code < 0 && !ll_stream_position(s->stream)) {
+    if (code >= 0) return code;
+    status = ll_speaker_flush(s);
+    if (!status && !ll_stream_position(s->stream)) {
         /* A model needs something to go on from; most texts begin after a new line. */
         status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
-        if (status) return ll_failed(status, NULL);
+        if (!status) status = ll_speaker_flush(s);
     }
-    return code;
+    return status ? ll_failed(status, NULL) : -1;
 }
 
 static int speak(ll_speaker *s) {
@@ -74,16 +77,19 @@ static int speak(ll_speaker *s) {
     if (code >= 0) return code;
     const double start = ll_now();
     int64_t n = 0;
-    int c = '\n';
+    char last = '\n';
     for (; !tokens || n < tokens; n++) {
-        const ll_status status = ll_speaker_next(s, &how, &c);
+        const char *text;
+        size_t size;
+        const ll_status status = ll_speaker_next(s, &how, &text, &size);
         if (status) return ll_failed(status, NULL);
-        putchar(c);
+        fwrite(text, 1, size, stdout);
+        if (size) last = text[size - 1];
         if (fflush(stdout)) return 1; /* main says why */
     }
-    if (c != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
     char state[24], memory[24];
-    ll_say("%lld bytes, %.0f a second; the stream holds %s, the program %s", (long long)n,
+    ll_say("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n, s->bytes ? "bytes" : "tokens",
            (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
            ll_size(memory, (double)ll_memory_now()));
     return 0;
@@ -109,8 +115,9 @@ const ll_command ll_command_generate = {
     .least = 1,
     .most = 1,
     .summary = "write text as a model would",
-    .text = "Writes bytes to standard output as they come. Time and memory for a byte do not depend on how many\n"
-            "came before (linear attention). The same seed, model and prompt give the same text.\n\n"
+    .text = "Writes bytes, words or letters to standard output as they come, by the vocabulary that is in the model.\n"
+            "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
+            "and prompt give the same text.\n\n"
             "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
             "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt",
     .args = args,

@@ -21,7 +21,7 @@ enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PE
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
-enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA };
+enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS };
 
 typedef struct {
     /* [model] */
@@ -51,6 +51,8 @@ typedef struct {
     double valid_fraction;                           /* cut from the end of train where valid is empty */
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
     int joined;                                      /* fasta */
+    int64_t min_count;                               /* words */
+    int vocab_size;                                  /* words */
 } ll_config;
 
 struct ll_recipe {

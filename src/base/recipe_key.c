@@ -97,8 +97,8 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta",
-           "bytes of any files, images and labels in idx files, the text that comes with the program, proteins"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words",
+           "bytes or words of any files, images and labels in idx files, the program's own text, proteins"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -109,6 +109,8 @@ const ll_key ll_keys[] = {
            "share cut from the end of train where valid is empty"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
     FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
+    INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
+    INT("data.vocab-size", vocab_size, "0", 0, 1000000, "tokens of a vocabulary made from train; 0 = all words"),
 };
 // clang-format on
 

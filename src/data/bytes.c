@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/coder.h"
 #include "data/reader.h"
 
 /* No text is too long but one that memory cannot hold. */
@@ -28,7 +29,7 @@ static ll_status join(ll_bytes *bytes, ll_bytes *part, int count) {
     return LL_OK;
 }
 
-static ll_status read_files(ll_bytes *bytes, const char *path) {
+ll_status ll_files_read(ll_bytes *bytes, const char *path) {
     char **names = NULL;
     int count = 0;
     ll_status status = ll_files_list(&names, &count, path);
@@ -54,12 +55,15 @@ static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
     ll_bytes *file = &r->file[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    status = read_files(file, from.path);
+    status = ll_files_read(file, from.path);
     if (status) return ll_fail_in(status, from.key);
     if (file->size == 0) return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; it is empty", from.key, from.path);
     ll_split_range(&first, &count, c, split, (int64_t)file->size);
     if (first > 0) status = ll_bytes_keep(file, first, count);
-    return status ? status : ll_text_use(r, c, split, from.path, file->data, count);
+    if (status) return status;
+    r->words = ll_count_words(file->data, (size_t)count);
+    r->bytes = count;
+    return ll_text_use(r, c, split, from.path, file->data, count);
 }
 
 const ll_format ll_format_bytes = {"bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill};

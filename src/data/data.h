@@ -3,6 +3,7 @@
 #ifndef LL_DATA_H
 #define LL_DATA_H
 
+#include "base/file.h"
 #include "base/recipe.h"
 
 typedef struct {
@@ -16,6 +17,13 @@ typedef struct ll_reader ll_reader;
 
 /* split: "train", "valid" or "test". LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
 LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
+/* The same with the vocabulary of another reader, or of a model, which is copied (NULL or empty: makes its own). */
+LL_MUST_USE ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split,
+                                        const ll_bytes *vocabulary);
+/* What a model must keep to read and write the same tokens; empty where the recipe says all. */
+const ll_bytes *ll_reader_vocabulary(const ll_reader *reader);
+/* Words and bytes of the whole split for each of its tokens; 0 and 0 for what is not text. */
+void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
 int ll_reader_vocab(const ll_reader *reader);    /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader);  /* 0 for language models */

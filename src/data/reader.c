@@ -8,10 +8,8 @@ static const char *const split_name[3] = {"train", "valid", "test"};
 static const char *const task_name[] = {"lm", "classify", "mlm"};
 
 static const ll_format *const formats[] = {
-    [LL_DATA_BYTES] = &ll_format_bytes,
-    [LL_DATA_IDX] = &ll_format_idx,
-    [LL_DATA_DEMO] = &ll_format_demo,
-    [LL_DATA_FASTA] = &ll_format_fasta,
+    [LL_DATA_BYTES] = &ll_format_bytes, [LL_DATA_IDX] = &ll_format_idx,     [LL_DATA_DEMO] = &ll_format_demo,
+    [LL_DATA_FASTA] = &ll_format_fasta, [LL_DATA_WORDS] = &ll_format_words,
 };
 
 static ll_status check_task(const ll_format *format, int task) {
@@ -23,6 +21,18 @@ static ll_status check_task(const ll_format *format, int task) {
 }
 
 ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split) {
+    return ll_reader_open_as(reader, c, split, NULL);
+}
+
+static ll_status copy(ll_bytes *to, const ll_bytes *from) {
+    if (!from || !from->size) return LL_OK;
+    if (!(to->data = ll_alloc(from->size + 1, 1))) return LL_ENOMEM;
+    memcpy(to->data, from->data, from->size);
+    to->size = from->size;
+    return LL_OK;
+}
+
+ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split, const ll_bytes *vocabulary) {
     int which = 0;
     while (which < 3 && strcmp(split, split_name[which])) which++;
     if (which == 3) return ll_fail(LL_EINVAL, "there is no split \"%s\"; there are train, valid and test", split);
@@ -37,7 +47,8 @@ ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *spl
     r->task = c->task;
     r->B = c->batch;
     r->T = c->length;
-    status = format->open(r, c, which);
+    status = copy(&r->vocabulary, vocabulary);
+    if (!status) status = format->open(r, c, which);
     if (status) {
         ll_reader_free(r);
         return status;
@@ -50,6 +61,8 @@ ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *spl
 void ll_reader_free(ll_reader *r) {
     if (!r) return;
     for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
+    ll_bytes_free(&r->vocabulary);
+    ll_free(r->tokens);
     ll_free(r->begin);
     ll_free(r->row);
     ll_free(r);
@@ -57,6 +70,15 @@ void ll_reader_free(ll_reader *r) {
 
 int ll_reader_vocab(const ll_reader *reader) {
     return reader->vocab;
+}
+
+const ll_bytes *ll_reader_vocabulary(const ll_reader *reader) {
+    return &reader->vocabulary;
+}
+
+void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
+    *words = (double)r->words / (double)r->size;
+    *bytes = (double)r->bytes / (double)r->size;
 }
 
 int ll_reader_classes(const ll_reader *reader) {
@@ -73,7 +95,7 @@ void ll_reader_image(const ll_reader *reader, int *width, int *height) {
 }
 
 const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size) {
-    if (reader->examples || reader->vocab != 256) return NULL;
+    if (reader->examples || reader->tokens || reader->vocab != 256) return NULL;
     *size = (size_t)reader->size;
     return reader->data;
 }

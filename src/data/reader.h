@@ -5,7 +5,8 @@
  *   source.c   files of a split        shuffle.c  the order of examples
  *   text.c     windows of tokens       mask.c     tokens to guess
  *   bytes.c    any file as text        demo.c     the text inside the library
- *   idx.c      images with labels      fasta.c    proteins */
+ *   idx.c      images with labels      fasta.c    proteins
+ *   coder.h    text to tokens and back tokens.c   text of words */
 #ifndef LL_READER_H
 #define LL_READER_H
 
@@ -22,7 +23,7 @@ typedef struct {
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 } ll_format;
 
-extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta;
+extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words;
 
 struct ll_reader {
     const ll_format *format;
@@ -30,7 +31,10 @@ struct ll_reader {
     int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
     int64_t size;          /* tokens of text, or examples, of this split */
     int64_t rows, stride;  /* row number i of an evaluation is at place i * stride, i < rows */
-    const uint8_t *data;   /* text or pixels of this split */
+    const uint8_t *data;   /* text or pixels of this split ... */
+    int32_t *tokens;       /* ... or text of tokens that do not fit bytes */
+    int64_t words, bytes;  /* of the split's text; 0: unknown */
+    ll_bytes vocabulary;   /* what a coder needs to know */
     const uint8_t *labels; /* NULL for text */
     int64_t *begin;        /* (size + 1) examples of text: where each begins in data; else NULL */
     int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
@@ -51,6 +55,9 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int spli
 
 /* All files that a path names: itself, those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
+
+/* The bytes of all of them, with one zero byte between two. */
+LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
 
 /* Is there a split of its own to evaluate on, or is it cut from train, or none? */
 int ll_split_is_cut(const ll_config *c);

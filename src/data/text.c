@@ -18,11 +18,11 @@ ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *n
     if (status) return status;
     if (size < least)
         return ll_fail(LL_EINVAL,
-                       "%s: %lld bytes for this split, which is too little: windows of train.length=%d need %lld; "
+                       "%s: %lld %s for this split, which is too little: windows of train.length=%d need %lld; "
                        "give it more text%s",
-                       name, (long long)size, c->length, (long long)least,
+                       name, (long long)size, text ? "bytes" : "tokens", c->length, (long long)least,
                        split == LL_SPLIT_TRAIN ? " or set a smaller train.length" : "");
-    r->vocab = 256;
+    if (text) r->vocab = 256;
     r->data = text;
     r->size = size;
     r->stride = c->length;
@@ -56,14 +56,17 @@ int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x) {
     return low;
 }
 
+static int token_at(const ll_reader *r, int64_t i) {
+    return r->tokens ? r->tokens[i] : r->data[i];
+}
+
 void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
     const int64_t end = r->begin ? r->begin[ll_stretch(r->begin, r->size, place) + 1] : r->size - 1;
     const size_t T = (size_t)batch->T, left = (size_t)(end - place), n = left < T ? left : T;
-    const uint8_t *text = r->data + place;
     int *tokens = batch->tokens + (size_t)row * T, *targets = batch->targets + (size_t)row * T;
     for (size_t t = 0; t < n; t++) {
-        tokens[t] = text[t];
-        targets[t] = text[t + 1];
+        tokens[t] = token_at(r, place + (int64_t)t);
+        targets[t] = token_at(r, place + (int64_t)t + 1);
     }
     for (size_t t = n; t < T; t++) {
         tokens[t] = 0;

@@ -1,4 +1,6 @@
 /* A model made, freed and described. */
+#include <string.h>
+
 #include "base/memory.h"
 #include "attention/attention.h"
 #include "model/network.h"
@@ -29,8 +31,21 @@ void ll_model_free(ll_model *m) {
     ll_operators_free(m);
     ll_free(m->data);
     ll_free(m->param);
+    ll_bytes_free(&m->vocabulary);
     ll_recipe_free(m->recipe);
     ll_free(m);
+}
+
+ll_status ll_model_keep(ll_model *m, const ll_bytes *vocabulary) {
+    ll_bytes copy = {0};
+    if (vocabulary->size) {
+        if (!(copy.data = ll_alloc(vocabulary->size + 1, 1))) return LL_ENOMEM;
+        memcpy(copy.data, vocabulary->data, vocabulary->size);
+        copy.size = vocabulary->size;
+    }
+    ll_bytes_free(&m->vocabulary);
+    m->vocabulary = copy;
+    return LL_OK;
 }
 
 const ll_recipe *ll_model_recipe(const ll_model *m) {

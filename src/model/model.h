@@ -29,6 +29,7 @@ struct ll_model {
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned */
     ll_attention **attention; /* one operator a layer */
+    ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
@@ -40,6 +41,9 @@ struct ll_model {
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+
+/* Keeps a copy of a vocabulary, which goes into the model file. */
+LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
  * carry more. Loading names the tensor that is missing or has another shape. */

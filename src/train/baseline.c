@@ -55,21 +55,13 @@ ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *res
 
 /* ---- Single tokens ---- */
 
-/* count[token] of a split; *vocab tokens. */
-static ll_status count_tokens(int64_t **count, int *vocab, const ll_config *c, const char *split) {
-    ll_reader *reader = NULL;
+/* count[token] of a split. */
+static ll_status count_tokens(int64_t **count, const ll_config *c, const ll_reader *reader) {
     ll_batch batch = {0};
-    ll_status status = ll_reader_open(&reader, c, split);
-    if (!status && ll_reader_classes(reader))
-        status = ll_fail(LL_EINVAL, "frequencies of tokens are a baseline for language models; this recipe classifies");
-    if (!status) status = ll_batch_create(&batch, c);
+    ll_status status = ll_batch_create(&batch, c);
     if (!status && !(*count = ll_alloc((size_t)ll_reader_vocab(reader), sizeof **count))) status = LL_ENOMEM;
-    if (!status) {
-        *vocab = ll_reader_vocab(reader);
-        ll_reader_count(reader, &batch, *count);
-    }
+    if (!status) ll_reader_count(reader, &batch, *count);
     ll_batch_free(&batch);
-    ll_reader_free(reader);
     return status;
 }
 
@@ -90,15 +82,19 @@ static void compare(ll_baseline *b, const int64_t *train, const int64_t *test, i
 }
 
 ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result) {
-    int64_t *train = NULL, *test = NULL;
-    int V = 0, other = 0;
-    ll_status status = count_tokens(&train, &V, &recipe->c, "train");
-    if (!status) status = count_tokens(&test, &other, &recipe->c, split);
-    if (!status && other != V)
-        status = ll_fail(LL_EINVAL, "the train split has %d different tokens and %s has %d; they are of other kinds", V,
-                         split, other);
-    if (!status) compare(result, train, test, V);
-    ll_free(train);
-    ll_free(test);
+    const ll_config *c = &recipe->c;
+    ll_reader *train = NULL, *test = NULL;
+    int64_t *in_train = NULL, *in_test = NULL;
+    if (!ll_config_per_token(c))
+        return ll_fail(LL_EINVAL, "frequencies of tokens are a baseline for language models; this recipe classifies");
+    ll_status status = ll_reader_open(&train, c, "train");
+    if (!status) status = ll_reader_open_as(&test, c, split, ll_reader_vocabulary(train));
+    if (!status) status = count_tokens(&in_train, c, train);
+    if (!status) status = count_tokens(&in_test, c, test);
+    if (!status) compare(result, in_train, in_test, ll_reader_vocab(train));
+    ll_reader_free(train);
+    ll_reader_free(test);
+    ll_free(in_train);
+    ll_free(in_test);
     return status;
 }

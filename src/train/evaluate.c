@@ -1,4 +1,6 @@
 /* Loss on data that was not trained on. */
+#include <math.h>
+
 #include "train/train.h"
 
 static const double LN2 = 0.69314718055994530942;
@@ -15,6 +17,21 @@ ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace
     return ll_model_run(model, ws, b->tokens, b->targets, b->lengths, b->B, b->T, NULL, 0, 0, tally);
 }
 
+/* A model of words predicts a word at once, one of bytes some of them: only by the word or byte of the text do they
+ * compare. */
+static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double seconds) {
+    const double loss = tally->loss / (double)tally->count;
+    double words = 0, bytes = 0;
+    if (c->task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
+    return (ll_evaluation){.loss = loss,
+                           .bits_per_token = loss / LN2,
+                           .accuracy = (double)tally->correct / (double)tally->count,
+                           .count = tally->count,
+                           .seconds = seconds,
+                           .bits_per_word = words > 0 ? loss / LN2 / words : NAN,
+                           .bits_per_byte = bytes > 0 ? loss / LN2 / bytes : NAN};
+}
+
 ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
     const ll_config *c = model->c;
     const double start = ll_now();
@@ -22,19 +39,14 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
     ll_workspace *ws = NULL;
     ll_batch batch = {0};
     ll_tally tally = {0};
-    ll_status status = ll_reader_open(&reader, c, split);
+    ll_status status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader);
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, c->batch, c->length, 0);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
-    if (!status)
-        *result = (ll_evaluation){.loss = tally.loss / (double)tally.count,
-                                  .bits_per_token = tally.loss / (double)tally.count / LN2,
-                                  .accuracy = (double)tally.correct / (double)tally.count,
-                                  .count = tally.count,
-                                  .seconds = ll_now() - start};
+    if (!status) *result = sum_up(c, reader, &tally, ll_now() - start);
     ll_workspace_free(ws);
     ll_batch_free(&batch);
     ll_reader_free(reader);
