@@ -10,7 +10,7 @@
 enum ll_purpose {
     LL_RANDOM_INIT = 1, LL_RANDOM_PROJECTION, LL_RANDOM_PERMUTATION, LL_RANDOM_DROPOUT,
     LL_RANDOM_BATCH, LL_RANDOM_SAMPLE, LL_RANDOM_NOISE, LL_RANDOM_TEST,
-    LL_RANDOM_MASK
+    LL_RANDOM_MASK, LL_RANDOM_DATA
 };
 
 /* 64-bit stream number of a purpose and two coordinates (layer, step, ...). Collision-free for

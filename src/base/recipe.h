@@ -21,7 +21,9 @@ enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PE
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
-enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS };
+enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS, LL_DATA_LABELLED,
+       LL_DATA_LISTOPS };
+enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
 typedef struct {
     /* [model] */
@@ -53,6 +55,8 @@ typedef struct {
     int joined;                                      /* fasta */
     int64_t min_count;                               /* words */
     int vocab_size;                                  /* words */
+    int separator, header, label_column, text_column; /* labelled: columns from 1 */
+    char *class_names;                               /* labelled: "neg,pos" */
 } ll_config;
 
 struct ll_recipe {

@@ -97,8 +97,8 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words",
-           "bytes or words of any files, images and labels in idx files, the program's own text, proteins"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words|labelled|listops",
+           "bytes or words of files, images in idx files, the program's own text, proteins, texts with classes, ListOps"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -111,6 +111,11 @@ const ll_key ll_keys[] = {
     FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
     INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
     INT("data.vocab-size", vocab_size, "0", 0, 1000000, "tokens of a vocabulary made from train; 0 = all words"),
+    CHOICE("data.separator", separator, "tab", "tab|comma", "what is between columns, format = labelled: TSV or CSV"),
+    FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
+    INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
+    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled; of TSV the last one used"),
+    TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on
 

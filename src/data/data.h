@@ -25,8 +25,10 @@ const ll_bytes *ll_reader_vocabulary(const ll_reader *reader);
 /* Words and bytes of the whole split for each of its tokens; 0 and 0 for what is not text. */
 void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
-int ll_reader_vocab(const ll_reader *reader);    /* tokens are in [0, vocab) */
-int ll_reader_classes(const ll_reader *reader);  /* 0 for language models */
+int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
+int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
+/* Names of the classes where the data have them and the recipe does not: what data.classes has to be; else NULL. */
+const char *ll_reader_class_names(const ll_reader *reader);
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
 /* Pixels in a row and rows of an image; 0 and 0 for what is not an image. */
 void ll_reader_image(const ll_reader *reader, int *width, int *height);

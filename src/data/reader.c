@@ -8,8 +8,10 @@ static const char *const split_name[3] = {"train", "valid", "test"};
 static const char *const task_name[] = {"lm", "classify", "mlm"};
 
 static const ll_format *const formats[] = {
-    [LL_DATA_BYTES] = &ll_format_bytes, [LL_DATA_IDX] = &ll_format_idx,     [LL_DATA_DEMO] = &ll_format_demo,
-    [LL_DATA_FASTA] = &ll_format_fasta, [LL_DATA_WORDS] = &ll_format_words,
+    [LL_DATA_BYTES] = &ll_format_bytes,     [LL_DATA_IDX] = &ll_format_idx,
+    [LL_DATA_DEMO] = &ll_format_demo,       [LL_DATA_FASTA] = &ll_format_fasta,
+    [LL_DATA_WORDS] = &ll_format_words,     [LL_DATA_LABELLED] = &ll_format_labelled,
+    [LL_DATA_LISTOPS] = &ll_format_listops,
 };
 
 static ll_status check_task(const ll_format *format, int task) {
@@ -63,6 +65,8 @@ void ll_reader_free(ll_reader *r) {
     for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
     ll_bytes_free(&r->vocabulary);
     ll_free(r->tokens);
+    ll_free(r->text);
+    ll_free(r->class_names);
     ll_free(r->begin);
     ll_free(r->row);
     ll_free(r);
@@ -79,6 +83,10 @@ const ll_bytes *ll_reader_vocabulary(const ll_reader *reader) {
 void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
     *words = (double)r->words / (double)r->size;
     *bytes = (double)r->bytes / (double)r->size;
+}
+
+const char *ll_reader_class_names(const ll_reader *reader) {
+    return reader->class_names;
 }
 
 int ll_reader_classes(const ll_reader *reader) {

@@ -6,12 +6,15 @@
  *   text.c     windows of tokens       mask.c     tokens to guess
  *   bytes.c    any file as text        demo.c     the text inside the library
  *   idx.c      images with labels      fasta.c    proteins
- *   coder.h    text to tokens and back tokens.c   text of words */
+ *   coder.h    text to tokens and back tokens.c   text of words
+ *   table.c    rows of TSV and CSV     labelled.c texts with classes
+ *   listops.c  lists and operations    examples.c rows of both */
 #ifndef LL_READER_H
 #define LL_READER_H
 
 #include "base/file.h"
 #include "data/data.h"
+#include "data/table.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 
@@ -23,7 +26,8 @@ typedef struct {
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 } ll_format;
 
-extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words;
+extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
+    ll_format_labelled, ll_format_listops;
 
 struct ll_reader {
     const ll_format *format;
@@ -39,6 +43,10 @@ struct ll_reader {
     int64_t *begin;        /* (size + 1) examples of text: where each begins in data; else NULL */
     int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
     int mask, maskable;    /* mlm: the token that hides others, and the first that may be hidden */
+    ll_slice *text;        /* texts with classes, of the whole file, of which ... */
+    int64_t place;         /* ... this is the first of the split, */
+    int64_t mixed;         /* and this their number, where the split is drawn from them; else 0 */
+    char *class_names;     /* as data.classes, where the recipe leaves them to the data; else NULL */
     ll_bytes file[2];      /* what data and labels point into */
 };
 

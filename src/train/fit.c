@@ -1,6 +1,7 @@
 /* Does it fit? A recipe against the data it names, and against the checkpoint it is to go on from. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "train/train.h"
 
 /* A resumed run stays the same run when these change: how long it is, how fast it learns from here on, how
@@ -18,7 +19,7 @@ static int may_change(const char *key) {
     return 0;
 }
 
-void ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
+ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;
     ll_reader_image(reader, &width, &height);
@@ -29,6 +30,12 @@ void ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
         c->image_height = height;
     }
     if (c->length == 0) c->length = width * height;
+    if (!ll_reader_class_names(reader)) return LL_OK;
+    char *names = ll_strdup(ll_reader_class_names(reader));
+    if (!names) return LL_ENOMEM;
+    ll_free(c->class_names);
+    c->class_names = names;
+    return LL_OK;
 }
 
 ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {

@@ -36,7 +36,8 @@ static ll_status open_data(ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_status status = ll_reader_open_as(&t->train, c, "train", t->model ? &t->model->vocabulary : NULL);
     if (status) return status;
-    ll_fit_fill(t->recipe, t->train);
+    status = ll_fit_fill(t->recipe, t->train);
+    if (status) return status;
     return has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
 }
 
