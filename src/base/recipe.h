@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_MLM };
+enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_MLM, LL_TASK_MATCH };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
@@ -22,7 +22,7 @@ enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS, LL_DATA_LABELLED,
-       LL_DATA_LISTOPS };
+       LL_DATA_LISTOPS, LL_DATA_RETRIEVAL };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
 typedef struct {
@@ -56,6 +56,7 @@ typedef struct {
     int64_t min_count;                               /* words */
     int vocab_size;                                  /* words */
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
+    char *docs;                                      /* retrieval: id and text */
     char *class_names;                               /* labelled: "neg,pos" */
 } ll_config;
 
@@ -66,6 +67,8 @@ struct ll_recipe {
 
 /* Has every token a target of its own? Then targets are (B, T), else (B). */
 int ll_config_per_token(const ll_config *c);
+/* Sequences in a batch: two for each example of match. */
+int ll_config_sequences(const ll_config *c);
 /* Query and key size of a head, and what a position before the features makes of it. */
 int ll_config_query_size(const ll_config *c);
 int ll_config_encoded_size(const ll_config *c);

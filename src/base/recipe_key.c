@@ -21,8 +21,8 @@
 /* Choices are numbered in this order by the enums of recipe.h. */
 // clang-format off
 const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify|mlm",
-           "what to learn: the next token, the class of a sequence, or tokens that are masked"),
+    CHOICE("model.task", task, "lm", "lm|classify|mlm|match",
+           "what to learn: the next token, the class of a sequence, tokens that are masked, or if two texts belong together"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
@@ -97,8 +97,8 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words|labelled|listops",
-           "bytes or words of files, images in idx files, the program's own text, proteins, texts with classes, ListOps"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words|labelled|listops|retrieval",
+           "bytes or words of files, images in idx files, the program's own text, proteins, texts with classes or in pairs, ListOps"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -115,6 +115,7 @@ const ll_key ll_keys[] = {
     FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
     INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
     INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled; of TSV the last one used"),
+    TEXT("data.docs", docs, "TSV of id and text, which pairs are named by; empty = pairs hold their texts, format = retrieval"),
     TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on

@@ -29,9 +29,15 @@ static int64_t eval_place(const ll_reader *r, int64_t number) {
     return r->begin[i] + (number - r->row[i]) * r->stride;
 }
 
+/* Rows, or pairs of them. */
+static int examples_of(const ll_reader *r, const ll_batch *batch) {
+    return r->task == LL_TASK_MATCH ? batch->B / 2 : batch->B;
+}
+
 void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
-    for (int row = 0; row < batch->B; row++) {
-        const int64_t number = index * batch->B + row;
+    const int n = examples_of(r, batch);
+    for (int row = 0; row < n; row++) {
+        const int64_t number = index * n + row;
         r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
     }
@@ -42,19 +48,20 @@ int64_t ll_reader_eval_batches(const ll_reader *r) {
 }
 
 static void leave_empty(const ll_reader *r, ll_batch *batch, int row) {
-    const size_t T = (size_t)batch->T, at = (size_t)row * T;
-    memset(batch->tokens + at, 0, T * sizeof *batch->tokens);
+    const size_t T = (size_t)batch->T, at = (size_t)row * T, towers = r->task == LL_TASK_MATCH ? 2 : 1;
+    memset(batch->tokens + at * towers, 0, towers * T * sizeof *batch->tokens);
+    for (size_t i = 0; i < towers; i++) batch->lengths[(size_t)row * towers + i] = 0;
     if (r->classes)
         batch->targets[row] = -1;
     else
         for (size_t t = 0; t < T; t++) batch->targets[at + t] = -1;
-    batch->lengths[row] = 0;
 }
 
 /* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
 void ll_reader_eval_batch(const ll_reader *r, ll_batch *batch, int64_t index) {
-    for (int row = 0; row < batch->B; row++) {
-        const int64_t number = index * batch->B + row;
+    const int n = examples_of(r, batch);
+    for (int row = 0; row < n; row++) {
+        const int64_t number = index * n + row;
         if (number >= r->rows) {
             leave_empty(r, batch, row);
             continue;
@@ -75,10 +82,10 @@ void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t *count) {
 }
 
 ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
-    const size_t B = (size_t)c->batch, n = B * (size_t)c->length;
-    ll_batch b = {.B = c->batch, .T = c->length};
+    const size_t B = (size_t)ll_config_sequences(c), n = B * (size_t)c->length;
+    ll_batch b = {.B = (int)B, .T = c->length};
     b.tokens = ll_alloc(n, sizeof *b.tokens);
-    b.targets = ll_alloc(ll_config_per_token(c) ? n : B, sizeof *b.targets);
+    b.targets = ll_alloc(ll_config_per_token(c) ? n : (size_t)c->batch, sizeof *b.targets);
     b.lengths = ll_alloc(B, sizeof *b.lengths);
     if (!b.tokens || !b.targets || !b.lengths) {
         ll_batch_free(&b);

@@ -7,9 +7,9 @@
 #include "base/recipe.h"
 
 typedef struct {
-    int B, T;
+    int B, T;     /* B sequences; those of match are pairs, 2i and 2i + 1 */
     int *tokens;  /* (B, T) */
-    int *targets; /* (B, T), -1 = not counted, where ll_config_per_token; else (B) */
+    int *targets; /* (B, T), -1 = not counted, where ll_config_per_token; else one an example */
     int *lengths; /* (B) tokens in use, from the front */
 } ll_batch;
 

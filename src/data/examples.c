@@ -42,14 +42,17 @@ int64_t ll_example_at(const ll_reader *r, int64_t place) {
     return r->mixed ? ll_shuffle(r->place + place, r->mixed, 0, UINT32_MAX) : r->place + place;
 }
 
-void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
-    const size_t T = (size_t)batch->T;
-    const int64_t number = ll_example_at(r, place);
-    const ll_slice *text = &r->text[number];
-    const size_t n = text->size < T ? text->size : T;
+static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
+    const size_t T = (size_t)batch->T, n = text->size < T ? text->size : T;
     int *tokens = batch->tokens + (size_t)row * T;
     for (size_t t = 0; t < n; t++) tokens[t] = text->at[t];
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
     batch->lengths[row] = (int)n;
+}
+
+void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+    const int64_t number = ll_example_at(r, place);
+    const int towers = r->task == LL_TASK_MATCH ? 2 : 1;
+    for (int i = 0; i < towers; i++) fill_text(&r->text[number * towers + i], batch, row * towers + i);
     batch->targets[row] = r->labels[number];
 }

@@ -5,13 +5,13 @@
 #include "data/reader.h"
 
 static const char *const split_name[3] = {"train", "valid", "test"};
-static const char *const task_name[] = {"lm", "classify", "mlm"};
+static const char *const task_name[] = {"lm", "classify", "mlm", "match"};
 
 static const ll_format *const formats[] = {
     [LL_DATA_BYTES] = &ll_format_bytes,     [LL_DATA_IDX] = &ll_format_idx,
     [LL_DATA_DEMO] = &ll_format_demo,       [LL_DATA_FASTA] = &ll_format_fasta,
     [LL_DATA_WORDS] = &ll_format_words,     [LL_DATA_LABELLED] = &ll_format_labelled,
-    [LL_DATA_LISTOPS] = &ll_format_listops,
+    [LL_DATA_LISTOPS] = &ll_format_listops, [LL_DATA_RETRIEVAL] = &ll_format_retrieval,
 };
 
 static ll_status check_task(const ll_format *format, int task) {
@@ -19,7 +19,10 @@ static ll_status check_task(const ll_format *format, int task) {
     if (format->tasks >> task & 1) return LL_OK;
     while (!(format->tasks >> can & 1)) can++;
     return ll_fail(LL_EINVAL, "data.format=%s %s; set model.task=%s", format->name,
-                   can == LL_TASK_LM ? "has no classes to learn" : "has examples with classes", task_name[can]);
+                   can == LL_TASK_LM      ? "has no classes to learn"
+                   : can == LL_TASK_MATCH ? "has pairs of texts"
+                                          : "has examples with classes",
+                   task_name[can]);
 }
 
 ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split) {

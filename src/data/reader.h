@@ -8,7 +8,8 @@
  *   idx.c      images with labels      fasta.c    proteins
  *   coder.h    text to tokens and back tokens.c   text of words
  *   table.c    rows of TSV and CSV     labelled.c texts with classes
- *   listops.c  lists and operations    examples.c rows of both */
+ *   listops.c  lists and operations    retrieval.c pairs of texts
+ *   examples.c rows of those */
 #ifndef LL_READER_H
 #define LL_READER_H
 
@@ -27,7 +28,7 @@ typedef struct {
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
-    ll_format_labelled, ll_format_listops;
+    ll_format_labelled, ll_format_listops, ll_format_retrieval;
 
 struct ll_reader {
     const ll_format *format;

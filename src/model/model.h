@@ -3,6 +3,7 @@
  *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
  *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
  *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
+ *   match.c      two texts side by side
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       sample.c     a token from logits
  *   model.c      create, describe              file.c       load, save
@@ -34,7 +35,7 @@ struct ll_model {
     int queries, values;      /* widths H D and H E of all heads together */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, position, first, embedding_norm, blocks, norm, head;
+        int embedding, position, first, embedding_norm, blocks, norm, match, head;
         int where, frequencies; /* the first layer's position parameters; those that all layers share */
     } at;
 };
@@ -63,7 +64,7 @@ typedef struct {
 } ll_tally;
 
 /* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers
- * (B) with -1 = not counted. tally is added to.
+ * (B), match (B/2 pairs of sequences) with -1 = not counted. tally is added to.
  * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
  * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
  * LL_ENOMEM alone can happen (attention scratch). */

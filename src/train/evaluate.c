@@ -42,7 +42,7 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
     ll_status status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader);
     if (!status) status = ll_batch_create(&batch, c);
-    if (!status) status = ll_workspace_create(&ws, model, c->batch, c->length, 0);
+    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->length, 0);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);

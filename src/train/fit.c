@@ -10,7 +10,7 @@ static const char *const FREE[] = {
     "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
     "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
-    "data.test-labels",
+    "data.test-labels",   "data.docs",
 };
 
 static int may_change(const char *key) {
@@ -45,7 +45,7 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (vocab > c->vocab)
         return ll_fail(LL_EINVAL, "model.vocab is %d, but the data has %d different tokens; set model.vocab=%d",
                        c->vocab, vocab, vocab);
-    if (c->task == LL_TASK_CLASSIFY && classes > c->classes)
+    if (classes > c->classes && !ll_config_per_token(c))
         return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d", c->classes,
                        classes, classes);
     if (width > 0 && (int64_t)width * height > c->length)

@@ -40,3 +40,15 @@ printf 'Source\tTarget\n( ( ( [MIN 4 ) 2 ) ] )\t2\n( ( ( [SM 9 ) 9 ) ] )\t8\n' >
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=lists.tsv --set data.test= $tiny --out lists
 printf '[MIN 4 2 ]\t4\n' >wrong.tsv
 refused "answer 4, but its expression comes to 2" "$longline" eval lists/best.safetensors --data wrong.tsv
+
+# ---- Pairs ----
+awk 'BEGIN {for (i = 0; i < 20; i++) print "d" i "\tpaper " i " on " (i % 2 ? "cats and mice" : "dogs and bones")}' >docs.tsv
+awk 'BEGIN {for (i = 0; i < 60; i++) {a = i % 20; b = (i * 7) % 20; print (a % 2 == b % 2) + 0 "\td" a "\td" (b + i % 3) % 20}}' >pairs.tsv
+pairs="--set data.docs=docs.tsv --set data.valid=pairs.tsv --set data.test=pairs.tsv"
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/lra/retrieval.ini" --data pairs.tsv $pairs $tiny --out pairs
+t 0 "$longline" eval pairs/best.safetensors
+out "^eval.count=60$"
+refused "not in data.docs" "$longline" eval pairs/best.safetensors --set data.docs=lists.tsv
+refused "missing" "$longline" eval pairs/best.safetensors --set data.docs=missing
+refused "classifier|language" "$longline" generate pairs/best.safetensors
