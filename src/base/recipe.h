@@ -22,7 +22,7 @@ enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS, LL_DATA_LABELLED,
-       LL_DATA_LISTOPS, LL_DATA_RETRIEVAL };
+       LL_DATA_LISTOPS, LL_DATA_RETRIEVAL, LL_DATA_CIFAR10 };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
 typedef struct {
@@ -52,6 +52,7 @@ typedef struct {
     char *train_labels, *valid_labels, *test_labels; /* idx */
     double valid_fraction;                           /* cut from the end of train where valid is empty */
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
+    int resize, shift, margin, only;                 /* images */
     int joined;                                      /* fasta */
     int64_t min_count;                               /* words */
     int vocab_size;                                  /* words */

@@ -7,12 +7,19 @@
 static const char *const split_name[3] = {"train", "valid", "test"};
 static const char *const task_name[] = {"lm", "classify", "mlm", "match"};
 
+// clang-format off
 static const ll_format *const formats[] = {
-    [LL_DATA_BYTES] = &ll_format_bytes,     [LL_DATA_IDX] = &ll_format_idx,
-    [LL_DATA_DEMO] = &ll_format_demo,       [LL_DATA_FASTA] = &ll_format_fasta,
-    [LL_DATA_WORDS] = &ll_format_words,     [LL_DATA_LABELLED] = &ll_format_labelled,
-    [LL_DATA_LISTOPS] = &ll_format_listops, [LL_DATA_RETRIEVAL] = &ll_format_retrieval,
+    [LL_DATA_BYTES] = &ll_format_bytes,
+    [LL_DATA_IDX] = &ll_format_idx,
+    [LL_DATA_DEMO] = &ll_format_demo,
+    [LL_DATA_FASTA] = &ll_format_fasta,
+    [LL_DATA_WORDS] = &ll_format_words,
+    [LL_DATA_LABELLED] = &ll_format_labelled,
+    [LL_DATA_LISTOPS] = &ll_format_listops,
+    [LL_DATA_RETRIEVAL] = &ll_format_retrieval,
+    [LL_DATA_CIFAR10] = &ll_format_cifar10,
 };
+// clang-format on
 
 static ll_status check_task(const ll_format *format, int task) {
     int can = 0;
@@ -69,6 +76,8 @@ void ll_reader_free(ll_reader *r) {
     ll_bytes_free(&r->vocabulary);
     ll_free(r->tokens);
     ll_free(r->text);
+    ll_free(r->own);
+    ll_free(r->chosen);
     ll_free(r->class_names);
     ll_free(r->begin);
     ll_free(r->row);

@@ -9,7 +9,8 @@
  *   coder.h    text to tokens and back tokens.c   text of words
  *   table.c    rows of TSV and CSV     labelled.c texts with classes
  *   listops.c  lists and operations    retrieval.c pairs of texts
- *   examples.c rows of those */
+ *   examples.c rows of those           cifar.c    CIFAR-10
+ *   image.c    rows of images          resize.c   to another size */
 #ifndef LL_READER_H
 #define LL_READER_H
 
@@ -28,7 +29,7 @@ typedef struct {
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
-    ll_format_labelled, ll_format_listops, ll_format_retrieval;
+    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10;
 
 struct ll_reader {
     const ll_format *format;
@@ -44,6 +45,9 @@ struct ll_reader {
     int64_t *begin;        /* (size + 1) examples of text: where each begins in data; else NULL */
     int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
     int mask, maskable;    /* mlm: the token that hides others, and the first that may be hidden */
+    uint8_t *own;          /* resized images, or NULL */
+    int64_t *chosen;       /* (size) numbers of the images in use, or NULL: all */
+    int shift;             /* pixels to the right */
     ll_slice *text;        /* texts with classes, of the whole file, of which ... */
     int64_t place;         /* ... this is the first of the split, */
     int64_t mixed;         /* and this their number, where the split is drawn from them; else 0 */
