@@ -97,8 +97,8 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10",
-           "bytes or words of files, images in idx files or of CIFAR-10, the program's own text, proteins, texts with classes or in pairs, ListOps"),
+    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder",
+           "bytes or words of files, images in idx files, of CIFAR-10 or Pathfinder, the program's own text, proteins, texts with classes or in pairs, ListOps"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),

@@ -26,14 +26,15 @@ ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const
     return LL_OK;
 }
 
-/* What TensorFlow's rgb_to_grayscale makes of bytes, to the last bit: a weighted mean in 0..1, in float, then 255.5 times
- * that, rounded down. */
+/* What TensorFlow's rgb_to_grayscale makes of bytes, to the last bit: a weighted mean in 0..1, in float, then 255.5
+ * times that, rounded down. */
 void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_t count) {
     for (int64_t i = 0; i < count; i++, data += LL_CIFAR_RECORD, pixels += LL_CIFAR_PIXELS) {
         const uint8_t *red = data + 1, *green = red + LL_CIFAR_PIXELS, *blue = green + LL_CIFAR_PIXELS;
         labels[i] = data[0];
         for (int p = 0; p < LL_CIFAR_PIXELS; p++) {
-            const float unit = 1.0f / 255, r = (float)red[p] * unit, g = (float)green[p] * unit, b = (float)blue[p] * unit;
+            const float unit = 1.0f / 255, r = (float)red[p] * unit, g = (float)green[p] * unit,
+                        b = (float)blue[p] * unit;
             pixels[p] = (uint8_t)((r * 0.2989f + g * 0.5870f + b * 0.1140f) * 255.5f);
         }
     }

@@ -10,7 +10,9 @@
  *   table.c    rows of TSV and CSV     labelled.c texts with classes
  *   listops.c  lists and operations    retrieval.c pairs of texts
  *   examples.c rows of those           cifar.c    CIFAR-10
- *   image.c    rows of images          resize.c   to another size */
+ *   image.c    rows of images          resize.c   to another size
+ *   png.c      gray pixels of PNG      pathfinder_png.c folders of them
+ *   pathfinder.c and listops.c also draw new examples */
 #ifndef LL_READER_H
 #define LL_READER_H
 
@@ -29,7 +31,7 @@ typedef struct {
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
-    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10;
+    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder;
 
 struct ll_reader {
     const ll_format *format;
