@@ -13,11 +13,15 @@ SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
-LIBS := -ljansson -lz -llzma -lcairo -lm -lpthread
+LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread
+# A library that the build uses where it is, for downloads; CURL= leaves it out.
+CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
+LIBS += $(if $(CURL),-lcurl)
+WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c)
 
 # The demo's text: the project's own sources and documentation, embedded in the library.
 CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
-LIB := $(patsubst %.c,$(B)/%.o,$(shell find src -name '*.c' | LC_ALL=C sort)) $(B)/corpus.o
+LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src -name '*.c' | LC_ALL=C sort))) $(B)/corpus.o
 CLI := $(patsubst %.c,$(B)/%.o,$(wildcard cli/*.c))
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -55,7 +59,7 @@ $(B)/tests/%: INC := -Isrc -Itests
 
 # One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
 run = $(if $(V),,@echo '  $(1)  $@';)
-FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
+FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif

@@ -1,8 +1,9 @@
 # The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
-PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev
-PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake
+PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev libmd-dev
+# libcurl is optional: downloads.
+PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 deps:
@@ -42,7 +43,9 @@ $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
-fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g'
+empty :=
+space := $(empty) $(empty)
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl,$(LIBS)))|g'
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
