@@ -2,8 +2,9 @@
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev libmd-dev
-# libcurl is optional: downloads.
-PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev
+# Optional for the build: libcurl for downloads, sentencepiece for pieces of words.
+PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
+    libsentencepiece-dev
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 deps:
@@ -45,7 +46,7 @@ DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
 empty :=
 space := $(empty) $(empty)
-fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl,$(LIBS)))|g'
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS)))|g'
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes

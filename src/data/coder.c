@@ -5,14 +5,17 @@
 
 #include "base/memory.h"
 #include "data/fasta.h"
+#include "data/pieces.h"
 
 struct ll_coder {
     int format;
     ll_words *words;
+    ll_pieces *pieces;
     char byte;
 };
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size) {
+    if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
     if (c->format != LL_DATA_WORDS) return LL_OK;
     return ll_words_list(vocabulary, text, size, c->min_count, c->vocab_size);
 }
@@ -23,6 +26,7 @@ ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *
     o->format = c->format;
     ll_status status = LL_OK;
     if (c->format == LL_DATA_WORDS) status = ll_words_create(&o->words, vocabulary, name);
+    if (c->format == LL_DATA_PIECES) status = ll_pieces_create(&o->pieces, vocabulary, name);
     if (status) {
         ll_coder_free(o);
         return status;
@@ -34,16 +38,19 @@ ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *
 void ll_coder_free(ll_coder *o) {
     if (!o) return;
     ll_words_free(o->words);
+    ll_pieces_free(o->pieces);
     ll_free(o);
 }
 
 int ll_coder_vocab(const ll_coder *o) {
     if (o->words) return ll_words_count(o->words);
+    if (o->pieces) return ll_pieces_count(o->pieces);
     return o->format == LL_DATA_FASTA ? LL_FASTA_VOCAB : 256;
 }
 
 ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     if (o->words) return ll_words_encode(o->words, text, size, tokens, count);
+    if (o->pieces) return ll_pieces_encode(o->pieces, text, size, tokens, count);
     int32_t *out = ll_alloc(size, sizeof *out);
     if (!out) return LL_ENOMEM;
     for (size_t i = 0; i < size; i++) {
@@ -60,6 +67,7 @@ ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, i
 
 const char *ll_coder_text(ll_coder *o, int token, size_t *size) {
     if (o->words) return ll_words_text(o->words, token, size);
+    if (o->pieces) return ll_pieces_text(o->pieces, token, size);
     o->byte = (char)(o->format == LL_DATA_FASTA ? ll_fasta_letter(token) : token);
     *size = 1;
     return &o->byte;

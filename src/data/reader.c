@@ -19,6 +19,7 @@ static const ll_format *const formats[] = {
     [LL_DATA_RETRIEVAL] = &ll_format_retrieval,
     [LL_DATA_CIFAR10] = &ll_format_cifar10,
     [LL_DATA_PATHFINDER] = &ll_format_pathfinder,
+    [LL_DATA_PIECES] = &ll_format_pieces,
 };
 // clang-format on
 

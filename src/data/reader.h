@@ -31,7 +31,8 @@ typedef struct {
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
-    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder;
+    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder,
+    ll_format_pieces;
 
 struct ll_reader {
     const ll_format *format;

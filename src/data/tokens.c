@@ -1,5 +1,5 @@
-/* Text of words: files as for bytes, read as tokens of a vocabulary, which comes from the train split unless a model
- * has brought its own. */
+/* Text of words, or of pieces of words: files as for bytes, read as tokens of a vocabulary, which comes from the train
+ * split unless a model has brought its own. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -50,3 +50,4 @@ static ll_status open_tokens(ll_reader *r, const ll_config *c, int split) {
 }
 
 const ll_format ll_format_words = {"words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill};
+const ll_format ll_format_pieces = {"pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill};

@@ -26,3 +26,21 @@ t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --ou
 t 0 "$longline" eval bytes/best.safetensors
 out "^eval.bits_per_word=[0-9.]+$"
 out "^eval.word_perplexity=[0-9.]+$"
+
+# ---- Pieces of words, where the program has SentencePiece ----
+last="train, pieces"
+# shellcheck disable=SC2086
+"$longline" train "$root/recipes/wikitext-words.ini" --data text.txt $small --set data.valid=other.txt --set data.format=pieces \
+    --set data.vocab-size=300 --out pieces >out 2>err </dev/null
+if grep -q "without SentencePiece" err; then
+    check "without SentencePiece a run says so" grep -q "libsentencepiece-dev" err
+else
+    out "^train.valid_bits_per_piece=[0-9.]+$"
+    mv text.txt elsewhere
+    t 0 "$longline" eval pieces/best.safetensors --split valid
+    out "^eval.bits_per_byte=[0-9.]+$"
+    out "^eval.word_perplexity=[0-9.]+$"
+    t 0 "$longline" generate pieces/best.safetensors --prompt 'line 3 of' --echo --tokens 20
+    out "^line 3 of"
+    mv elsewhere text.txt
+fi
