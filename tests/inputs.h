@@ -34,6 +34,15 @@ static inline char *at(const char *name) {
     return text;
 }
 
+/* A copy of a name that stays for many more. */
+static inline char *kept(const char *name) {
+    static char names[256][400];
+    static int next;
+    char *text = names[next++ % 256];
+    snprintf(text, sizeof names[0], "%s", name ? name : "");
+    return name ? text : NULL;
+}
+
 static inline char *put(const char *name, const void *data, size_t size) {
     FILE *f = fopen(at(name), "wb");
     assert_non_null(f);

@@ -9,7 +9,7 @@ static char *path;
 
 static int make_files(void **state) {
     const int failed = make_folder(state);
-    path = strdup(put("small.fasta", small, sizeof small - 1));
+    path = kept(put("small.fasta", small, sizeof small - 1));
     return failed;
 }
 

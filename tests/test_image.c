@@ -63,8 +63,8 @@ static ll_config config(void) {
                        .length = 8,
                        .format = LL_DATA_IDX,
                        .only = -1,
-                       .test = strdup(put("images", images, sizeof images)),
-                       .test_labels = strdup(put("labels", labels, sizeof labels))};
+                       .test = kept(put("images", images, sizeof images)),
+                       .test_labels = kept(put("labels", labels, sizeof labels))};
 }
 
 static void expect_image(const ll_config *c, int64_t count, const int *pixels) {
@@ -129,8 +129,8 @@ static ll_config cifar(const char *path) {
                        .length = 1024,
                        .format = LL_DATA_CIFAR10,
                        .only = -1,
-                       .train = strdup(path),
-                       .test = strdup(path)};
+                       .train = kept(path),
+                       .test = kept(path)};
 }
 
 static void make_records(void) {
@@ -211,8 +211,8 @@ static void real_images_agree(void **state) {
     if (!colour) return;
     ll_config c = cifar(colour), g = config();
     g.length = 1024;
-    g.test = strdup(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));
-    g.test_labels = strdup(shared("cifar10/gray-t10k-labels-idx1-ubyte.xz"));
+    g.test = kept(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));
+    g.test_labels = kept(shared("cifar10/gray-t10k-labels-idx1-ubyte.xz"));
     ll_reader *a = opened(&c, "test"), *b = opened(&g, "test");
     ll_batch x, y;
     CHECK_OK(ll_batch_create(&x, &c));

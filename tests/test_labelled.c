@@ -8,7 +8,7 @@ static ll_config config(const char *name, const char *content) {
                        .batch = 1,
                        .length = 6,
                        .format = LL_DATA_LABELLED,
-                       .test = strdup(put(name, content, strlen(content))),
+                       .test = kept(put(name, content, strlen(content))),
                        .label_column = 1,
                        .text_column = 2};
 }
@@ -50,10 +50,9 @@ static void tables_with_commas(void **state) {
     ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good,x\n,bad");
     c.separator = LL_SEPARATOR_COMMA, c.header = 1, c.label_column = 2, c.text_column = 1;
     assert_string_equal(all_of(&c, "test"), "1:a, \"b\"|0:plain|1:l\nm|0:|");
-    c.class_names = strdup("good,bad");
+    c.class_names = kept("good,bad");
     assert_string_equal(all_of(&c, "test"), "0:a, \"b\"|1:plain|0:l\nm|1:|");
-    free(c.class_names);
-    c.class_names = strdup("good,ba");
+    c.class_names = kept("good,ba");
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "\"bad\", which is not in data.classes=good,ba");
     c.class_names = NULL;
     ll_reader *r = opened(&c, "test");
@@ -73,13 +72,12 @@ static void folders_of_classes(void **state) {
     put("f/unsup/3_0.txt", "what", 4);
     put("f/readme", "none", 4);
     ll_config c = config("none", "");
-    c.test = strdup(at("f"));
-    c.class_names = strdup("neg,pos");
+    c.test = kept(at("f"));
+    c.class_names = kept("neg,pos");
     assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|");
-    free(c.class_names);
     c.class_names = NULL;
     assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|2:what|");
-    c.class_names = strdup("a,b");
+    c.class_names = kept("a,b");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "a,b");
 }
 

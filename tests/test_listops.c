@@ -52,8 +52,8 @@ static ll_config config(const char *path) {
                        .batch = 2,
                        .length = 12,
                        .format = LL_DATA_LISTOPS,
-                       .test = strdup(path),
-                       .train = strdup(path)};
+                       .test = kept(path),
+                       .train = kept(path)};
 }
 
 static void files_of_both_forms(void **state) {

@@ -57,7 +57,7 @@ static void written_files_are_read(void **state) {
     CHECK_OK(ll_pathfinder_standard(&p, 32));
     CHECK_OK(ll_pathfinder_write(at("images"), at("labels"), &p, 60, 11));
     ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 1024, .format = LL_DATA_IDX};
-    c.test = strdup(at("images")), c.test_labels = strdup(at("labels"));
+    c.test = kept(at("images")), c.test_labels = kept(at("labels"));
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -103,7 +103,7 @@ static void put_png(const char *name, int side, int value) {
 
 static ll_config folder_config(void) {
     ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 16, .format = LL_DATA_PATHFINDER};
-    c.test = strdup(at("pf"));
+    c.test = kept(at("pf"));
     return c;
 }
 
@@ -168,7 +168,7 @@ static void wrong_folders_are_refused(void **state) {
         put_list(cases[i].list);
         CHECK_FAILS(refused(&c, "test"), cases[i].status, cases[i].word);
     }
-    c.test = strdup(at("nowhere"));
+    c.test = kept(at("nowhere"));
     CHECK_FAILS(refused(&c, "test"), LL_EIO, "nowhere");
 }
 
@@ -177,7 +177,7 @@ static void real_images_are_read(void **state) {
     char *images = shared("pathfinder32/hard-images-idx3-ubyte.gz");
     ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 1024, .format = LL_DATA_IDX};
     if (!images) return;
-    c.test = strdup(images), c.test_labels = strdup(shared("pathfinder32/hard-labels-idx1-ubyte.gz"));
+    c.test = kept(images), c.test_labels = kept(shared("pathfinder32/hard-labels-idx1-ubyte.gz"));
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     int ones = 0;

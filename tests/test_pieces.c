@@ -88,7 +88,7 @@ static void a_reader_makes_its_pieces(void **state) {
     (void)state;
     ll_bytes model = {0};
     ll_config c = {.task = LL_TASK_LM, .batch = 2, .length = 16, .format = LL_DATA_PIECES, .vocab_size = 300};
-    c.train = strdup(put("text", text, size));
+    c.train = kept(put("text", text, size));
     if (!trained(&model)) {
         CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "without SentencePiece");
         return;

@@ -9,7 +9,7 @@ static ll_config config(const char *text) {
                        .batch = 2,
                        .length = 8,
                        .format = LL_DATA_RETRIEVAL,
-                       .test = strdup(put("pairs", text, strlen(text)))};
+                       .test = kept(put("pairs", text, strlen(text)))};
 }
 
 static const char *text_of(const ll_batch *b, int row) {
@@ -45,7 +45,7 @@ static void expect_pairs(const ll_config *c) {
 static void pairs_by_name(void **state) {
     (void)state;
     ll_config c = config(pairs);
-    c.docs = strdup(put_gz("docs", docs, sizeof docs - 1));
+    c.docs = kept(put_gz("docs", docs, sizeof docs - 1));
     expect_pairs(&c);
     c.train = c.test;
     assert_pure(&c);
@@ -80,11 +80,11 @@ static void wrong_pairs_are_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_config c = config(cases[i].text);
-        if (cases[i].docs) c.docs = strdup(put("docs", cases[i].docs, strlen(cases[i].docs)));
+        if (cases[i].docs) c.docs = kept(put("docs", cases[i].docs, strlen(cases[i].docs)));
         CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, cases[i].word);
     }
     ll_config c = config(pairs);
-    c.docs = strdup(at("missing"));
+    c.docs = kept(at("missing"));
     CHECK_FAILS(refused(&c, "test"), LL_EIO, "data.docs");
     c.docs = NULL;
     c.task = LL_TASK_CLASSIFY;
@@ -103,7 +103,7 @@ static void real_pairs_are_read(void **state) {
     for (int i = 0; i < 3; i++) {
         ll_config c = config("");
         c.docs = shared("acl-retrieval/docs.tsv.xz");
-        c.docs = c.docs ? strdup(c.docs) : NULL;
+        c.docs = kept(c.docs);
         c.test = c.docs ? shared(known[i].name) : NULL;
         if (!c.test) return;
         c.batch = 1;

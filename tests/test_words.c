@@ -111,13 +111,13 @@ static void damaged_lists_are_refused(void **state) {
 
 static ll_config config(const char *name) {
     return (ll_config){
-        .task = LL_TASK_LM, .batch = 1, .length = 4, .format = LL_DATA_WORDS, .train = strdup(name), .min_count = 1};
+        .task = LL_TASK_LM, .batch = 1, .length = 4, .format = LL_DATA_WORDS, .train = kept(name), .min_count = 1};
 }
 
 static void a_reader_makes_its_list_from_train(void **state) {
     (void)state;
     ll_config c = config(put("train.txt", text, sizeof text - 1));
-    c.test = strdup(put("test.txt", "the mouse sat\n", 14));
+    c.test = kept(put("test.txt", "the mouse sat\n", 14));
     ll_reader *r = opened(&c, "test"), *train = opened(&c, "train");
     ll_batch b;
     double words, bytes;
@@ -133,8 +133,7 @@ static void a_reader_makes_its_list_from_train(void **state) {
     assert_true(b.targets[0] == 0 && b.targets[1] == 6 && b.targets[2] == 1);
     ll_reader_free(r);
     /* A list that is brought along is kept, and train need not be there. */
-    free(c.train);
-    c.train = strdup("/does/not/exist");
+    c.train = kept("/does/not/exist");
     CHECK_OK(ll_reader_open_as(&r, &c, "test", ll_reader_vocabulary(train)));
     assert_int_equal(ll_reader_vocab(r), 8);
     assert_int_equal(ll_reader_vocabulary(r)->size, ll_reader_vocabulary(train)->size);
@@ -142,8 +141,6 @@ static void a_reader_makes_its_list_from_train(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EIO, "/does/not/exist");
     ll_reader_free(train);
     ll_batch_free(&b);
-    free(c.test);
-    free(c.train);
 }
 
 /* What is held out of train has no part in the list. */
@@ -161,7 +158,6 @@ static void held_out_text_is_unknown(void **state) {
     ll_reader_free(r);
     c.length = 20;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "10 tokens for this split");
-    free(c.train);
 }
 
 /* ---- A model keeps its words ---- */

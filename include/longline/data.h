@@ -17,7 +17,8 @@ LL_API LL_MUST_USE ll_status ll_tokenizer_create(ll_tokenizer **tokenizer, const
 LL_API void ll_tokenizer_free(ll_tokenizer *tokenizer);
 /* Tokens that stand for text are in [0, this); a model may have more (a mask). */
 LL_API int ll_tokenizer_vocab(const ll_tokenizer *tokenizer);
-/* The tokens of a text, in memory that the caller frees with ll_tokens_free. LL_EINVAL for text that has none. O(size). */
+/* The tokens of a text, in memory that the caller frees with ll_tokens_free. LL_EINVAL for text that has none.
+ * O(size). */
 LL_API LL_MUST_USE ll_status ll_tokenizer_encode(const ll_tokenizer *tokenizer, const void *text, size_t size,
                                                  int **tokens, size_t *count);
 LL_API void ll_tokens_free(int *tokens);
@@ -46,9 +47,9 @@ LL_API LL_MUST_USE ll_status ll_data_checksum(const char *path, char digits[65],
 
 /* Called now and then with the bytes that are there and that there will be (0: not known). Non-zero stops. */
 typedef int ll_fetch_fn(int64_t bytes, int64_t total, void *arg);
-/* Fetches url (http, https) into `path`: what is there of "path.part" is gone on with, and the file gets its name when it is
- * whole and has this checksum (NULL: any). LL_EIO says why not; LL_EFORMAT where the checksum differs, which leaves
- * nothing; LL_ESTOPPED on request. */
+/* Fetches url (http, https) into `path`: what is there of "path.part" is gone on with, and the file gets its name when
+ * it is whole and has this checksum (NULL: any). LL_EIO says why not; LL_EFORMAT where the checksum differs, which
+ * leaves nothing; LL_ESTOPPED on request. */
 LL_API LL_MUST_USE ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_fetch_fn *progress,
                                            void *arg);
 

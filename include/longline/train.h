@@ -47,8 +47,8 @@ typedef struct {
     double accuracy;       /* fraction of tokens, or examples, whose most likely answer is right */
     int64_t count;         /* tokens or examples */
     double seconds;
-    /* The same loss by the word (what stands between blanks, and the end of a line) and by the byte of the text, so that
-     * models with other tokens compare; NaN where there is no text. */
+    /* The same loss by the word (what stands between blanks, and the end of a line) and by the byte of the text, so
+     * that models with other tokens compare; NaN where there is no text. */
     double bits_per_word, bits_per_byte;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it; else that many

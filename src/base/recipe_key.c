@@ -22,7 +22,7 @@
 // clang-format off
 const ll_key ll_keys[] = {
     CHOICE("model.task", task, "lm", "lm|classify|mlm|match",
-           "what to learn: the next token, the class of a sequence, tokens that are masked, or if two texts belong together"),
+           "what to learn: the next token, a class, masked tokens, or whether two texts belong together"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
@@ -97,8 +97,9 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces",
-           "bytes, words or pieces of files, images in idx files, of CIFAR-10 or Pathfinder, the program's own text, proteins, texts with classes or in pairs, ListOps"),
+    CHOICE("data.format", format, "bytes",
+           "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces",
+           "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -114,12 +115,13 @@ const ll_key ll_keys[] = {
     INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
     FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
     INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
-    INT("data.vocab-size", vocab_size, "0", 0, 1000000, "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
+    INT("data.vocab-size", vocab_size, "0", 0, 1000000,
+        "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
     CHOICE("data.separator", separator, "tab", "tab|comma", "what is between columns, format = labelled: TSV or CSV"),
     FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
     INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
-    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled; of TSV the last one used"),
-    TEXT("data.docs", docs, "TSV of id and text, which pairs are named by; empty = pairs hold their texts, format = retrieval"),
+    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
+    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
     TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on

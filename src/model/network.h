@@ -191,8 +191,8 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
 
 /* ---- match.c ---- */
 
-/* What the logits of n pairs are computed from, (n, ff), of their 2n pooled rows; then, from its gradient in ws->match.dh,
- * the gradients of the layer and ws->dpool of pairs first .. first + n - 1. */
+/* What the logits of n pairs are computed from, (n, ff), of their 2n pooled rows; then, from its gradient in
+ * ws->match.dh, the gradients of the layer and ws->dpool of pairs first .. first + n - 1. */
 const float *ll_match_forward(const ll_batch_run *run, int n, const float *pooled);
 void ll_match_back(const ll_batch_run *run, int n, size_t first);
 
