@@ -65,7 +65,7 @@ static int start(void **state) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int64_t bytes = 0;
-    for (int i = 0; i < SIZE; i++) content[i] = (uint8_t)(i * i % 251);
+    for (unsigned i = 0; i < SIZE; i++) content[i] = (uint8_t)(i * i % 251);
     listener = socket(AF_INET, SOCK_STREAM, 0);
     if (make_folder(state) || listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) ||
         listen(listener, 8) || getsockname(listener, (struct sockaddr *)&address, &length))
