@@ -226,7 +226,8 @@ const float *drawn_packed(drawn *d, const ll_view *view, int n, int width) {
 const char *drawn_name(const drawn *d) {
     static char text[400];
     static const char *kernel[] = {"softmax", "favor", "relu", "elu1", "exp",      "sigmoid",
-                                   "abs",     "gelu",  "cos",  "tanh", "identity", "square", "value", "local", "linformer", "nystrom", "reformer"};
+                                   "abs",     "gelu",  "cos",  "tanh", "identity", "square",
+                                   "value",   "local", "linformer", "nystrom", "reformer"};
     static const char *position[] = {"", " permute", " permute2d"}, *kind[] = {"", " hyp", " trig", " gauss"};
     const ll_attention_config *c = &d->config;
     const char *place = c->position > LL_POSITION_PERMUTE2D ? "" : position[c->position];

@@ -24,7 +24,7 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     w->gate = c->gated ? &gate : NULL; /* whether there is one */
     if (c->image) a->width = c->image_width, a->height = c->image_height;
     if (c->image || a->position == LL_POSITION_RELATIVE_S1)
-        a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+        a->before = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
 }
 
 static double *parameter(const oracle_model *o, int layer, const char *name) {

@@ -158,7 +158,8 @@ typedef struct {
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
- * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_ENOMEM for scratch, LL_EINVAL for what the config does not allow; otherwise cannot fail. */
+ * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_ENOMEM for scratch, LL_EINVAL for
+ * what the config does not allow; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 

@@ -43,7 +43,8 @@ LL_API double ll_model_token_cost(const ll_model *model, int T);
 LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 
 /* Log-probabilities of the next token at every position (language models): logp (B, T, V);
- * row t depends on tokens 0..t alone, rows past `lengths` become 0. Classifiers: logp (B, classes).
+ * row t depends on tokens 0..t alone, rows past `lengths` become 0. Classifiers: logp (B, classes). Match: of
+ * sequences 2i and 2i + 1, logp (B / 2, classes).
  * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
  * in [0, V). */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,

@@ -69,8 +69,8 @@ void ll_attention_set_projection(ll_attention *op, const float *projection);
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
 size_t ll_exact_saved(const ll_attention *op, int B, int T, int S);
-/* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and sum l,
- * and the values summed so far, follow. */
+/* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and
+ * sum l, and the values summed so far, follow. */
 void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
                      float *sum);
 /* Linear attention in tiles (linear.c). */

@@ -2,7 +2,7 @@
 #include "base/recipe_key.h"
 
 ll_status ll_config_check_baseline(const ll_config *c) {
-    const int front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+    const int front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
     if ((c->kernel == LL_ATT_LINFORMER || c->kernel == LL_ATT_NYSTROM) && c->task == LL_TASK_LM)
         return ll_fail(LL_EINVAL,
                        "attention.kernel = %s mixes all tokens before any is looked at, and model.task = lm sees "

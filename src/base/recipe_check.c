@@ -8,7 +8,7 @@ enum { HEAD_MOST = 65536 };
 
 static ll_status check_model(const ll_config *c) {
     if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
-    if (c->task == LL_TASK_CLASSIFY && c->classes < 1)
+    if (!ll_config_per_token(c) && c->classes < 1)
         return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");
     if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length = 0 takes the length from images; without images, set it");
@@ -21,7 +21,7 @@ static ll_status check_model(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "attention.query-multiple = %d times heads of size %d is more than %d; make one smaller",
                        c->query_multiple, size, HEAD_MOST);
-    if ((long long)c->batch * c->length > INT_MAX)
+    if ((long long)c->batch * (c->task == LL_TASK_MATCH ? 2 : 1) * c->length > INT_MAX)
         return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
                        c->batch, c->length, INT_MAX);
     return LL_OK;
@@ -33,6 +33,14 @@ int ll_config_linear(const ll_config *c) {
 
 int ll_config_sides(const ll_config *c) {
     return c->kernel == LL_ATT_VALUE ? 0 : c->kernel == LL_ATT_REFORMER ? 1 : 2;
+}
+
+int ll_config_per_token(const ll_config *c) {
+    return c->task == LL_TASK_LM || c->task == LL_TASK_MLM;
+}
+
+int ll_config_sequences(const ll_config *c) {
+    return c->batch * (c->task == LL_TASK_MATCH ? 2 : 1);
 }
 
 /* The recipe's word for the kernel. */
@@ -123,7 +131,7 @@ static ll_status check_attention(const ll_config *c) {
 }
 
 static ll_status check_permute2d(const ll_config *c) {
-    if (c->task != LL_TASK_CLASSIFY)
+    if (c->task == LL_TASK_LM)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d needs whole images, but model.task = lm sees earlier tokens "
                        "alone; use permute");
@@ -197,8 +205,11 @@ static ll_status check_position(const ll_config *c) {
                        kernel_name(c, room));
     if (c->task != LL_TASK_LM && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
-                       "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
-                       "ones; set position.decay=none");
+                       "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
+                       "ones; set position.decay=none",
+                       c->task == LL_TASK_MLM     ? "mlm"
+                       : c->task == LL_TASK_MATCH ? "match"
+                                                  : "classify");
     if (c->position == LL_POS_LEARNED && c->length > c->max_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",

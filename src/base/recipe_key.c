@@ -21,7 +21,8 @@
 /* Choices are numbered in this order by the enums of recipe.h. */
 // clang-format off
 const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify", "what to learn: the next token, or the class of a sequence"),
+    CHOICE("model.task", task, "lm", "lm|classify|mlm|match",
+           "what to learn: the next token, a class, masked tokens, or whether two texts belong together"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
@@ -39,7 +40,8 @@ const ll_key ll_keys[] = {
     NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
 
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|value|local|linformer|nystrom|reformer",
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|"
+           "value|local|linformer|nystrom|reformer",
            "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
            "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
            "linformer: over learnt sums of tokens; nystrom: through landmarks; "
@@ -63,7 +65,7 @@ const ll_key ll_keys[] = {
     INT("attention.projected-length", linformer_rank, "256", 1, 65536,
         "sums of keys and values that are left of a sequence, kernel = linformer"),
     INT("attention.landmarks", landmarks, "64", 1, 1024, "means of queries and of keys, kernel = nystrom"),
-    INT("attention.iterations", iterations, "6", 1, 64, "steps towards the inverse between landmarks, kernel = nystrom"),
+    INT("attention.iterations", iterations, "6", 1, 64, "steps to the inverse between landmarks, kernel = nystrom"),
     INT("attention.buckets", buckets, "64", 2, 65536, "values of the hash, an even number, kernel = reformer"),
     INT("attention.chunk", chunk, "64", 1, 4096,
         "tokens that see each other and as many before them, sorted by hash, kernel = reformer"),
@@ -110,8 +112,9 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo",
-           "bytes of any files, images and labels in idx files, or the text that comes with the program"),
+    CHOICE("data.format", format, "bytes",
+           "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces",
+           "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -121,6 +124,20 @@ const ll_key ll_keys[] = {
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share cut from the end of train where valid is empty"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
+    INT("data.resize", resize, "0", 0, 4096, "images are made this wide and high; 0 = as they are"),
+    INT("data.shift", shift, "0", -4096, 4096, "pixels that images are moved to the right; what comes in is 0"),
+    INT("data.margin", margin, "0", 0, 4096, "only images with so many columns of 0 on both sides"),
+    INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
+    FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
+    INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
+    INT("data.vocab-size", vocab_size, "0", 0, 1000000,
+        "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
+    CHOICE("data.separator", separator, "tab", "tab|comma", "what is between columns, format = labelled: TSV or CSV"),
+    FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
+    INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
+    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
+    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
+    TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on
 

@@ -1,5 +1,6 @@
 /* A model made, freed and described. */
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "attention/attention.h"
@@ -32,8 +33,21 @@ void ll_model_free(ll_model *m) {
     ll_narrow_free(m->narrow);
     ll_free(m->data);
     ll_free(m->param);
+    ll_bytes_free(&m->vocabulary);
     ll_recipe_free(m->recipe);
     ll_free(m);
+}
+
+ll_status ll_model_keep(ll_model *m, const ll_bytes *vocabulary) {
+    ll_bytes copy = {0};
+    if (vocabulary->size) {
+        if (!(copy.data = ll_alloc(vocabulary->size + 1, 1))) return LL_ENOMEM;
+        memcpy(copy.data, vocabulary->data, vocabulary->size);
+        copy.size = vocabulary->size;
+    }
+    ll_bytes_free(&m->vocabulary);
+    m->vocabulary = copy;
+    return LL_OK;
 }
 
 const ll_recipe *ll_model_recipe(const ll_model *m) {
@@ -81,7 +95,7 @@ double ll_model_token_cost(const ll_model *m, int T) {
     const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width;
     const double weights = C * ((double)m->sides * m->queries + 2.0 * m->values + 2.0 * c->ff);
     const double layer = weights + H * attention_cost(c, D, E, T);
-    const double head = c->task == LL_TASK_LM ? C * c->vocab : 0; /* a classifier's comes once a sequence */
+    const double head = ll_config_per_token(c) ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return c->layers * layer + head;
 }
 

@@ -3,6 +3,7 @@
  *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
  *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
  *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
+ *   match.c      two texts side by side
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
  *   sample.c     a token from logits         narrow.c     weights in fewer bits
@@ -31,13 +32,14 @@ struct ll_model {
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned */
     ll_attention **attention; /* one operator a layer */
+    ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
     struct ll_narrow *narrow; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, position, first, embedding_norm, blocks, norm, head;
+        int embedding, position, first, embedding_norm, blocks, norm, match, head;
         int where, frequencies; /* the first layer's position parameters; those that all layers share */
         int baseline;           /* the first layer's parameters of its kernel */
     } at;
@@ -45,6 +47,9 @@ struct ll_model {
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+
+/* Keeps a copy of a vocabulary, which goes into the model file. */
+LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
  * carry more. Loading names the tensor that is missing or has another shape. */
@@ -64,7 +69,7 @@ typedef struct {
 } ll_tally;
 
 /* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers
- * (B) with -1 = not counted. tally is added to.
+ * (B), match (B/2 pairs of sequences) with -1 = not counted. tally is added to.
  * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
  * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
  * LL_ENOMEM alone can happen (attention scratch). */

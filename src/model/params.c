@@ -85,16 +85,21 @@ static void add_baselines(ll_model *m) {
 
 static void add_all(ll_model *m) {
     const ll_config *c = m->c;
-    const int classify = c->task == LL_TASK_CLASSIFY;
+    const int classify = !ll_config_per_token(c), match = c->task == LL_TASK_MATCH;
     m->at.embedding = add(m, "embedding.weight", c->vocab, c->width, 1);
-    m->at.position = m->at.first = m->at.embedding_norm = m->at.norm = m->at.head = -1;
+    m->at.position = m->at.first = m->at.embedding_norm = m->at.norm = m->at.match = m->at.head = -1;
     if (c->position == LL_POS_LEARNED) m->at.position = add(m, "embedding.position", c->max_length, c->width, 0);
     if (m->front) m->at.first = add(m, "embedding.first", c->width, 1, 0);
     if (c->embedding_norm) m->at.embedding_norm = add_norm(m, "", "embedding.norm");
     m->at.blocks = m->count;
     for (int l = 0; l < c->layers; l++) add_block(m, l);
     if (c->final_norm && c->norm == LL_NORM_PRE) m->at.norm = add_norm(m, "", "norm");
-    if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
+    if (match) {
+        m->at.match = add(m, "head.in.weight", 4 * c->width, c->ff, 1);
+        add(m, "head.in.bias", c->ff, 1, 0);
+    }
+    if (classify || !c->tied)
+        m->at.head = add(m, "head.weight", match ? c->ff : c->width, classify ? c->classes : c->vocab, 1);
     if (classify) add(m, "head.bias", c->classes, 1, 0);
     add_places(m);
     add_baselines(m);
@@ -102,7 +107,7 @@ static void add_all(ll_model *m) {
 
 static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
     if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab is %d; set how many different tokens there are", c->vocab);
-    if (c->task == LL_TASK_CLASSIFY && c->classes < 2)
+    if (!ll_config_per_token(c) && c->classes < 2)
         return ll_fail(LL_EINVAL, "model.classes is %d; a classifier needs at least 2", c->classes);
     if (c->layers < 1 || c->width < 1 || c->heads < 1 || c->ff < 1 || values < 1 || queries < 1)
         return ll_fail(LL_EINVAL, "layers %d, width %d, heads %d and ff %d must all be at least 1", c->layers, c->width,
@@ -119,7 +124,8 @@ static double estimate(const ll_config *c, double queries, double values) {
     const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff;
     const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
     const double linformer = c->kernel == LL_ATT_LINFORMER ? 2.0 * c->linformer_length * c->linformer_rank : 0;
-    return c->layers * (block + 3 * queries * (spe + c->scales) + linformer) +
+    const double match = c->task == LL_TASK_MATCH ? (4.0 * c->width + c->classes) * c->ff : 0;
+    return match + c->layers * (block + 3 * queries * (spe + c->scales) + linformer) +
            c->width * (2.0 * c->vocab + c->classes + c->max_length);
 }
 
@@ -136,8 +142,9 @@ ll_status ll_params_plan(ll_model *m) {
     m->queries = (int)queries;
     m->values = (int)values;
     m->sides = ll_config_sides(c);
-    m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
-    m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS) + 11, sizeof *m->param);
+    m->front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
+    m->param = ll_alloc((size_t)c->layers * (LL_BLOCK_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS) + 13,
+                        sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
     return LL_OK;

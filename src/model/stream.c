@@ -14,7 +14,8 @@ static ll_status begin(ll_stream **out, ll_model *model) {
     const ll_config *c = model->c;
     if (c->task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
-                       "a classifier reads its whole input at once; streams are for language models (task = lm)");
+                       "a %s reads its whole input at once; streams are for language models (task = lm)",
+                       c->task == LL_TASK_MLM ? "masked language model" : "classifier");
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;

@@ -11,7 +11,7 @@ check "there is a picture" grep -q '</svg>' time.svg
 t 0 "$longline" bench --models --repeats 1 --case '512' $small
 out '^train/layer/softmax/512 '
 out '^train/lm-512/favor '
-t 0 "$longline" bench --models --repeats 1 --case 'text-small' --set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 \
+t 0 "$longline" bench --models --repeats 1 --case 'train/text-small/*' --set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 \
     --set attention.num-features=8
 out '^train/text-small/relu\+permute '
 t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
