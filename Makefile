@@ -13,11 +13,17 @@ SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
-LIBS := -ljansson -lz -llzma -lcairo -lm -lpthread
+LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread
+# Libraries that the build uses where they are, for downloads and for pieces of words; CURL= and SENTENCEPIECE= leave them out.
+CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
+SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
+LIBS += $(if $(CURL),-lcurl) $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
+WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
 
 # The demo's text: the project's own sources and documentation, embedded in the library.
 CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
-LIB := $(patsubst %.c,$(B)/%.o,$(shell find src -name '*.c' | LC_ALL=C sort)) $(B)/corpus.o
+LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src -name '*.c' | LC_ALL=C sort))) $(B)/corpus.o \
+    $(if $(SENTENCEPIECE),$(B)/src/data/optional/pieces_shim.o)
 CLI := $(patsubst %.c,$(B)/%.o,$(wildcard cli/*.c))
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -55,13 +61,16 @@ $(B)/tests/%: INC := -Isrc -Itests
 
 # One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
 run = $(if $(V),,@echo '  $(1)  $@';)
-FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
+FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,cc)$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
+$(B)/%.o: %.cc $(B)/flags
+	@mkdir -p $(@D)
+	$(call run,c++)$(CXX) -std=c++17 -Iinclude -Isrc -fPIC -fvisibility=hidden -Wall -Wextra $(CFLAGS) -MMD -MP -c $< -o $@
 $(B)/corpus.txt: $(CORPUS)
 	@mkdir -p $(@D)
 	@cat $^ >$@
@@ -71,7 +80,7 @@ $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 $(B)/liblongline.so: $(LIB)
-	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) $^ -Wl,-z,defs $(LIBS) -o $@
+	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs $(LIBS) -o $@
 	@ln -sf $(@F) $(B)/$(SONAME)
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)

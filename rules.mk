@@ -1,8 +1,11 @@
 # The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
-PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev libxxhash-dev
-PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake
+PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev \
+    libxxhash-dev libmd-dev
+# Optional for the build: libcurl for downloads, sentencepiece for pieces of words.
+PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
+    libsentencepiece-dev
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 deps:
@@ -52,7 +55,9 @@ $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
-fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g'
+empty :=
+space := $(empty) $(empty)
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS)))|g'
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
@@ -67,7 +72,7 @@ install: all
 	$(fill) packaging/longlineConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfig.cmake
 	$(fill) packaging/longlineConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfigVersion.cmake
 	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
-	install -m 644 $(wildcard recipes/*.ini) $(DATA)/longline/recipes
+	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(LIBDIR)/liblongline.* \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc $(DATA)/man/man1/longline.1

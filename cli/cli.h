@@ -9,7 +9,7 @@
 /* All commands, up to NULL. */
 extern const ll_command *const ll_commands[];
 extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_inspect, ll_command_attend,
-    ll_command_demo, ll_command_bench, ll_command_recipe, ll_command_list, ll_command_analyse,
+    ll_command_demo, ll_command_bench, ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_data,
     ll_command_help, ll_command_version;
 
 /* "longline train: message" on stderr. */
@@ -34,9 +34,12 @@ void ll_new_run(char *out, size_t size, const char *name);
 void ll_run_model(char *path, size_t size, const char *run);
 /* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
-/* What a language model's loss is counted in: "byte", or "token" where tokens are not bytes. NULL for a
- * classifier. */
+/* What a language model's loss is counted in (ll_recipe_unit); NULL for what has examples. */
 const char *ll_unit(const ll_recipe *recipe);
+
+/* Prints what the frequencies of tokens in the train split come to on another one, as COMMAND.unigram_..., where
+ * data are of a kind that is compared with that (proteins, words). */
+void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split);
 
 /* ---- Training as it is seen ---- */
 

@@ -73,9 +73,11 @@ static int write_text(ll_model *model, double *rate) {
         status = ll_speaker_feed(&s, (const uint8_t *)opening, sizeof opening - 1);
         const size_t state = status ? 0 : ll_stream_bytes(s.stream);
         const double start = ll_now();
-        for (int i = 0, c; i < GENERATED && !status; i++) {
-            status = ll_speaker_next(&s, &how, &c);
-            if (!status) putchar(c);
+        for (int i = 0; i < GENERATED && !status; i++) {
+            const char *text;
+            size_t n;
+            status = ll_speaker_next(&s, &how, &text, &n);
+            if (!status) fwrite(text, 1, n, stdout);
             fflush(stdout);
         }
         *rate = GENERATED / (ll_now() - start);

@@ -1,4 +1,5 @@
 /* longline eval: how well a model predicts data it was not trained on. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 static ll_arg_list set;
 static const char *data, *labels, *split, *weights = "f32";
-static int64_t batches;
+static int64_t batches, shift, class = -1;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "evaluate on this file or folder; else on a split of the recipe"},
@@ -14,7 +15,10 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid or test; else test if the recipe names it, or valid"},
     {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluate on N batches, evenly spread; 0 = on all"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "round weights to bf16 or int8 first, as generate can (default f32)"},
+     "f32; or round weights to bf16 or int8 first, as generate can"},
+    {LL_ARG_INTEGER, 0, "shift", "N", &shift, 0, 4096,
+     "accuracy of images with N empty columns on both sides, moved by -N to N pixels"},
+    {LL_ARG_INTEGER, 0, "class", "K", &class, 0, 255, "with --shift: of images of this class alone"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of [data] or [train]; may be given again"},
     {.type = LL_ARG_END},
 };
@@ -33,18 +37,47 @@ static ll_status change_all(ll_model *model) {
     return status;
 }
 
+static ll_status set_number(ll_model *model, const char *key, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return change(model, key, text);
+}
+
+/* The same images, which stay whole, at every place: what a model has learnt that holds for other places, too. */
+static int shift_all(ll_model *model) {
+    const ll_recipe *recipe = ll_model_recipe(model);
+    ll_evaluation e;
+    ll_status status = set_number(model, "data.margin", shift);
+    if (!status) status = set_number(model, "data.only", class);
+    for (int64_t s = -shift; s <= shift && !status; s++) {
+        status = set_number(model, "data.shift", s);
+        if (!status) status = ll_evaluate(model, split, (int)batches, &e);
+        if (status) break;
+        if (s == -shift) printf("eval.split=%s\neval.count=%lld\n", split, (long long)e.count);
+        printf("eval.shift.%lld.accuracy=%.4f\neval.shift.%lld.loss=%.6f\n", (long long)s, e.accuracy, (long long)s,
+               e.loss);
+        fflush(stdout);
+    }
+    return status ? ll_failed_data(status, recipe) : 0;
+}
+
 static int evaluate(ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
     if (!split) {
         const char *test = ll_recipe_get(recipe, "data.test");
         split = data || (test && *test) ? "test" : "valid";
     }
+    if (shift) return shift_all(model);
     ll_evaluation e;
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
     if (status) return ll_failed_data(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
-    if (unit) printf("eval.bits_per_%s=%.4f\n", unit, e.bits_per_token);
+    if (unit) printf("eval.bits_per_%s=%.4f\neval.perplexity=%.4f\n", unit, e.bits_per_token, exp(e.loss));
+    if (unit && strcmp(unit, "word") && isfinite(e.bits_per_word))
+        printf("eval.bits_per_word=%.4f\neval.word_perplexity=%.4f\n", e.bits_per_word, exp2(e.bits_per_word));
+    if (unit && strcmp(unit, "byte") && isfinite(e.bits_per_byte)) printf("eval.bits_per_byte=%.4f\n", e.bits_per_byte);
+    ll_show_baseline("eval", recipe, split);
     printf("eval.accuracy=%.4f\n", e.accuracy);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
@@ -57,6 +90,7 @@ static int eval(int n, const char **words) {
     if (split && strcmp(split, "train") && strcmp(split, "valid") && strcmp(split, "test"))
         return ll_usage("--split %s: needs train, valid or test", split);
     if (data && split) return ll_usage("give --data or --split, not both");
+    if (class >= 0 && !shift) return ll_usage("--class needs --shift");
     if (labels && !data) return ll_usage("--labels needs --data");
     ll_status status = ll_model_load(&model, words[0]);
     if (status) return ll_failed(status, words[0]);
@@ -76,7 +110,8 @@ const ll_command ll_command_eval = {
     .text = "Prints the loss (nats), bits a byte for text, and the fraction of bytes or images guessed right.\n"
             "Text is cut into windows of train.length; longer ones show what a model makes of more context.\n\n"
             "  longline eval runs/text-bytes-1/best.safetensors --data other.txt\n"
-            "  longline eval runs/text-bytes-1/best.safetensors --set train.length=8192 --set train.batch=1",
+            "  longline eval runs/text-bytes-1/best.safetensors --set train.length=8192 --set train.batch=1\n"
+            "  longline eval runs/mnist-1/best.safetensors --shift 8",
     .args = args,
     .run = eval,
 };

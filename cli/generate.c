@@ -1,4 +1,4 @@
-/* longline generate: text from a model, one byte after another, with memory that does not grow; and its state in a
+/* longline generate: text from a model, one token after another, with memory that does not grow; and its state in a
  * file, from which it goes on as if it had never stopped. */
 #include <errno.h>
 #include <stdio.h>
@@ -15,18 +15,19 @@ static double temperature = 1, top_p = 1;
 static int echo, only_read;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from, byte for byte; else a new line"},
+    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
      "the same from a file of any length; - is standard input"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
-    {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15, "how many bytes to generate; 0 = until stopped"},
+    {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
+     "how many tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
      "below 1 safer, above 1 wilder; 0 = always the likeliest"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "bf16 or int8: read half or a quarter of the bytes a token; eval tells the loss (default f32)"},
+     "f32; bf16 and int8 read half or a quarter of the bytes a token"},
     {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
      "go on from a state that --save-state left; a prompt is read after what it has read"},
     {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,
@@ -70,33 +71,38 @@ static int feed_prompt(ll_speaker *s) {
         code = feed_file(s, file, prompt_file);
         fclose(file);
     }
-    if (code < 0 && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
+    if (code >= 0) return code;
+    status = ll_speaker_flush(s);
+    if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
         /* A model needs something to go on from; most texts begin after a new line. */
         status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
-        if (status) return ll_failed(status, NULL);
+        if (!status) status = ll_speaker_flush(s);
     }
-    return code;
+    return status ? ll_failed(status, NULL) : -1;
 }
 
-/* Bytes to stdout until there are enough or a signal comes; counts them in *n. -1, or the exit code. */
+/* Text to stdout until there are enough or a signal comes; counts its tokens in *n. -1, or the exit code. */
 static int write_text(ll_speaker *s, int64_t *n) {
     const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
-    int c = '\n';
+    char last = '\n';
     for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
-        const ll_status status = ll_speaker_next(s, &how, &c);
+        const char *text;
+        size_t size;
+        const ll_status status = ll_speaker_next(s, &how, &text, &size);
         if (status) return ll_failed(status, NULL);
-        putchar(c);
+        fwrite(text, 1, size, stdout);
+        if (size) last = text[size - 1];
         if (fflush(stdout)) return 1; /* main says why */
     }
-    if (c != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
     return -1;
 }
 
 static int save(const ll_speaker *s) {
     const ll_status status = ll_stream_save(s->stream, save_state);
     if (status) return ll_failed(status, NULL);
-    ll_say("state after byte %lld saved; go on with: --load-state '%s'", (long long)ll_stream_position(s->stream),
-           save_state);
+    ll_say("state after %s %lld saved; go on with: --load-state '%s'", s->bytes ? "byte" : "token",
+           (long long)ll_stream_position(s->stream), save_state);
     return 0;
 }
 
@@ -110,9 +116,9 @@ static int speak(ll_speaker *s) {
     if (code >= 0) return code;
     char state[24], memory[24];
     if (!only_read)
-        ll_say("%lld bytes, %.0f a second; the stream holds %s, the program %s", (long long)n,
-               (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
-               ll_size(memory, (double)ll_memory_now()));
+        ll_say("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n,
+               s->bytes ? "bytes" : "tokens", (double)n / (ll_now() - start),
+               ll_size(state, (double)ll_stream_bytes(s->stream)), ll_size(memory, (double)ll_memory_now()));
     return save_state ? save(s) : 0;
 }
 
@@ -168,11 +174,12 @@ const ll_command ll_command_generate = {
     .least = 1,
     .most = 1,
     .summary = "write text as a model would",
-    .text = "Writes bytes to standard output as they come. Time and memory for a byte do not depend on how many\n"
-            "came before (linear attention). The same seed, model and prompt give the same text. A seq2seq model\n"
-            "reads the prompt as its source and writes what becomes of it, one line.\n"
+    .text = "Writes bytes, words or letters to standard output as they come, by the vocabulary that is in the model.\n"
+            "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
+            "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"
+            "of it, one line.\n"
             "A state is all that the model remembers of what it has read and written, in a file that does not\n"
-            "grow with it. To go on from one costs no reading again, and gives the same bytes, with the same\n"
+            "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
             "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
             "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
             "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"

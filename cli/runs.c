@@ -35,9 +35,18 @@ int ll_round_weights(ll_model *model, const char *weights) {
 }
 
 const char *ll_unit(const ll_recipe *recipe) {
-    const char *task = ll_recipe_get(recipe, "model.task"), *format = ll_recipe_get(recipe, "data.format");
-    if (task && !strcmp(task, "classify")) return NULL;
-    return (format && !strcmp(format, "idx")) || (task && !strcmp(task, "seq2seq")) ? "token" : "byte";
+    const char *unit = ll_recipe_unit(recipe);
+    return strcmp(unit, "example") ? unit : NULL;
+}
+
+void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split) {
+    const char *format = ll_recipe_get(recipe, "data.format");
+    ll_baseline b;
+    if (!format || (strcmp(format, "fasta") && strcmp(format, "words"))) return;
+    if (ll_unigram(recipe, split, &b))
+        ll_say("no baseline: %s", ll_error());
+    else
+        printf("%s.unigram_perplexity=%.4f\n%s.unigram_accuracy=%.4f\n", command, exp(b.loss), command, b.accuracy);
 }
 
 char *ll_duration(char *text, double seconds) {

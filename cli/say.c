@@ -80,7 +80,8 @@ int ll_failed(ll_status status, const char *input) {
 
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {
     static const char *const keys[] = {"data.train",        "data.valid",        "data.test",
-                                       "data.train-labels", "data.valid-labels", "data.test-labels"};
+                                       "data.train-labels", "data.valid-labels", "data.test-labels",
+                                       "data.docs"};
     int there = 1;
     for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {
         const char *path = ll_recipe_get(recipe, keys[i]);

@@ -1,17 +1,19 @@
-/* Bytes into a stream and out of it. */
+/* Text into a stream and out of it. */
 #include "speak.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state) {
-    const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
+    const ll_recipe *recipe = ll_model_recipe(model);
+    const char *vocab = ll_recipe_get(recipe, "model.vocab");
     s->vocab = vocab ? atoi(vocab) : 0;
+    s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
     ll_status status = state ? ll_stream_load(&s->stream, model, state) : ll_stream_create(&s->stream, model);
     if (status) return ll_failed(status, state);
-    if (s->vocab < 1 || s->vocab > 256) {
-        ll_say("the model has %d different tokens, so they are not bytes; only models of bytes write text", s->vocab);
-        return 2;
-    }
+    status = ll_tokenizer_create(&s->tokenizer, model);
+    if (status) return ll_failed(status, NULL);
+    s->spoken = ll_tokenizer_vocab(s->tokenizer);
     s->logits = calloc((size_t)s->vocab, sizeof *s->logits);
     if (!s->logits) return ll_trouble("out of memory");
     if (ll_stream_position(s->stream)) status = ll_stream_logits(s->stream, s->logits);
@@ -20,23 +22,53 @@ int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state) {
 
 void ll_speaker_free(ll_speaker *s) {
     ll_stream_free(s->stream);
+    ll_tokenizer_free(s->tokenizer);
     free(s->logits);
+    free(s->text);
     *s = (ll_speaker){0};
 }
 
-ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n) {
-    int tokens[1024];
+static ll_status feed_tokens(ll_speaker *s, const int *tokens, size_t n) {
     while (n) {
         const int m = n < 1024 ? (int)n : 1024;
-        for (int i = 0; i < m; i++) tokens[i] = bytes[i];
         const ll_status status = ll_stream_feed(s->stream, tokens, m, s->logits);
         if (status) return status;
-        bytes += m, n -= (size_t)m;
+        tokens += m, n -= (size_t)m;
     }
     return LL_OK;
 }
 
-ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, int *byte) {
-    *byte = ll_sample(s->logits, s->vocab, how, ll_stream_position(s->stream));
-    return ll_stream_feed(s->stream, byte, 1, s->logits);
+static ll_status feed_text(ll_speaker *s, const void *text, size_t n) {
+    int *tokens = NULL;
+    size_t count = 0;
+    ll_status status = ll_tokenizer_encode(s->tokenizer, text, n, &tokens, &count);
+    if (!status) status = feed_tokens(s, tokens, count);
+    ll_tokens_free(tokens);
+    return status;
+}
+
+ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n) {
+    if (s->bytes) return feed_text(s, bytes, n);
+    if (s->room - s->size < n) {
+        const size_t room = 2 * (s->size + n);
+        char *text = realloc(s->text, room);
+        if (!text) return LL_ENOMEM;
+        s->text = text;
+        s->room = room;
+    }
+    memcpy(s->text + s->size, bytes, n);
+    s->size += n;
+    return LL_OK;
+}
+
+ll_status ll_speaker_flush(ll_speaker *s) {
+    const ll_status status = s->size ? feed_text(s, s->text, s->size) : LL_OK;
+    s->size = 0;
+    return status;
+}
+
+ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size) {
+    const int token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
+    *text = ll_tokenizer_text(s->tokenizer, token, size);
+    return ll_stream_feed(s->stream, &token, 1, s->logits);
 }

@@ -1,4 +1,4 @@
-/* Bytes into a stream and out of it: what generate and demo share. */
+/* Text into a stream and out of it: what generate and demo share. */
 #ifndef LL_SPEAK_H
 #define LL_SPEAK_H
 
@@ -8,17 +8,24 @@
 
 typedef struct {
     ll_stream *stream;
-    int vocab;
-    float *logits; /* (vocab): of the byte that comes next */
+    ll_tokenizer *tokenizer;
+    int vocab;     /* of the model, and ... */
+    int spoken;    /* ... tokens that stand for text */
+    int bytes;     /* is every byte a token? Then text is fed as it comes */
+    float *logits; /* (vocab): of the token that comes next */
+    char *text;    /* else: what was fed, until ll_speaker_flush makes tokens of it */
+    size_t size, room;
 } ll_speaker;
 
-/* -1; or, after saying why, the exit code: for a model that does not generate, or whose tokens are not
- * bytes. The model must outlive it. state: a file to go on from, or NULL. */
+/* -1; or, after saying why, the exit code: for a model that does not generate. The model must outlive it. state: a
+ * file to go on from, or NULL. */
 int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state);
 void ll_speaker_free(ll_speaker *s);
 ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n);
-/* The next byte, which is fed back. */
-ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, int *byte);
+/* The end of what is fed: now the stream has seen all of it. */
+ll_status ll_speaker_flush(ll_speaker *s);
+/* The text of the next token, which is fed back. */
+ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size);
 
 /* seq2seq: writes what the model makes of a text, or of a file's; at most so many bytes (0: up to its end). Gives the
  * exit code. */

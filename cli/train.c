@@ -69,6 +69,8 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
         printf("train.valid_accuracy=%.4f\n", p->valid_accuracy);
+        if (watch->unit) printf("train.valid_perplexity=%.4f\n", exp(p->valid_loss));
+        ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid");
     }
     printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
 }

@@ -27,6 +27,7 @@
 #include "longline/base.h"      /* version, status, machine, recipes */
 #include "longline/attention.h" /* the operator by itself */
 #include "longline/model.h"     /* models, streams */
+#include "longline/data.h"      /* text and tokens */
 #include "longline/train.h"     /* training, evaluation */
 #include "longline/report.h"    /* pictures */
 #include "longline/analyse.h"   /* experiments */

@@ -34,6 +34,15 @@ static inline char *at(const char *name) {
     return text;
 }
 
+/* A copy of a name that stays for many more. */
+static inline char *kept(const char *name) {
+    static char names[256][400];
+    static int next;
+    char *text = names[next++ % 256];
+    snprintf(text, sizeof names[0], "%s", name ? name : "");
+    return name ? text : NULL;
+}
+
 static inline char *put(const char *name, const void *data, size_t size) {
     FILE *f = fopen(at(name), "wb");
     assert_non_null(f);
@@ -77,7 +86,7 @@ static inline ll_status refused(const ll_config *c, const char *split) {
 }
 
 static inline size_t targets_of(const ll_batch *b, const ll_config *c) {
-    return c->task == LL_TASK_LM ? (size_t)b->B * (size_t)b->T : (size_t)b->B;
+    return ll_config_per_token(c) ? (size_t)b->B * (size_t)b->T : (size_t)c->batch;
 }
 
 static inline void assert_same_batch(const ll_batch *a, const ll_batch *b, const ll_config *c) {

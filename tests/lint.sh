@@ -64,7 +64,7 @@ nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {prin
     grep -E ' (printf|vprintf|__printf_chk|puts|putchar|perror|exit|_exit|_Exit|abort|quick_exit|stdout|stderr|malloc|calloc|realloc|rand|srand|system)$' |
     grep -vE '^memory\.o: (malloc|calloc|realloc)$' >"$work/forbidden"
 verdict "the library does not print, exit, abort, or allocate outside memory.c" "$work/forbidden"
-nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
+nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $2 !~ /[VWu]/ && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
 verdict "every global name begins with ll_" "$work/names"
 
 cat include/longline/*.h | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"

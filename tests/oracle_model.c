@@ -45,7 +45,7 @@ static int head_size(const ll_config *c) {
     return c->head_size ? c->head_size : c->width / c->heads;
 }
 static int front(const oracle_model *o) {
-    return o->model->c->task == LL_TASK_CLASSIFY && o->model->c->pool == LL_POOL_FIRST;
+    return !ll_config_per_token(o->model->c) && o->model->c->pool == LL_POOL_FIRST;
 }
 static int length(const oracle_model *o, int b) {
     return (o->lengths ? o->lengths[b] : o->T) + front(o);
@@ -201,12 +201,15 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     free(row), free(y), free(lengths), free(query_lengths), free(s.r);
 }
 
+static double activation(const ll_config *c, double u) {
+    return c->activation == LL_ACT_RELU ? fmax(u, 0) : u * 0.5 * erfc(-u / sqrt(2));
+}
+
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
     const int C = o->model->c->width, ff = o->model->c->ff;
     double *u = zeros((size_t)ff);
     linear(C, ff, a, param(o, layer, "feed.in.weight"), param(o, layer, "feed.in.bias"), u);
-    for (int i = 0; i < ff; i++)
-        u[i] = o->model->c->activation == LL_ACT_RELU ? fmax(u[i], 0) : u[i] * 0.5 * erfc(-u[i] / sqrt(2));
+    for (int i = 0; i < ff; i++) u[i] = activation(o->model->c, u[i]);
     linear(ff, C, u, param(o, layer, "feed.out.weight"), param(o, layer, "feed.out.bias"), out);
     free(u);
 }
@@ -235,7 +238,7 @@ static void sublayer(const oracle_model *o, int j, int T, double *x) {
 
 static void head(const oracle_model *o, const double *x, double *logits) {
     const ll_config *c = o->model->c;
-    const int C = c->width, classify = c->task == LL_TASK_CLASSIFY, V = classify ? c->classes : c->vocab;
+    const int C = c->width, classify = !ll_config_per_token(c), V = classify ? c->classes : c->vocab;
     const double *W = shared(o, "head.weight"), *E = shared(o, "embedding.weight");
     if (W) {
         linear(C, V, x, W, classify ? shared(o, "head.bias") : NULL, logits);
@@ -247,14 +250,38 @@ static void head(const oracle_model *o, const double *x, double *logits) {
     }
 }
 
-static void classify(const oracle_model *o, int T, const double *x, double *logits) {
+static void pool(const oracle_model *o, int T, const double *x, int b, double *mean) {
     const ll_config *c = o->model->c;
+    const int n = c->pool == LL_POOL_FIRST ? 1 : length(o, b);
+    for (int i = 0; i < c->width; i++) mean[i] = 0;
+    for (int t = 0; t < n; t++)
+        for (int i = 0; i < c->width; i++) mean[i] += x[(b * T + t) * c->width + i] / n;
+}
+
+static void classify(const oracle_model *o, int T, const double *x, double *logits) {
+    double mean[256];
     for (int b = 0; b < o->B; b++) {
-        const int n = c->pool == LL_POOL_FIRST ? 1 : length(o, b);
-        double mean[256] = {0};
-        for (int t = 0; t < n; t++)
-            for (int i = 0; i < c->width; i++) mean[i] += x[(b * T + t) * c->width + i] / n;
-        head(o, mean, logits + b * c->classes);
+        pool(o, T, x, b, mean);
+        head(o, mean, logits + b * o->model->c->classes);
+    }
+}
+
+/* [u, v, u v, u - v] through a hidden layer. */
+static void match(const oracle_model *o, int T, const double *x, double *logits) {
+    const ll_config *c = o->model->c;
+    const int C = c->width, ff = c->ff;
+    double u[256], v[256], both[1024], hidden[256];
+    for (int b = 0; b + 1 < o->B; b += 2) {
+        pool(o, T, x, b, u);
+        pool(o, T, x, b + 1, v);
+        for (int i = 0; i < C; i++) {
+            both[i] = u[i], both[C + i] = v[i];
+            both[2 * C + i] = u[i] * v[i], both[3 * C + i] = u[i] - v[i];
+        }
+        linear(4 * C, ff, both, shared(o, "head.in.weight"), shared(o, "head.in.bias"), hidden);
+        for (int i = 0; i < ff; i++) hidden[i] = activation(c, hidden[i]);
+        linear(ff, c->classes, hidden, shared(o, "head.weight"), shared(o, "head.bias"),
+               logits + b / 2 * c->classes);
     }
 }
 
@@ -287,7 +314,9 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
     }
     double *x = stack(&o);
     const int T = o.T + front(&o);
-    if (c->task == LL_TASK_CLASSIFY) {
+    if (c->task == LL_TASK_MATCH) {
+        match(&o, T, x, logits);
+    } else if (c->task == LL_TASK_CLASSIFY) {
         classify(&o, T, x, logits);
     } else {
         for (int r = 0; r < o.B * T; r++) head(&o, x + r * c->width, logits + r * c->vocab);
@@ -298,8 +327,8 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
 
 double oracle_model_loss(const oracle_model *o) {
     const ll_config *c = o->model->c;
-    const int classifier = c->task == LL_TASK_CLASSIFY, V = classifier ? c->classes : c->vocab;
-    const int rows = classifier ? o->B : o->B * o->T;
+    const int classifier = !ll_config_per_token(c), V = classifier ? c->classes : c->vocab;
+    const int rows = c->task == LL_TASK_MATCH ? o->B / 2 : classifier ? o->B : o->B * o->T;
     double *logits = zeros((size_t)(rows * V)), loss = 0;
     oracle_model_logits(o, logits);
     for (int r = 0; r < rows; r++) {

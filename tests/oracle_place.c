@@ -30,7 +30,7 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->heads / 2;
     w->clip = c->distances;
     if (c->image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
-        a->before = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+        a->before = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
 }
 
 static double *parameter(const oracle_model *o, int layer, int cross, const char *name) {

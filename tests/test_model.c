@@ -1,7 +1,7 @@
 /* Models against their definition in double (oracle_model.c), and what must hold for any model. */
 #include "models.h"
 
-enum { B = 3, T = 9, MOST = 4096 };
+enum { B = 4, T = 9, MOST = 4096 };
 
 static const char *const variants[] = {
     "attention.kernel=softmax",
@@ -64,6 +64,10 @@ static const char *const variants[] = {
     "model.task=classify attention.kernel=softmax position.type=shaw position.clip=4 position.values=off",
     "attention.kernel=relu position.type=orthogonal position.decay=fixed attention.normalise=off",
     "model.task=classify attention.kernel=elu1 position.type=orthogonal attention.normalise=off",
+    "model.task=mlm attention.kernel=relu attention.query-multiple=2 position.type=permute",
+    "model.task=mlm attention.kernel=favor model.tied-embedding=off position.type=rope model.dropout=0.2",
+    "model.task=match attention.kernel=relu attention.query-multiple=2 position.type=permute model.pool=first",
+    "model.task=match attention.kernel=softmax model.activation=relu model.norm=post model.dropout=0.1",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };
@@ -72,7 +76,8 @@ enum { VARIANTS = sizeof variants / sizeof *variants, SMOOTH = VARIANTS - 1 };
 typedef struct {
     ll_model *model;
     ll_workspace *ws;
-    int tokens[MOST], targets[MOST], lengths[B], classify;
+    int tokens[MOST], targets[MOST], lengths[B];
+    int classify, answers; /* are targets those of sequences or pairs, and how many */
     float *grad;
     ll_tally tally;
 } batch;
@@ -81,10 +86,11 @@ static batch *batch_of(const char *keys) {
     batch *x = calloc(1, sizeof *x);
     x->model = tiny_model(keys);
     const ll_config *c = x->model->c;
-    x->classify = c->task == LL_TASK_CLASSIFY;
+    x->classify = !ll_config_per_token(c);
+    x->answers = c->task == LL_TASK_MATCH ? B / 2 : x->classify ? B : B * T;
     random_ints(x->tokens, B * T, c->vocab, 0, 1);
-    random_ints(x->targets, x->classify ? B : B * T, x->classify ? c->classes : c->vocab, !x->classify, 2);
-    for (int b = 0; b < B; b++) x->lengths[b] = T - 3 * b;
+    random_ints(x->targets, x->answers, x->classify ? c->classes : c->vocab, !x->classify, 2);
+    for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b;
     CHECK_OK(ll_workspace_create(&x->ws, x->model, B, T, 1));
     x->grad = calloc(x->model->size, sizeof *x->grad);
     return x;
@@ -148,7 +154,7 @@ static void test_tally(void **state) {
         batch *x = batch_of(variants[v]);
         oracle_model o = oracle_model_of(x->model, B, T);
         o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths;
-        const int V = x->classify ? x->model->c->classes : x->model->c->vocab, rows = x->classify ? B : B * T;
+        const int V = x->classify ? x->model->c->classes : x->model->c->vocab, rows = x->answers;
         double *logits = calloc((size_t)(rows * V), sizeof *logits);
         oracle_model_logits(&o, logits);
         int64_t count = 0, correct = 0;
@@ -175,7 +181,7 @@ static void test_tally(void **state) {
 /* Log-probabilities of all rows in use, as one array. */
 static float *logp_of(batch *x, int length, const int *lengths, size_t *size) {
     const int V = x->classify ? x->model->c->classes : x->model->c->vocab;
-    *size = (size_t)(x->classify ? B : B * length) * (size_t)V;
+    *size = (size_t)(x->classify ? x->answers : B * length) * (size_t)V;
     float *logp = calloc(*size, sizeof *logp);
     int tokens[MOST] = {0};
     for (int b = 0; b < B; b++)
@@ -215,7 +221,7 @@ static void test_causality(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         batch *x = batch_of(variants[v]);
-        if (!x->classify) {
+        if (x->model->c->task == LL_TASK_LM) {
             const size_t V = (size_t)x->model->c->vocab;
             size_t size;
             float *before = logp_of(x, T, NULL, &size);
@@ -300,7 +306,7 @@ static void test_overfit(void **state) {
         for (int b = 0; b < B; b++) x->tokens[b * T] = b; /* equal prefixes cannot be told apart */
         for (int step = 0; step < 400; step++) {
             memset(x->grad, 0, x->model->size * sizeof *x->grad);
-            batch_run(x, x->grad, 1.0f / (x->classify ? B : B * T));
+            batch_run(x, x->grad, 1.0f / (float)x->answers);
             for (size_t i = 0; i < x->model->size; i++) x->model->data[i] -= 0.5f * x->grad[i];
         }
         batch_run(x, NULL, 0);
@@ -322,6 +328,9 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 1}, NULL, 0, 2), LL_EINVAL, "0 x 2");
     CHECK_FAILS(ll_model_logp(model, logp, (const int[8]){0}, NULL, 1, 8), LL_EINVAL, "max-length");
     CHECK_OK(ll_model_logp(model, logp, (const int[8]){0}, NULL, 1, 4));
+    ll_model_free(model);
+    model = tiny_model("model.task=match");
+    CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 1, 1}, NULL, 3, 1), LL_EINVAL, "two and two");
     ll_model_free(model);
 }
 

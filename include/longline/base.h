@@ -100,6 +100,8 @@ LL_API void ll_recipe_free(ll_recipe *recipe);
 LL_API LL_MUST_USE ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment);
 /* Value of a key as text, valid until the key is set again; NULL for an unknown key. */
 LL_API const char *ll_recipe_get(const ll_recipe *recipe, const char *key);
+/* What a loss is counted in: "byte", "word", "piece", "residue" or "token" for language models, else "example". */
+LL_API const char *ll_recipe_unit(const ll_recipe *recipe);
 /* The whole recipe as INI text, resolved (every key). The caller frees it with ll_text_free. */
 LL_API LL_MUST_USE ll_status ll_recipe_text(const ll_recipe *recipe, char **text);
 /* Key number i, or NULL past the last. */

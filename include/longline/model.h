@@ -45,7 +45,8 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 
 /* Log-probabilities of the next token at every position (language models): logp (B, T, V);
  * row t depends on tokens 0..t alone (unless attention.compat names a program whose stabiliser looks ahead:
- * ll_model_can_stream), rows past `lengths` become 0. Classifiers: logp (B, classes).
+ * ll_model_can_stream), rows past `lengths` become 0. Classifiers: logp (B, classes). Match: of
+ * sequences 2i and 2i + 1, logp (B / 2, classes).
  * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
  * in [0, V). */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,

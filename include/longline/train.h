@@ -49,6 +49,9 @@ typedef struct {
     int64_t sequences;     /* seq2seq, else 0: sequences, and the fraction that greedy decoding would give exactly */
     double exact;
     double seconds;
+    /* The same loss by the word (what stands between blanks, and the end of a line) and by the byte of the text, so
+     * that models with other tokens compare; NaN where there is no text. */
+    double bits_per_word, bits_per_byte;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. */
@@ -57,6 +60,15 @@ LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int
 /* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
  * (all but its first byte, which nothing precedes). */
 LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
+
+typedef struct {
+    double loss;     /* nats a token */
+    double accuracy; /* of always saying the likeliest token */
+    int64_t count;   /* tokens of the split */
+} ll_baseline;
+/* What a model comes to that knows only how often each token is in the train split (with add-one smoothing): the
+ * empirical baseline of language models, masked or not. */
+LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
 
 LL_C_END
 

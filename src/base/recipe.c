@@ -76,6 +76,18 @@ const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {
     return key ? ll_key_text(&recipe->c, key, recipe->scratch + (key - ll_keys) * LL_NUMBER_TEXT) : NULL;
 }
 
+const char *ll_recipe_unit(const ll_recipe *recipe) {
+    const ll_config *c = &recipe->c;
+    if (!ll_config_per_token(c)) return "example";
+    static const char *const units[] = {
+        [LL_DATA_BYTES] = "byte",       [LL_DATA_IDX] = "token",       [LL_DATA_DEMO] = "byte",
+        [LL_DATA_FASTA] = "residue",    [LL_DATA_WORDS] = "word",      [LL_DATA_LABELLED] = "token",
+        [LL_DATA_LISTOPS] = "token",    [LL_DATA_RETRIEVAL] = "token", [LL_DATA_CIFAR10] = "token",
+        [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",      [LL_DATA_PAIRS] = "token",
+        [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token"};
+    return units[c->format];
+}
+
 /* Text that is first measured (out NULL), then written. */
 typedef struct {
     char *out;

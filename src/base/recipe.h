@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_SEQ2SEQ };
+enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_MLM, LL_TASK_MATCH, LL_TASK_SEQ2SEQ };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
@@ -26,9 +26,10 @@ enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where positions of a source begin */
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
-enum {
-    LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_PAIRS, LL_DATA_COPY, LL_DATA_REVERSE, LL_DATA_COPY_REVERSE
-};
+enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS, LL_DATA_LABELLED,
+       LL_DATA_LISTOPS, LL_DATA_RETRIEVAL, LL_DATA_CIFAR10, LL_DATA_PATHFINDER, LL_DATA_PIECES,
+       LL_DATA_PAIRS, LL_DATA_COPY, LL_DATA_REVERSE, LL_DATA_COPY_REVERSE };
+enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
 typedef struct {
     /* [model] */
@@ -65,6 +66,13 @@ typedef struct {
     int shortest, longest, symbols;                  /* copy, reverse: of the sources that are made */
     double valid_fraction;                           /* cut from the end of train where valid is empty */
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
+    int resize, shift, margin, only;                 /* images */
+    int joined;                                      /* fasta */
+    int64_t min_count;                               /* words */
+    int vocab_size;                                  /* words */
+    int table_separator, header, label_column, text_column; /* labelled: columns from 1 */
+    char *docs;                                      /* retrieval: id and text */
+    char *class_names;                               /* labelled: "neg,pos" */
 } ll_config;
 
 struct ll_recipe {
@@ -72,6 +80,12 @@ struct ll_recipe {
     char *scratch; /* room for the text of every key, for ll_recipe_get */
 };
 
+/* Has every token a target of its own? Then targets are (B, T), else (B). */
+int ll_config_per_token(const ll_config *c);
+/* Do tokens see earlier ones alone: language models, and what decodes? */
+int ll_config_causal(const ll_config *c);
+/* Sequences in a batch: two for each example of match. */
+int ll_config_sequences(const ll_config *c);
 /* Query and key size of a head, and what a position before the features makes of it. */
 int ll_config_query_size(const ll_config *c);
 int ll_config_encoded_size(const ll_config *c);

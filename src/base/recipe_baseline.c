@@ -2,7 +2,7 @@
 #include "base/recipe_key.h"
 
 ll_status ll_config_check_baseline(const ll_config *c) {
-    const int front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+    const int front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
     if (c->kernel == LL_ATT_REFORMER && c->buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",

@@ -18,7 +18,7 @@ static ll_status check_model(const ll_config *c) {
         return ll_fail(LL_EINVAL, "model.separator = %d is no token of model.vocab = %d; set one below it, or -1",
                        c->separator, c->vocab);
     if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
-    if (c->task == LL_TASK_CLASSIFY && c->classes < 1)
+    if (!ll_config_per_token(c) && c->classes < 1)
         return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");
     if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length = 0 takes the length from images; without images, set it");
@@ -31,7 +31,7 @@ static ll_status check_model(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "attention.query-multiple = %d times heads of size %d is more than %d; make one smaller",
                        c->query_multiple, size, HEAD_MOST);
-    if ((long long)c->batch * c->length > INT_MAX)
+    if ((long long)c->batch * (c->task == LL_TASK_MATCH ? 2 : 1) * c->length > INT_MAX)
         return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
                        c->batch, c->length, INT_MAX);
     return LL_OK;
@@ -43,6 +43,18 @@ int ll_config_linear(const ll_config *c) {
 
 int ll_config_sides(const ll_config *c) {
     return c->kernel == LL_ATT_VALUE ? 0 : c->kernel == LL_ATT_REFORMER ? 1 : 2;
+}
+
+int ll_config_causal(const ll_config *c) {
+    return c->task == LL_TASK_LM || c->task == LL_TASK_SEQ2SEQ;
+}
+
+int ll_config_per_token(const ll_config *c) {
+    return c->task == LL_TASK_LM || c->task == LL_TASK_MLM || c->task == LL_TASK_SEQ2SEQ;
+}
+
+int ll_config_sequences(const ll_config *c) {
+    return c->batch * (c->task == LL_TASK_MATCH ? 2 : 1);
 }
 
 /* The recipe's word for the kernel. */
@@ -219,7 +231,7 @@ static ll_status check_turned(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
-    if (c->task != LL_TASK_CLASSIFY && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
+    if (ll_config_causal(c) && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
                        "another; use position.type=rope, as that program does");
@@ -273,10 +285,13 @@ static ll_status check_position(const ll_config *c) {
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
                        "%s has none; use favor or relu",
                        kernel->name);
-    if (c->task == LL_TASK_CLASSIFY && c->decay != LL_DECAY_NONE)
+    if (!ll_config_causal(c) && c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
-                       "position.decay = fixed weighs earlier tokens, and model.task = classify also sees later "
-                       "ones; set position.decay=none");
+                       "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
+                       "ones; set position.decay=none",
+                       c->task == LL_TASK_MLM     ? "mlm"
+                       : c->task == LL_TASK_MATCH ? "match"
+                                                  : "classify");
     if (c->position == LL_POS_LEARNED && c->length > c->max_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",

@@ -21,8 +21,8 @@
 /* Choices are numbered in this order by the enums of recipe.h. */
 // clang-format off
 const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify|seq2seq",
-           "what to learn: the next token, the class of a sequence, or another sequence (encoder and decoder)"),
+    CHOICE("model.task", task, "lm", "lm|classify|mlm|match|seq2seq",
+           "what to learn: the next token, a class, masked tokens, whether texts belong together, another sequence"),
     INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
@@ -127,9 +127,11 @@ const ll_key ll_keys[] = {
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
 
-    CHOICE("data.format", format, "bytes", "bytes|idx|demo|pairs|copy|reverse|copy-reverse",
-           "bytes of any files, images and labels in idx files, the text that comes with the program, lines of "
-           "source TAB target, or sources that are made, to be copied or reversed"),
+    CHOICE("data.format", format, "bytes",
+           "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
+           "pairs|copy|reverse|copy-reverse",
+           "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs, lines of source "
+           "TAB target (pairs), or sources that are made, to be copied or reversed"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -142,6 +144,20 @@ const ll_key ll_keys[] = {
     INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
     INT("data.symbols", symbols, "26", 1, 62, "different symbols, formats copy, reverse"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
+    INT("data.resize", resize, "0", 0, 4096, "images are made this wide and high; 0 = as they are"),
+    INT("data.shift", shift, "0", -4096, 4096, "pixels that images are moved to the right; what comes in is 0"),
+    INT("data.margin", margin, "0", 0, 4096, "only images with so many columns of 0 on both sides"),
+    INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
+    FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
+    INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
+    INT("data.vocab-size", vocab_size, "0", 0, 1000000,
+        "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
+    CHOICE("data.separator", table_separator, "tab", "tab|comma", "what parts columns, format = labelled: TSV or CSV"),
+    FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
+    INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
+    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
+    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
+    TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on
 

@@ -4,15 +4,25 @@
 #define LL_DATA_H
 
 #include "base/batch.h"
+#include "base/file.h"
 #include "base/recipe.h"
 
 typedef struct ll_reader ll_reader;
 
 /* split: "train", "valid" or "test". LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
 LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
+/* The same with the vocabulary of another reader, or of a model, which is copied (NULL or empty: makes its own). */
+LL_MUST_USE ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split,
+                                        const ll_bytes *vocabulary);
+/* What a model must keep to read and write the same tokens; empty where the recipe says all. */
+const ll_bytes *ll_reader_vocabulary(const ll_reader *reader);
+/* Words and bytes of the whole split for each of its tokens; 0 and 0 for what is not text. */
+void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
+/* Names of the classes where the data have them and the recipe does not: what data.classes has to be; else NULL. */
+const char *ll_reader_class_names(const ll_reader *reader);
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
 /* Pixels in a row and rows of an image; 0 and 0 for what is not an image. */
 void ll_reader_image(const ll_reader *reader, int *width, int *height);
@@ -27,7 +37,10 @@ void ll_reader_batch(const ll_reader *reader, ll_batch *batch, uint64_t seed, in
 int64_t ll_reader_eval_batches(const ll_reader *reader);
 void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
 
-/* The text of a byte reader (its whole split), for baselines; NULL for examples. */
+/* Adds how often each token (of ll_reader_vocab) is there to be predicted in the whole split; batch is scratch. */
+void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t *count);
+
+/* The text of a byte reader (its whole split), for baselines; NULL for what is not one text of bytes. */
 const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size);
 
 LL_MUST_USE ll_status ll_batch_create(ll_batch *batch, const ll_config *c); /* c->batch x c->length */

@@ -8,10 +8,9 @@
  * Offsets in errors count unpacked bytes. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "data/idx.h"
-#include "data/reader.h"
+#include "data/image.h"
 
 enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MOST = 4096 };
 
@@ -100,7 +99,6 @@ static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
     ll_idx images = {0};
     const uint8_t *labels = NULL;
     int most = 0;
-    int64_t first = 0;
     ll_status status = LL_OK;
     for (int i = 0; i < 2 && !status; i++) status = ll_split_source(&from[i], c, split, i);
     for (int i = 0; i < 2 && !status; i++) {
@@ -112,33 +110,8 @@ static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
         status = ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, from[1].path, images.count,
                                from[0].path, c->classes);
     if (status) return status;
-    const int pixels = images.width * images.height;
-    if (c->length > 0 && c->length < pixels)
-        return ll_fail(LL_EINVAL, "%s: images of %d x %d are %d tokens, train.length is %d; set train.length=%d",
-                       from[0].path, images.width, images.height, pixels, c->length, pixels);
-    ll_split_range(&first, &r->rows, c, split, images.count);
-    if (r->rows < 1)
-        return ll_fail(LL_EINVAL, "%s: no example of %" PRId64 " is left for this split; change data.valid-fraction",
-                       from[0].path, images.count);
-    r->vocab = 256;
     r->classes = c->classes > 0 ? c->classes : most + 1;
-    r->width = images.width;
-    r->height = images.height;
-    r->size = r->rows;
-    r->stride = 1;
-    r->data = images.pixels + (size_t)first * (size_t)pixels;
-    r->labels = labels + first;
-    return LL_OK;
+    return ll_images_use(r, c, split, from[0].path, images.pixels, labels, images.count, images.width, images.height);
 }
 
-static void fill_image(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
-    const size_t T = (size_t)batch->T, pixels = (size_t)r->width * (size_t)r->height, n = pixels < T ? pixels : T;
-    const uint8_t *image = r->data + (size_t)place * pixels;
-    int *tokens = batch->tokens + (size_t)row * T;
-    for (size_t t = 0; t < n; t++) tokens[t] = image[t];
-    memset(tokens + n, 0, (T - n) * sizeof *tokens);
-    batch->targets[row] = r->labels[place];
-    batch->lengths[row] = (int)n;
-}
-
-const ll_format ll_format_idx = {"idx", LL_TASK_CLASSIFY, LL_ORDER_SHUFFLED, open_idx, fill_image};
+const ll_format ll_format_idx = {"idx", 1u << LL_TASK_CLASSIFY, open_idx, ll_images_fill};

@@ -76,6 +76,7 @@ static ll_status open_pairs(ll_reader *r, const ll_config *c, int split) {
     r->vocab = LL_TOKEN_COUNT;
     r->size = r->rows;
     r->stride = 1;
+    r->examples = 1;
     r->data = r->file[0].data;
     return LL_OK;
 }
@@ -105,4 +106,4 @@ static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t plac
     ll_pair_fill(batch, row, source, p->source, source + p->source + 1, p->target);
 }
 
-const ll_format ll_format_pairs = {"pairs", LL_TASK_SEQ2SEQ, LL_ORDER_SHUFFLED, open_pairs, fill_pair};
+const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair};

@@ -1,46 +1,64 @@
 /* Inside the data room. A format opens its files and fills one row of a batch; which rows make up a
  * batch is the same for all formats and lives in reader.c.
  *
- *   reader.c   splits, batches         shuffle.c  the order of examples
+ *   reader.c   opened and asked        batch.c    which rows make up a batch
+ *   source.c   files of a split        shuffle.c  the order of examples
+ *   text.c     windows of tokens       mask.c     tokens to guess
  *   bytes.c    any file as text        demo.c     the text inside the library
- *   idx.c      images with labels     pairs.c    lines of source TAB target
- *   toy.c      sources to be copied or reversed */
+ *   idx.c      images with labels      fasta.c    proteins
+ *   coder.h    text to tokens and back tokens.c   text of words
+ *   table.c    rows of TSV and CSV     labelled.c texts with classes
+ *   listops.c  lists and operations    retrieval.c pairs of texts
+ *   examples.c rows of those           cifar.c    CIFAR-10
+ *   image.c    rows of images          resize.c   to another size
+ *   png.c      gray pixels of PNG      pathfinder_png.c folders of them
+ *   pairs.c    source TAB target      toy.c      sources to be copied or reversed
+ *   pathfinder.c and listops.c also draw new examples */
 #ifndef LL_READER_H
 #define LL_READER_H
 
 #include "base/file.h"
 #include "data/data.h"
+#include "data/table.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 
-enum {
-    LL_ORDER_WINDOWS, /* anywhere in a text */
-    LL_ORDER_SHUFFLED, /* all examples, then all again in another order */
-    LL_ORDER_ENDLESS   /* one example after the other, never the same again */
-};
-
 typedef struct {
     const char *name; /* as in data.format */
-    int task;         /* LL_TASK_...: what it can be read for */
-    int order;        /* which places training takes: LL_ORDER_... */
+    unsigned tasks;   /* bits 1 << LL_TASK_...: what it can be read for */
     ll_status (*open)(ll_reader *r, const ll_config *c, int split);
-    /* Row number `row` of the batch becomes the text from byte `place`, or example number `place`. */
+    /* Row number `row` of the batch becomes the text from token `place`, or example number `place`. */
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 } ll_format;
 
-extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_pairs, ll_format_copy,
-    ll_format_reverse, ll_format_copy_reverse;
+extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
+    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder,
+    ll_format_pieces, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse;
 
 struct ll_reader {
     const ll_format *format;
-    int B, T, vocab, classes, width, height;
-    int64_t size;          /* bytes of text, or examples, of this split */
+    int task, B, T, vocab, classes, width, height;
+    int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
+    int64_t size;          /* tokens of text, or examples, of this split */
     int64_t rows, stride;  /* row number i of an evaluation is at place i * stride, i < rows */
-    const uint8_t *data;   /* text or pixels of this split */
-    const uint8_t *labels; /* of images */
+    const uint8_t *data;   /* text or pixels of this split ... */
+    int32_t *tokens;       /* ... or text of tokens that do not fit bytes */
+    int64_t words, bytes;  /* of the split's text; 0: unknown */
+    ll_bytes vocabulary;   /* what a coder needs to know */
+    const uint8_t *labels; /* NULL for text */
+    int64_t *begin;        /* (size + 1) examples of text: where each begins in data; else NULL */
+    int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
+    int mask, maskable;    /* mlm: the token that hides others, and the first that may be hidden */
+    uint8_t *own;          /* resized images, or NULL */
+    int64_t *chosen;       /* (size) numbers of the images in use, or NULL: all */
+    int shift;             /* pixels to the right */
+    ll_slice *text;        /* texts with classes, of the whole file, of which ... */
+    int64_t place;         /* ... this is the first of the split, */
+    int64_t mixed;         /* and this their number, where the split is drawn from them; else 0 */
+    char *class_names;     /* as data.classes, where the recipe leaves them to the data; else NULL */
     struct ll_pair *pairs; /* (all of the file), and the first of this split */
     int64_t first;
-    int split, shortest, longest, symbols; /* toys */
+    int endless, split, shortest, longest, symbols; /* toys: never the same example again */
     uint64_t seed;
     ll_bytes file[2];      /* what data and labels point into */
 };
@@ -56,10 +74,29 @@ LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_config *c, int
  * train after valid is cut off, so that runs with different limits are compared on the same data. */
 void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n);
 
+/* All files that a path names: itself, those of a folder (sorted), or of several paths with ":" between them. */
+LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
+
+/* The bytes of all of them, with one zero byte between two. */
+LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
+
+/* Is there a split of its own to evaluate on, or is it cut from train, or none? */
+int ll_split_is_cut(const ll_config *c);
+/* Lets go of all but `count` bytes from `first`: the end of a large file is small. */
+LL_MUST_USE ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count);
+
 /* r reads `size` bytes of text. LL_EINVAL, with `name` in it, where that is too little for a window. */
 LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *text,
                                   int64_t size);
+/* r reads r->size texts of their own, r->begin of them (memory it takes over), each with the token before its
+ * first and the one after its last; windows do not reach from one into the next. */
+LL_MUST_USE ll_status ll_texts_use(ll_reader *r, const ll_config *c, const uint8_t *text, int64_t *begin);
 void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+/* The number of the stretch that holds x: begin[i] <= x < begin[i + 1], i < n. */
+int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x);
+
+/* Masks a row that `fill` has written, by draws of (seed, number, position). */
+void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
 
 /* Where place i of [0, n) goes in the shuffle of an epoch: for each (seed, epoch) a permutation of [0, n),
  * n < 2^62. O(1) time and memory. */

@@ -28,6 +28,7 @@ static ll_status open_toy(ll_reader *r, const ll_config *c, int split) {
     r->rows = EXAMPLES;
     r->size = split == LL_SPLIT_TRAIN && c->limit > 0 ? c->limit : INT64_C(1) << 40;
     r->stride = 1;
+    r->examples = r->endless = 1;
     r->split = split;
     r->shortest = c->shortest, r->longest = c->longest, r->symbols = c->symbols;
     r->seed = (uint64_t)c->seed;
@@ -50,6 +51,6 @@ static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t place
     ll_pair_fill(batch, row, source, n + (size_t)marks, target, n);
 }
 
-const ll_format ll_format_copy = {"copy", LL_TASK_SEQ2SEQ, LL_ORDER_ENDLESS, open_toy, fill_toy};
-const ll_format ll_format_reverse = {"reverse", LL_TASK_SEQ2SEQ, LL_ORDER_ENDLESS, open_toy, fill_toy};
-const ll_format ll_format_copy_reverse = {"copy-reverse", LL_TASK_SEQ2SEQ, LL_ORDER_ENDLESS, open_toy, fill_toy};
+const ll_format ll_format_copy = {"copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy};
+const ll_format ll_format_reverse = {"reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy};
+const ll_format ll_format_copy_reverse = {"copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy};

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-static const char format[] = "longline-model", version[] = "1";
+static const char format[] = "longline-model", version[] = "1", vocabulary[] = "vocabulary";
 
 static int rank_of(const ll_param *p) {
     return p->cols == 1 ? 1 : 2;
@@ -30,6 +30,8 @@ ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
         const size_t shape[2] = {(size_t)p->rows, (size_t)p->cols};
         status = ll_st_add(writer, p->name, LL_F32, rank_of(p), shape, m->data + p->offset);
     }
+    if (!status && m->vocabulary.size)
+        status = ll_st_add(writer, vocabulary, LL_U8, 1, &m->vocabulary.size, m->vocabulary.data);
     return status ? status : ll_operators_write(m, writer);
 }
 
@@ -94,6 +96,14 @@ static ll_status read_tensors(ll_model *m, const ll_safetensors *file) {
     return LL_OK;
 }
 
+static ll_status read_vocabulary(ll_model *m, const ll_safetensors *file) {
+    const ll_st_tensor *t = ll_safetensors_find(file, vocabulary);
+    if (!t) return LL_OK;
+    if (t->dtype != LL_U8 || t->rank != 1)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s is not a row of bytes (U8)", ll_safetensors_path(file), vocabulary);
+    return ll_model_keep(m, &(ll_bytes){(uint8_t *)t->data, t->count});
+}
+
 ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
@@ -103,6 +113,7 @@ ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
         if (status == LL_EINVAL) status = ll_fail_in(LL_EFORMAT, ll_safetensors_path(file));
     }
     if (!status) status = read_tensors(m, file);
+    if (!status) status = read_vocabulary(m, file);
     if (!status) status = ll_operators_create(m, file);
     if (status) {
         ll_model_free(m);

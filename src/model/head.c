@@ -14,7 +14,12 @@ static int tied(const ll_model *m) {
 }
 
 int ll_head_width(const ll_model *m) {
-    return m->c->task == LL_TASK_CLASSIFY ? m->c->classes : m->c->vocab;
+    return ll_config_per_token(m->c) ? m->c->vocab : m->c->classes;
+}
+
+/* Numbers in a row that logits are computed from. */
+static int head_depth(const ll_model *m) {
+    return m->c->task == LL_TASK_MATCH ? m->c->ff : m->c->width;
 }
 
 const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
@@ -57,10 +62,10 @@ static void logits_task(void *arg, size_t i, int worker) {
 
 void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits) {
     const ll_model *m = run->model;
-    const int C = run->c->width, V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
+    const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
     const float *W = ll_param_at(m, head);
     if (!tied(m)) {
-        const float *bias = run->c->task == LL_TASK_CLASSIFY ? ll_param_at(m, head + 1) : NULL;
+        const float *bias = !ll_config_per_token(run->c) ? ll_param_at(m, head + 1) : NULL;
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
     } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
@@ -73,7 +78,7 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
 /* dlogits (n, V) to the head's gradients and dx (n, C). */
 static void logits_back(const ll_batch_run *run, int n, const float *x, const float *dlogits, float *dx) {
     const ll_model *m = run->model;
-    const int C = run->c->width, V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
+    const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
     const size_t width = (size_t)C, row = (size_t)V;
     const float *W = ll_param_at(m, head);
     float *dW = ll_param_in(m, run->grad, head);
@@ -84,7 +89,7 @@ static void logits_back(const ll_batch_run *run, int n, const float *x, const fl
     }
     ll_linear_weight_back(n, C, V, x, width, dlogits, row, dW);
     ll_linear_input_back(n, C, V, dlogits, row, W, dx, width, 0);
-    if (run->c->task == LL_TASK_CLASSIFY) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
+    if (!ll_config_per_token(run->c)) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
 }
 
 /* ---- Cross-entropy ---- */
@@ -101,7 +106,7 @@ typedef struct {
 static int target_of(const losses *l, int i) {
     const size_t row = l->first + (size_t)i;
     const ll_batch_run *run = l->run;
-    if (run->c->task == LL_TASK_CLASSIFY) return l->targets[row];
+    if (!ll_config_per_token(run->c)) return l->targets[row];
     const size_t b = row / (size_t)run->T;
     return (int)(row % (size_t)run->T) < run->lengths[b] ? l->targets[row] : -1;
 }
@@ -148,10 +153,10 @@ static int any_target(const losses *l) {
     return 0;
 }
 
-/* Rows x (n, C), numbered from l->first, through logits and back: dx (n, C) where gradients are wanted. */
+/* Rows x (n, depth), numbered from l->first, through logits and back: dx (n, depth) where gradients are wanted. */
 static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally *tally) {
     const ll_batch_run *run = l->run;
-    const size_t C = (size_t)run->c->width, first = l->first;
+    const size_t C = (size_t)head_depth(run->model), first = l->first;
     for (int done = 0; done < n; done += l->n) {
         const int left = n - done;
         l->n = left < run->ws->logit_rows ? left : run->ws->logit_rows;
@@ -259,10 +264,28 @@ static void count_sequence(const ll_batch_run *run, const int *targets, int b, l
     tally->exact += any && !run->ws->wrong[b];
 }
 
+/* As classify_loss, of pairs: chunks have an even number of rows. */
+static void match_loss(losses *l, ll_tally *tally) {
+    const ll_batch_run *run = l->run;
+    ll_head_pool(run);
+    for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
+        const int n = s.n / 2;
+        l->first = s.first / 2;
+        cross_entropy(l, n, ll_match_forward(run, n, ll_head_pooled(run, s)), run->grad ? run->ws->match.dh : NULL,
+                      tally);
+        if (run->grad) ll_match_back(run, n, s.first / 2);
+    }
+    if (run->grad) pool_back(run);
+}
+
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally) {
     losses l = {.run = run, .targets = targets, .scale = scale, .V = ll_head_width(run->model)};
     if (run->c->task == LL_TASK_CLASSIFY) {
         classify_loss(&l, tally);
+        return;
+    }
+    if (run->c->task == LL_TASK_MATCH) {
+        match_loss(&l, tally);
         return;
     }
     if (run->ws->wrong) memset(run->ws->wrong, 0, (size_t)run->B * sizeof *run->ws->wrong);

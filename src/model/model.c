@@ -1,5 +1,6 @@
 /* A model made, freed and described. */
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "attention/attention.h"
@@ -32,8 +33,21 @@ void ll_model_free(ll_model *m) {
     ll_narrow_free(m->narrow);
     ll_free(m->data);
     ll_free(m->param);
+    ll_bytes_free(&m->vocabulary);
     ll_recipe_free(m->recipe);
     ll_free(m);
+}
+
+ll_status ll_model_keep(ll_model *m, const ll_bytes *vocabulary) {
+    ll_bytes copy = {0};
+    if (vocabulary->size) {
+        if (!(copy.data = ll_alloc(vocabulary->size + 1, 1))) return LL_ENOMEM;
+        memcpy(copy.data, vocabulary->data, vocabulary->size);
+        copy.size = vocabulary->size;
+    }
+    ll_bytes_free(&m->vocabulary);
+    m->vocabulary = copy;
+    return LL_OK;
 }
 
 const ll_recipe *ll_model_recipe(const ll_model *m) {
@@ -89,7 +103,7 @@ double ll_model_token_cost(const ll_model *m, int T) {
     const double inputs = (m->sides > 0 ? m->queries : 0) + (m->sides > 1 ? m->keys : 0);
     const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
     const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
-    const double head = c->task == LL_TASK_CLASSIFY ? 0 : C * c->vocab; /* a classifier's comes once a sequence */
+    const double head = ll_config_per_token(c) ? C * c->vocab : 0; /* a classifier's comes once a sequence */
     return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->ff + head;
 }
 
@@ -101,7 +115,7 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
     const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (c->task == LL_TASK_CLASSIFY || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
+    if (!ll_config_causal(c) || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
     const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
     if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);

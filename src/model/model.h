@@ -3,8 +3,9 @@
  *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
  *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
  *   block.c      one Transformer block         attend.c     its attention, own and cross
- *   head.c       vectors to logits, loss, back network.c    all of it in order
- *   stack.c      which stacks a model has      workspace.c  activations and scratch, planned first
+ *   head.c       vectors to logits, loss, back match.c      two texts side by side
+ *   network.c    all of it in order            stack.c      which stacks a model has
+ *   workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
  *   sample.c     a token from logits           narrow.c     weights in fewer bits
  *   model.c      create, describe              file.c       load, save
@@ -49,6 +50,7 @@ struct ll_model {
     ll_stack stack[2];
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
+    ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
     struct ll_narrow *narrow; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
@@ -56,7 +58,7 @@ struct ll_model {
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, first, head;
+        int embedding, first, match, head;
         int where, frequencies; /* the first operator's position parameters; those that all share */
         int baseline;           /* the first operator's parameters of its kernel */
     } at;
@@ -64,6 +66,9 @@ struct ll_model {
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+
+/* Keeps a copy of a vocabulary, which goes into the model file. */
+LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
  * carry more. Loading names the tensor that is missing or has another shape. */

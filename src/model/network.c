@@ -137,8 +137,20 @@ static void logp_classify(const ll_batch_run *run, float *logp) {
     }
 }
 
+static void logp_match(const ll_batch_run *run, float *logp) {
+    const size_t V = (size_t)run->c->classes;
+    ll_head_pool(run);
+    for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
+        float *out = logp + s.first / 2 * V;
+        ll_head_logits(run, s.n / 2, ll_match_forward(run, s.n / 2, ll_head_pooled(run, s)), out);
+        for (size_t i = 0; i < (size_t)s.n / 2; i++) log_softmax(run->k, (int)V, out + i * V);
+    }
+}
+
 static ll_status check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
+    if (m->c->task == LL_TASK_MATCH && B % 2)
+        return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);
     for (int b = 0; b < B; b++) {
         const int n = lengths ? lengths[b] : T;
         if (n < 0 || n > T) return ll_fail(LL_EINVAL, "length %d of sequence %d is not in 0..%d", n, b, T);
@@ -162,7 +174,10 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     const ll_batch in = {B, T, (int *)tokens, NULL, (int *)lengths, S, (int *)source, (int *)source_lengths};
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
-    if (!status) m->c->task == LL_TASK_CLASSIFY ? logp_classify(&run, logp) : logp_lm(&run, logp);
+    if (!status && m->c->task == LL_TASK_CLASSIFY)
+        logp_classify(&run, logp);
+    else if (!status)
+        m->c->task == LL_TASK_MATCH ? logp_match(&run, logp) : logp_lm(&run, logp);
     ll_workspace_free(ws);
     return status;
 }

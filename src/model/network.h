@@ -54,6 +54,11 @@ typedef struct {
 
 enum { LL_EVALUATE, LL_TRAIN, LL_STREAM };
 
+/* What the head of match writes to for half a chunk of pairs: x, dx (pairs, 4C), u, h, dh (pairs, ff). */
+typedef struct {
+    float *x, *u, *h, *dx, *dh;
+} ll_match;
+
 struct ll_workspace {
     const ll_model *model;
     const ll_stack *stack;
@@ -86,6 +91,7 @@ struct ll_workspace {
     int logit_rows;
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
     double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
+    ll_match match;
     int *lengths;                 /* (B), front included */
     int *place;                   /* (rows) of each token in its document, or NULL: rows are documents */
     ll_segment *segment;          /* (rows) the documents */
@@ -273,6 +279,13 @@ void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
+
+/* ---- match.c ---- */
+
+/* What the logits of n pairs are computed from, (n, ff), of their 2n pooled rows; then, from its gradient in
+ * ws->match.dh, the gradients of the layer and ws->dpool of pairs first .. first + n - 1. */
+const float *ll_match_forward(const ll_batch_run *run, int n, const float *pooled);
+void ll_match_back(const ll_batch_run *run, int n, size_t first);
 
 /* ---- workspace.c ---- */
 

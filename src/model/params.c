@@ -106,11 +106,16 @@ static void add_baselines(ll_model *m) {
 
 static void add_all(ll_model *m) {
     const ll_config *c = m->c;
-    const int classify = c->task == LL_TASK_CLASSIFY;
+    const int classify = !ll_config_per_token(c), match = c->task == LL_TASK_MATCH;
     m->at.embedding = add(m, "embedding.weight", c->vocab, c->width, 1);
-    m->at.first = m->at.head = -1;
+    m->at.first = m->at.match = m->at.head = -1;
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
-    if (classify || !c->tied) m->at.head = add(m, "head.weight", c->width, classify ? c->classes : c->vocab, 1);
+    if (match) {
+        m->at.match = add(m, "head.in.weight", 4 * c->width, c->ff, 1);
+        add(m, "head.in.bias", c->ff, 1, 0);
+    }
+    if (classify || !c->tied)
+        m->at.head = add(m, "head.weight", match ? c->ff : c->width, classify ? c->classes : c->vocab, 1);
     if (classify) add(m, "head.bias", c->classes, 1, 0);
     add_places(m);
     add_baselines(m);
@@ -118,7 +123,7 @@ static void add_all(ll_model *m) {
 
 static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
     if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab is %d; set how many different tokens there are", c->vocab);
-    if (c->task == LL_TASK_CLASSIFY && c->classes < 2)
+    if (!ll_config_per_token(c) && c->classes < 2)
         return ll_fail(LL_EINVAL, "model.classes is %d; a classifier needs at least 2", c->classes);
     if (c->layers < 1 || c->width < 1 || c->heads < 1 || c->ff < 1 || values < 1 || queries < 1)
         return ll_fail(LL_EINVAL, "layers %d, width %d, heads %d and ff %d must all be at least 1", c->layers, c->width,
@@ -136,7 +141,8 @@ static double estimate(const ll_config *c, double queries, double values) {
                  blocks = c->task == LL_TASK_SEQ2SEQ ? 2.0 * c->layers + c->encoder_layers + c->layers : c->layers;
     const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
     const double linformer = c->kernel == LL_ATT_LINFORMER ? 2.0 * c->linformer_length * c->linformer_rank : 0;
-    return blocks * (block + 3 * queries * (spe + c->scales) + linformer) +
+    const double match = c->task == LL_TASK_MATCH ? (4.0 * c->width + c->classes) * c->ff : 0;
+    return match + blocks * (block + 3 * queries * (spe + c->scales) + linformer) +
            c->width * (2.0 * c->vocab + c->classes + 2.0 * c->max_length);
 }
 
@@ -154,9 +160,9 @@ ll_status ll_params_plan(ll_model *m) {
     m->keys = c->position == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->sides = ll_config_sides(c);
-    m->front = c->task == LL_TASK_CLASSIFY && c->pool == LL_POOL_FIRST;
+    m->front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
-    const size_t own = 10, most = LL_DECODER_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS; /* of an operator */
+    const size_t own = 12, most = LL_DECODER_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS; /* of an operator */
     m->param = ll_alloc((size_t)m->operators * most + 2 * own, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);

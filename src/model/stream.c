@@ -11,10 +11,10 @@
 enum { PIECE = 256 };
 
 ll_status ll_model_can_stream(const ll_model *model) {
-    if (model->c->task == LL_TASK_CLASSIFY)
-        return ll_fail(
-            LL_EINVAL,
-            "a classifier reads its whole input at once; streams are for language models (task = lm) and seq2seq");
+    if (!ll_config_causal(model->c))
+        return ll_fail(LL_EINVAL,
+                       "a %s reads its whole input at once; streams are for language models (task = lm) and seq2seq",
+                       model->c->task == LL_TASK_MLM ? "masked language model" : "classifier");
     const ll_stack *top = ll_top_stack(model);
     const ll_status status = ll_attention_can_stream(model->attention[ll_operator_of(top, 0, 0)]);
     if (status != LL_EINVAL || model->c->compat == LL_COMPAT_NONE) return status;

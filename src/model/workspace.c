@@ -62,11 +62,21 @@ static void plan_cross(ll_workspace *ws, plan *p, size_t rows) {
     if (keep) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
 }
 
+static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
+    const size_t C = (size_t)ws->model->c->width, ff = (size_t)ws->model->c->ff, pairs = chunk / 2 + 1;
+    const int training = ws->mode == LL_TRAIN;
+    ws->match.x = take(p, pairs, 4 * C);
+    ws->match.u = take(p, pairs, ff);
+    ws->match.h = take(p, pairs, ff);
+    ws->match.dx = training ? take(p, pairs, 4 * C) : NULL;
+    ws->match.dh = training ? take(p, pairs, ff) : NULL;
+}
+
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_config *c = m->c;
     const size_t C = (size_t)c->width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
-    const int classify = c->task == LL_TASK_CLASSIFY, top = ws->stack == ll_top_stack(m);
+    const int classify = !ll_config_per_token(c), top = ws->stack == ll_top_stack(m);
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
     if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
@@ -83,6 +93,7 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->segment = packed ? (ll_segment *)(void *)take(p, (size_t)ws->B * (size_t)ws->T, sizeof(ll_segment) / 4) : NULL;
     ws->wrong = c->task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
     ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
+    if (c->task == LL_TASK_MATCH) plan_match(ws, p, chunk);
     if (c->position == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
     if (ws->mode != LL_TRAIN) return;
     ws->dpool = classify ? (double *)take(p, B, 2 * C) : NULL;

@@ -112,11 +112,7 @@ static const char *unit(const char *run) {
     ll_recipe *recipe = NULL;
     char *path = ll_path_join(run, "recipe.ini");
     if (path && !ll_recipe_load(&recipe, path)) {
-        const char *task = ll_recipe_get(recipe, "model.task"), *format = ll_recipe_get(recipe, "data.format");
-        if (task && !strcmp(task, "classify"))
-            of = "example";
-        else if (format && (!strcmp(format, "bytes") || !strcmp(format, "demo")))
-            of = "byte";
+        of = ll_recipe_unit(recipe);
     }
     ll_recipe_free(recipe);
     ll_free(path);

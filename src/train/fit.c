@@ -1,6 +1,7 @@
 /* Does it fit? A recipe against the data it names, and against the checkpoint it is to go on from. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "train/train.h"
 
 /* A resumed run stays the same run when these change: how long it is, how fast it learns from here on, how
@@ -9,7 +10,7 @@ static const char *const FREE[] = {
     "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
     "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
-    "data.test-labels",
+    "data.test-labels",   "data.docs",
 };
 
 static int may_change(const char *key) {
@@ -18,7 +19,7 @@ static int may_change(const char *key) {
     return 0;
 }
 
-void ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
+ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;
     ll_reader_image(reader, &width, &height);
@@ -29,6 +30,12 @@ void ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
         c->image_height = height;
     }
     if (c->length == 0) c->length = width * height;
+    if (!ll_reader_class_names(reader)) return LL_OK;
+    char *names = ll_strdup(ll_reader_class_names(reader));
+    if (!names) return LL_ENOMEM;
+    ll_free(c->class_names);
+    c->class_names = names;
+    return LL_OK;
 }
 
 ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
@@ -38,7 +45,7 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (vocab > c->vocab)
         return ll_fail(LL_EINVAL, "model.vocab is %d, but the data has %d different tokens; set model.vocab=%d",
                        c->vocab, vocab, vocab);
-    if (c->task == LL_TASK_CLASSIFY && classes > c->classes)
+    if (classes > c->classes && !ll_config_per_token(c))
         return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d", c->classes,
                        classes, classes);
     if (width > 0 && (int64_t)width * height > c->length)

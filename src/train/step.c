@@ -11,7 +11,7 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     ll_engine *e = ll_alloc(1, sizeof *e);
     if (!e) return LL_ENOMEM;
     e->model = model;
-    ll_status status = ll_workspace_create(&e->ws, model, c->batch, c->length, 1);
+    ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->length, 1);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, c);
     if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
@@ -42,7 +42,7 @@ static ll_status redraw(ll_model *model, int64_t step) {
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     const ll_config *c = e->model->c;
     const int parts = c->accumulate > 1 ? c->accumulate : 1;
-    const double expected = (double)parts * c->batch * (c->task == LL_TASK_CLASSIFY ? 1 : c->length);
+    const double expected = (double)parts * c->batch * (ll_config_per_token(c) ? c->length : 1);
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
@@ -72,8 +72,8 @@ void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 static void fill(ll_batch *b, const ll_config *c) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
     const size_t n = (size_t)b->B * (size_t)b->T;
-    const size_t targets = c->task == LL_TASK_CLASSIFY ? (size_t)b->B : n;
-    const uint32_t range = (uint32_t)(c->task == LL_TASK_CLASSIFY ? c->classes : c->vocab);
+    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->batch;
+    const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->vocab : c->classes);
     for (size_t i = 0; i < n; i++) b->tokens[i] = (int)ll_below((uint32_t)c->vocab, (uint64_t)c->seed, stream, i);
     for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->seed, stream, n + i);
     for (int s = 0; s < b->B; s++) b->lengths[s] = b->T;
@@ -107,7 +107,7 @@ static ll_status time_steps(ll_engine *e, int repeats, double *times) {
 ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds) {
     const ll_config *c = &recipe->c;
     if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step cannot be timed; ask for at least 1", repeats);
-    if (c->vocab < 1 || (c->task == LL_TASK_CLASSIFY && c->classes < 1))
+    if (c->vocab < 1 || (!ll_config_per_token(c) && c->classes < 1))
         return ll_fail(LL_EINVAL, "without data, model.vocab and model.classes must be set to be timed");
     ll_model *model = NULL;
     ll_engine *engine = NULL;

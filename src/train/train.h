@@ -1,7 +1,8 @@
 /* Training: everything between a recipe and a trained model.
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
- *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data, baselines
+ *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
+ *   baseline.c   what a model must beat
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
  *   loop.c       the loop
@@ -107,7 +108,7 @@ LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetens
 LL_MUST_USE ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file);
 
 /* Fills what the recipe leaves to the data (sizes that are 0). */
-void ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
+LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
 /* LL_EINVAL where the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
 LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader);
 /* Gives a model that was read from `path` the keys of `recipe` that may change on resume; LL_EINVAL names the

@@ -34,10 +34,11 @@ static int has_valid(const ll_config *c) {
 
 static ll_status open_data(ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
-    ll_status status = ll_reader_open(&t->train, c, "train");
+    ll_status status = ll_reader_open_as(&t->train, c, "train", t->model ? &t->model->vocabulary : NULL);
     if (status) return status;
-    ll_fit_fill(t->recipe, t->train);
-    return has_valid(c) ? ll_reader_open(&t->valid, c, "valid") : LL_OK;
+    status = ll_fit_fill(t->recipe, t->train);
+    if (status) return status;
+    return has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
 }
 
 static ll_status check_data(const ll_trainer *t) {
@@ -55,6 +56,7 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     if (!status) status = open_data(t);
     if (!status) status = check_data(t);
     if (!status) status = ll_model_create(&t->model, t->recipe);
+    if (!status) status = ll_model_keep(t->model, ll_reader_vocabulary(t->train));
     if (!status) status = ll_engine_create(&t->engine, t->model);
     if (status) return status;
     t->state.data_size = ll_reader_size(t->train);

@@ -68,3 +68,29 @@ refused "cut" "$longline" train images.ini --out w --set data.train=cut
 refused "decay" "$longline" train images.ini --out w --set position.decay=fixed
 refused "classify" "$longline" train images.ini --out w --set model.task=lm
 check "nothing was left behind" test ! -e w
+
+# ---- Shifts: images with empty columns stay whole ----
+{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; i=0
+  while [ $i -lt 256 ]; do printf '\000\200%b\000' "\\0$(printf %03o $((i % 3 * 60)))"; i=$((i + 1)); done; } >narrow
+t 0 "$longline" eval run/best.safetensors --data narrow --labels labels --shift 1
+out "^eval.count=64$"
+out "^eval.shift.-1.accuracy=[0-9.]+$"
+out "^eval.shift.1.loss=[0-9.]+$"
+check "three places" test "$(grep -c accuracy out)" -eq 3
+t 0 "$longline" eval run/best.safetensors --data narrow --labels labels --shift 1 --class 2
+out "^eval.count=21$"
+refused "2 empty columns" "$longline" eval run/best.safetensors --data narrow --labels labels --shift 2
+refused "shift" "$longline" eval run/best.safetensors --class 2
+sed -e 's/^width = 4/width = 0/; s/^height = 4/height = 0/; s/^length = 16/length = 36/' images.ini >resized.ini
+t 0 "$longline" train resized.ini --out resized --set data.resize=6
+t 0 "$longline" eval resized/best.safetensors --data images --labels labels
+refused "images are 36 tokens|images of 6 x 6" "$longline" train resized.ini --out w --set data.resize=6 --set train.length=16
+
+# ---- CIFAR-10 ----
+head -c 30730 /dev/zero | tr '\000' '\003' >batch.bin
+sed -e 's/^format = idx/format = cifar10/; s/labels = labels/labels =/; s/= images/= batch.bin/; s/^length = 16/length = 1024/' \
+    -e 's/^classes = 3/classes = 10/; s/^width = 4/width = 32/; s/^height = 4/height = 32/' images.ini >cifar.ini
+t 0 "$longline" train cifar.ini --out cifar --set train.steps=2 --set train.batch=2
+out "^train.valid_accuracy="
+head -c 3072 batch.bin >cut.bin
+refused "cut.bin: 3072 bytes" "$longline" eval cifar/best.safetensors --data cut.bin

@@ -22,7 +22,7 @@ try t5 " position.bias" attention.kernel=softmax position.type=t5 position.share
 try shaw "blocks.0.position.distance_v" attention.kernel=softmax position.type=shaw position.clip=5
 try matrix "blocks.0.attention.query" attention.kernel=relu position.type=orthogonal position.decay=fixed
 refused "model.heads = 1" "$longline" train tiny.ini --out w $tiny --set position.type=relative-s2 --set model.heads=1
-refused "attention.kernel=softmax" "$longline" train tiny.ini --out w $tiny --set attention.kernel=relu --set position.type=t5
+refused "use softmax" "$longline" train tiny.ini --out w $tiny --set attention.kernel=relu --set position.type=t5
 refused "favor or relu" "$longline" train tiny.ini --out w $tiny --set position.type=orthogonal
 refused "position.clip" "$longline" train tiny.ini --out w $tiny --set position.clip=300
 

@@ -1,0 +1,187 @@
+/* longline data: what data sets there are; drawing, checking and fetching them. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const char *out, *from;
+static int64_t count = 10000, seed = 1, size;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "where it lies or shall lie; else data/NAME"},
+    {LL_ARG_INTEGER, 0, "count", "N", &count, 1, 2e9, "make: how many examples"},
+    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, or tokens at most; 0 = the usual"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "make: another seed, other examples"},
+    {LL_ARG_TEXT, 0, "from", "URL", &from, 0, 0, "get: the folder of another server that has the same files"},
+    {.type = LL_ARG_END},
+};
+
+static int is_known(const char *set) {
+    for (int i = 0; ll_data_known(i); i++)
+        if (!strcmp(ll_data_known(i)->set, set)) return 1;
+    return 0;
+}
+
+static int list(void) {
+    const char *last = "";
+    for (int i = 0; ll_data_known(i); i++) {
+        const ll_known_file *f = ll_data_known(i);
+        if (strcmp(last, f->set)) printf("%s%s\n", i ? "\n" : "", f->set);
+        last = f->set;
+        printf("  %-28s %s\n      %s\n      sha256 %s\n", f->file, f->what, f->url,
+               f->sha256 ? f->sha256 : "not known");
+    }
+    printf("\nlistops\n  drawn here: longline data make listops --out FILE --count N\n"
+           "\npathfinder\n  drawn here: longline data make pathfinder --out FOLDER --count N --size 32|64|128|256\n");
+    return 0;
+}
+
+/* "data/mnist", or what --out says. */
+static const char *folder_of(const char *set) {
+    static char path[4096];
+    if (out) return out;
+    snprintf(path, sizeof path, "data/%s", set);
+    return path;
+}
+
+static int make(const char *what) {
+    const char *path = folder_of(what);
+    if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
+    const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed);
+    if (status) return ll_failed(status, NULL);
+    printf("data.made=%s\ndata.count=%lld\ndata.seed=%lld\n", path, (long long)count, (long long)seed);
+    return 0;
+}
+
+/* ---- Checking ---- */
+
+/* 0 where the file is there and, as far as is known, right. */
+static int verify_file(const char *path, const char *sha256) {
+    char digits[65];
+    int64_t bytes = 0;
+    if (ll_data_checksum(path, digits, &bytes)) return ll_trouble("%s", ll_error());
+    const int wrong = sha256 && strcmp(digits, sha256);
+    printf("%s %12lld %s%s\n", digits, (long long)bytes, path, wrong ? " WRONG" : sha256 ? " ok" : "");
+    return wrong ? ll_trouble("%s has not the published checksum %s", path, sha256) : 0;
+}
+
+/* What published file has this name? Of a name that is there more than once, any will do. */
+static int verify_path(const char *path) {
+    char digits[65];
+    int64_t bytes = 0;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *expected = NULL;
+    if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
+    for (int i = 0; ll_data_known(i); i++) {
+        const ll_known_file *f = ll_data_known(i);
+        if (strcmp(f->file, name) || !f->sha256) continue;
+        expected = f->sha256;
+        if (!strcmp(digits, expected)) break;
+    }
+    return verify_file(path, expected);
+}
+
+static int verify(const char *what) {
+    int code = 0;
+    char path[4600];
+    if (!is_known(what)) return verify_path(what);
+    for (int i = 0; ll_data_known(i); i++) {
+        const ll_known_file *f = ll_data_known(i);
+        if (strcmp(f->set, what)) continue;
+        snprintf(path, sizeof path, "%s/%s", folder_of(what), f->file);
+        if (verify_file(path, f->sha256)) code = 1;
+    }
+    return code;
+}
+
+/* ---- Fetching ---- */
+
+typedef struct {
+    const char *file;
+    double shown;
+} teller;
+
+static int tell(int64_t bytes, int64_t total, void *arg) {
+    teller *t = arg;
+    char now[24], all[24];
+    if (ll_now() - t->shown < 5) return 0;
+    t->shown = ll_now();
+    ll_say("%s: %s of %s", t->file, ll_size(now, (double)bytes), total ? ll_size(all, (double)total) : "?");
+    return 0;
+}
+
+/* A folder and its parents. */
+static int make_folders(const char *path) {
+    char part[4600];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *p = part + 1;; p++) {
+        const char c = *p;
+        if (c && c != '/') continue;
+        *p = 0;
+        if (mkdir(part, 0777) && access(part, W_OK)) return ll_trouble("cannot create the folder %s", part);
+        if (!c) return 0;
+        *p = c;
+    }
+}
+
+static int get_file(const ll_known_file *f) {
+    char path[4600], url[4600], digits[65];
+    int64_t bytes = 0;
+    teller t = {f->file, ll_now()};
+    snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
+    snprintf(url, sizeof url, "%s%s%s", from ? from : f->url, from && from[strlen(from) - 1] != '/' ? "/" : "",
+             from ? f->file : "");
+    const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
+    if (there && (!f->sha256 || !strcmp(digits, f->sha256))) {
+        ll_say("%s is there already", path);
+        return 0;
+    }
+    if (there) return ll_trouble("%s is there, but has not the published checksum; move it away", path);
+    const ll_status status = ll_data_fetch(url, path, f->sha256, tell, &t);
+    if (status) return ll_trouble("%s", ll_error());
+    printf("data.file=%s\n", path);
+    return 0;
+}
+
+static int get(const char *set) {
+    int code = 0;
+    if (!is_known(set)) return ll_usage("there is no data set '%s' to get; 'longline data list' names them", set);
+    if (from && !*from) return ll_usage("--from needs an address");
+    code = make_folders(folder_of(set));
+    for (int i = 0; !code && ll_data_known(i); i++)
+        if (!strcmp(ll_data_known(i)->set, set)) code = get_file(ll_data_known(i));
+    return code;
+}
+
+static int data(int n, const char **words) {
+    static const char *const actions[] = {"list", "make", "verify", "get"};
+    const char *action = words[0];
+    if (!strcmp(action, "list")) return n == 1 ? list() : ll_usage("list takes no name");
+    for (int i = 1; i < 4; i++)
+        if (!strcmp(action, actions[i]) && n < 2) return ll_usage("%s needs the name of a data set", action);
+    if (!strcmp(action, "make")) return make(words[1]);
+    if (!strcmp(action, "verify")) return verify(words[1]);
+    if (!strcmp(action, "get")) return get(words[1]);
+    const char *near = ll_args_nearest(action, actions, 4);
+    if (near) return ll_usage("there is no action '%s'; did you mean '%s'?", action, near);
+    return ll_usage("there is no action '%s'; there are list, make, verify and get", action);
+}
+
+const ll_command ll_command_data = {
+    .name = "data",
+    .words = "list | make NAME | verify NAME | get NAME",
+    .least = 1,
+    .most = 2,
+    .summary = "list, draw, check and fetch data sets",
+    .text = "list: the public data sets that recipes are written for, their addresses and checksums. get: fetches\n"
+            "one into data/NAME, goes on where an earlier try stopped, and checks it. verify: checksums of a data\n"
+            "set, or of any file. make: draws one, the same for the same seed.\n\n"
+            "  longline data list\n"
+            "  longline data get mnist\n"
+            "  longline data verify fashion-mnist --out /somewhere/fashion-mnist\n"
+            "  longline data make pathfinder --out data/pathfinder --count 40000\n"
+            "  longline data make listops --out data/listops/train.tsv --count 96000 --seed 1",
+    .args = args,
+    .run = data,
+};

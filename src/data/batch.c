@@ -1,0 +1,117 @@
+/* Which rows make up which batch. A row of training batch i is a function of (seed, i) and of nothing that was
+ * read before it. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/pairs.h"
+#include "data/reader.h"
+
+/* The remainder of a 64-bit draw is biased by n / 2^64, which no text can show. */
+static int64_t draw_below(int64_t n, uint64_t seed, int64_t number) {
+    uint32_t draw[4];
+    ll_random4(draw, seed, ll_stream_id(LL_RANDOM_BATCH, 0, 0), (uint64_t)number);
+    return (int64_t)(((uint64_t)draw[0] << 32 | draw[1]) % (uint64_t)n);
+}
+
+/* Windows of one text begin anywhere that leaves room for T tokens and the one after them; so do those of texts
+ * that are longer than a window. */
+static int64_t train_place(const ll_reader *r, int T, uint64_t seed, int64_t number) {
+    if (r->endless) return number;
+    if (!r->examples) return draw_below(r->size - T, seed, number);
+    const int64_t i = ll_shuffle(number % r->size, r->size, seed, (uint32_t)(number / r->size));
+    if (!r->row) return i;
+    const int64_t spare = r->begin[i + 1] - r->begin[i] - T;
+    return r->begin[i] + (spare > 0 ? draw_below(spare + 1, seed, number) : 0);
+}
+
+static int64_t eval_place(const ll_reader *r, int64_t number) {
+    if (!r->row) return number * r->stride;
+    const int64_t i = ll_stretch(r->row, r->size, number);
+    return r->begin[i] + (number - r->row[i]) * r->stride;
+}
+
+/* Rows, or pairs of them. */
+static int examples_of(const ll_reader *r, const ll_batch *batch) {
+    return r->task == LL_TASK_MATCH ? batch->B / 2 : batch->B;
+}
+
+void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
+    const int n = examples_of(r, batch);
+    for (int row = 0; row < n; row++) {
+        const int64_t number = index * n + row;
+        r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
+        if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
+    }
+}
+
+int64_t ll_reader_eval_batches(const ll_reader *r) {
+    return (r->rows + r->B - 1) / r->B;
+}
+
+static void leave_empty(const ll_reader *r, ll_batch *batch, int row) {
+    const size_t T = (size_t)batch->T, at = (size_t)row * T, towers = r->task == LL_TASK_MATCH ? 2 : 1;
+    memset(batch->tokens + at * towers, 0, towers * T * sizeof *batch->tokens);
+    for (size_t i = 0; i < towers; i++) batch->lengths[(size_t)row * towers + i] = 0;
+    if (batch->source) {
+        ll_pair_fill(batch, row, NULL, 0, NULL, 0);
+        batch->source_lengths[row] = batch->lengths[row] = 0;
+    }
+    if (r->classes)
+        batch->targets[row] = -1;
+    else
+        for (size_t t = 0; t < T; t++) batch->targets[at + t] = -1;
+}
+
+/* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
+void ll_reader_eval_batch(const ll_reader *r, ll_batch *batch, int64_t index) {
+    const int n = examples_of(r, batch);
+    for (int row = 0; row < n; row++) {
+        const int64_t number = index * n + row;
+        if (number >= r->rows) {
+            leave_empty(r, batch, row);
+            continue;
+        }
+        r->format->fill(r, batch, row, eval_place(r, number));
+        if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, 0, number);
+    }
+}
+
+void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t *count) {
+    const int masked = r->task == LL_TASK_MLM;
+    const int *of = masked ? batch->tokens : batch->targets;
+    for (int64_t number = 0; number < r->rows && !r->classes; number++) {
+        r->format->fill(r, batch, 0, eval_place(r, number));
+        for (int t = 0; t < batch->lengths[0]; t++)
+            if (of[t] >= (masked ? r->maskable : 0)) count[of[t]]++;
+    }
+}
+
+ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
+    const size_t B = (size_t)ll_config_sequences(c), n = B * (size_t)c->length;
+    ll_batch b = {.B = (int)B, .T = c->length};
+    b.tokens = ll_alloc(n, sizeof *b.tokens);
+    b.targets = ll_alloc(ll_config_per_token(c) ? n : (size_t)c->batch, sizeof *b.targets);
+    b.lengths = ll_alloc(B, sizeof *b.lengths);
+    const int pairs = c->task == LL_TASK_SEQ2SEQ;
+    if (pairs) {
+        b.S = b.T;
+        b.source = ll_alloc(n, sizeof *b.source);
+        b.source_lengths = ll_alloc(B, sizeof *b.source_lengths);
+    }
+    if (!b.tokens || !b.targets || !b.lengths || (pairs && (!b.source || !b.source_lengths))) {
+        ll_batch_free(&b);
+        return LL_ENOMEM;
+    }
+    *batch = b;
+    return LL_OK;
+}
+
+void ll_batch_free(ll_batch *batch) {
+    ll_free(batch->tokens);
+    ll_free(batch->targets);
+    ll_free(batch->lengths);
+    ll_free(batch->source);
+    ll_free(batch->source_lengths);
+    *batch = (ll_batch){0};
+}

@@ -1,0 +1,14 @@
+/* The binary form of CIFAR-10 (Krizhevsky 2009), as bytes in memory; `name` is what errors call them. */
+#ifndef LL_CIFAR_H
+#define LL_CIFAR_H
+
+#include "base/status.h"
+
+enum { LL_CIFAR_SIDE = 32, LL_CIFAR_PIXELS = LL_CIFAR_SIDE * LL_CIFAR_SIDE, LL_CIFAR_RECORD = 1 + 3 * LL_CIFAR_PIXELS };
+
+/* How many images there are; LL_EFORMAT names the byte where a file is wrong. */
+LL_MUST_USE ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const char *name);
+/* Gray pixels (count, 1024) and labels (count) of bytes that were checked. */
+void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_t count);
+
+#endif

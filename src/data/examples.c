@@ -1,0 +1,58 @@
+/* Texts with classes, as rows of a batch. */
+#include "data/examples.h"
+
+#include <string.h>
+
+size_t ll_count_lines(const ll_bytes *bytes) {
+    size_t n = 1;
+    for (const uint8_t *p = bytes->data, *end = p + bytes->size; (p = memchr(p, '\n', (size_t)(end - p))); p++) n++;
+    return n;
+}
+
+ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const char *name) {
+    int64_t first = 0, count = 0;
+    int most = 0;
+    if (c->length < 1)
+        return ll_fail(LL_EINVAL, "train.length is %d; texts have any length, so set how much of them is read",
+                       c->length);
+    for (int64_t i = 0; i < r->size; i++) {
+        const int label = r->file[1].data[i];
+        if (c->classes > 0 && label >= c->classes)
+            return ll_fail(LL_EFORMAT, "%s: example %lld has label %d, expected 0..%d (model.classes=%d)", name,
+                           (long long)i + 1, label, c->classes - 1, c->classes);
+        if (label > most) most = label;
+    }
+    ll_split_range(&first, &count, c, split, r->size);
+    if (count < 1)
+        return ll_fail(LL_EINVAL, "%s: no example of %lld is left for this split%s", name, (long long)r->size,
+                       r->size ? "; change data.valid-fraction" : "; it is empty");
+    r->classes = c->classes > 0 ? c->classes : most + 1;
+    r->labels = r->file[1].data;
+    r->place = first;
+    r->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;
+    r->size = r->rows = count;
+    r->stride = 1;
+    r->examples = 1;
+    return LL_OK;
+}
+
+/* Files are often sorted by class, so what is held out, or left out by data.limit, is drawn from all of train, once and
+ * for all. */
+int64_t ll_example_at(const ll_reader *r, int64_t place) {
+    return r->mixed ? ll_shuffle(r->place + place, r->mixed, 0, UINT32_MAX) : r->place + place;
+}
+
+static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
+    const size_t T = (size_t)batch->T, n = text->size < T ? text->size : T;
+    int *tokens = batch->tokens + (size_t)row * T;
+    for (size_t t = 0; t < n; t++) tokens[t] = text->at[t];
+    memset(tokens + n, 0, (T - n) * sizeof *tokens);
+    batch->lengths[row] = (int)n;
+}
+
+void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+    const int64_t number = ll_example_at(r, place);
+    const int towers = r->task == LL_TASK_MATCH ? 2 : 1;
+    for (int i = 0; i < towers; i++) fill_text(&r->text[number * towers + i], batch, row * towers + i);
+    batch->targets[row] = r->labels[number];
+}

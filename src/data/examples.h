@@ -1,0 +1,16 @@
+/* What readers of texts with classes share: slices of a file's bytes, each byte a token. */
+#ifndef LL_EXAMPLES_H
+#define LL_EXAMPLES_H
+
+#include "data/reader.h"
+
+/* Upper bound of the rows of a file. */
+size_t ll_count_lines(const ll_bytes *bytes);
+/* r->text has r->size slices (match: twice as many) and r->file[1] as many labels as examples: checks labels, cuts the
+ * split. */
+LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const char *name);
+/* The example of the file at a place of the split. */
+int64_t ll_example_at(const ll_reader *r, int64_t place);
+void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+
+#endif

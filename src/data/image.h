@@ -1,0 +1,20 @@
+/* Images with a class each, whatever file they come from: one byte a pixel, in rows. */
+#ifndef LL_IMAGE_H
+#define LL_IMAGE_H
+
+#include "data/reader.h"
+
+/* r reads `count` images, which lie somewhere in r->file, with their labels: takes the part that is the split's, and of
+ * it what data.resize, data.margin, data.only and data.shift ask for. `name` is what errors call the file. */
+LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char *name,
+                                    const uint8_t *pixels, const uint8_t *labels, int64_t count, int width, int height);
+void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+
+/* One image to another size: weighted means of pixels with triangles that are two pixels of the larger raster wide,
+ * first along rows, then along columns, each rounded to a byte: what Pillow and torchvision call bilinear. */
+typedef struct ll_resizer ll_resizer;
+LL_MUST_USE ll_status ll_resizer_create(ll_resizer **resizer, int width, int height, int to_width, int to_height);
+void ll_resizer_free(ll_resizer *resizer);
+void ll_resize(ll_resizer *resizer, const uint8_t *from, uint8_t *to);
+
+#endif

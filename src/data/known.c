@@ -1,0 +1,70 @@
+/* Data sets as their makers publish them, and those that are drawn here. Checksums are of the published files. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/listops.h"
+#include "data/pathfinder.h"
+
+#define MNIST "https://ossci-datasets.s3.amazonaws.com/mnist/"
+#define FASHION "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+#define WIKITEXT "https://wikitext.smerity.com/"
+
+static const ll_known_file known[] = {
+    {"mnist", "train-images-idx3-ubyte.gz", MNIST "train-images-idx3-ubyte.gz",
+     "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", "60,000 handwritten digits, 28 x 28"},
+    {"mnist", "train-labels-idx1-ubyte.gz", MNIST "train-labels-idx1-ubyte.gz",
+     "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", "their classes"},
+    {"mnist", "t10k-images-idx3-ubyte.gz", MNIST "t10k-images-idx3-ubyte.gz",
+     "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", "10,000 more to test on"},
+    {"mnist", "t10k-labels-idx1-ubyte.gz", MNIST "t10k-labels-idx1-ubyte.gz",
+     "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", "their classes"},
+    {"fashion-mnist", "train-images-idx3-ubyte.gz", FASHION "train-images-idx3-ubyte.gz",
+     "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84", "60,000 clothes, 28 x 28"},
+    {"fashion-mnist", "train-labels-idx1-ubyte.gz", FASHION "train-labels-idx1-ubyte.gz",
+     "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", "their classes"},
+    {"fashion-mnist", "t10k-images-idx3-ubyte.gz", FASHION "t10k-images-idx3-ubyte.gz",
+     "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", "10,000 more to test on"},
+    {"fashion-mnist", "t10k-labels-idx1-ubyte.gz", FASHION "t10k-labels-idx1-ubyte.gz",
+     "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", "their classes"},
+    {"cifar10", "cifar-10-binary.tar.gz", "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd", "60,000 images, 32 x 32; unpack with tar"},
+    {"wikitext-2", "wikitext-2-v1.zip", WIKITEXT "wikitext-2-v1.zip",
+     "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c", "2 million words; unpack with unzip"},
+    {"wikitext-103", "wikitext-103-v1.zip", WIKITEXT "wikitext-103-v1.zip",
+     "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590", "103 million words; unpack with unzip"},
+    {"imdb", "aclImdb_v1.tar.gz", "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", NULL,
+     "50,000 film reviews; unpack with tar"},
+    {"lra", "lra_release.gz", "https://storage.googleapis.com/long-range-arena/lra_release.gz", NULL,
+     "ListOps, retrieval and pathfinder, 7.7 GB; unpack with tar xzf"},
+};
+
+const ll_known_file *ll_data_known(int i) {
+    return i >= 0 && (size_t)i < sizeof known / sizeof *known ? &known[i] : NULL;
+}
+
+static ll_status make_listops(const char *out, int64_t count, int size, uint64_t seed) {
+    ll_listops how = {.depth = 10, .arguments = 10, .least = 500, .most = 2000};
+    if (size) how.most = size;
+    if (size && size < 2000) how.least = size / 4; /* as in the arena, a quarter of the longest */
+    return ll_listops_write(out, &how, count, seed);
+}
+
+static ll_status make_pathfinder(const char *out, int64_t count, int size, uint64_t seed) {
+    ll_pathfinder p;
+    ll_status status = ll_pathfinder_standard(&p, size ? size : 32);
+    if (!status) status = ll_folder_create(out);
+    if (status) return status;
+    char *images = ll_path_join(out, "images-idx3-ubyte"), *labels = ll_path_join(out, "labels-idx1-ubyte");
+    status = images && labels ? ll_pathfinder_write(images, labels, &p, count, seed) : LL_ENOMEM;
+    ll_free(images);
+    ll_free(labels);
+    return status;
+}
+
+ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed) {
+    if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
+    if (!strcmp(what, "listops")) return make_listops(out, count, size, seed);
+    if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, seed);
+    return ll_fail(LL_EINVAL, "there is no generator of \"%s\"; there are listops and pathfinder", what);
+}

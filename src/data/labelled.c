@@ -1,0 +1,197 @@
+/* Texts with a class each, read as bytes: rows of TSV or CSV, or a folder with a subfolder of files for each class, as
+ * the film reviews of Maas et al. (2011) come. Texts longer than train.length are cut there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/examples.h"
+
+enum { CLASSES_MOST = 256, NAME_MOST = 256 };
+
+static const size_t ANY_SIZE = SIZE_MAX / 4;
+
+/* ---- Names of classes ---- */
+
+/* The number of a name in a list "neg,pos"; -1: it is not in it. */
+static int place_in(const char *list, const ll_slice *name) {
+    for (int i = 0; *list; i++) {
+        const size_t n = strcspn(list, ",");
+        if (n == name->size && !memcmp(list, name->at, n)) return i;
+        list += n + (list[n] == ',');
+    }
+    return -1;
+}
+
+static int as_number(const ll_slice *name) {
+    char text[8];
+    int64_t value = -1;
+    if (name->size < 1 || name->size >= sizeof text) return -1;
+    memcpy(text, name->at, name->size);
+    text[name->size] = 0;
+    return ll_parse_integer(&value, text) && value >= 0 && value < CLASSES_MOST ? (int)value : -1;
+}
+
+static int by_bytes(const ll_slice *a, const ll_slice *b) {
+    const int order = memcmp(a->at, b->at, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+/* Puts a name into a sorted list of different ones; 0: it has no room. */
+static int insert(ll_slice *names, int *count, const ll_slice *name) {
+    int low = 0, high = *count;
+    while (low < high) {
+        const int middle = (low + high) / 2, order = by_bytes(name, &names[middle]);
+        if (!order) return 1;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (*count == CLASSES_MOST) return 0;
+    memmove(names + low + 1, names + low, (size_t)(*count - low) * sizeof *names);
+    names[low] = *name;
+    ++*count;
+    return 1;
+}
+
+/* All names, sorted, as a list; what is no name (a text, a number out of range) says that a column is wrong. */
+static ll_status list_names(char **list, const ll_slice *label, int64_t count, const char *name) {
+    ll_slice names[CLASSES_MOST];
+    int n = 0;
+    size_t size = 1;
+    for (int64_t i = 0; i < count; i++) {
+        if (!label[i].size || label[i].size > NAME_MOST || memchr(label[i].at, ',', label[i].size) ||
+            memchr(label[i].at, 0, label[i].size) || !insert(names, &n, &label[i]))
+            return ll_fail(LL_EFORMAT,
+                           "%s: example %lld has a label that is none of at most %d numbers or names; is "
+                           "data.label-column right?",
+                           name, (long long)i + 1, CLASSES_MOST);
+    }
+    for (int i = 0; i < n; i++) size += names[i].size + 1;
+    char *text = ll_alloc(size, 1);
+    if (!text) return LL_ENOMEM;
+    *list = text;
+    for (int i = 0; i < n; i++) {
+        if (i) *text++ = ',';
+        memcpy(text, names[i].at, names[i].size);
+        text += names[i].size;
+    }
+    if (ll_is_plain_text(*list)) return LL_OK;
+    ll_free(*list);
+    *list = NULL;
+    return ll_fail(LL_EFORMAT, "%s: the labels are no names in UTF-8; is data.label-column right?", name);
+}
+
+/* Numbers of labels into r->file[1]; a label that a list leaves out is an error, but for folders, where it is -1. */
+static ll_status number_labels(ll_reader *r, const ll_config *c, const ll_slice *label, const char *name) {
+    const char *list = c->class_names && c->class_names[0] ? c->class_names : NULL;
+    int64_t numbers = 0;
+    uint8_t *out = ll_alloc((size_t)r->size + 1, 1);
+    if (!out) return LL_ENOMEM;
+    r->file[1] = (ll_bytes){out, (size_t)r->size};
+    while (numbers < r->size && as_number(&label[numbers]) >= 0) numbers++;
+    if (!list && numbers < r->size) {
+        const ll_status status = list_names(&r->class_names, label, r->size, name);
+        if (status) return status;
+        list = r->class_names;
+    }
+    for (int64_t i = 0; i < r->size; i++) {
+        const int number = list ? place_in(list, &label[i]) : as_number(&label[i]);
+        if (number < 0 || number >= CLASSES_MOST)
+            return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", name,
+                           (long long)i + 1, (int)(label[i].size < 60 ? label[i].size : 60), (char *)label[i].at, list);
+        out[i] = (uint8_t)number;
+    }
+    return LL_OK;
+}
+
+/* ---- Rows ---- */
+
+static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_config *c, const char *path) {
+    const int most = c->label_column > c->text_column ? c->label_column : c->text_column;
+    const size_t room = ll_count_lines(&r->file[0]);
+    ll_cells t = ll_table_of(&r->file[0], path, c->table_separator == LL_SEPARATOR_COMMA, c->text_column == most);
+    ll_slice *field = ll_alloc((size_t)most, sizeof *field);
+    r->text = ll_alloc(room, sizeof *r->text);
+    *labels = ll_alloc(room, sizeof **labels);
+    ll_status status = field && r->text && *labels ? LL_OK : LL_ENOMEM;
+    int found = 1;
+    if (!status && c->header) status = ll_table_next(&t, field, most, &found);
+    while (!status && found) {
+        status = ll_table_next(&t, field, most, &found);
+        if (status || !found) break;
+        (*labels)[r->size] = field[c->label_column - 1];
+        r->text[r->size++] = field[c->text_column - 1];
+    }
+    ll_free(field);
+    return status;
+}
+
+/* ---- Folders ---- */
+
+/* Class of a file: the first folder below `path`, where that is listed. */
+static int class_of(ll_slice *label, const char *path, const char *file, const char *list) {
+    const char *name = file + strlen(path);
+    while (*name == '/') name++;
+    const char *end = strchr(name, '/');
+    if (!end) return 0;
+    *label = (ll_slice){(uint8_t *)name, (size_t)(end - name)};
+    return !list[0] || place_in(list, label) >= 0;
+}
+
+static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int count, const ll_config *c,
+                            const char *path) {
+    ll_bytes *all = &r->file[0];
+    size_t room = 0;
+    ll_status status = LL_OK;
+    r->text = ll_alloc((size_t)count, sizeof *r->text);
+    *labels = ll_alloc((size_t)count, sizeof **labels);
+    ll_bytes *part = ll_alloc((size_t)count, sizeof *part);
+    if (!r->text || !*labels || !part) status = LL_ENOMEM;
+    for (int i = 0; !status && i < count; i++) {
+        ll_slice *label = &(*labels)[r->size];
+        if (!class_of(label, path, names[i], c->class_names ? c->class_names : "")) continue;
+        status = ll_file_read(&part[r->size], names[i], ANY_SIZE);
+        room += part[r->size++].size;
+    }
+    if (!status && !(all->data = ll_alloc(room + 1, 1))) status = LL_ENOMEM;
+    for (int64_t i = 0; !status && i < r->size; i++) {
+        r->text[i] = (ll_slice){all->data + all->size, part[i].size};
+        memcpy(r->text[i].at, part[i].data, part[i].size);
+        all->size += part[i].size;
+    }
+    for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
+    ll_free(part);
+    if (!status && !r->size)
+        status = ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", path,
+                         c->class_names && c->class_names[0] ? ", of data.classes=" : "",
+                         c->class_names ? c->class_names : "");
+    return status;
+}
+
+/* ---- Reader ---- */
+
+static ll_status open_labelled(ll_reader *r, const ll_config *c, int split) {
+    ll_source from = {0};
+    ll_slice *label = NULL;
+    char **names = NULL;
+    int count = 0;
+    ll_status status = ll_split_source(&from, c, split, 0);
+    if (status) return status;
+    if (ll_is_folder(from.path)) {
+        status = ll_folder_list(&names, &count, from.path);
+        if (!status) status = read_files(r, &label, names, count, c, from.path);
+    } else {
+        status = ll_file_read(&r->file[0], from.path, ANY_SIZE);
+        if (!status) status = read_rows(r, &label, c, from.path);
+    }
+    if (status) status = ll_fail_in(status, from.key);
+    if (!status) status = number_labels(r, c, label, from.path);
+    ll_free(label);
+    ll_names_free(names, count);
+    if (!status) r->vocab = 256;
+    return status ? status : ll_examples_use(r, c, split, from.path);
+}
+
+const ll_format ll_format_labelled = {"labelled", 1u << LL_TASK_CLASSIFY, open_labelled, ll_examples_fill};

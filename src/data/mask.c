@@ -1,0 +1,29 @@
+/* Masked language modelling (Devlin et al. 2019): of the tokens in use 15 % are to be guessed; of these, 80 % are
+ * hidden by a token of their own, 10 % replaced by a random one, and 10 % left, so that a model must have an opinion
+ * on every token it sees. What happens to token t of row `number` is a function of (seed, number, t). */
+#include "base/random.h"
+#include "data/reader.h"
+
+static const double CHOSEN = 0.15, HIDDEN = 0.8, REPLACED = 0.9;
+
+static int below(uint32_t word, double share) {
+    return (double)word < share * 0x1p32;
+}
+
+void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
+    const size_t at = (size_t)row * (size_t)batch->T;
+    const uint64_t stream = ll_stream_id(LL_RANDOM_MASK, (uint32_t)(number >> 32), (uint32_t)number);
+    const uint64_t range = (uint64_t)(r->mask - r->maskable);
+    for (int t = 0; t < batch->T; t++) {
+        int *token = batch->tokens + at + (size_t)t, *target = batch->targets + at + (size_t)t;
+        uint32_t word[4];
+        ll_random4(word, seed, stream, (uint64_t)t);
+        *target = -1;
+        if (t >= batch->lengths[row] || *token < r->maskable || !below(word[0], CHOSEN)) continue;
+        *target = *token;
+        if (below(word[1], HIDDEN))
+            *token = r->mask;
+        else if (below(word[1], REPLACED))
+            *token = r->maskable + (int)(word[2] * range >> 32);
+    }
+}

@@ -1,0 +1,30 @@
+/* Pathfinder (Linsley et al. 2018; Kim et al. 2020): are two dots joined by a dashed path? */
+#ifndef LL_PATHFINDER_H
+#define LL_PATHFINDER_H
+
+#include "base/file.h"
+
+typedef struct {
+    int side;             /* of the image */
+    int padding;          /* pixels at its borders where no path is */
+    int segments, length; /* of each of the two paths, and pixels of a segment */
+    int margin;           /* free pixels around segments */
+    double thickness;     /* of a segment */
+    double distance;      /* between the first ends of the two paths */
+    double continuity;    /* how straight a path is: the angle between segments counts so many times */
+    double radius;        /* of a dot */
+    double contrast;      /* brightness of segments */
+    int distractors, distractor_segments;
+} ll_pathfinder;
+
+/* As the Long-Range Arena has it, for images of side 32, 64, 128 and 256; LL_EINVAL for others. */
+LL_MUST_USE ll_status ll_pathfinder_standard(ll_pathfinder *p, int side);
+/* Image number i of a seed: `pixels` (side, side) and its class, 1 where the dots are joined. LL_EINVAL where the paths
+ * do not fit into the image. */
+LL_MUST_USE ll_status ll_pathfinder_draw(uint8_t *pixels, uint8_t *label, const ll_pathfinder *p, uint64_t seed,
+                                         int64_t i);
+/* Writes `count` of them as two idx files. */
+LL_MUST_USE ll_status ll_pathfinder_write(const char *images, const char *labels, const ll_pathfinder *p, int64_t count,
+                                          uint64_t seed);
+
+#endif

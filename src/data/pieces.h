@@ -1,0 +1,18 @@
+/* Pieces of words, by SentencePiece where the program was built with it; else all of this says so. */
+#ifndef LL_PIECES_H
+#define LL_PIECES_H
+
+#include "base/file.h"
+
+typedef struct ll_pieces ll_pieces;
+
+/* A unigram model of about `vocab` pieces (0: 8000). */
+LL_MUST_USE ll_status ll_pieces_train(ll_bytes *model, const uint8_t *text, size_t size, int vocab);
+LL_MUST_USE ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char *name);
+void ll_pieces_free(ll_pieces *pieces);
+int ll_pieces_count(const ll_pieces *pieces);
+LL_MUST_USE ll_status ll_pieces_encode(const ll_pieces *pieces, const uint8_t *text, size_t size, int32_t **tokens,
+                                       int64_t *count);
+const char *ll_pieces_text(ll_pieces *pieces, int token, size_t *size);
+
+#endif

@@ -1,0 +1,118 @@
+/* Where a split's data come from: keys of the recipe to files, and which part of them. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "data/reader.h"
+
+static const char *given(const char *path) {
+    return path ? path : "";
+}
+
+int ll_split_is_cut(const ll_config *c) {
+    return !given(c->valid)[0] && c->valid_fraction > 0;
+}
+
+ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels) {
+    static const char *const keys[2][3] = {{"data.train", "data.valid", "data.test"},
+                                           {"data.train-labels", "data.valid-labels", "data.test-labels"}};
+    const char *const files[2][3] = {{c->train, c->valid, c->test}, {c->train_labels, c->valid_labels, c->test_labels}};
+    const int from = split == LL_SPLIT_VALID && ll_split_is_cut(c) ? LL_SPLIT_TRAIN : split;
+    const ll_source s = {keys[labels][from], given(files[labels][from])};
+    if (from != split && given(files[1][split])[0])
+        return ll_fail(LL_EINVAL, "data.valid-labels is %s, but data.valid is empty; name both or neither",
+                       files[1][split]);
+    if (s.path[0]) {
+        *source = s;
+        return LL_OK;
+    }
+    if (split == LL_SPLIT_TEST)
+        return ll_fail(LL_EINVAL, "%s is empty: there is no test split; name its file, or evaluate on valid", s.key);
+    if (split == LL_SPLIT_VALID && !labels)
+        return ll_fail(LL_EINVAL, "data.valid is empty and data.valid-fraction is 0: there is no valid split; "
+                                  "name its file, or set the fraction of train to hold out");
+    return ll_fail(LL_EINVAL, "%s is empty; name its file: --set %s=FILE", s.key, s.key);
+}
+
+void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n) {
+    int64_t held = ll_split_is_cut(c) ? (int64_t)floor(c->valid_fraction * (double)n + 0.5) : 0;
+    if (held > n) held = n;
+    *first = 0;
+    *count = n;
+    if (split == LL_SPLIT_VALID && ll_split_is_cut(c)) {
+        *first = n - held;
+        *count = held;
+    } else if (split == LL_SPLIT_TRAIN) {
+        *count = n - held;
+        if (c->limit > 0 && *count > c->limit) *count = c->limit;
+    }
+}
+
+/* ---- Files ---- */
+
+/* Appends `more` (count of them, taken over) to a list. */
+static ll_status append(char ***paths, int *count, char **more, int n) {
+    char **all = ll_alloc((size_t)*count + (size_t)n, sizeof *all);
+    if (!all) {
+        ll_names_free(more, n);
+        return LL_ENOMEM;
+    }
+    for (int i = 0; i < *count; i++) all[i] = (*paths)[i];
+    for (int i = 0; i < n; i++) all[*count + i] = more[i];
+    ll_free(*paths);
+    ll_free(more);
+    *paths = all;
+    *count += n;
+    return LL_OK;
+}
+
+static ll_status one(char ***paths, int *count, const char *path) {
+    char **more = NULL;
+    int n = 0;
+    if (ll_is_folder(path)) {
+        const ll_status status = ll_folder_list(&more, &n, path);
+        if (status) return status;
+        if (n) return append(paths, count, more, n);
+        ll_names_free(more, n);
+        return ll_fail(LL_EINVAL, "%s: no files in this folder (hidden ones do not count); put data in it", path);
+    }
+    more = ll_alloc(1, sizeof *more);
+    char *copy = more ? ll_strdup(path) : NULL;
+    if (!copy) {
+        ll_free(more);
+        return LL_ENOMEM;
+    }
+    more[0] = copy;
+    return append(paths, count, more, 1);
+}
+
+ll_status ll_files_list(char ***paths, int *count, const char *path) {
+    char **list = NULL, *text = ll_strdup(path);
+    int n = 0;
+    ll_status status = text ? LL_OK : LL_ENOMEM;
+    const int single = !strchr(path, ':') || !access(path, F_OK);
+    for (char *at = text, *next; !status && at; at = next) {
+        next = single ? NULL : strchr(at, ':');
+        if (next) *next++ = 0;
+        if (*at) status = one(&list, &n, at);
+    }
+    ll_free(text);
+    if (!status && n == 0) status = ll_fail(LL_EINVAL, "\"%s\" names no file", path);
+    if (status) {
+        ll_names_free(list, n);
+        return status;
+    }
+    *paths = list;
+    *count = n;
+    return LL_OK;
+}
+
+ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count) {
+    uint8_t *data = ll_alloc((size_t)count + 1, 1);
+    if (!data) return LL_ENOMEM;
+    memcpy(data, bytes->data + first, (size_t)count);
+    ll_bytes_free(bytes);
+    *bytes = (ll_bytes){data, (size_t)count};
+    return LL_OK;
+}

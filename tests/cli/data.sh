@@ -1,0 +1,58 @@
+# Data sets: listed, drawn, checked, fetched from a server of our own where there is Python for one.
+t 0 "$longline" data list
+out "^mnist$"
+out "sha256 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+t 0 "$longline" data make listops --out lists.tsv --count 20 --size 100 --seed 3
+out "^data.made=lists.tsv$"
+check "20 and a line of names" test "$(wc -l <lists.tsv)" -eq 21
+t 0 "$longline" data make listops --out again.tsv --count 20 --size 100 --seed 3
+check "the same seed, the same expressions" cmp lists.tsv again.tsv
+t 0 "$longline" data make pathfinder --out pf --count 12 --size 64
+check "images of 64 x 64" test "$(wc -c <pf/images-idx3-ubyte)" -eq $((16 + 12 * 4096))
+t 0 "$longline" train "$root/recipes/lra/pathfinder.ini" --out run --set data.resize=16 --set train.length=256 \
+    --set data.train=pf/images-idx3-ubyte --set data.train-labels=pf/labels-idx1-ubyte --set train.steps=2 \
+    --set train.batch=4 --set train.warmup=1
+t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv --out lists \
+    --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
+refused "32, 64, 128 and 256" "$longline" data make pathfinder --out w --size 48
+refused "listops and pathfinder" "$longline" data make nothing --out w
+refused "needs --out" "$longline" data make listops
+refused "did you mean 'verify'" "$longline" data verfy mnist
+refused "needs the name" "$longline" data get
+refused "no data set 'nothing'" "$longline" data get nothing
+printf abc >abc
+t 0 "$longline" data verify abc
+out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
+refused "missing" "$longline" data verify missing
+mkdir wrong && printf abc >wrong/aclImdb_v1.tar.gz && printf abc >wrong/train-images-idx3-ubyte.gz
+t 0 "$longline" data verify imdb --out wrong
+t 1 "$longline" data verify wrong/train-images-idx3-ubyte.gz
+out " WRONG$"
+t 1 "$longline" data verify mnist --out wrong
+err "not the published checksum"
+t 1 "$longline" data get imdb --out got --from http://127.0.0.1:1
+err "is the network there|without libcurl"
+check "nothing has the file's name" test ! -e got/aclImdb_v1.tar.gz
+if command -v python3 >/dev/null && ! grep -q "without libcurl" err; then
+    python3 -c '
+import http.server, functools
+h = functools.partial(http.server.SimpleHTTPRequestHandler, directory="wrong")
+s = http.server.HTTPServer(("127.0.0.1", 0), h)
+open("port", "w").write(str(s.server_address[1]) + "\n")
+s.serve_forever()' >/dev/null 2>&1 &
+    server=$!
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s port ] && break; sleep 0.2; done
+    port=$(cat port)
+    t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
+    out "^data.file=got/aclImdb_v1.tar.gz$"
+    check "it is what the server has" cmp got/aclImdb_v1.tar.gz wrong/aclImdb_v1.tar.gz
+    t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
+    err "is there already"
+    t 1 "$longline" data get mnist --out got --from "http://127.0.0.1:$port/"
+    err "checksum"
+    check "a wrong file is not kept" test ! -e got/train-images-idx3-ubyte.gz
+    t 1 "$longline" data get lra --out got --from "http://127.0.0.1:$port/"
+    err "404"
+    kill $server
+    wait $server 2>/dev/null || :
+fi

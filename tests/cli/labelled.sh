@@ -1,0 +1,54 @@
+# Texts with classes as a user trains on them: a table, the same as CSV, the same as a folder.
+mkdir -p films/neg films/pos films/unsup
+i=0
+while [ $i -lt 40 ]; do
+    if [ $i -lt 20 ]; then class=neg word=dull; else class=pos word=good; fi
+    text="film $i is $word, as $word as $((i * 37 % 11))"
+    printf '%s\t%s\n' $((i / 20)) "$text" >>films.tsv
+    printf '"%s",%s\n' "$text" $class >>films.csv
+    printf '%s' "$text" >films/$class/$(printf %02d $i).txt
+    i=$((i + 1))
+done
+echo nothing >films/unsup/x.txt
+tiny="--set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set train.length=64
+ --set train.batch=4 --set train.steps=60 --set train.warmup=2 --set train.eval-every=20 --set train.learning-rate=0.01
+ --set data.text-column=2"
+# shellcheck disable=SC2086
+run() { "$longline" train "$root/recipes/lra/text.ini" $tiny "$@"; }
+t 0 run --data films.tsv --set data.test=films.tsv --out tsv
+out "^train.valid_accuracy=(0.[5-9]|1)"
+t 0 "$longline" eval tsv/best.safetensors --split test
+out "^eval.count=40$"
+out "^eval.accuracy=(0.9|1)"
+cp out first
+t 0 "$longline" eval tsv/best.safetensors --data films.csv --set data.separator=comma --set data.label-column=2 \
+    --set data.text-column=1 --set data.classes=neg,pos
+check "CSV is the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
+check "a folder is the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+t 0 run --data films --out folder --set model.classes=0
+check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
+refused "label-column" run --data films.tsv --out w --set data.label-column=2 --set data.text-column=1 --set data.limit=30
+refused "line 1 has 2 columns" run --data films.tsv --out w --set data.text-column=3
+refused "neg,bad" run --data films.csv --out w --set data.separator=comma --set data.label-column=2 \
+    --set data.text-column=1 --set data.classes=neg,bad
+refused "labelled.*classify" run --data films.tsv --out w --set model.task=lm
+check "nothing was left behind" test ! -e w
+
+printf 'Source\tTarget\n( ( ( [MIN 4 ) 2 ) ] )\t2\n( ( ( [SM 9 ) 9 ) ] )\t8\n' >lists.tsv
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=lists.tsv --set data.test= $tiny --out lists
+printf '[MIN 4 2 ]\t4\n' >wrong.tsv
+refused "answer 4, but its expression comes to 2" "$longline" eval lists/best.safetensors --data wrong.tsv
+
+# ---- Pairs ----
+awk 'BEGIN {for (i = 0; i < 20; i++) print "d" i "\tpaper " i " on " (i % 2 ? "cats and mice" : "dogs and bones")}' >docs.tsv
+awk 'BEGIN {for (i = 0; i < 60; i++) {a = i % 20; b = (i * 7) % 20; print (a % 2 == b % 2) + 0 "\td" a "\td" (b + i % 3) % 20}}' >pairs.tsv
+pairs="--set data.docs=docs.tsv --set data.valid=pairs.tsv --set data.test=pairs.tsv"
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/lra/retrieval.ini" --data pairs.tsv $pairs $tiny --out pairs
+t 0 "$longline" eval pairs/best.safetensors
+out "^eval.count=60$"
+refused "not in data.docs" "$longline" eval pairs/best.safetensors --set data.docs=lists.tsv
+refused "missing" "$longline" eval pairs/best.safetensors --set data.docs=missing
+refused "classifier|language" "$longline" generate pairs/best.safetensors

@@ -1,0 +1,44 @@
+/* Any bytes as a text whose words are listed, and as a list that a model brings: what is accepted holds together. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/coder.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds) {
+    if (!holds) abort();
+}
+
+/* Every token is in range, and every word but unknown ones comes back. */
+static void use(const ll_bytes *list, const uint8_t *data, size_t size, int complete) {
+    ll_words *words = NULL;
+    int32_t *tokens = NULL;
+    int64_t n = -1;
+    const int bad = ll_words_create(&words, list, "input") != LL_OK;
+    check(bad == (words == NULL) && !(bad && complete));
+    if (bad) return;
+    check(!ll_words_encode(words, data, size, &tokens, &n));
+    check(n == ll_count_words(data, size));
+    for (int64_t i = 0; i < n; i++) {
+        size_t length = 0;
+        check(tokens[i] >= 0 && tokens[i] < ll_words_count(words));
+        check(ll_words_text(words, tokens[i], &length) && length > 0);
+        if (complete && !tokens[i]) check(memmem(data, size, "<unk>", 5) != NULL);
+    }
+    ll_free(tokens);
+    ll_words_free(words);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    ll_bytes list = {0}, own = {malloc(size + 1), size};
+    check(own.data != NULL);
+    if (size) memcpy(own.data, data, size);
+    check(!ll_words_list(&list, data, size, 1, 0));
+    use(&list, data, size, 1);
+    use(&own, data, size, 0);
+    ll_bytes_free(&list);
+    free(own.data);
+    return 0;
+}

@@ -1,0 +1,345 @@
+/* Proteins: FASTA parsed, as texts of their own and joined; masked tokens; the baseline of frequencies. */
+#include "inputs.h"
+
+#include "data/fasta.h"
+#include "train/train.h"
+
+static const char small[] = ">a first\nMKV\nLA\n\n>b\r\nacdj\r\n>empty\n;comment\n>c\nM-K.V*\n";
+static char *path;
+
+static int make_files(void **state) {
+    const int failed = make_folder(state);
+    path = kept(put("small.fasta", small, sizeof small - 1));
+    return failed;
+}
+
+static ll_config config(int task) {
+    return (ll_config){.task = task, .batch = 2, .length = 4, .format = LL_DATA_FASTA, .train = path, .test = path};
+}
+
+static void token_is(int letter, int expected) {
+    assert_int_equal(ll_fasta_token(letter), expected);
+}
+
+static void the_alphabet_has_25_letters(void **state) {
+    (void)state;
+    static const char letters[] = "ABCDEFGHIKLMNOPQRSTUVWXYZ";
+    for (int i = 0; i < 25; i++) {
+        token_is(letters[i], i + 1);
+        token_is(letters[i] + 32, i + 1);
+        assert_int_equal(ll_fasta_letter(i + 1), letters[i]);
+    }
+    token_is('J', 23);
+    token_is('*', 0);
+    token_is('1', 0);
+    assert_int_equal(ll_fasta_letter(0), '\n');
+    assert_int_equal(ll_fasta_letter(26), '\n');
+}
+
+/* The letters of a row up to its length, boundaries as '|'. */
+static const char *letters_of(const ll_batch *b, int row) {
+    static char text[64];
+    int n = 0;
+    for (; n < b->lengths[row]; n++) {
+        const int token = b->tokens[row * b->T + n];
+        text[n] = (char)(token ? ll_fasta_letter(token) : '|');
+    }
+    text[n] = 0;
+    return text;
+}
+
+/* |MKVLA| is cut into windows of 4 tokens, |ACDX| into one and a rest, |MKV| is one. */
+static void an_evaluation_is_every_window_of_every_sequence(void **state) {
+    (void)state;
+    static const char *const expected[] = {"|MKV", "LA", "|ACD", "X", "|MKV"};
+    const ll_config c = config(LL_TASK_LM);
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_size(r), 3);
+    assert_int_equal(ll_reader_vocab(r), 26);
+    assert_int_equal(ll_reader_eval_batches(r), 3);
+    for (int i = 0; i < 6; i++) {
+        if (i % 2 == 0) ll_reader_eval_batch(r, &b, i / 2);
+        const int row = i % 2;
+        if (i == 5) {
+            assert_int_equal(b.lengths[row], 0);
+            continue;
+        }
+        assert_string_equal(letters_of(&b, row), expected[i]);
+        /* Targets are the tokens that follow; after the last letter comes a boundary. */
+        for (int t = 0; t + 1 < b.lengths[row]; t++)
+            assert_int_equal(b.targets[row * b.T + t], b.tokens[row * b.T + t + 1]);
+        const int last = b.targets[row * b.T + b.lengths[row] - 1];
+        const int after[] = {ll_fasta_token('L'), 0, ll_fasta_token('X'), 0, 0};
+        assert_int_equal(last, after[i]);
+        for (int t = b.lengths[row]; t < b.T; t++) assert_int_equal(b.targets[row * b.T + t], -1);
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
+}
+
+/* An epoch takes every sequence once; of a long one any window, the boundaries included. */
+static void an_epoch_is_every_sequence_once(void **state) {
+    (void)state;
+    ll_config c = config(LL_TASK_LM);
+    c.batch = 3;
+    ll_reader *r = opened(&c, "train");
+    ll_batch b;
+    int first = 0, last = 0;
+    CHECK_OK(ll_batch_create(&b, &c));
+    for (int64_t epoch = 0; epoch < 40; epoch++) {
+        int m = 0, x = 0;
+        ll_reader_batch(r, &b, 5, epoch);
+        for (int row = 0; row < 3; row++) {
+            const char *text = letters_of(&b, row);
+            m += !strcmp(text, "|MKV"); /* of a whole sequence, or of the first */
+            x += strchr(text, 'D') != NULL;
+            first += !strcmp(text, "|MKV") && b.targets[row * b.T + 3] == ll_fasta_token('L');
+            last += !strcmp(text, "KVLA");
+        }
+        assert_true(m >= 1 && m <= 2 && x == 1);
+    }
+    assert_true(first > 0 && last > 0);
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    c.batch = 2;
+    assert_pure(&c);
+}
+
+static void joined_sequences_are_one_text(void **state) {
+    (void)state;
+    ll_config c = config(LL_TASK_LM);
+    c.joined = 1;
+    c.batch = 1;
+    c.length = 16;
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_eval_batches(r), 1);
+    ll_reader_eval_batch(r, &b, 0);
+    assert_string_equal(letters_of(&b, 0), "|MKVLA|ACDX|MKV");
+    assert_int_equal(b.targets[14], 0);
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    c.length = 15;
+    assert_int_equal(refused(&c, "train"), LL_OK);
+    c.length = 16;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length=16");
+}
+
+static void files_of_a_list_follow_each_other(void **state) {
+    (void)state;
+    ll_config c = config(LL_TASK_LM), d = c;
+    char list[600], both[200];
+    const size_t n = (size_t)snprintf(both, sizeof both, "%s%s", small, ">d\nWW\n");
+    snprintf(list, sizeof list, "%s:%s", path, put_gz("d.gz", ">d\nWW\n", 6));
+    c.train = c.test = list;
+    d.train = d.test = put_xz("both.xz", both, n);
+    ll_reader *a = opened(&c, "train"), *b = opened(&d, "train");
+    assert_same_readers(a, b, &c);
+    ll_reader_free(a);
+    ll_reader_free(b);
+    snprintf(list, sizeof list, "%s:%s", path, at("missing.fasta"));
+    CHECK_FAILS(refused(&c, "train"), LL_EIO, "missing.fasta");
+    snprintf(list, sizeof list, ":");
+    c.train = list;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "names no file");
+}
+
+static void splits_are_cut_by_sequences(void **state) {
+    (void)state;
+    ll_config c = config(LL_TASK_LM);
+    c.valid_fraction = 0.3;
+    ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_size(train), 2);
+    assert_int_equal(ll_reader_size(valid), 1);
+    ll_reader_eval_batch(valid, &b, 0);
+    assert_string_equal(letters_of(&b, 0), "|MKV");
+    assert_int_equal(b.targets[3], 0);
+    ll_batch_free(&b);
+    ll_reader_free(train);
+    ll_reader_free(valid);
+    c.valid_fraction = 0.9;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "valid-fraction");
+}
+
+static void wrong_files_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } cases[] = {
+        {"MKV\n", "line 1 comes before any header"},
+        {">a\nMKV\n>b\nM1V\n", "line 4 has a byte 0x31"},
+        {">a\nM*V\n", "line 2 has a byte 0x2a"},
+        {">a\nMK\xff\n", "0xff"},
+        {">a\n>b\n", "no sequence"},
+        {"", "no sequence"},
+        {";only a comment", "no sequence"},
+    };
+    ll_config c = config(LL_TASK_LM);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        c.train = put("wrong", cases[i].text, strlen(cases[i].text));
+        CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, cases[i].word);
+    }
+    c = config(LL_TASK_CLASSIFY);
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
+    c = config(LL_TASK_LM);
+    c.length = 0;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length");
+}
+
+/* ---- Masks ---- */
+
+enum { LONG = 40000 };
+
+static ll_config long_config(void) {
+    static char text[LONG + 4] = ">a\n";
+    for (int i = 0; i < LONG; i++) text[3 + i] = "ACDEFGHIKL"[i * 7 % 10];
+    ll_config c = {.task = LL_TASK_MLM, .batch = 1, .length = 1000, .format = LL_DATA_FASTA};
+    c.train = c.test = put("long.fasta", text, LONG + 3);
+    return c;
+}
+
+/* The published shares, within five deviations; and what is chosen keeps its letter as the target. */
+static void masks_have_the_published_shares(void **state) {
+    (void)state;
+    const ll_config c = long_config();
+    ll_config plain = c;
+    plain.task = LL_TASK_LM;
+    ll_reader *r = opened(&c, "test"), *p = opened(&plain, "test");
+    ll_batch b, whole;
+    CHECK_OK(ll_batch_create(&b, &c));
+    CHECK_OK(ll_batch_create(&whole, &plain));
+    assert_int_equal(ll_reader_vocab(r), 27);
+    double all = 0, chosen = 0, hidden = 0, kept = 0, letter[26] = {0};
+    for (int64_t i = 0; i < ll_reader_eval_batches(r); i++) {
+        ll_reader_eval_batch(r, &b, i);
+        ll_reader_eval_batch(p, &whole, i);
+        for (int t = 0; t < b.lengths[0]; t++) {
+            all++;
+            if (b.targets[t] < 0) {
+                assert_int_equal(b.tokens[t], whole.tokens[t]);
+                continue;
+            }
+            assert_int_equal(b.targets[t], whole.tokens[t]);
+            assert_true(b.targets[t] > 0);
+            chosen++;
+            hidden += b.tokens[t] == 26;
+            kept += b.tokens[t] == b.targets[t];
+            if (b.tokens[t] < 26) letter[b.tokens[t]]++;
+        }
+    }
+    assert_true(fabs(chosen / all - 0.15) < 5 * sqrt(0.15 * 0.85 / all));
+    assert_true(fabs(hidden / chosen - 0.8) < 5 * sqrt(0.8 * 0.2 / chosen));
+    assert_true(fabs(kept / chosen - (0.1 + 0.1 / 25)) < 5 * sqrt(0.1 * 0.9 / chosen));
+    assert_true(letter[0] == 0 && letter[25] > 0 && letter[14] > 0); /* random letters are any of the 25 */
+    ll_batch_free(&b);
+    ll_batch_free(&whole);
+    ll_reader_free(r);
+    ll_reader_free(p);
+}
+
+/* An evaluation has one set of masks, however rows are put into batches; training has new ones each time. */
+static void masks_follow_from_seed_and_number(void **state) {
+    (void)state;
+    ll_config c = long_config(), two = c;
+    two.batch = 2;
+    assert_pure(&c);
+    ll_reader *a = opened(&c, "test"), *b = opened(&two, "test");
+    ll_batch x, y;
+    CHECK_OK(ll_batch_create(&x, &c));
+    CHECK_OK(ll_batch_create(&y, &two));
+    ll_reader_eval_batch(a, &x, 3);
+    ll_reader_eval_batch(b, &y, 1);
+    assert_memory_equal(x.targets, y.targets + 1000, 1000 * sizeof(int));
+    ll_reader_eval_batch(a, &x, 2);
+    assert_memory_equal(x.targets, y.targets, 1000 * sizeof(int));
+    assert_memory_equal(x.tokens, y.tokens, 1000 * sizeof(int));
+    ll_batch_free(&x);
+    ll_batch_free(&y);
+    ll_reader_free(a);
+    ll_reader_free(b);
+}
+
+/* ---- Baseline ---- */
+
+/* Train has A five times, C once, and two boundaries to predict; test AAD and a boundary. */
+static void frequencies_by_hand(void **state) {
+    (void)state;
+    ll_recipe *recipe = NULL;
+    char text[300];
+    ll_baseline b = {0};
+    const char *const keys[] = {"data.format=fasta", "train.length=3", "train.batch=1", "model.task=lm"};
+    CHECK_OK(ll_recipe_create(&recipe));
+    for (int i = 0; i < 4; i++) CHECK_OK(ll_recipe_set(recipe, keys[i]));
+    snprintf(text, sizeof text, "data.train=%s", put("t.fasta", ">a\nAAACA\n>b\nA\n", 14));
+    CHECK_OK(ll_recipe_set(recipe, text));
+    snprintf(text, sizeof text, "data.test=%s", put("u.fasta", ">a\nAAD\n", 7));
+    CHECK_OK(ll_recipe_set(recipe, text));
+    CHECK_OK(ll_unigram(recipe, "test", &b));
+    const double all = 8 + 26;
+    assert_true(fabs(b.loss - (-2 * log(6 / all) - log(1 / all) - log(3 / all)) / 4) < 1e-12);
+    assert_true(b.accuracy == 0.5 && b.count == 4);
+    CHECK_OK(ll_recipe_set(recipe, "model.task=mlm")); /* letters alone, 27 tokens */
+    CHECK_OK(ll_unigram(recipe, "test", &b));
+    assert_true(fabs(b.loss - (-2 * log(6 / 33.0) - log(1 / 33.0)) / 3) < 1e-12);
+    assert_true(b.count == 3);
+    ll_recipe_free(recipe);
+}
+
+/* ---- Real proteins ---- */
+
+typedef struct {
+    const char *name;
+    int64_t sequences, residues;
+} known_set;
+
+static const known_set known[] = {
+    {"protein/UP000000625_83333.fasta.xz", 4401, 1354252},
+    {"protein/ncbi_taxid4932_yeast.faa.xz", 5881, 2914937},
+    {"protein/uniprotkb_proteome_UP000565286_2024_08_30.fasta.xz", 4653, 1415065},
+    {"protein/swissprot_kunitz.fasta", 397, -1},
+    {"protein/pfam_globins45.fa", 45, 6519},
+    {"protein/P00974_BPT1_BOVIN.fasta", 1, 100},
+};
+
+static void real_proteins_are_read(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        ll_config c = config(LL_TASK_LM);
+        c.length = 1024;
+        c.test = shared(known[i].name);
+        if (!c.test) continue;
+        ll_reader *r = opened(&c, "test");
+        ll_batch b;
+        int64_t count[26] = {0}, all = 0;
+        CHECK_OK(ll_batch_create(&b, &c));
+        ll_reader_count(r, &b, count);
+        for (int v = 1; v < 26; v++) all += count[v];
+        assert_int_equal(ll_reader_size(r), known[i].sequences);
+        assert_int_equal(count[0], known[i].sequences);
+        if (known[i].residues > 0) assert_int_equal(all, known[i].residues);
+        ll_batch_free(&b);
+        ll_reader_free(r);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_alphabet_has_25_letters),
+        cmocka_unit_test(an_evaluation_is_every_window_of_every_sequence),
+        cmocka_unit_test(an_epoch_is_every_sequence_once),
+        cmocka_unit_test(joined_sequences_are_one_text),
+        cmocka_unit_test(files_of_a_list_follow_each_other),
+        cmocka_unit_test(splits_are_cut_by_sequences),
+        cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(masks_have_the_published_shares),
+        cmocka_unit_test(masks_follow_from_seed_and_number),
+        cmocka_unit_test(frequencies_by_hand),
+        cmocka_unit_test(real_proteins_are_read),
+    };
+    return cmocka_run_group_tests_name("fasta", tests, make_files, remove_folder);
+}

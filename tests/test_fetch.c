@@ -1,0 +1,192 @@
+/* Downloads from a small server of our own: whole, gone on with, cut off, refused; and checksums. Where the program was
+ * built without libcurl, it says so. */
+#include "inputs.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+enum { SIZE = 200000 };
+
+/* How the server answers: it knows ranges; it does not; it hangs up in the middle; it has no such file. */
+enum { RANGES, WHOLE, CUT, MISSING };
+
+static uint8_t content[SIZE];
+static char sum[65], url[64];
+static int listener, mode, requests, ranged;
+
+static void send_all(int fd, const void *data, size_t n) {
+    for (const char *p = data; n;) {
+        const ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
+        if (sent <= 0) return;
+        p += sent, n -= (size_t)sent;
+    }
+}
+
+static void answer(int fd) {
+    char request[4096] = "", head[300];
+    size_t n = 0, first = 0;
+    while (n + 1 < sizeof request && !strstr(request, "\r\n\r\n")) {
+        const ssize_t got = recv(fd, request + n, sizeof request - 1 - n, 0);
+        if (got <= 0) return;
+        n += (size_t)got;
+        request[n] = 0;
+    }
+    requests++;
+    const char *range = strstr(request, "Range: bytes=");
+    ranged += range != NULL;
+    if (range && mode != WHOLE) first = (size_t)strtoul(range + 13, NULL, 10);
+    if (mode == MISSING) {
+        n = (size_t)snprintf(head, sizeof head,
+                             "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    } else if (first >= SIZE) {
+        n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 416 Range\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    } else if (first) {
+        n = (size_t)snprintf(head, sizeof head,
+                             "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%d/%d\r\n"
+                             "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+                             first, SIZE - 1, SIZE, SIZE - first);
+    } else {
+        n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
+                             SIZE);
+    }
+    send_all(fd, head, n);
+    if (mode != MISSING && first < SIZE) send_all(fd, content + first, mode == CUT ? (SIZE - first) / 2 : SIZE - first);
+}
+
+static void *serve(void *arg) {
+    (void)arg;
+    for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; close(fd)) answer(fd);
+    return NULL;
+}
+
+static int start(void **state) {
+    pthread_t thread;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int64_t bytes = 0;
+    for (unsigned i = 0; i < SIZE; i++) content[i] = (uint8_t)(i * i % 251);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (make_folder(state) || listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) ||
+        listen(listener, 8) || getsockname(listener, (struct sockaddr *)&address, &length))
+        return -1;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/file", ntohs(address.sin_port));
+    CHECK_OK(ll_data_checksum(put("content", content, SIZE), sum, &bytes));
+    unsetenv("http_proxy");
+    setenv("no_proxy", "127.0.0.1", 1);
+    return pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread);
+}
+
+/* 1: this program can fetch. */
+static int can_fetch(void) {
+    mode = RANGES;
+    const ll_status status = ll_data_fetch(url, at("probe"), NULL, NULL, NULL);
+    if (status && strstr(ll_error(), "without libcurl")) {
+        assert_int_equal(status, LL_EIO);
+        return 0;
+    }
+    if (status) fail_msg("%s", ll_error());
+    return 1;
+}
+
+static void expect_file(const char *name) {
+    ll_bytes bytes = {0};
+    CHECK_OK(ll_file_read(&bytes, at(name), SIZE));
+    assert_int_equal(bytes.size, SIZE);
+    assert_memory_equal(bytes.data, content, SIZE);
+    ll_bytes_free(&bytes);
+    char part[64];
+    snprintf(part, sizeof part, "%s.part", name);
+    assert_int_not_equal(access(at(part), F_OK), 0);
+}
+
+static void checksums_are_published_ones(void **state) {
+    (void)state;
+    char digits[65];
+    int64_t bytes = -1;
+    CHECK_OK(ll_data_checksum(put("empty", "", 0), digits, &bytes));
+    assert_string_equal(digits, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_int_equal(bytes, 0);
+    CHECK_OK(ll_data_checksum(put("abc", "abc", 3), digits, &bytes));
+    assert_string_equal(digits, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK_FAILS(ll_data_checksum(at("missing"), digits, &bytes), LL_EIO, "missing");
+    for (int i = 0; ll_data_known(i); i++) {
+        const ll_known_file *f = ll_data_known(i);
+        assert_true(strncmp(f->url, "http", 4) == 0 && strstr(f->url, f->file));
+        if (f->sha256) assert_true(strlen(f->sha256) == 64 && strspn(f->sha256, "0123456789abcdef") == 64);
+        assert_null(strchr(f->file, '/'));
+    }
+}
+
+static void a_file_comes_whole(void **state) {
+    (void)state;
+    if (!can_fetch()) return;
+    CHECK_OK(ll_data_fetch(url, at("whole"), sum, NULL, NULL));
+    expect_file("whole");
+}
+
+static void what_was_cut_off_is_gone_on_with(void **state) {
+    (void)state;
+    if (!can_fetch()) return;
+    mode = CUT;
+    CHECK_FAILS(ll_data_fetch(url, at("later"), sum, NULL, NULL), LL_EIO, "is kept");
+    assert_int_not_equal(access(at("later"), F_OK), 0);
+    assert_int_equal(access(at("later.part"), F_OK), 0);
+    mode = RANGES;
+    ranged = 0;
+    CHECK_OK(ll_data_fetch(url, at("later"), sum, NULL, NULL));
+    assert_int_equal(ranged, 1);
+    expect_file("later");
+    put("all.part", content, SIZE); /* only the renaming was missing */
+    CHECK_OK(ll_data_fetch(url, at("all"), sum, NULL, NULL));
+    expect_file("all");
+}
+
+static void a_server_without_ranges_sends_all_again(void **state) {
+    (void)state;
+    if (!can_fetch()) return;
+    mode = WHOLE;
+    put("again.part", content, 1000);
+    CHECK_OK(ll_data_fetch(url, at("again"), sum, NULL, NULL));
+    expect_file("again");
+}
+
+static void a_wrong_checksum_leaves_nothing(void **state) {
+    (void)state;
+    if (!can_fetch()) return;
+    char wrong[65];
+    memset(wrong, 'a', 64);
+    wrong[64] = 0;
+    CHECK_FAILS(ll_data_fetch(url, at("wrong"), wrong, NULL, NULL), LL_EFORMAT, sum);
+    assert_int_not_equal(access(at("wrong"), F_OK), 0);
+    assert_int_not_equal(access(at("wrong.part"), F_OK), 0);
+}
+
+static int stop(int64_t bytes, int64_t total, void *arg) {
+    (void)total;
+    ++*(int *)arg;
+    return bytes > 0;
+}
+
+static void failures_say_what_to_do(void **state) {
+    (void)state;
+    if (!can_fetch()) return;
+    int calls = 0;
+    mode = MISSING;
+    CHECK_FAILS(ll_data_fetch(url, at("x"), NULL, NULL, NULL), LL_EIO, "404");
+    mode = RANGES;
+    CHECK_FAILS(ll_data_fetch("http://127.0.0.1:1/x", at("x"), NULL, NULL, NULL), LL_EIO, "is the network there?");
+    CHECK_FAILS(ll_data_fetch("file:///etc/passwd", at("x"), NULL, NULL, NULL), LL_EIO, "file:///etc/passwd");
+    CHECK_FAILS(ll_data_fetch(url, at("no/x"), NULL, NULL, NULL), LL_EIO, "no/x");
+    CHECK_FAILS(ll_data_fetch(url, at("stopped"), NULL, stop, &calls), LL_ESTOPPED, "is kept");
+    assert_true(calls > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checksums_are_published_ones),     cmocka_unit_test(a_file_comes_whole),
+        cmocka_unit_test(what_was_cut_off_is_gone_on_with), cmocka_unit_test(a_server_without_ranges_sends_all_again),
+        cmocka_unit_test(a_wrong_checksum_leaves_nothing),  cmocka_unit_test(failures_say_what_to_do),
+    };
+    return cmocka_run_group_tests_name("fetch", tests, start, remove_folder);
+}

@@ -1,0 +1,239 @@
+/* Images: CIFAR-10, other sizes, margins and shifts. */
+#include "inputs.h"
+
+#include "data/cifar.h"
+#include "data/image.h"
+
+/* ---- Sizes ---- */
+
+/* One row or column to another size, from the definition, in double. */
+static void expect_axis(const uint8_t *from, int n, int m, uint8_t *to) {
+    const double scale = (double)n / m, spread = scale > 1 ? scale : 1;
+    for (int i = 0; i < m; i++) {
+        double sum = 0, weight = 0;
+        for (int k = 0; k < n; k++) {
+            const double w = 1 - fabs(k + 0.5 - (i + 0.5) * scale) / spread;
+            if (w > 0) sum += w * from[k], weight += w;
+        }
+        to[i] = (uint8_t)floor(sum / weight + 0.5);
+    }
+}
+
+static void sizes_by_definition(void **state) {
+    (void)state;
+    static const int sizes[][4] = {{28, 28, 32, 32}, {7, 5, 12, 9}, {16, 16, 8, 4}, {5, 9, 5, 3}, {1, 1, 4, 4}};
+    for (int s = 0; s < 5; s++) {
+        const int w = sizes[s][0], h = sizes[s][1], W = sizes[s][2], H = sizes[s][3];
+        uint8_t from[1024], to[1024], rows[32][32], column[32], out[32];
+        ll_resizer *r = NULL;
+        for (int i = 0; i < w * h; i++) from[i] = (uint8_t)(i * i * 31 + i % 7 * 40);
+        CHECK_OK(ll_resizer_create(&r, w, h, W, H));
+        ll_resize(r, from, to);
+        for (int y = 0; y < h; y++) expect_axis(from + y * w, w, W, rows[y]);
+        for (int x = 0; x < W; x++) {
+            for (int y = 0; y < h; y++) column[y] = rows[y][x];
+            expect_axis(column, h, H, out);
+            for (int y = 0; y < H; y++)
+                assert_true(abs(out[y] - to[y * W + x]) <= 1); /* a tie may be rounded elsewhere */
+        }
+        memset(from, 77, sizeof from);
+        ll_resize(r, from, to);
+        for (int i = 0; i < W * H; i++) assert_int_equal(to[i], 77);
+        ll_resizer_free(r);
+    }
+    static const uint8_t two[2] = {0, 100}, four[4] = {0, 25, 75, 100};
+    uint8_t to[4];
+    ll_resizer *r = NULL;
+    CHECK_OK(ll_resizer_create(&r, 2, 1, 4, 1));
+    ll_resize(r, two, to);
+    assert_memory_equal(to, four, 4);
+    ll_resizer_free(r);
+}
+
+/* ---- idx with margins and shifts ---- */
+
+/* 3 images of 4 x 2; the first has an empty column on both sides, the second none, the third two. */
+static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 4, 0, 1, 2, 0,
+                                 0, 3, 4, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 1, 0};
+
+static ll_config config(void) {
+    return (ll_config){.task = LL_TASK_CLASSIFY,
+                       .batch = 1,
+                       .length = 8,
+                       .format = LL_DATA_IDX,
+                       .only = -1,
+                       .test = kept(put("images", images, sizeof images)),
+                       .test_labels = kept(put("labels", labels, sizeof labels))};
+}
+
+static void expect_image(const ll_config *c, int64_t count, const int *pixels) {
+    ll_reader *r = opened(c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, c));
+    assert_int_equal(ll_reader_size(r), count);
+    ll_reader_eval_batch(r, &b, 0);
+    assert_memory_equal(b.tokens, pixels, 8 * sizeof(int));
+    ll_batch_free(&b);
+    ll_reader_free(r);
+}
+
+static void shifts_and_margins(void **state) {
+    (void)state;
+    ll_config c = config();
+    expect_image(&c, 3, (const int[]){0, 1, 2, 0, 0, 3, 4, 0});
+    c.shift = 1;
+    expect_image(&c, 3, (const int[]){0, 0, 1, 2, 0, 0, 3, 4});
+    c.shift = -2;
+    expect_image(&c, 3, (const int[]){2, 0, 0, 0, 4, 0, 0, 0});
+    c.shift = 9;
+    expect_image(&c, 3, (const int[]){0, 0, 0, 0, 0, 0, 0, 0});
+    c.shift = 0, c.margin = 1;
+    expect_image(&c, 2, (const int[]){0, 1, 2, 0, 0, 3, 4, 0});
+    c.only = 0;
+    expect_image(&c, 1, (const int[8]){0});
+    c.margin = 2, c.only = 1;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "2 empty columns on both sides (data.margin) and the class");
+    c.margin = 3, c.only = -1;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "3 empty columns");
+}
+
+static void resized_images_are_read(void **state) {
+    (void)state;
+    ll_config c = config();
+    int width = 0, height = 0;
+    c.resize = 4, c.length = 16;
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    ll_reader_image(r, &width, &height);
+    assert_true(width == 4 && height == 4);
+    ll_reader_eval_batch(r, &b, 0);
+    static const int expected[] = {0, 1, 2, 0, 0, 2, 3, 0, 0, 3, 4, 0, 0, 3, 4, 0}; /* 1.5 and 2.5 up */
+    assert_int_equal(b.lengths[0], 16);
+    assert_memory_equal(b.tokens, expected, 8 * sizeof(int));
+    assert_memory_equal(b.tokens + 12, expected + 12, 4 * sizeof(int));
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    c.length = 15;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "set train.length=16");
+}
+
+/* ---- CIFAR-10 ---- */
+
+static uint8_t records[3 * LL_CIFAR_RECORD];
+
+static ll_config cifar(const char *path) {
+    return (ll_config){.task = LL_TASK_CLASSIFY,
+                       .batch = 1,
+                       .length = 1024,
+                       .format = LL_DATA_CIFAR10,
+                       .only = -1,
+                       .train = kept(path),
+                       .test = kept(path)};
+}
+
+static void make_records(void) {
+    for (int i = 0; i < 3; i++) {
+        uint8_t *p = records + i * LL_CIFAR_RECORD;
+        p[0] = (uint8_t)(3 * i);
+        memset(p + 1, 255 - 100 * i, 1024);
+        memset(p + 1025, 10 + i, 1024);
+        memset(p + 2049, 200, 1024);
+    }
+}
+
+static void colours_become_gray(void **state) {
+    (void)state;
+    make_records();
+    char list[300];
+    snprintf(list, sizeof list, "%s:%s", put("one", records, LL_CIFAR_RECORD),
+             put_xz("two", records + LL_CIFAR_RECORD, 2 * LL_CIFAR_RECORD));
+    ll_config c = cifar(list), whole = cifar(put_gz("all", records, sizeof records));
+    ll_reader *r = opened(&c, "test"), *w = opened(&whole, "test");
+    ll_batch b;
+    assert_same_readers(r, w, &c);
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_size(r), 3);
+    assert_int_equal(ll_reader_classes(r), 10);
+    for (int i = 0; i < 3; i++) {
+        const double mean = 0.2989 * (255 - 100 * i) + 0.5870 * (10 + i) + 0.1140 * 200;
+        ll_reader_eval_batch(r, &b, i);
+        assert_int_equal(b.targets[0], 3 * i);
+        for (int t = 0; t < 1024; t++) assert_int_equal(b.tokens[t], (int)(mean / 255 * 255.5));
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    ll_reader_free(w);
+}
+
+static void a_folder_has_both_splits(void **state) {
+    (void)state;
+    make_records();
+    char command[200];
+    snprintf(command, sizeof command, "mkdir -p '%s'", at("batches"));
+    assert_int_equal(system(command), 0);
+    put("batches/data_batch_1.bin", records, LL_CIFAR_RECORD);
+    put("batches/data_batch_2.bin", records, LL_CIFAR_RECORD);
+    put("batches/batches.meta.txt", "airplane", 8);
+    ll_config c = cifar(at("batches"));
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "no test_batch.bin");
+    put("batches/test_batch.bin", records, sizeof records);
+    ll_reader *train = opened(&c, "train"), *test = opened(&c, "test");
+    assert_int_equal(ll_reader_size(train), 2);
+    assert_int_equal(ll_reader_size(test), 3);
+    ll_reader_free(train);
+    ll_reader_free(test);
+}
+
+static void wrong_records_are_refused(void **state) {
+    (void)state;
+    make_records();
+    ll_config c = cifar(put("short", records, sizeof records - 1));
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "9218 bytes");
+    c = cifar(put("none", records, 0));
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "0 bytes");
+    records[LL_CIFAR_RECORD] = 10;
+    c = cifar(put("class", records, sizeof records));
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "byte 3073 has label 10");
+    make_records();
+    c = cifar(put("good", records, sizeof records));
+    c.classes = 9;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "model.classes=10");
+    c.classes = 0, c.length = 1023;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length=1024");
+}
+
+/* The first test images in colour against the same in gray. */
+static void real_images_agree(void **state) {
+    (void)state;
+    char *colour = shared("cifar10/test_batch_first1000.bin.xz");
+    if (!colour) return;
+    ll_config c = cifar(colour), g = config();
+    g.length = 1024;
+    g.test = kept(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));
+    g.test_labels = kept(shared("cifar10/gray-t10k-labels-idx1-ubyte.xz"));
+    ll_reader *a = opened(&c, "test"), *b = opened(&g, "test");
+    ll_batch x, y;
+    CHECK_OK(ll_batch_create(&x, &c));
+    CHECK_OK(ll_batch_create(&y, &g));
+    for (int64_t i = 0; i < 1000; i++) {
+        ll_reader_eval_batch(a, &x, i);
+        ll_reader_eval_batch(b, &y, i);
+        assert_same_batch(&x, &y, &c);
+    }
+    ll_batch_free(&x);
+    ll_batch_free(&y);
+    ll_reader_free(a);
+    ll_reader_free(b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_by_definition),      cmocka_unit_test(shifts_and_margins),
+        cmocka_unit_test(resized_images_are_read),  cmocka_unit_test(colours_become_gray),
+        cmocka_unit_test(a_folder_has_both_splits), cmocka_unit_test(wrong_records_are_refused),
+        cmocka_unit_test(real_images_agree),
+    };
+    return cmocka_run_group_tests_name("image", tests, make_folder, remove_folder);
+}

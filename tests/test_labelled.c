@@ -1,0 +1,179 @@
+/* Texts with classes: TSV, CSV, folders; what is wrong with them; reviews of films. */
+#include "inputs.h"
+
+#include <sys/stat.h>
+
+static ll_config config(const char *name, const char *content) {
+    return (ll_config){.task = LL_TASK_CLASSIFY,
+                       .batch = 1,
+                       .length = 6,
+                       .format = LL_DATA_LABELLED,
+                       .test = kept(put(name, content, strlen(content))),
+                       .label_column = 1,
+                       .text_column = 2};
+}
+
+/* All examples in order: "label:text|label:text|..." */
+static const char *all_of(const ll_config *c, const char *split) {
+    static char text[600];
+    ll_reader *r = opened(c, split);
+    ll_batch b;
+    size_t n = 0;
+    CHECK_OK(ll_batch_create(&b, c));
+    for (int64_t i = 0; i < ll_reader_eval_batches(r); i++) {
+        ll_reader_eval_batch(r, &b, i);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%d:", b.targets[0]);
+        for (int t = 0; t < b.lengths[0]; t++) text[n++] = (char)b.tokens[t];
+        for (int t = b.lengths[0]; t < b.T; t++) assert_int_equal(b.tokens[t], 0);
+        text[n++] = '|';
+    }
+    text[n] = 0;
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    return text;
+}
+
+static void tables_with_tabs(void **state) {
+    (void)state;
+    ll_config c = config("a.tsv", "1\tgood\n0\tbad film\r\n\n2\ta\tb\n0\t\n1\t\"x\"");
+    assert_string_equal(all_of(&c, "test"), "1:good|0:bad fi|2:a\tb|0:|1:\"x\"|");
+    c = config("b.tsv", "id\ttext\tlabel\n7\tgood\t1\n8\tbad\t0\tmore\n");
+    c.header = 1, c.label_column = 3;
+    assert_string_equal(all_of(&c, "test"), "1:good|0:bad|");
+    c = config("c.tsv", "\xef\xbb\xbf"
+                        "1\tx\n");
+    assert_string_equal(all_of(&c, "test"), "1:x|");
+}
+
+static void tables_with_commas(void **state) {
+    (void)state;
+    ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good,x\n,bad");
+    c.table_separator = LL_SEPARATOR_COMMA, c.header = 1, c.label_column = 2, c.text_column = 1;
+    assert_string_equal(all_of(&c, "test"), "1:a, \"b\"|0:plain|1:l\nm|0:|");
+    c.class_names = kept("good,bad");
+    assert_string_equal(all_of(&c, "test"), "0:a, \"b\"|1:plain|0:l\nm|1:|");
+    c.class_names = kept("good,ba");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "\"bad\", which is not in data.classes=good,ba");
+    c.class_names = NULL;
+    ll_reader *r = opened(&c, "test");
+    assert_string_equal(ll_reader_class_names(r), "bad,good");
+    assert_int_equal(ll_reader_classes(r), 2);
+    assert_int_equal(ll_reader_vocab(r), 256);
+    ll_reader_free(r);
+}
+
+static void folders_of_classes(void **state) {
+    (void)state;
+    static const char *const folders[] = {"f", "f/neg", "f/pos", "f/unsup"};
+    for (int i = 0; i < 4; i++) assert_int_equal(mkdir(at(folders[i]), 0700), 0);
+    put("f/neg/0_1.txt", "dull", 4);
+    put("f/pos/1_9.txt", "nice", 4);
+    put_gz("f/pos/2_8.txt", "fine", 4);
+    put("f/unsup/3_0.txt", "what", 4);
+    put("f/readme", "none", 4);
+    ll_config c = config("none", "");
+    c.test = kept(at("f"));
+    c.class_names = kept("neg,pos");
+    assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|");
+    c.class_names = NULL;
+    assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|2:what|");
+    c.class_names = kept("a,b");
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "a,b");
+}
+
+/* Sorted files: what is held out has both classes, and no example is in both splits. */
+static void held_out_examples_are_drawn(void **state) {
+    (void)state;
+    static char text[3000], seen[200];
+    size_t n = 0;
+    for (int i = 0; i < 200; i++) n += (size_t)snprintf(text + n, 32, "%d\t%03d\n", i / 100, i);
+    ll_config c = config("sorted.tsv", text);
+    c.train = c.test;
+    c.valid_fraction = 0.3;
+    int ones = 0;
+    for (int s = 0; s < 2; s++) {
+        ll_reader *r = opened(&c, s ? "valid" : "train");
+        ll_batch b;
+        CHECK_OK(ll_batch_create(&b, &c));
+        assert_int_equal(ll_reader_size(r), s ? 60 : 140);
+        for (int64_t i = 0; i < ll_reader_eval_batches(r); i++) {
+            ll_reader_eval_batch(r, &b, i);
+            const int number = 100 * (b.tokens[0] - '0') + 10 * (b.tokens[1] - '0') + b.tokens[2] - '0';
+            assert_int_equal(seen[number]++, 0);
+            assert_int_equal(b.targets[0], number / 100);
+            ones += s && b.targets[0];
+        }
+        ll_batch_free(&b);
+        ll_reader_free(r);
+    }
+    assert_true(ones > 15 && ones < 45);
+    assert_pure(&c);
+}
+
+static void wrong_tables_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *word;
+        int comma;
+    } cases[] = {
+        {"1\tgood\n0\n", "line 2 has 1 columns", 0},
+        {"1,good\n0,\"bad\n", "line 2 is never closed", 1},
+        {"1,\"good\" film\n", "line 1 has text after a closing quote", 1},
+        {"0\tgood\na,b\tbad\n", "data.label-column", 0},
+        {"0\tgood\n\xff\tbad\n", "UTF-8", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ll_config c = config("wrong", cases[i].text);
+        c.table_separator = cases[i].comma;
+        CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, cases[i].word);
+    }
+    ll_config c = config("empty", "");
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "it is empty");
+    c = config("three", "2\ta\n");
+    c.classes = 2;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "label 2, expected 0..1");
+    c.classes = 0, c.length = 0;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length");
+    static char many[4000];
+    size_t n = 0;
+    for (int i = 0; i < 300; i++) n += (size_t)snprintf(many + n, 16, "n%d\tx\n", i);
+    c = config("many", many);
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "data.label-column");
+}
+
+static void real_reviews_are_read(void **state) {
+    (void)state;
+    ll_config c = {.task = LL_TASK_CLASSIFY,
+                   .batch = 1,
+                   .length = 13704,
+                   .format = LL_DATA_LABELLED,
+                   .label_column = 1,
+                   .text_column = 4};
+    c.test = shared("imdb/train.tsv.xz");
+    if (!c.test) return;
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    int64_t positive = 0;
+    int longest = 0;
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_size(r), 25000);
+    for (int64_t i = 0; i < 25000; i++) {
+        ll_reader_eval_batch(r, &b, i);
+        positive += b.targets[0];
+        if (b.lengths[0] > longest) longest = b.lengths[0];
+        assert_true(b.targets[0] == (i >= 12500)); /* sorted */
+    }
+    assert_int_equal(positive, 12500);
+    assert_int_equal(longest, 13704);
+    ll_batch_free(&b);
+    ll_reader_free(r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_with_tabs),         cmocka_unit_test(tables_with_commas),
+        cmocka_unit_test(folders_of_classes),       cmocka_unit_test(held_out_examples_are_drawn),
+        cmocka_unit_test(wrong_tables_are_refused), cmocka_unit_test(real_reviews_are_read),
+    };
+    return cmocka_run_group_tests_name("labelled", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,115 @@
+/* Pieces of words: text there and back, the same model each time, a vocabulary that a reader makes. Where the program
+ * was built without SentencePiece, it says so. */
+#include "inputs.h"
+
+#include "data/coder.h"
+#include "data/pieces.h"
+
+static char text[30000];
+static size_t size;
+
+static int make_text(void **state) {
+    static const char *const words[] = {"the", "river", "running", "under", "bridges", "of", "stone", "and", "water"};
+    for (unsigned i = 0; size + 64 < sizeof text; i++)
+        size += (size_t)snprintf(text + size, 64, "%s %s%s", words[i * i % 9], words[(i * 7 + i / 5) % 9],
+                                 i % 6 ? " " : ".\n");
+    return make_folder(state);
+}
+
+/* 0: this program has no SentencePiece, and says so. */
+static int trained(ll_bytes *model) {
+    const ll_status status = ll_pieces_train(model, (const uint8_t *)text, size, 300);
+    if (!status) return 1;
+    assert_int_equal(status, LL_EINVAL);
+    if (!strstr(ll_error(), "without SentencePiece")) fail_msg("%s", ll_error());
+    return 0;
+}
+
+static void expect_back(ll_pieces *p, const char *in, size_t n) {
+    int32_t *tokens = NULL;
+    int64_t count = 0;
+    char *out = calloc(n + 1, 1);
+    size_t at = 0;
+    CHECK_OK(ll_pieces_encode(p, (const uint8_t *)in, n, &tokens, &count));
+    for (int64_t i = 0; i < count; i++) {
+        size_t length = 0;
+        assert_true(tokens[i] >= 0 && tokens[i] < ll_pieces_count(p));
+        const char *piece = ll_pieces_text(p, tokens[i], &length);
+        assert_true(at + length <= n);
+        memcpy(out + at, piece, length);
+        at += length;
+    }
+    assert_int_equal(at, n);
+    assert_memory_equal(out, in, n);
+    free(out);
+    ll_free(tokens);
+}
+
+static void text_there_and_back(void **state) {
+    (void)state;
+    static const char other[] = "  Two  blanks,\n\n\xc3\xa9t\xc3\xa9 and \xe2\x82\xac; zebra";
+    ll_bytes model = {0}, again = {0};
+    ll_pieces *p = NULL;
+    if (!trained(&model)) return;
+    CHECK_OK(ll_pieces_create(&p, &model, "model"));
+    expect_back(p, text, size);
+    expect_back(p, other, sizeof other - 1);
+    expect_back(p, "\n", 1);
+    expect_back(p, "", 0);
+    int32_t *tokens = NULL;
+    int64_t count = 0;
+    CHECK_OK(ll_pieces_encode(p, (const uint8_t *)text, size, &tokens, &count));
+    assert_true(count < (int64_t)size / 2 && tokens[count - 1] != 0);
+    ll_free(tokens);
+    assert_true(trained(&again));
+    assert_int_equal(model.size, again.size);
+    assert_memory_equal(model.data, again.data, model.size);
+    ll_pieces_free(p);
+    ll_bytes_free(&model);
+    ll_bytes_free(&again);
+}
+
+static void damaged_models_are_refused(void **state) {
+    (void)state;
+    ll_bytes model = {0}, none = {0};
+    ll_pieces *p = NULL;
+    if (!trained(&model)) return;
+    CHECK_FAILS(ll_pieces_create(&p, &none, "NAME"), LL_EFORMAT, "NAME");
+    model.size /= 2;
+    CHECK_FAILS(ll_pieces_create(&p, &model, "NAME"), LL_EFORMAT, "NAME");
+    memset(model.data, 0xff, model.size);
+    CHECK_FAILS(ll_pieces_create(&p, &model, "NAME"), LL_EFORMAT, "NAME");
+    assert_null(p);
+    ll_bytes_free(&model);
+    CHECK_FAILS(ll_pieces_train(&model, (const uint8_t *)"", 0, 100), LL_EINVAL, "data.format=pieces");
+}
+
+static void a_reader_makes_its_pieces(void **state) {
+    (void)state;
+    ll_bytes model = {0};
+    ll_config c = {.task = LL_TASK_LM, .batch = 2, .length = 16, .format = LL_DATA_PIECES, .vocab_size = 300};
+    c.train = kept(put("text", text, size));
+    if (!trained(&model)) {
+        CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "without SentencePiece");
+        return;
+    }
+    ll_reader *r = opened(&c, "train");
+    double words, bytes;
+    assert_int_equal(ll_reader_vocabulary(r)->size, model.size);
+    assert_memory_equal(ll_reader_vocabulary(r)->data, model.data, model.size);
+    ll_reader_units(r, &words, &bytes);
+    assert_true(fabs(bytes * (double)ll_reader_size(r) - (double)size) < 1e-6);
+    assert_true(ll_reader_vocab(r) > 256 && ll_reader_vocab(r) <= 400);
+    ll_reader_free(r);
+    assert_pure(&c);
+    ll_bytes_free(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_there_and_back),
+        cmocka_unit_test(damaged_models_are_refused),
+        cmocka_unit_test(a_reader_makes_its_pieces),
+    };
+    return cmocka_run_group_tests_name("pieces", tests, make_text, remove_folder);
+}
