@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "kernel/kernel.h"
 
-enum { ROWS = 128, COLS = 128, DEPTH = 256, PAD = 16 };
+enum { ROWS = 128, COLS = 128, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
 
 typedef struct {
     const ll_kernels *k;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define LL_NORM_EPS 1e-5f /* added to the variance by norm */
+enum { LL_GEMM_DEPTH = 256 };
 
 /* One block of features that a permutation moves together, in cycle order: feature `start + a` of
  * the token at position p comes from `start + (a + p) mod length`. */
@@ -34,10 +35,11 @@ typedef struct {
     int rows;  /* of a register tile of gemm: the least it does at full speed */
 
     /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col] where row or col is
-     * 1, so a transposed A costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order. */
+     * 1, so a transposed A costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order, and
+     * then, if `add`, what was there. */
     void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add);
-    /* y (N) = or += x (K) B (K x N): one row, for generation. */
+    /* y (N) = or += x (K) B (K x N): one row, for generation; without `add` the bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
     /* y (M) = or += A (M x K) x (K). */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
@@ -107,7 +109,8 @@ const ll_kernels *ll_kernel_table(void);
 const ll_kernels *ll_kernel_tier(const char *name);
 
 /* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and
- * blocked; the sum of an element runs over k in an order that depends on K alone. Rows of A, B, C are
+ * blocked; the sum of an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added
+ * to the bias. Rows of A, B, C are
  * lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);

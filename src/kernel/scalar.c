@@ -8,15 +8,15 @@
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
-    for (int i = 0; i < M; i++) {
-        float *c = C + i * ldc;
-        if (!add) memset(c, 0, (size_t)N * sizeof *c);
-        for (int k = 0; k < K; k++) {
-            float a = A[i * row + k * col];
-            const float *b = B + k * ldb;
-            for (int j = 0; j < N; j++) c[j] += a * b[j];
+    enum { COLS = 64 };
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j += COLS) {
+            int n = N - j < COLS ? N - j : COLS;
+            float sum[COLS] = {0}, *c = C + i * ldc + j;
+            for (int k = 0; k < K; k++)
+                for (int e = 0; e < n; e++) sum[e] += A[i * row + k * col] * B[k * ldb + j + e];
+            for (int e = 0; e < n; e++) c[e] = add ? c[e] + sum[e] : sum[e];
         }
-    }
 }
 
 static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {

@@ -39,24 +39,30 @@ static int piece_rows(const job *j, size_t i) {
 
 /* ---- Linear ---- */
 
+/* Sums as in ll_gemm, so that a row alone has the bits of a row among others. */
 static void slab_task(void *arg, size_t i, int worker) {
     const job *j = arg;
     (void)worker;
     const int first = (int)i * SLAB, left = j->N - first, n = left < SLAB ? left : SLAB;
-    if (j->bias) memcpy(j->out + first, j->bias + first, (size_t)n * sizeof *j->out);
-    j->k->gemv(n, j->K, j->x, j->y + first, j->ld, j->out + first, j->bias != NULL);
+    float *out = j->out + first, part[SLAB];
+    if (j->bias) memcpy(out, j->bias + first, (size_t)n * sizeof *out);
+    for (int k0 = 0; k0 < j->K; k0 += LL_GEMM_DEPTH) {
+        const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
+        j->k->gemv(n, depth, j->x + k0, j->y + (size_t)k0 * j->ld + first, j->ld, adds ? part : out, 0);
+        if (adds) j->k->add((size_t)n, part, out);
+    }
 }
 
 /* One row: the product that generation waits for. */
 static void linear_row(const ll_kernels *k, int K, int N, const float *in, const float *W, const float *bias,
                        float *out) {
     job j = {.k = k, .K = K, .N = N, .x = in, .y = W, .bias = bias, .out = out, .ld = (size_t)N};
+    const size_t slabs = pieces(N, SLAB);
     if ((size_t)K * (size_t)N >= SERIAL) {
-        ll_parallel_for(pieces(N, SLAB), slab_task, &j);
+        ll_parallel_for(slabs, slab_task, &j);
         return;
     }
-    if (bias) memcpy(out, bias, (size_t)N * sizeof *out);
-    k->gemv(N, K, in, W, (size_t)N, out, bias != NULL);
+    for (size_t i = 0; i < slabs; i++) slab_task(&j, i, 0);
 }
 
 void ll_linear(const ll_kernels *k, int n, int K, int N, const float *in, size_t ldi, const float *W, const float *bias,
