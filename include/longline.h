@@ -27,6 +27,7 @@
 #include "longline/base.h"      /* version, status, machine, recipes */
 #include "longline/attention.h" /* the operator by itself */
 #include "longline/model.h"     /* models, streams */
+#include "longline/infer.h"     /* scores, embeddings */
 #include "longline/train.h"     /* training, evaluation */
 #include "longline/report.h"    /* pictures */
 

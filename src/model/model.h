@@ -5,6 +5,7 @@
  *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       sample.c     a token from logits
+ *   infer.c      scores, embeddings
  *   model.c      create, describe              file.c       load, save
  */
 #ifndef LL_MODEL_H

@@ -1,6 +1,8 @@
 /* A model as a stream: a workspace of a few hundred rows, and for every layer the state of its attention.
  * A block of tokens goes through the network layer by layer, in pieces of at most PIECE tokens, so that
  * neither time nor memory of a token depends on how many came before. */
+#include <string.h>
+
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -11,6 +13,7 @@ struct ll_stream {
     ll_workspace *ws;
     ll_attention_stream **attention; /* (layers) */
     int64_t position;
+    float *logits; /* (V) of the token after the last that was fed */
     int broken; /* a feed failed half-way: layers are not at the same token */
 };
 
@@ -24,7 +27,11 @@ ll_status ll_stream_create(ll_stream **out, ll_model *model) {
     s->model = model;
     const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
     ll_status status = ll_workspace_make(&s->ws, model, 1, learned ? c->max_length : PIECE, LL_STREAM);
-    if (!status && !(s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *)))) status = LL_ENOMEM;
+    if (!status) {
+        s->attention = ll_alloc((size_t)c->layers, sizeof(ll_attention_stream *));
+        s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);
+        if (!s->attention || !s->logits) status = LL_ENOMEM;
+    }
     for (int l = 0; l < c->layers && !status; l++)
         status = ll_attention_stream_create(&s->attention[l], model->attention[l], 1);
     if (status) {
@@ -40,6 +47,7 @@ void ll_stream_free(ll_stream *s) {
     if (!s) return;
     for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
     ll_free(s->attention);
+    ll_free(s->logits);
     ll_workspace_free(s->ws);
     ll_free(s);
 }
@@ -64,22 +72,42 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     return LL_OK;
 }
 
-ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
-    ll_status status = check(s, tokens, n);
-    if (status) return status;
-    for (int done = 0; done < n;) {
-        const int piece = n - done < s->ws->T ? n - done : s->ws->T;
-        ll_batch_run run = ll_network_begin(s->model, s->ws, tokens + done, NULL, 1, piece);
-        run.position = s->position;
-        if ((status = ll_network_forward(&run))) {
-            s->broken = 1;
-            return status;
-        }
-        done += piece;
-        s->position += piece;
-        if (done == n) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)piece - 1, 1}), logits);
+/* One piece of at most ws->T tokens through the network; logp as ll_stream_score, or NULL. last: the logits of what
+ * comes after it are wanted. */
+static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
+    ll_batch_run run = ll_network_begin(s->model, s->ws, tokens, NULL, 1, n);
+    run.position = s->position;
+    if (logp && s->position)
+        logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->vocab, s->logits));
+    const ll_status status = ll_network_forward(&run);
+    if (status) {
+        s->broken = 1;
+        return status;
     }
+    s->position += n;
+    if (logp) ll_score_rows(&run, tokens, logp);
+    if (last) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)n - 1, 1}), s->logits);
     return LL_OK;
+}
+
+static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {
+    ll_status status = check(s, tokens, n);
+    if (logp && !status) memset(logp, 0, (size_t)n * sizeof *logp);
+    for (int done = 0, piece; done < n && !status; done += piece) {
+        piece = n - done < s->ws->T ? n - done : s->ws->T;
+        status = feed_piece(s, tokens + done, piece, logp ? logp + done : NULL, logp || done + piece == n);
+    }
+    return status;
+}
+
+ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
+    const ll_status status = feed(s, tokens, n, NULL);
+    if (!status) memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    return status;
+}
+
+ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) {
+    return feed(s, tokens, n, logp);
 }
 
 int64_t ll_stream_position(const ll_stream *s) {
@@ -87,7 +115,7 @@ int64_t ll_stream_position(const ll_stream *s) {
 }
 
 size_t ll_stream_bytes(const ll_stream *s) {
-    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes;
+    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->vocab * sizeof *s->logits;
     for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
     return bytes;
 }
