@@ -27,6 +27,7 @@
 #include "longline/base.h"      /* version, status, machine, recipes */
 #include "longline/attention.h" /* the operator by itself */
 #include "longline/model.h"     /* models, streams */
+#include "longline/data.h"      /* text and tokens */
 #include "longline/infer.h"     /* scores, embeddings */
 #include "longline/files.h"     /* sequences out of files, rows into files */
 #include "longline/train.h"     /* training, evaluation */
