@@ -1,4 +1,4 @@
-/* Text as a model's tokens, and back; data sets that are known, drawn, checked, fetched. */
+/* Text as a model's tokens, and back. */
 #ifndef LL_DATA_API_H
 #define LL_DATA_API_H
 
@@ -24,34 +24,6 @@ LL_API LL_MUST_USE ll_status ll_tokenizer_encode(const ll_tokenizer *tokenizer, 
 LL_API void ll_tokens_free(int *tokens);
 /* What a token stands for, *size bytes; tokens put one after the other make a text. Valid until the next call. */
 LL_API const char *ll_tokenizer_text(ll_tokenizer *tokenizer, int token, size_t *size);
-
-/* ---- Data sets --------------------------------------------------------------------------------- */
-
-typedef struct {
-    const char *set;    /* "mnist": data sets are files with the same name here */
-    const char *file;   /* name of the file */
-    const char *url;    /* where its makers publish it */
-    const char *sha256; /* of the published file, 64 digits; NULL: not known */
-    const char *what;   /* one line */
-} ll_known_file;
-/* File number i that is known, or NULL past the last. */
-LL_API const ll_known_file *ll_data_known(int i);
-
-/* Draws a data set. "listops": a table of `count` expressions of up to `size` tokens (0: 2000) in the file `out`.
- * "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and
- * labels-idx1-ubyte in the folder `out`. A function of the seed. LL_EINVAL names what cannot be. */
-LL_API LL_MUST_USE ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed);
-
-/* SHA-256 of a file as it lies there (packed if it is), as 64 digits and a zero; and its bytes. */
-LL_API LL_MUST_USE ll_status ll_data_checksum(const char *path, char digits[65], int64_t *bytes);
-
-/* Called now and then with the bytes that are there and that there will be (0: not known). Non-zero stops. */
-typedef int ll_fetch_fn(int64_t bytes, int64_t total, void *arg);
-/* Fetches url (http, https) into `path`: what is there of "path.part" is gone on with, and the file gets its name when it is
- * whole and has this checksum (NULL: any). LL_EIO says why not; LL_EFORMAT where the checksum differs, which leaves
- * nothing; LL_ESTOPPED on request. */
-LL_API LL_MUST_USE ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_fetch_fn *progress,
-                                           void *arg);
 
 LL_C_END
 

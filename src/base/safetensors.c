@@ -57,7 +57,8 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
     if (n > f->bytes.size - 8)
         return ll_fail(LL_EFORMAT, "%s is truncated: it has %zu bytes, its header alone %llu", f->path, f->bytes.size,
                        (unsigned long long)n);
-    if (ll_json_is_deep(json, n, DEPTH_MOST)) return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
+    if (ll_json_is_deep(json, n, DEPTH_MOST))
+        return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
     *header = json_loadb((const char *)json, n, JSON_REJECT_DUPLICATES, &error);
     if (!*header && json_error_code(&error) == json_error_out_of_memory)
         return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);

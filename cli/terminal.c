@@ -1,0 +1,57 @@
+/* A line that moves, and signals. */
+#include "terminal.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number) {
+    (void)number;
+    stop = 1;
+}
+
+void ll_catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN) continue;
+        sigaction(numbers[i], &action, NULL);
+    }
+}
+
+int ll_caught(void) {
+    return stop;
+}
+
+/* A terminal that can move back in its line, and whose user has not asked for plain output. */
+ll_line ll_line_start(void) {
+    const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
+    return (ll_line){.moves = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") && !(plain && *plain)};
+}
+
+/* Cut to the terminal's width: a line that wraps cannot be gone back on. */
+void ll_line_show(ll_line *line, char *text) {
+    struct winsize window;
+    if (!line->moves) {
+        fprintf(stderr, "%s\n", text);
+        return;
+    }
+    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1 && strlen(text) >= window.ws_col)
+        text[window.ws_col - 1] = 0;
+    const int width = (int)strlen(text);
+    fprintf(stderr, "\r%s%*s", text, line->width > width ? line->width - width : 0, "");
+    fflush(stderr);
+    line->width = width;
+}
+
+void ll_line_end(ll_line *line) {
+    if (line->width) fputc('\n', stderr);
+    line->width = 0;
+}
