@@ -6,13 +6,14 @@
 
 #include "sequences.h"
 
-static const char *labels;
+static const char *labels, *label_key;
 static int64_t top = 1;
 static int json;
 
 static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "top", "N", &top, 1, 1000, "print the N likeliest classes"},
     {LL_ARG_TEXT, 0, "labels", "FILE", &labels, 0, 0, "idx file of the true classes of images, to count who is right"},
+    {LL_ARG_TEXT, 0, "label-key", "KEY", &label_key, 0, 0, "key of the true class in JSONL, to count who is right"},
     {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "a JSON object a line instead of TSV"},
     {.type = LL_ARG_END},
 };
@@ -35,6 +36,13 @@ static const char *name_of(int class, char text[300]) {
     return text;
 }
 
+/* Does a label give the class as a number, also where classes have names? */
+static int is_number(const char *label, int class) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", class);
+    return !strcmp(label, text);
+}
+
 /* The likeliest class that comes after number `last` (-1: the first) in the order of probability; of equals the
  * smaller first. */
 static int next_class(const float *logp, int last) {
@@ -51,9 +59,9 @@ static void show_json(const ll_item *item) {
     const int first = next_class(item->answer, -1);
     fputs("{\"id\":", stdout);
     ll_put_string(item->id);
-    if (item->label >= 0) {
+    if (item->label) {
         fputs(",\"label\":", stdout);
-        ll_put_string(name_of(item->label, text));
+        ll_put_string(item->label);
     }
     fputs(",\"class\":", stdout);
     ll_put_string(name_of(first, text));
@@ -73,13 +81,16 @@ static void show_json(const ll_item *item) {
 static int show(const ll_item *item) {
     char text[300];
     const int first = next_class(item->answer, -1);
-    if (item->label >= 0) labelled++, right += first == item->label;
+    if (item->label) labelled++, right += !strcmp(name_of(first, text), item->label) || is_number(item->label, first);
     if (json) {
         show_json(item);
         return -1;
     }
     ll_put_field(item->id);
-    if (labels) printf("\t%s", name_of(item->label, text));
+    if (item->label) {
+        putchar('\t');
+        ll_put_field(item->label);
+    }
     for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c))
         printf("\t%s\t%.6f", name_of(c, text), exp((double)item->answer[c]));
     putchar('\n');
@@ -88,7 +99,7 @@ static int show(const ll_item *item) {
 
 static void header(void) {
     if (json) return;
-    printf("id%s\tclass\tprobability", labels ? "\tlabel" : "");
+    printf("id%s\tclass\tprobability", labels || label_key ? "\tlabel" : "");
     for (int i = 2; i <= top && i <= classes; i++) printf("\tclass%d\tprobability%d", i, i);
     putchar('\n');
 }
@@ -106,6 +117,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
                         .run = ll_model_logp,
                         .show = show,
                         .header = header,
+                        .label_key = label_key,
                         .labels = labels};
     const int code = ll_sequences(&job, files, paths);
     if (!code && labelled)

@@ -42,24 +42,43 @@ typedef struct {
     int64_t sequences;
     ll_line line;
     double start, shown;
+    int64_t answered; /* bytes of the input whose sequences have been answered */
 } run;
 
 /* ---- Progress ---- */
 
-/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. */
-static void progress(run *r) {
+/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: how much of what was read since r->before_read
+ * has been answered. Non-zero, and it is said, where a signal ends the run. */
+static int progress(void *arg, double share) {
+    run *r = arg;
     const double now = ll_now();
-    if ((!r->job->quiet && isatty(STDOUT_FILENO)) || now - r->start < 2) return;
-    if (now - r->shown < (r->line.moves ? 0.1 : 10)) return;
-    int64_t done, total;
+    if (ll_caught()) {
+        ll_line_end(&r->line);
+        ll_say("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
+        return 1;
+    }
+    if ((!r->job->quiet && isatty(STDOUT_FILENO)) || now - r->start < 2) return 0;
+    if (now - r->shown < (r->line.moves ? 0.1 : 10)) return 0;
+    int64_t read, total;
     char line[160], a[24], b[24], eta[24];
-    ll_input_progress(r->input, &done, &total);
-    int n = snprintf(line, sizeof line, "%lld sequences, %s", (long long)r->sequences, ll_size(a, (double)done));
+    ll_input_progress(r->input, &read, &total);
+    const double done = (double)r->answered + share * (double)(read - r->answered);
+    const double sequences = (double)r->sequences - (1 - share) * r->w.n;
+    int n = snprintf(line, sizeof line, "%.0f sequences, %s", sequences, ll_size(a, done));
     if (total > 0 && done > 0)
         snprintf(line + n, sizeof line - (size_t)n, " of %s, eta %s", ll_size(b, (double)total),
-                 ll_duration(eta, (now - r->start) * (double)(total - done) / (double)done));
+                 ll_duration(eta, (now - r->start) * ((double)total - done) / done));
     ll_line_show(&r->line, line);
     r->shown = now;
+    return 0;
+}
+
+/* All that was read has been answered. */
+static int flush(run *r) {
+    int64_t total;
+    const int code = ll_window_flush(&r->w);
+    ll_input_progress(r->input, &r->answered, &total);
+    return code;
 }
 
 /* ---- Tokens ---- */
@@ -109,18 +128,20 @@ static int keep_text(run *r, const uint8_t *text, size_t n) {
 static void free_item(ll_item *item) {
     free(item->id);
     free(item->file);
+    free(item->label);
     free(item->tokens);
     *item = (ll_item){0};
 }
 
 static int begin(run *r, const ll_sequence *s) {
     free_item(&r->item);
-    r->item = (ll_item){.id = strdup(s->id), .file = strdup(s->file), .line = s->line, .label = s->label, .begins = 1};
+    r->item = (ll_item){.id = strdup(s->id), .file = strdup(s->file), .line = s->line, .begins = 1};
     r->item.first = -(int64_t)r->before_n;
     r->n = 0;
     r->taken = 0;
     r->streaming = 0;
-    return r->item.id && r->item.file ? -1 : ll_trouble("out of memory");
+    if (s->label) r->item.label = strdup(s->label);
+    return r->item.id && r->item.file && (r->item.label || !s->label) ? -1 : ll_trouble("out of memory");
 }
 
 /* What has been gathered, through the stream and shown. */
@@ -142,8 +163,10 @@ static int stream_part(run *r, int ends) {
         item->first += n;
         if (part.ends) break;
     }
+    int64_t total;
     free(item->tokens);
     item->tokens = NULL;
+    ll_input_progress(r->input, &r->answered, &total);
     return code < 0 && fflush(stdout) ? 1 : code;
 }
 
@@ -156,7 +179,7 @@ static int end(run *r) {
     const int added = ll_window_add(&r->w, &r->item);
     if (added >= 0) return added;
     r->item = (ll_item){0};
-    return ll_window_full(&r->w, window) ? ll_window_flush(&r->w) : -1;
+    return ll_window_full(&r->w, window) ? flush(r) : -1;
 }
 
 /* A piece of a sequence. A long one that a stream can score is not gathered. */
@@ -167,7 +190,7 @@ static int take(run *r, const ll_sequence *s) {
     if (s->ends) return end(r);
     if (!r->stream || (length && length <= LL_PIECE)) return -1;
     if (!r->streaming) {
-        code = ll_window_flush(&r->w);
+        code = flush(r);
         ll_stream_reset(r->stream);
         r->streaming = 1;
     }
@@ -178,22 +201,21 @@ static int loop(run *r) {
     for (;;) {
         ll_sequence s;
         int found = 0;
-        if (ll_caught()) return ll_trouble("interrupted after %lld sequences", (long long)r->sequences);
+        if (progress(r, 0)) return 1;
         const ll_status status = ll_input_next(r->input, &s, &found);
         if (status) {
             /* What came before the error is answered; and its text is kept while that is done. */
             char text[1000];
             snprintf(text, sizeof text, "%s", ll_error());
-            const int code = ll_window_flush(&r->w);
+            const int code = flush(r);
             if (code >= 0) return code;
             ll_line_end(&r->line);
             ll_say("%s", text);
             return status == LL_EFORMAT || status == LL_EINVAL ? 2 : 1;
         }
-        if (!found) return ll_window_flush(&r->w);
+        if (!found) return flush(r);
         const int code = take(r, &s);
         if (code >= 0) return code;
-        progress(r);
     }
 }
 
@@ -252,7 +274,11 @@ static const char *not_there(int files, const char **paths) {
 
 static int open_all(run *r, int files, const char **paths) {
     static const char *standard_input[] = {"-"};
-    ll_input_options how = {.text_key = text_key, .id_key = id_key, .labels = r->job->labels, .piece = LL_PIECE};
+    ll_input_options how = {.text_key = text_key,
+                            .id_key = id_key,
+                            .label_key = r->job->label_key,
+                            .labels = r->job->labels,
+                            .piece = LL_PIECE};
     const int code = choose_format(&how.format);
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
@@ -266,8 +292,10 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     run *r = calloc(1, sizeof *r);
     if (!r) return ll_trouble("out of memory");
     r->job = r->w.job = job;
-    r->start = r->shown = ll_now();
+    r->start = ll_now();
     r->line = ll_line_start();
+    r->w.tick = progress;
+    r->w.arg = r;
     r->image = image_of(job);
     const char *unit = ll_unit(ll_model_recipe(job->model));
     r->by_byte = unit && !strcmp(unit, "byte");

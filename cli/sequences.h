@@ -10,9 +10,8 @@
 
 /* One sequence, or part of a long one. */
 typedef struct {
-    char *id, *file;
+    char *id, *file, *label; /* label: the true class, or NULL */
     int64_t line;
-    int label;
     int *tokens, n; /* what went through the model */
     int64_t first;  /* the number of tokens[0] in the sequence: parts */
     int begins, ends;
@@ -32,8 +31,8 @@ typedef struct {
     int scored; /* run is ll_model_score: long sequences may go through a stream */
     /* Writes an answer. -1, or the exit code after saying why. */
     int (*show)(const ll_item *item);
-    const char *labels; /* idx file, or NULL */
-    int quiet;          /* answers do not go to standard output */
+    const char *label_key, *labels; /* as in ll_input_options */
+    int quiet;                      /* answers do not go to standard output */
 } ll_job;
 
 extern const ll_arg ll_sequence_args[];
@@ -47,6 +46,8 @@ enum { LL_PIECE = 8192 }; /* tokens of a batch; of longer sequences what is read
 
 typedef struct {
     const ll_job *job;
+    int (*tick)(void *arg, double share); /* called after batches with what of the window is done; non-zero stops */
+    void *arg;
     int n, room;
     ll_item *item;
     int64_t tokens;

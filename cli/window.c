@@ -107,12 +107,15 @@ static int run_all(ll_window *w) {
     for (int i = 0; i < w->n; i++) w->order[i] = i;
     sorted = w;
     qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);
+    int64_t done = 0;
     for (int i = 0, B; i < w->n; i += B) {
         const int T = w->item[w->order[i]].n;
         B = T < LL_PIECE ? LL_PIECE / (T > 0 ? T : 1) : 1;
         if (B > w->n - i) B = w->n - i;
         const ll_status status = run_batch(w, w->order + i, B);
         if (status) return blame(w, w->order + i, B, status);
+        for (int b = 0; b < B; b++) done += w->item[w->order[i + b]].n;
+        if (w->tick(w->arg, (double)done / (double)(w->tokens > 0 ? w->tokens : 1))) return 1;
     }
     return -1;
 }
@@ -121,6 +124,7 @@ static void forget(ll_window *w) {
     for (int i = 0; i < w->n; i++) {
         free(w->item[i].id);
         free(w->item[i].file);
+        free(w->item[i].label);
         free(w->item[i].tokens);
     }
     w->n = 0;

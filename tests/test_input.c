@@ -16,7 +16,8 @@ static ll_status listing(char *out, size_t room, const ll_input_options *how, in
         assert_true(s.begins == !open);
         assert_true(s.size <= (how->piece ? how->piece : 65536) || how->format == LL_INPUT_IDX);
         if (s.begins)
-            used += (size_t)snprintf(out + used, room - used, "%s|%lld|%d|", s.id, (long long)s.line, s.label);
+            used += (size_t)snprintf(out + used, room - used, "%s|%lld|%s|", s.id, (long long)s.line,
+                                     s.label ? s.label : "-1");
         for (size_t i = 0; i < s.size; i++)
             used += (size_t)snprintf(out + used, room - used, s.text[i] < 32 ? "<%02x>" : "%c", s.text[i]);
         if (s.ends) used += (size_t)snprintf(out + used, room - used, "\n");
@@ -98,6 +99,12 @@ static void test_json_keys(void **state) {
     CHECK_OK(listing(out, sizeof out, &how, 1, &path));
     assert_string_equal(out, "7|1|-1|x\n");
     CHECK_FAILS(listing(out, sizeof out, &none, 1, &path), LL_EFORMAT, "no \"c\"");
+    const ll_input_options labelled = {.label_key = "b"}, named = {.label_key = "a"}, no_label = {.label_key = "c"};
+    CHECK_OK(listing(out, sizeof out, &labelled, 1, &path));
+    assert_string_equal(out, "1|1|7|t\n");
+    CHECK_OK(listing(out, sizeof out, &named, 1, &path));
+    assert_string_equal(out, "1|1|x|t\n");
+    CHECK_FAILS(listing(out, sizeof out, &no_label, 1, &path), LL_EFORMAT, "\"c\" is neither string nor integer");
 }
 
 static void test_fasta(void **state) {

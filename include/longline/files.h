@@ -23,6 +23,7 @@ typedef enum {
 typedef struct {
     ll_input_format format;
     const char *text_key, *id_key; /* of JSONL; NULL: "text" or else "sequence"; "id" */
+    const char *label_key;         /* of JSONL: of a string or integer that every object then has; NULL: no labels */
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* of longer sequences so many bytes are handed out at a time; 0: 65536 */
 } ll_input_options;
@@ -35,7 +36,7 @@ typedef struct {
     const uint8_t *text; /* the sequence, or a piece of it */
     size_t size;
     int begins, ends;    /* is this its first piece, its last? */
-    int label;           /* of an image; else -1 */
+    const char *label;   /* its true class, a name or number; NULL where none was asked for */
 } ll_sequence;
 
 typedef struct ll_input ll_input;

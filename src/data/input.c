@@ -51,17 +51,27 @@ ll_status ll_input_room(ll_input *in, size_t n, size_t keep) {
 
 /* ---- Names and errors ---- */
 
-ll_status ll_input_name(ll_input *in, const char *id, size_t n) {
-    if (n >= in->id_room) {
-        char *room = ll_alloc(2 * n + 64, 1);
-        if (!room) return LL_ENOMEM;
-        ll_free(in->id);
-        in->id = room;
-        in->id_room = 2 * n + 64;
+static ll_status set_text(char **to, size_t *room, const char *text, size_t n) {
+    if (n >= *room) {
+        char *more = ll_alloc(2 * n + 64, 1);
+        if (!more) return LL_ENOMEM;
+        ll_free(*to);
+        *to = more;
+        *room = 2 * n + 64;
     }
-    memcpy(in->id, id, n);
-    in->id[n] = 0;
+    memcpy(*to, text, n);
+    (*to)[n] = 0;
     return LL_OK;
+}
+
+ll_status ll_input_name(ll_input *in, const char *id, size_t n) {
+    return set_text(&in->id, &in->id_room, id, n);
+}
+
+ll_status ll_input_label(ll_input *in, const char *label, size_t n) {
+    const ll_status status = set_text(&in->label_text, &in->label_room, label, n);
+    if (!status) in->label = in->label_text;
+    return status;
 }
 
 ll_status ll_input_number(ll_input *in, int64_t number) {
@@ -179,7 +189,7 @@ static ll_status begin_next(ll_input *in) {
             if ((status = open_next(in))) return status;
         }
         in->begin_line = in->line;
-        in->label = -1;
+        in->label = NULL;
         status = in->kind->begin(in, &found);
         if (status) return status;
         if (found) {
@@ -250,6 +260,7 @@ static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_
     ll_status status = in->path ? LL_OK : LL_ENOMEM;
     if (!status) status = copy(&in->text_key, how->text_key);
     if (!status) status = copy(&in->id_key, how->id_key);
+    if (!status) status = copy(&in->label_key, how->label_key);
     if (!status) status = copy(&in->labels, how->labels);
     for (; in->files < n && !status; in->files++) {
         status = look_at(in, paths[in->files]);
@@ -277,8 +288,10 @@ void ll_input_close(ll_input *in) {
     ll_free(in->path);
     ll_free(in->text_key);
     ll_free(in->id_key);
+    ll_free(in->label_key);
     ll_free(in->labels);
     ll_free(in->id);
+    ll_free(in->label_text);
     ll_free(in->room);
     json_decref(in->json);
     ll_free(in);

@@ -22,7 +22,7 @@ typedef struct {
 extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx;
 
 struct ll_input {
-    char **path, *text_key, *id_key, *labels;
+    char **path, *text_key, *id_key, *label_key, *labels;
     int files, file; /* of which the next to be opened */
     ll_input_format format;
     size_t piece;
@@ -40,9 +40,9 @@ struct ll_input {
     /* The sequence. */
     int open;           /* more of it is to come */
     int64_t begin_line; /* where it begins */
-    int label;
-    char *id;
-    size_t id_room;
+    char *id, *label;   /* label: NULL, or in ... */
+    size_t id_room, label_room;
+    char *label_text;
     const uint8_t *text;
     size_t n;
     uint8_t *room; /* (capacity) what text points to, but for JSON */
@@ -65,6 +65,7 @@ LL_MUST_USE ll_status ll_input_room(ll_input *in, size_t n, size_t keep);
 /* Names the sequence: n bytes, or its line (or, of images, its number). */
 LL_MUST_USE ll_status ll_input_name(ll_input *in, const char *id, size_t n);
 LL_MUST_USE ll_status ll_input_number(ll_input *in, int64_t number);
+LL_MUST_USE ll_status ll_input_label(ll_input *in, const char *label, size_t n);
 /* LL_EFORMAT: "FILE: line N: what". */
 LL_MUST_USE ll_status ll_input_wrong(const ll_input *in, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

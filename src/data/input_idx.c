@@ -1,5 +1,6 @@
 /* Images of idx files, one after the other, with a label each where there is a file of them. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -73,8 +74,8 @@ static ll_status more(ll_input *in, int *ends) {
     if (!got)
         return ll_fail(LL_EFORMAT, "%s: the file ends before label %" PRId64 " of %" PRId64 "; it is truncated",
                        in->labels, in->image - 1, in->images.count);
-    in->label = label;
-    return LL_OK;
+    char text[8];
+    return ll_input_label(in, text, (size_t)snprintf(text, sizeof text, "%d", label));
 }
 
 const ll_input_kind ll_input_idx = {begin, more, 0};

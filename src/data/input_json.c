@@ -52,19 +52,25 @@ static ll_status find_text(ll_input *in) {
     return LL_OK;
 }
 
-static ll_status find_id(ll_input *in) {
+/* Names the sequence, or its class, by what a key has. */
+static ll_status name_by(ll_input *in, const char *key, ll_status (*name)(ll_input *, const char *, size_t)) {
+    const json_t *value = json_object_get(in->json, key);
+    char number[32];
+    if (json_is_integer(value)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+        return name(in, number, strlen(number));
+    }
+    if (!json_is_string(value)) return ll_input_wrong(in, "the object's \"%.100s\" is neither string nor integer", key);
+    const size_t n = json_string_length(value);
+    if (strlen(json_string_value(value)) != n) return ll_input_wrong(in, "a zero byte in the object's \"%.100s\"", key);
+    return name(in, json_string_value(value), n);
+}
+
+static ll_status find_names(ll_input *in) {
     const char *key = in->id_key ? in->id_key : "id";
     const json_t *id = json_object_get(in->json, key);
-    char number[32];
-    if (!id || json_is_null(id)) return ll_input_number(in, in->line);
-    if (json_is_integer(id)) {
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
-        return ll_input_name(in, number, strlen(number));
-    }
-    if (!json_is_string(id)) return ll_input_wrong(in, "the object's \"%.100s\" is neither string nor integer", key);
-    const size_t n = json_string_length(id);
-    if (strlen(json_string_value(id)) != n) return ll_input_wrong(in, "a zero byte in the object's \"%.100s\"", key);
-    return ll_input_name(in, json_string_value(id), n);
+    const ll_status status = !id || json_is_null(id) ? ll_input_number(in, in->line) : name_by(in, key, ll_input_name);
+    return !status && in->label_key ? name_by(in, in->label_key, ll_input_label) : status;
 }
 
 static ll_status begin(ll_input *in, int *found) {
@@ -80,7 +86,7 @@ static ll_status begin(ll_input *in, int *found) {
         if (!status && !is_empty(in->room + from, size - from)) {
             status = parse(in, in->room + from, size - from);
             if (!status) status = find_text(in);
-            if (!status) status = find_id(in);
+            if (!status) status = find_names(in);
             *found = !status;
             if (!status) ll_input_take(in);
             return status;

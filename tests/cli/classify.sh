@@ -77,6 +77,15 @@ err "text: .*9 tokens; the model reads images of 16"
 t 0 "$longline" encode $model images --pool first
 check "an embedding of every image" test "$(wc -l <out)" -eq 65
 refused "is a classifier" "$longline" score $model images
+
+# JSONL with texts of 16 bytes, which are images to this model, and labels.
+awk 'BEGIN {for (i = 0; i < 30; i++) printf "{\"text\": \"%016d\", \"label\": %s}\n", i, i % 2 ? i % 3 : "\"" i % 3 "\""}' >jsonl
+t 0 "$longline" classify $model jsonl --label-key label
+out "^30	2	[012]	0"
+right=$(awk 'NR > 1 {n += $2 == $3} END {print n}' out)
+err "accuracy 0.[0-9]+: $right of 30 right"
+t 2 "$longline" classify $model jsonl --label-key class
+err "jsonl: line 1: the object's \"class\" is neither"
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out lm $small
 refused "is a language model" "$longline" classify lm/best.safetensors text

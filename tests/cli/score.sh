@@ -102,6 +102,11 @@ t 0 "$longline" score $model text.txt --whole --per-token
 check "every byte of a long text" test "$(wc -l <out)" -eq $(($(wc -c <text.txt) + 1))
 awk -v all="$logp" 'NR > 1 {if ($2 != NR - 2) exit 1; if (NR > 2) s += $4} END {d = s - all; exit !(d < 0.02 && d > -0.02)}' out
 check "they add up" test $? -eq 0
+awk 'BEGIN {for (i = 0; i < 15000; i++) printf "0123456789"}' >digits
+last="score digits --whole, with 80 MB"
+(ulimit -v 80000; "$longline" score $model digits --whole --threads 1 >out 2>err)
+check "150,000 tokens in less memory than their vectors take" test $? -eq 0
+out "^digits	149999	-"
 t 0 "$longline" score $model text.txt --whole --length 9000
 out "^text.txt	8999	-"
 t 0 "$longline" score $model three text.txt lines --before x
