@@ -53,7 +53,6 @@ static int progress(void *arg, double share) {
     run *r = arg;
     const double now = ll_now();
     if (ll_caught()) {
-        ll_line_end(&r->line);
         ll_say("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
         return 1;
     }
@@ -209,7 +208,6 @@ static int loop(run *r) {
             snprintf(text, sizeof text, "%s", ll_error());
             const int code = flush(r);
             if (code >= 0) return code;
-            ll_line_end(&r->line);
             ll_say("%s", text);
             return status == LL_EFORMAT || status == LL_EINVAL ? 2 : 1;
         }

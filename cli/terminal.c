@@ -36,6 +36,8 @@ ll_line ll_line_start(void) {
     return (ll_line){.moves = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") && !(plain && *plain)};
 }
 
+static ll_line *shown; /* the line that is there */
+
 /* Cut to the terminal's width: a line that wraps cannot be gone back on. */
 void ll_line_show(ll_line *line, char *text) {
     struct winsize window;
@@ -49,9 +51,15 @@ void ll_line_show(ll_line *line, char *text) {
     fprintf(stderr, "\r%s%*s", text, line->width > width ? line->width - width : 0, "");
     fflush(stderr);
     line->width = width;
+    shown = line;
 }
 
 void ll_line_end(ll_line *line) {
     if (line->width) fputc('\n', stderr);
     line->width = 0;
+    shown = NULL;
+}
+
+void ll_line_break(void) {
+    if (shown) ll_line_end(shown);
 }

@@ -11,6 +11,7 @@ ll_line ll_line_start(void);
 /* Writes text, which may be cut, over the line before. */
 void ll_line_show(ll_line *line, char *text);
 void ll_line_end(ll_line *line); /* the line stays; what is written next comes below it */
+void ll_line_break(void);        /* the same of any line that is shown: before a message */
 
 /* Ctrl-C, SIGTERM and SIGHUP make ll_caught() true; the second time they end the program. What the parent ignores
  * (nohup, a shell's background jobs) stays ignored. */

@@ -54,14 +54,18 @@ int ll_item_failed(ll_status status, const ll_item *item) {
     return status == LL_EINVAL || status == LL_EFORMAT ? 2 : 1;
 }
 
-/* Items order[0 .. B), the longest first, through the model. */
+/* For a batch (B, T), and any smaller one. */
+static int batch_room(ll_window *w, int B, int T) {
+    const size_t rows = (size_t)B;
+    return make_room((void **)&w->batch, &w->batch_room, rows * (size_t)T + rows, sizeof *w->batch) &&
+           make_room((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
+}
+
+/* Items order[0 .. B), the longest first, through the model; there is room. */
 static ll_status run_batch(ll_window *w, const int *order, int B) {
     const ll_job *job = w->job;
     const int longest = w->item[order[0]].n, T = longest > 0 ? longest : 1;
     const size_t row = answer_size(job, T), tokens = (size_t)B * (size_t)T;
-    if (!make_room((void **)&w->batch, &w->batch_room, tokens + (size_t)B, sizeof *w->batch) ||
-        !make_room((void **)&w->out, &w->out_room, (size_t)B * row, sizeof *w->out))
-        return LL_ENOMEM;
     int *lengths = w->batch + tokens;
     memset(w->batch, 0, tokens * sizeof *w->batch);
     for (int b = 0; b < B; b++) {
@@ -87,7 +91,7 @@ static int blame(ll_window *w, const int *order, int B, ll_status status) {
             if (order[b] == first) status = run_batch(w, order + b, 1);
         return ll_item_failed(status, &w->item[first]);
     }
-    return status == LL_ENOMEM && !w->out ? no_memory() : ll_failed(status, NULL);
+    return ll_failed(status, NULL);
 }
 
 static const ll_window *sorted; /* qsort has no argument for it */
@@ -109,9 +113,10 @@ static int run_all(ll_window *w) {
     qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);
     int64_t done = 0;
     for (int i = 0, B; i < w->n; i += B) {
-        const int T = w->item[w->order[i]].n;
-        B = T < LL_PIECE ? LL_PIECE / (T > 0 ? T : 1) : 1;
+        const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
+        B = T < LL_PIECE ? LL_PIECE / T : 1;
         if (B > w->n - i) B = w->n - i;
+        if (!batch_room(w, B, T)) return no_memory();
         const ll_status status = run_batch(w, w->order + i, B);
         if (status) return blame(w, w->order + i, B, status);
         for (int b = 0; b < B; b++) done += w->item[w->order[i + b]].n;

@@ -114,6 +114,17 @@ cut -f 1 out | sed -n '2p;5p' >some
 printf 'three:1\ntext.txt:1\n' | cmp - some
 check "long and short ones in order" test $? -eq 0
 
+# The same from C.
+if [ -x "$build/examples/score" ]; then
+    t 0 "$build/examples/score" $model three lines
+    out "^three:1: log-probability -[0-9.]+, least likely at [12]$"
+    sed -n 's/^lines:.*probability \(-[0-9.]*\),.*/\1/p' out >examples
+    t 0 "$longline" score $model lines
+    awk 'NR > 1 {printf "%.2f\n", $3}' out | paste - examples |
+        awk '{d = $1 - $2; if (d > 0.02 || d < -0.02) exit 1} END {if (NR < 10) exit 1}'
+    check "a program of its own says the same" test $? -eq 0
+fi
+
 # Wrong input is named with its file and line; what came before it is answered.
 printf '{"text": "a"}\n{"text": 3}\n' >wrong
 t 2 "$longline" score $model wrong
