@@ -281,6 +281,7 @@ static int open_all(run *r, int files, const char **paths) {
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
+    if (!files && isatty(STDIN_FILENO)) ll_say("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
     return status ? ll_failed(status, not_there(files, paths)) : -1;
