@@ -27,7 +27,7 @@ static const ll_arg args[] = {
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "bf16 or int8: read half or a quarter of the bytes a token; eval tells the loss (default f32)"},
+     "bf16 or int8: read half or a quarter of the bytes a token; eval tells the loss"},
     {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
      "go on from a state that --save-state left; a prompt is read after what it has read"},
     {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,

@@ -68,7 +68,7 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
     if (!tied(m)) {
         const float *bias = !ll_config_per_token(run->c) ? ll_param_at(m, head + 1) : NULL;
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
-    } else if (n == 1) {
+    } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
         ll_parallel_for(((size_t)V + ROWS - 1) / ROWS, logits_task, &j);
     } else {
