@@ -23,11 +23,11 @@ static const ll_arg common[] = {
 
 /* Option number i of a command, its own first; NULL past the last. */
 static const ll_arg *option_at(const ll_command *command, int i) {
-    int own = 0;
-    if (command->args)
-        for (; command->args[own].type; own++)
-            if (own == i) return &command->args[i];
-    return common[i - own].type ? &common[i - own] : NULL;
+    const ll_arg *const tables[] = {command->args, command->shared, common};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const ll_arg *a = tables[t]; a && a->type; a++)
+            if (i-- == 0) return a;
+    return NULL;
 }
 
 /* ---- Suggestions ---- */

@@ -36,6 +36,7 @@ typedef struct {
     const char *summary;                   /* one line, for the list of commands */
     const char *text;                      /* what it does, and examples */
     const ll_arg *args;                    /* up to LL_ARG_END; NULL: none */
+    const ll_arg *shared;                  /* those it shares with other commands, after its own; NULL: none */
     int (*run)(int n, const char **words); /* gives the exit code */
 } ll_command;
 

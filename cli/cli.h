@@ -5,12 +5,13 @@
 
 #include "args.h"
 #include "longline.h"
+#include "terminal.h"
 
 /* All commands, up to NULL. */
 extern const ll_command *const ll_commands[];
-extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_inspect, ll_command_attend,
-    ll_command_demo, ll_command_bench, ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_data,
-    ll_command_help, ll_command_version;
+extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_score, ll_command_encode,
+    ll_command_classify, ll_command_inspect, ll_command_attend, ll_command_demo, ll_command_bench, ll_command_recipe,
+    ll_command_list, ll_command_analyse, ll_command_data, ll_command_help, ll_command_version;
 
 /* "longline train: message" on stderr. */
 void ll_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -45,10 +46,9 @@ void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *
 
 typedef struct {
     const char *unit;   /* ll_unit */
-    int terminal;       /* stderr is one, and wants a line that moves */
+    ll_line line;
     double shown;       /* when the last line was written */
     int64_t shown_step; /* and of what step it told */
-    int width;          /* of that line, to wipe it */
     int64_t steps;      /* seen, and the sum of their seconds a token */
     double slowness;
     ll_progress last;

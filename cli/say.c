@@ -23,6 +23,7 @@ static void say(const char *format, va_list list) {
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
     const int n = snprintf(line, sizeof line, "longline%s%s: %s\n", name ? " " : "", name ? name : "", text);
+    ll_line_break();
     if (n > 0) fwrite(line, 1, (size_t)n, stderr);
 }
 

@@ -2,21 +2,12 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli.h"
 
-/* A terminal that can move back in its line, and whose user has not asked for plain output. */
-static int moving_terminal(void) {
-    const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
-    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") && !(plain && *plain);
-}
-
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
-    *watch = (ll_watch){.unit = ll_unit(recipe), .terminal = moving_terminal(), .shown = ll_now()};
+    *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now()};
     watch->last.valid_loss = NAN;
     ll_stop_on_signals(1);
     signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
@@ -39,17 +30,6 @@ static void describe(char *line, size_t size, const ll_watch *w) {
              ll_size(memory, (double)ll_memory_now()));
 }
 
-/* Over the line before, cut to the terminal's width: a line that wraps cannot be gone back on. */
-static void move_line(ll_watch *w, char *line) {
-    struct winsize window;
-    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1 && strlen(line) >= window.ws_col)
-        line[window.ws_col - 1] = 0;
-    const int width = (int)strlen(line);
-    fprintf(stderr, "\r%s%*s", line, w->width > width ? w->width - width : 0, "");
-    fflush(stderr);
-    w->width = width;
-}
-
 /* One step may come with several events: an evaluation is news, the end is if nothing told of its step. */
 static int is_news(const ll_watch *w, const ll_progress *p) {
     if (p->step == 1 && !p->event) return 1;
@@ -59,7 +39,7 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
 
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
-    const double now = ll_now(), every = w->terminal ? 0.1 : 10;
+    const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     if (progress->step != w->last.step && progress->tokens_per_second > 0) {
         w->steps++;
         w->slowness += 1 / progress->tokens_per_second;
@@ -68,10 +48,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
     if (is_news(w, progress) || now - w->shown >= every) {
         char line[256];
         describe(line, sizeof line, w);
-        if (w->terminal)
-            move_line(w, line);
-        else
-            fprintf(stderr, "%s\n", line);
+        ll_line_show(&w->line, line);
         w->shown = now;
         w->shown_step = progress->step;
     }
@@ -83,6 +60,5 @@ double ll_watch_rate(const ll_watch *w) {
 }
 
 void ll_watch_end(ll_watch *w) {
-    if (w->width) fputc('\n', stderr);
-    w->width = 0;
+    ll_line_end(&w->line);
 }

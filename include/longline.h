@@ -28,6 +28,8 @@
 #include "longline/attention.h" /* the operator by itself */
 #include "longline/model.h"     /* models, streams */
 #include "longline/data.h"      /* text and tokens */
+#include "longline/infer.h"     /* scores, embeddings */
+#include "longline/files.h"     /* sequences out of files, rows into files */
 #include "longline/train.h"     /* training, evaluation */
 #include "longline/report.h"    /* pictures */
 #include "longline/analyse.h"   /* experiments */

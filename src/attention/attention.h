@@ -72,9 +72,9 @@ void ll_attention_set_projection(ll_attention *op, const float *projection);
  * use. Outputs and gradients of the rest of its room are zeros. */
 typedef struct {
     int row, query, key, queries, keys, query_room, key_room;
-} ll_sequence;
+} ll_span;
 int ll_sequence_count(const ll_attention_call *c);
-ll_sequence ll_sequence_at(const ll_attention_call *c, int i);
+ll_span ll_sequence_at(const ll_attention_call *c, int i);
 /* The most queries and keys that a sequence's room has. */
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
 /* LL_EINVAL where segments are not what they must be; zeros for the queries or keys that are in none. */
@@ -86,7 +86,7 @@ float *ll_element(const ll_view *view, int row, int head, int token);
 typedef struct {
     ll_view q, k, v, y, g, dq, dk, dv;
 } ll_views;
-ll_views ll_views_at(const ll_attention_call *c, const ll_sequence *s, int head);
+ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
 
 /* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);

@@ -104,7 +104,7 @@ static head head_at(const clipped_call *x, size_t index, int worker) {
     const size_t keyless = (size_t)op->c.where.keyless, tile = (size_t)x->tile, E = (size_t)op->c.E, T = (size_t)c->T;
     head j = {.x = x, .b = index / keyless, .h = (size_t)x->first + index % keyless};
     float *pool = x->pool + (size_t)worker * x->scratch;
-    const ll_sequence sequence = ll_sequence_at(c, (int)j.b);
+    const ll_span sequence = ll_sequence_at(c, (int)j.b);
     j.s = sequence.keys, j.n = sequence.queries;
     j.v = (ll_value_rows){.data = c->v.data + j.b * c->v.batch + j.h * c->v.head, .token = c->v.token};
     if (c->key_mask) j.v.mask = c->key_mask + j.b * (size_t)c->S;

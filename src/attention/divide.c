@@ -39,7 +39,7 @@ static float *at(const ll_view *view, int b, int h, int t) {
 /* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
 static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
     for (int i = 0; i < ll_sequence_count(c); i++) {
-        const ll_sequence q = ll_sequence_at(c, i);
+        const ll_span q = ll_sequence_at(c, i);
         const float *mask = c->key_mask ? c->key_mask + (size_t)q.row * (size_t)c->S + (size_t)q.key : NULL;
         for (int h = 0; h < op->c.H; h++) {
             float *to = s + ((size_t)q.row * (size_t)op->c.H + (size_t)h) * (size_t)c->T + (size_t)q.query;

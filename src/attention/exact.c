@@ -91,7 +91,7 @@ static size_t cut(const exact *x, head *j, float *pool) {
 static head head_at(const exact *x, size_t index, int worker) {
     const ll_attention_call *c = x->c;
     const int H = x->op->c.H, h = (int)(index % (size_t)H);
-    const ll_sequence s = ll_sequence_at(c, (int)(index / (size_t)H));
+    const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
     head j = {.x = x, .at = ll_views_at(c, &s, h), .index = index, .h = h, .n = s.queries, .s = s.keys};
     j.query_room = s.query_room, j.key_room = s.key_room;
     if (c->saved) j.saved = c->saved + ((size_t)s.row * (size_t)H + (size_t)h) * (size_t)c->T + (size_t)s.query;

@@ -130,7 +130,7 @@ static void zero_rows(const ll_view *view, int from, int to, int n) {
 static ll_head head_of(linear_call *l, size_t index, int worker) {
     const ll_attention_call *c = l->c;
     const int H = l->op->c.H;
-    const ll_sequence s = ll_sequence_at(c, (int)(index / (size_t)H));
+    const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
     ll_head j = {.op = l->op, .k = ll_kernel_table(), .h = (int)(index % (size_t)H), .n = s.queries, .s = s.keys};
     j.tile = l->tile;
     j.stretch = l->stretch;
@@ -167,7 +167,7 @@ static void set_powers(ll_head *j, float *power, float *reverse) {
 static void run_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
-    const ll_sequence s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
+    const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
@@ -232,7 +232,7 @@ static void push_tops(const linear_call *l, int side, const ll_top *top, size_t 
         for (size_t i = 0; i < heads; i++)
             if (i != best) dtop[best] += dtop[i];
     for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
-        const ll_sequence s = ll_sequence_at(l->c, (int)(i / (size_t)op->c.H));
+        const ll_span s = ll_sequence_at(l->c, (int)(i / (size_t)op->c.H));
         const int h = (int)(i % (size_t)op->c.H), token = top[i].token + (side == LL_KEY ? s.key : s.query);
         if (top[i].value == -INFINITY) continue; /* no tokens */
         ll_features_top_back(op, h, top[i].feature, dtop[i], ll_element(x, s.row, h, token),

@@ -198,7 +198,7 @@ typedef struct {
 static void read_linear(void *arg, size_t h, int worker) {
     const reading *r = arg;
     const ll_attention *op = r->m->op;
-    const ll_sequence all = {.queries = r->n};
+    const ll_span all = {.queries = r->n};
     const ll_attention_call call = {.q = r->q, .y = r->y};
     ll_head j = {.op = op, .k = ll_kernel_table(), .at = ll_views_at(&call, &all, (int)h), .h = (int)h, .n = r->n};
     j.first = r->first;

@@ -7,14 +7,14 @@ int ll_sequence_count(const ll_attention_call *c) {
     return c->segment ? c->segments : c->B;
 }
 
-ll_sequence ll_sequence_at(const ll_attention_call *c, int i) {
+ll_span ll_sequence_at(const ll_attention_call *c, int i) {
     if (c->segment) {
         const ll_segment *s = &c->segment[i];
-        return (ll_sequence){s->row, s->query, s->key, s->queries, s->keys, s->queries, s->keys};
+        return (ll_span){s->row, s->query, s->key, s->queries, s->keys, s->queries, s->keys};
     }
     const int keys = c->lengths ? c->lengths[i] : c->S;
     const int queries = c->query_lengths ? c->query_lengths[i] : c->S == c->T ? keys : c->T;
-    return (ll_sequence){.row = i, .queries = queries, .keys = keys, .query_room = c->T, .key_room = c->S};
+    return (ll_span){.row = i, .queries = queries, .keys = keys, .query_room = c->T, .key_room = c->S};
 }
 
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
@@ -85,7 +85,7 @@ static ll_view from(const ll_view *view, int row, int head, int token) {
     return (ll_view){ll_element(view, row, head, token), 0, 0, view->token};
 }
 
-ll_views ll_views_at(const ll_attention_call *c, const ll_sequence *s, int head) {
+ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head) {
     const int row = s->row, query = s->query, key = s->key;
     return (ll_views){from(&c->q, row, head, query), from(&c->k, row, head, key),   from(&c->v, row, head, key),
                       from(&c->y, row, head, query), from(&c->g, row, head, query), from(&c->dq, row, head, query),

@@ -142,7 +142,7 @@ static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum)
     const ll_before *b = t->b;
     for (int i = 0; i < ll_sequence_count(x->c); i++)
         for (int side = LL_QUERY; side <= LL_KEY; side++) {
-            const ll_sequence s = ll_sequence_at(x->c, i);
+            const ll_span s = ll_sequence_at(x->c, i);
             const int t0 = (int)t->t0, all = side == LL_QUERY ? s.query_room : s.key_room;
             const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;

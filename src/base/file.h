@@ -31,7 +31,11 @@ void ll_names_free(char **paths, int count);
  * by abandon. A full disk or short write is LL_EIO, and the target stays as it was. */
 typedef struct ll_writer ll_writer;
 LL_MUST_USE ll_status ll_writer_open(ll_writer **writer, const char *path);
+/* Standard output instead of a file: nothing to be renamed. */
+LL_MUST_USE ll_status ll_writer_output(ll_writer **writer);
 LL_MUST_USE ll_status ll_writer_put(ll_writer *writer, const void *data, size_t size);
+/* Writes over the first bytes, which have been put. */
+LL_MUST_USE ll_status ll_writer_patch(ll_writer *writer, const void *data, size_t size);
 LL_MUST_USE ll_status ll_writer_commit(ll_writer *writer); /* frees the writer, also on failure */
 void ll_writer_abandon(ll_writer *writer);                 /* NULL is fine */
 LL_MUST_USE ll_status ll_file_write(const char *path, const void *data, size_t size);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read in place, and files are little-endian");
 
@@ -41,24 +42,6 @@ static const struct {
     {"BF16", LL_OTHER, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
 };
 
-/* Depth of the brackets outside of strings. */
-static int is_deep(const uint8_t *json, size_t size) {
-    int depth = 0, string = 0;
-    for (size_t i = 0; i < size; i++) {
-        const uint8_t c = json[i];
-        if (string) {
-            if (c == '\\') i++;
-            string = c != '"';
-        } else if (c == '"')
-            string = 1;
-        else if ((c == '{' || c == '[') && ++depth > DEPTH_MOST)
-            return 1;
-        else if (c == '}' || c == ']')
-            depth--;
-    }
-    return 0;
-}
-
 static ll_status parse_header(json_t **header, ll_safetensors *f) {
     uint64_t n = 0;
     json_error_t error;
@@ -74,7 +57,8 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
     if (n > f->bytes.size - 8)
         return ll_fail(LL_EFORMAT, "%s is truncated: it has %zu bytes, its header alone %llu", f->path, f->bytes.size,
                        (unsigned long long)n);
-    if (is_deep(json, n)) return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
+    if (ll_json_is_deep(json, n, DEPTH_MOST))
+        return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
     *header = json_loadb((const char *)json, n, JSON_REJECT_DUPLICATES, &error);
     if (!*header && json_error_code(&error) == json_error_out_of_memory)
         return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);

@@ -97,3 +97,20 @@ int ll_edit_distance(const char *a, const char *b) {
     }
     return row[m];
 }
+
+int ll_json_is_deep(const uint8_t *json, size_t size, int most) {
+    int depth = 0, string = 0;
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t c = json[i];
+        if (string) {
+            if (c == '\\') i++;
+            string = c != '"';
+        } else if (c == '"')
+            string = 1;
+        else if ((c == '{' || c == '[') && ++depth > most)
+            return 1;
+        else if (c == '}' || c == ']')
+            depth--;
+    }
+    return 0;
+}

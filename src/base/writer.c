@@ -63,6 +63,20 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
     return LL_OK;
 }
 
+ll_status ll_writer_output(ll_writer **writer) {
+    ll_writer *w = ll_alloc(1, sizeof *w);
+    if (!w) return LL_ENOMEM;
+    w->fd = -1;
+    w->path = ll_strdup("standard output");
+    if (!w->path) {
+        ll_writer_abandon(w);
+        return LL_ENOMEM;
+    }
+    w->fd = STDOUT_FILENO;
+    *writer = w;
+    return LL_OK;
+}
+
 static ll_status send(ll_writer *w, const uint8_t *data, size_t size) {
     while (size) {
         const ssize_t n = write(w->fd, data, size < STEP ? size : STEP);
@@ -92,6 +106,14 @@ ll_status ll_writer_put(ll_writer *w, const void *data, size_t size) {
     return LL_OK;
 }
 
+ll_status ll_writer_patch(ll_writer *w, const void *data, size_t size) {
+    const ll_status status = flush(w);
+    if (status) return status;
+    const ssize_t n = pwrite(w->fd, data, size, 0);
+    if (n >= 0 && (size_t)n < size) errno = ENOSPC;
+    return n < 0 || (size_t)n < size ? unwritable(w) : LL_OK;
+}
+
 /* The new name is on the disk only when its folder is. File systems that cannot do that say so with
  * other errors than these, and keep their own promises. */
 static int folder_lost(const char *path) {
@@ -113,7 +135,7 @@ static int folder_lost(const char *path) {
 static ll_status finish(ll_writer *w) {
     if (w->failed) return ll_fail(LL_EIO, "cannot write %s: an earlier write to it failed", w->path);
     const ll_status status = flush(w);
-    if (status) return status;
+    if (status || !w->temp) return status;
     if (fsync(w->fd)) return unwritable(w);
     const int failed = close(w->fd);
     w->fd = -1;
@@ -130,7 +152,7 @@ ll_status ll_writer_commit(ll_writer *w) {
 
 void ll_writer_abandon(ll_writer *w) {
     if (!w) return;
-    const int opened = w->fd >= 0;
+    const int opened = w->fd >= 0 && w->fd != STDOUT_FILENO;
     if (opened) close(w->fd);
     if (w->temp && w->temp[0]) unlink(w->temp);
     ll_free(w->path);

@@ -1,17 +1,19 @@
 /* One coder a format: what differs is a row of a table. */
 #include "data/coder.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/fasta.h"
+#include "data/listops.h"
 #include "data/pieces.h"
 
 struct ll_coder {
     int format;
     ll_words *words;
     ll_pieces *pieces;
-    char byte;
+    char text[16]; /* of one token */
 };
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size) {
@@ -45,30 +47,57 @@ void ll_coder_free(ll_coder *o) {
 int ll_coder_vocab(const ll_coder *o) {
     if (o->words) return ll_words_count(o->words);
     if (o->pieces) return ll_pieces_count(o->pieces);
-    return o->format == LL_DATA_FASTA ? LL_FASTA_VOCAB : 256;
+    return o->format == LL_DATA_FASTA ? LL_FASTA_VOCAB : o->format == LL_DATA_LISTOPS ? LL_LISTOPS_VOCAB : 256;
+}
+
+/* Tokens of an expression, written over its text. */
+static ll_status encode_listops(uint8_t *text, size_t size, int32_t *out, int64_t *count) {
+    const size_t n = ll_listops_tokens(text, size);
+    if (size && !n) return ll_fail(LL_EINVAL, "this is no expression of MIN, MAX, MED and SM over digits");
+    for (size_t i = 0; i < n; i++) out[i] = text[i];
+    *count = (int64_t)n;
+    return LL_OK;
+}
+
+static ll_status encode_bytes(const ll_coder *o, const uint8_t *text, size_t size, int32_t *out) {
+    for (size_t i = 0; i < size; i++) {
+        out[i] = o->format == LL_DATA_FASTA ? ll_fasta_token(text[i]) : text[i];
+        if (!out[i] && o->format == LL_DATA_FASTA && text[i] != '\n')
+            return ll_fail(LL_EINVAL, "byte 0x%02x at position %zu is no letter of a protein", text[i], i);
+    }
+    return LL_OK;
 }
 
 ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     if (o->words) return ll_words_encode(o->words, text, size, tokens, count);
     if (o->pieces) return ll_pieces_encode(o->pieces, text, size, tokens, count);
     int32_t *out = ll_alloc(size, sizeof *out);
-    if (!out) return LL_ENOMEM;
-    for (size_t i = 0; i < size; i++) {
-        out[i] = o->format == LL_DATA_FASTA ? ll_fasta_token(text[i]) : text[i];
-        if (!out[i] && o->format == LL_DATA_FASTA && text[i] != '\n') {
-            ll_free(out);
-            return ll_fail(LL_EINVAL, "byte 0x%02x at position %zu is no letter of a protein", text[i], i);
-        }
-    }
-    *tokens = out;
+    uint8_t *own = o->format == LL_DATA_LISTOPS ? ll_alloc(size, 1) : NULL;
+    ll_status status = out && (own || o->format != LL_DATA_LISTOPS) ? LL_OK : LL_ENOMEM;
     *count = (int64_t)size;
-    return LL_OK;
+    if (!status && own) {
+        if (size) memcpy(own, text, size);
+        status = encode_listops(own, size, out, count);
+    } else if (!status) {
+        status = encode_bytes(o, text, size, out);
+    }
+    ll_free(own);
+    if (status)
+        ll_free(out);
+    else
+        *tokens = out;
+    return status;
 }
 
 const char *ll_coder_text(ll_coder *o, int token, size_t *size) {
     if (o->words) return ll_words_text(o->words, token, size);
     if (o->pieces) return ll_pieces_text(o->pieces, token, size);
-    o->byte = (char)(o->format == LL_DATA_FASTA ? ll_fasta_letter(token) : token);
     *size = 1;
-    return &o->byte;
+    if (o->format == LL_DATA_LISTOPS) {
+        const char *word = ll_listops_word(token);
+        *size = (size_t)snprintf(o->text, sizeof o->text, "%s ", word);
+        return o->text;
+    }
+    o->text[0] = (char)(o->format == LL_DATA_FASTA ? ll_fasta_letter(token) : token);
+    return o->text;
 }

@@ -54,18 +54,33 @@ static ll_status check_side(const uint8_t *data, int at, const char *name, const
     return ll_fail(LL_EFORMAT, "%s: byte %d has %s %" PRIu32 ", expected 1..%d", name, at, what, side, SIDE_MOST);
 }
 
-ll_status ll_idx_images(ll_idx *images, const uint8_t *data, size_t size, const char *name) {
+ll_status ll_idx_images_header(ll_idx *images, const uint8_t *data, size_t size, const char *name) {
     ll_status status = check_header(data, size, name, MAGIC_IMAGES);
     if (!status) status = check_side(data, 8, name, "height");
     if (!status) status = check_side(data, 12, name, "width");
     if (status) return status;
     const uint32_t count = number(data + 4), height = number(data + 8), width = number(data + 12);
     if (count == 0) return ll_fail(LL_EFORMAT, "%s: byte 4 has count 0, expected at least 1 image", name);
-    char what[64];
-    snprintf(what, sizeof what, "%" PRIu32 " images of %" PRIu32 " x %" PRIu32, count, width, height);
-    status = check_size(size, 16 + (uint64_t)count * height * width, name, what);
+    *images = (ll_idx){count, (int)width, (int)height, NULL};
+    return LL_OK;
+}
+
+ll_status ll_idx_labels_header(int64_t *count, const uint8_t *data, size_t size, const char *name) {
+    const ll_status status = check_header(data, size, name, MAGIC_LABELS);
+    if (!status) *count = number(data + 4);
+    return status;
+}
+
+ll_status ll_idx_images(ll_idx *images, const uint8_t *data, size_t size, const char *name) {
+    ll_idx found;
+    ll_status status = ll_idx_images_header(&found, data, size, name);
     if (status) return status;
-    *images = (ll_idx){count, (int)width, (int)height, data + 16};
+    char what[64];
+    snprintf(what, sizeof what, "%" PRId64 " images of %d x %d", found.count, found.width, found.height);
+    status = check_size(size, 16 + (uint64_t)found.count * (uint64_t)found.height * (uint64_t)found.width, name, what);
+    if (status) return status;
+    found.pixels = data + 16;
+    *images = found;
     return LL_OK;
 }
 

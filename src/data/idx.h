@@ -10,6 +10,9 @@ typedef struct {
     const uint8_t *pixels; /* (count, height, width), inside the bytes that were parsed */
 } ll_idx;
 
+/* The first bytes of a file alone: 16 of images (pixels are then NULL), 8 of labels. */
+LL_MUST_USE ll_status ll_idx_images_header(ll_idx *images, const uint8_t *data, size_t size, const char *name);
+LL_MUST_USE ll_status ll_idx_labels_header(int64_t *count, const uint8_t *data, size_t size, const char *name);
 LL_MUST_USE ll_status ll_idx_images(ll_idx *images, const uint8_t *data, size_t size, const char *name);
 /* labels: (count), inside the data. classes: 0, or every label must be below it. most: the largest label. */
 LL_MUST_USE ll_status ll_idx_labels(const uint8_t **labels, int *most, const uint8_t *data, size_t size,

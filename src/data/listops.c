@@ -30,6 +30,10 @@ size_t ll_listops_tokens(uint8_t *text, size_t size) {
     return n;
 }
 
+const char *ll_listops_word(int token) {
+    return token >= 0 && token < LL_LISTOPS_VOCAB ? words[token] : "";
+}
+
 /* ---- Values ---- */
 
 /* Of an operation that is open, how often each digit came. */

@@ -10,6 +10,8 @@ enum { LL_LISTOPS_MIN = 10, LL_LISTOPS_MAX, LL_LISTOPS_MED, LL_LISTOPS_SM, LL_LI
  * bracket that closes. Round brackets, which only group, are left out. Returns how many tokens, 0: something else is in
  * it. */
 size_t ll_listops_tokens(uint8_t *text, size_t size);
+/* How one token is written; "" for what is none. */
+const char *ll_listops_word(int token);
 /* Its value, 0..9; -1: not an expression. O(n). */
 int ll_listops_value(const uint8_t *tokens, size_t n);
 

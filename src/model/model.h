@@ -7,7 +7,8 @@
  *   network.c    all of it in order            stack.c      which stacks a model has
  *   workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
- *   sample.c     a token from logits           narrow.c     weights in fewer bits
+ *   sample.c     a token from logits           infer.c      scores, embeddings
+ *   narrow.c     weights in fewer bits
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */

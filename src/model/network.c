@@ -105,12 +105,15 @@ ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batc
     return grad ? network_backward(&run) : LL_OK;
 }
 
-/* x - log sum exp x, the sum in double. */
-static void log_softmax(const ll_kernels *k, int n, float *x) {
+double ll_log_sum_exp(const ll_kernels *k, int n, const float *x) {
     const float top = k->max((size_t)n, x);
     double sum = 0;
     for (int i = 0; i < n; i++) sum += exp((double)x[i] - top);
-    const double shift = top + log(sum);
+    return top + log(sum);
+}
+
+static void log_softmax(const ll_kernels *k, int n, float *x) {
+    const double shift = ll_log_sum_exp(k, n, x);
     for (int i = 0; i < n; i++) x[i] = (float)(x[i] - shift);
 }
 
@@ -147,10 +150,8 @@ static void logp_match(const ll_batch_run *run, float *logp) {
     }
 }
 
-static ll_status check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
+ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (m->c->task == LL_TASK_MATCH && B % 2)
-        return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);
     for (int b = 0; b < B; b++) {
         const int n = lengths ? lengths[b] : T;
         if (n < 0 || n > T) return ll_fail(LL_EINVAL, "length %d of sequence %d is not in 0..%d", n, b, T);
@@ -166,9 +167,11 @@ static ll_status check_tokens(const ll_model *m, const int *tokens, const int *l
 
 static ll_status logp_of(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
                          const int *tokens, const int *lengths, int B, int T) {
-    ll_status status = check_tokens(m, tokens, lengths, B, T);
-    if (!status && source) status = check_tokens(m, source, source_lengths, B, S);
+    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
+    if (!status && source) status = ll_check_tokens(m, source, source_lengths, B, S);
     if (status) return status;
+    if (m->c->task == LL_TASK_MATCH && B % 2)
+        return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);
     ll_workspace *ws = NULL;
     if ((status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, S, LL_EVALUATE))) return status;
     const ll_batch in = {B, T, (int *)tokens, NULL, (int *)lengths, S, (int *)source, (int *)source_lengths};

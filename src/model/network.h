@@ -277,6 +277,8 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
 /* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
 void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
+/* log sum exp of n numbers, the sum in double. */
+double ll_log_sum_exp(const ll_kernels *k, int n, const float *x);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
 
@@ -286,6 +288,12 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
  * ws->match.dh, the gradients of the layer and ws->dpool of pairs first .. first + n - 1. */
 const float *ll_match_forward(const ll_batch_run *run, int n, const float *pooled);
 void ll_match_back(const ll_batch_run *run, int n, size_t first);
+
+/* ---- infer.c ---- */
+
+/* The log-probability of every token of a batch but the first of each row, which is left alone, as what is past the
+ * lengths is; logp (B, T), after ll_network_forward. */
+void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp);
 
 /* ---- workspace.c ---- */
 
@@ -299,6 +307,8 @@ const ll_stack *ll_top_stack(const ll_model *model);
 
 /* A batch (its front added to T and lengths) that fits ws. */
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
+/* LL_EINVAL for a batch with a token that does not exist, or a length out of bounds. */
+LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* Embedding and blocks, of an encoder first: everything below the head. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 /* The encoder alone: a source run, up to its top. */

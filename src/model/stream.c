@@ -181,33 +181,52 @@ static int piece_of(const ll_stream *s, const int *tokens, int n) {
     return piece;
 }
 
-ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
-    ll_status status = check(s, tokens, n);
-    if (status) return status;
-    for (int done = 0; done < n;) {
-        if (tokens[done] == s->model->c->separator) forget(s);
-        const int piece = piece_of(s, tokens + done, n - done);
-        const ll_batch in = {.B = 1, .T = piece, .tokens = (int *)tokens + done};
-        ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
-        run.position = s->position - s->document;
-        if ((status = ll_network_forward(&run))) {
-            s->broken = 1;
-            return status;
-        }
-        done += piece;
-        s->position += piece;
-        if (done == n) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)piece - 1, 1}), s->logits);
-    }
-    if (logits) memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
-    return LL_OK;
-}
-
 ll_status ll_stream_logits(const ll_stream *s, float *logits) {
     const ll_status status = ll_stream_whole(s);
     if (status) return status;
     if (!s->position) return ll_fail(LL_EINVAL, "nothing has been fed to this stream, so nothing follows from it yet");
     memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
     return LL_OK;
+}
+
+/* One piece of at most ws->T tokens through the network; logp as ll_stream_score, or NULL. last: the logits of what
+ * comes after it are wanted. */
+static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
+    const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
+    if (tokens[0] == s->model->c->separator) forget(s);
+    ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
+    run.position = s->position - s->document;
+    if (logp && s->position)
+        logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->vocab, s->logits));
+    const ll_status status = ll_network_forward(&run);
+    if (status) {
+        s->broken = 1;
+        return status;
+    }
+    s->position += n;
+    if (logp) ll_score_rows(&run, tokens, logp);
+    if (last) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)n - 1, 1}), s->logits);
+    return LL_OK;
+}
+
+static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {
+    ll_status status = check(s, tokens, n);
+    if (logp && !status) memset(logp, 0, (size_t)n * sizeof *logp);
+    for (int done = 0, piece; done < n && !status; done += piece) {
+        piece = piece_of(s, tokens + done, n - done);
+        status = feed_piece(s, tokens + done, piece, logp ? logp + done : NULL, logp || done + piece == n);
+    }
+    return status;
+}
+
+ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
+    const ll_status status = feed(s, tokens, n, NULL);
+    if (!status && logits) memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    return status;
+}
+
+ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) {
+    return feed(s, tokens, n, logp);
 }
 
 int64_t ll_stream_position(const ll_stream *s) {

@@ -41,6 +41,20 @@ t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set dat
 printf '[MIN 4 2 ]\t4\n' >wrong.tsv
 refused "answer 4, but its expression comes to 2" "$longline" eval lists/best.safetensors --data wrong.tsv
 
+printf '[MIN 4 2 ]\n( ( ( [SM 9 ) 9 ) ] )\n' >some
+t 0 "$longline" classify lists/best.safetensors some --top 10
+check "two lists have their classes" test "$(wc -l <out)" -eq 3
+cp out first
+printf '[MIN 4 2 ]\n[SM 9 9 ]\n' >some
+t 0 "$longline" classify lists/best.safetensors some --top 10
+check "round brackets only group" cmp out first
+printf '[SUM 9 9 ]\n' >some
+last="classify what is no list"
+check "what is no list is refused" sh -c "'$longline' classify lists/best.safetensors some >out 2>err; test \$? -eq 2"
+err "some: line 1: this is no expression"
+t 0 "$longline" classify folder/best.safetensors films/pos/20.txt --whole
+out "	(neg|pos|unsup)	"
+
 # ---- Pairs ----
 awk 'BEGIN {for (i = 0; i < 20; i++) print "d" i "\tpaper " i " on " (i % 2 ? "cats and mice" : "dogs and bones")}' >docs.tsv
 awk 'BEGIN {for (i = 0; i < 60; i++) {a = i % 20; b = (i * 7) % 20; print (a % 2 == b % 2) + 0 "\td" a "\td" (b + i % 3) % 20}}' >pairs.tsv
@@ -52,3 +66,6 @@ out "^eval.count=60$"
 refused "not in data.docs" "$longline" eval pairs/best.safetensors --set data.docs=lists.tsv
 refused "missing" "$longline" eval pairs/best.safetensors --set data.docs=missing
 refused "classifier|language" "$longline" generate pairs/best.safetensors
+refused "model.task = match.* has no classes" "$longline" classify pairs/best.safetensors docs.tsv
+t 0 "$longline" encode pairs/best.safetensors docs.tsv --json
+check "every text of a pair has its own vector" test "$(wc -l <out)" -eq 20

@@ -21,6 +21,22 @@ refused "masked language model" "$longline" generate run-exact.ini/best.safetens
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/protein/permuteformer.ini" --data some.fasta $tiny --out lm --set model.task=lm \
     --set position.decay=fixed --set data.joined=on
+t 0 "$longline" score lm/best.safetensors some.fasta more.fasta.gz
+out "^id	tokens	logp	bits_per_residue	perplexity$"
+out "^p0	29	-[0-9.]+	"
+out "^q	14	-[0-9.]+	"
+printf 'mkvlamkvlamkvla\n' >lower
+t 0 "$longline" score lm/best.safetensors lower --json
+out '"id":"1","tokens":14,"logp":-'
+check "small letters are large ones" test "$(sed 's/.*logp"*:\([^,]*\),.*/\1/' out)" = \
+    "$("$longline" score lm/best.safetensors more.fasta.gz 2>err | awk 'NR == 2 {print $3}')"
+printf 'MKV1\n' >wrong
+check "what is no protein is refused" sh -c "'$longline' score lm/best.safetensors wrong >out 2>err; test \$? -eq 2"
+err "wrong: line 1: .*no letter of a protein"
+t 0 "$longline" encode run-permuteformer.ini/best.safetensors more.fasta.gz --json
+out '"id":"q","tokens":15,"embedding":\['
+refused "model.task = mlm.* does not tell" "$longline" score run-exact.ini/best.safetensors more.fasta.gz
+refused "model.task = mlm.* has no classes" "$longline" classify run-exact.ini/best.safetensors more.fasta.gz
 echo 'no proteins, but text' >text
 # shellcheck disable=SC2086
 refused "text: line 1 comes before" "$longline" train "$root/recipes/protein/exact.ini" --data text $tiny --out w

@@ -1,5 +1,5 @@
 # The program without any work: help, versions, wrong words, streams that are full or closed.
-commands="train eval generate inspect attend demo bench recipe data help version"
+commands="train eval generate score encode classify inspect attend demo bench recipe data help version"
 
 t 0 "$longline" help
 for c in $commands; do out "^  $c +[a-z]"; done
@@ -48,6 +48,13 @@ refused "not both" "$longline" generate x --prompt a --prompt-file b
 refused "--echo takes no value" "$longline" generate x --echo=1
 refused "--split all: needs train, valid or test" "$longline" eval x --split all
 refused "--labels needs --data" "$longline" eval x --labels y
+refused "needs MODEL" "$longline" score
+refused "needs MODEL" "$longline" encode
+refused "needs MODEL" "$longline" classify
+refused "--pool middle: needs mean, first, last or all" "$longline" encode x --pool middle
+refused "not both" "$longline" encode x --json -o y.csv
+refused "--top 0: needs a whole number from 1" "$longline" classify x --top 0
+refused "--window 0: needs a whole number from 1" "$longline" score x --window 0
 refused "turbo" "$longline" version --cpu turbo
 t 0 "$longline" version --cpu scalar --threads 1
 refused "turbo" env LL_CPU=turbo "$longline" inspect x --cpu turbo

@@ -16,6 +16,31 @@ out "^line 3 of"
 check "words come out" sh -c "tr -s ' \n' '\n\n' <out | grep -v '^$' | sort -u | grep -cqE '^(line|of|says|[0-9]+)$'"
 err "40 tokens, "
 t 0 "$longline" generate run/best.safetensors --tokens 3
+
+# ---- Scores and vectors of texts in words; long ones line by line, as a stream ----
+printf 'line 3 of text\nneverseen of of\n' >two
+t 0 "$longline" score run/best.safetensors two
+out "^id	tokens	logp	bits_per_word	perplexity$"
+out "^1	3	-[0-9.]+	"
+out "^2	2	-[0-9.]+	"
+t 0 "$longline" score run/best.safetensors two --whole
+out "^two	8	-" # ends of lines are tokens, too
+t 0 "$longline" score run/best.safetensors two --length 2
+out "^1	1	-"
+t 0 "$longline" encode run/best.safetensors two --pool all --json
+out '"id":"1","tokens":4,'
+i=0
+while [ $i -lt 60 ]; do cat other.txt; i=$((i + 1)); done >long.txt
+head -n 100 long.txt >short.txt
+t 0 "$longline" score run/best.safetensors short.txt --whole --per-token
+tail -n +2 out | cut -f 2-4 >short
+t 0 "$longline" score run/best.safetensors long.txt --whole --per-token
+check "a long text has all its tokens" test "$(tail -n +2 out | wc -l)" -eq $((5 * $(wc -l <long.txt)))
+tail -n +2 out | head -n "$(wc -l <short)" | cut -f 2-4 | paste short - |
+    awk '$1 != $4 || $2 != $5 || (NR > 1 && ($3 - $6) ^ 2 > 1e-8) {exit 1} END {exit NR != 500}'
+check "piece by piece is the same as at once" test $? -eq 0
+t 0 "$longline" score run/best.safetensors long.txt --whole --length 2500
+out "^long.txt	2499	-"
 mv elsewhere text.txt
 t 0 "$longline" train --resume run --set train.steps=40
 # shellcheck disable=SC2086

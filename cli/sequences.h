@@ -1,0 +1,79 @@
+/* Sequences through a model: what score, encode and classify share. They are read one after the other and gathered in a
+ * window; those of similar length make a batch; answers come in the order of the input.
+ *
+ *   sequences.c   the loop over the input     window.c   batches out of a window
+ *   show.c        names and numbers as TSV and JSON */
+#ifndef LL_SEQUENCES_H
+#define LL_SEQUENCES_H
+
+#include "cli.h"
+
+/* One sequence, or part of a long one. */
+typedef struct {
+    char *id, *file, *label; /* label: the true class, or NULL */
+    int64_t line;
+    int *tokens, n; /* what went through the model */
+    int64_t first;  /* the number of tokens[0] in the sequence: parts */
+    int begins, ends;
+    size_t at, size; /* its answer: floats in the window's */
+    const float *answer;
+} ll_item;
+
+/* What a command does. */
+typedef struct {
+    ll_model *model;
+    size_t width; /* floats that a token (per_token) or a sequence is answered with */
+    int per_token;
+    const char *before, *after; /* texts around every sequence; NULL: none */
+    void (*header)(void);       /* writes what stands above all answers; NULL: nothing */
+    /* What the model says of a batch, (B, T, width) or (B, width). */
+    ll_status (*run)(ll_model *model, float *out, const int *tokens, const int *lengths, int B, int T);
+    int scored; /* run is ll_model_score: long sequences may go through a stream */
+    /* Writes an answer. -1, or the exit code after saying why. */
+    int (*show)(const ll_item *item);
+    const char *label_key, *labels; /* as in ll_input_options */
+    int quiet;                      /* answers do not go to standard output */
+} ll_job;
+
+extern const ll_arg ll_sequence_args[];
+
+/* All sequences of the files (none: standard input); gives the exit code. */
+int ll_sequences(const ll_job *job, int files, const char **paths);
+
+/* ---- window.c ---- */
+
+enum { LL_PIECE = 8192 }; /* tokens of a batch; of longer sequences what is read at a time */
+
+typedef struct {
+    const ll_job *job;
+    int (*tick)(void *arg, double share); /* called after batches with what of the window is done; non-zero stops */
+    void *arg;
+    int n, room;
+    ll_item *item;
+    int64_t tokens;
+    float *answers, *out; /* of all; of a batch */
+    size_t answers_room, out_room;
+    int *batch, *order; /* tokens and lengths of a batch; items by length */
+    size_t batch_room;
+    int order_room;
+} ll_window;
+
+/* Takes over id, file and tokens; -1, or the exit code. */
+int ll_window_add(ll_window *w, const ll_item *item);
+int ll_window_full(const ll_window *w, int64_t most);
+/* Runs, shows and forgets what is in the window. */
+int ll_window_flush(ll_window *w);
+void ll_window_free(ll_window *w);
+/* "cannot do FILE, line N: why" and the exit code of a status. */
+int ll_item_failed(ll_status status, const ll_item *item);
+
+/* ---- show.c ---- */
+
+/* A field of TSV: what would break it becomes a blank. */
+void ll_put_field(const char *text);
+/* A string of JSON with its quotes; bytes that are no UTF-8 become U+FFFD. */
+void ll_put_string(const char *text);
+/* A number of JSON, or null. */
+void ll_put_number(const char *format, double x);
+
+#endif

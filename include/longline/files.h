@@ -1,0 +1,69 @@
+/* Sequences out of files, and rows of numbers into files: what goes into a trained model, and what comes out. */
+#ifndef LL_FILES_API_H
+#define LL_FILES_API_H
+
+#include "longline/base.h"
+
+LL_C_BEGIN
+
+/* ---- Sequences, one after the other ------------------------------------------------------------- */
+
+/* Files that are read once, from front to back, plain, .gz or .xz (their first bytes tell), in memory that does not
+ * grow. What is in them: */
+typedef enum {
+    LL_INPUT_AUTO,  /* by the first byte of each file: FASTA if it is '>' or ';', JSONL if '{', idx by its magic number,
+                     * else lines */
+    LL_INPUT_LINES, /* every line is a sequence, without what ends it; also an empty one */
+    LL_INPUT_JSONL, /* every line is an object with a text, up to 64 MiB; empty lines are passed over */
+    LL_INPUT_FASTA, /* letters below a line that begins with '>'; gaps (- .), blanks and a last * are left out */
+    LL_INPUT_WHOLE, /* every file is one sequence */
+    LL_INPUT_IDX    /* every image is a sequence of pixels */
+} ll_input_format;
+
+typedef struct {
+    ll_input_format format;
+    const char *text_key, *id_key; /* of JSONL; NULL: "text" or else "sequence"; "id" */
+    const char *label_key;         /* of JSONL: of a string or integer that every object then has; NULL: no labels */
+    const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
+    size_t piece;                  /* of longer sequences so many bytes are handed out at a time; 0: 65536 */
+} ll_input_options;
+
+typedef struct {
+    const char *id;      /* FASTA: the first word after '>'; JSONL: what id_key has; images: their number, from 0; whole
+                          * files: their name; else the line's number, after the file's name where there are several */
+    const char *file;    /* where it begins, for messages: "standard input" for the name "-" */
+    int64_t line;        /* from 1; 0 in files without lines */
+    const uint8_t *text; /* the sequence, or a piece of it */
+    size_t size;
+    int begins, ends;    /* is this its first piece, its last? */
+    const char *label;   /* its true class, a name or number; NULL where none was asked for */
+} ll_sequence;
+
+typedef struct ll_input ll_input;
+
+/* n paths; "-" is standard input. LL_EIO names a file that is not there. */
+LL_API LL_MUST_USE ll_status ll_input_open(ll_input **input, const char *const *paths, int n,
+                                           const ll_input_options *how);
+/* The next sequence or piece, valid until the next call; *found = 0 after the last. LL_EFORMAT names file and line of
+ * what is wrong; the input then is at its end. */
+LL_API LL_MUST_USE ll_status ll_input_next(ll_input *input, ll_sequence *sequence, int *found);
+LL_API void ll_input_close(ll_input *input);
+/* Bytes of the files as they are, read so far, and in all (-1: nobody knows). */
+LL_API void ll_input_progress(const ll_input *input, int64_t *done, int64_t *total);
+
+/* ---- Rows of numbers -------------------------------------------------------------------------------- */
+
+/* A file of rows of C floats, by its ending .safetensors, .npy or .csv (docs/format.md), written as they come: memory
+ * does not grow, and the name is there when the file is whole. "-" is CSV on standard output. */
+typedef struct ll_row_file ll_row_file;
+
+/* per_token: a sequence has a row for every token, else one. LL_EINVAL for other endings. */
+LL_API LL_MUST_USE ll_status ll_row_file_create(ll_row_file **rows, const char *path, int C, int per_token);
+/* The n rows (n, C) of the next sequence. */
+LL_API LL_MUST_USE ll_status ll_row_file_add(ll_row_file *rows, const char *id, const float *x, int n);
+LL_API LL_MUST_USE ll_status ll_row_file_commit(ll_row_file *rows); /* frees, also on failure */
+LL_API void ll_row_file_abandon(ll_row_file *rows);                 /* NULL is fine */
+
+LL_C_END
+
+#endif

@@ -1,0 +1,216 @@
+/* Files front to back. What a file is shows in its first bytes, never in its name; gzip and xz are unpacked on the
+ * way. One chunk of the file is in memory, and what the archive's own format asks for. */
+#include "base/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <lzma.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+
+enum { CHUNK = 1 << 16, STEP = 1 << 30 };
+enum packing { PLAIN, GZIP, XZ };
+
+static const uint8_t GZIP_MAGIC[] = {0x1f, 0x8b, 8}, XZ_MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
+static const uint64_t XZ_MEMORY = 1 << 30; /* its strongest preset unpacks in 65 MB */
+
+struct ll_unpack {
+    char *name;
+    int fd, ended;
+    enum packing packing;
+    int64_t size, taken, given; /* of the file; read from it; unpacked */
+    size_t at, in;              /* bytes chunk[at .. in) are still to be looked at */
+    int between;                /* gzip: a member has ended */
+    z_stream gzip;
+    lzma_stream xz;
+    uint8_t chunk[CHUNK];
+};
+
+static ll_status take(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
+    for (;;) {
+        const ssize_t n = read(u->fd, to, most < STEP ? most : STEP);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
+        *got = (size_t)n;
+        u->taken += n;
+        return LL_OK;
+    }
+}
+
+/* The next chunk, where all of the last one has been looked at. */
+static ll_status refill(ll_unpack *u) {
+    u->at = u->in = 0;
+    return take(u, &u->in, u->chunk, CHUNK);
+}
+
+static int begins(const ll_unpack *u, const uint8_t *magic, size_t size) {
+    return u->in >= size && !memcmp(u->chunk, magic, size);
+}
+
+/* As many bytes as tell what the file is; of a pipe no more are waited for. */
+static ll_status look(ll_unpack *u) {
+    ll_status status = refill(u);
+    while (!status && u->in && u->in < sizeof XZ_MAGIC &&
+           (u->chunk[0] == GZIP_MAGIC[0] || u->chunk[0] == XZ_MAGIC[0])) {
+        size_t got = 0;
+        status = take(u, &got, u->chunk + u->in, CHUNK - u->in);
+        if (!got) break;
+        u->in += got;
+    }
+    if (status) return status;
+    u->ended = !u->in;
+    if (begins(u, GZIP_MAGIC, sizeof GZIP_MAGIC)) {
+        if (inflateInit2(&u->gzip, 15 + 16) != Z_OK) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
+        u->packing = GZIP;
+    } else if (begins(u, XZ_MAGIC, sizeof XZ_MAGIC)) {
+        if (lzma_stream_decoder(&u->xz, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK)
+            return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
+        u->packing = XZ;
+    }
+    return LL_OK;
+}
+
+static ll_status open_file(ll_unpack *u, const char *path) {
+    struct stat info;
+    u->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (u->fd < 0) return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(errno));
+    if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
+    if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name a file", u->name);
+    u->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
+    return look(u);
+}
+
+ll_status ll_unpack_open(ll_unpack **out, const char *path) {
+    ll_unpack *u = ll_alloc(1, sizeof *u);
+    if (!u) return LL_ENOMEM;
+    u->fd = -1;
+    u->xz = (lzma_stream)LZMA_STREAM_INIT;
+    u->name = ll_strdup(path ? path : "standard input");
+    const ll_status status = u->name ? open_file(u, path) : LL_ENOMEM;
+    if (status) {
+        ll_unpack_close(u);
+        return status;
+    }
+    *out = u;
+    return LL_OK;
+}
+
+void ll_unpack_close(ll_unpack *u) {
+    if (!u) return;
+    if (u->packing == GZIP) inflateEnd(&u->gzip);
+    if (u->packing == XZ) lzma_end(&u->xz);
+    if (u->fd > STDIN_FILENO) close(u->fd);
+    ll_free(u->name);
+    ll_free(u);
+}
+
+/* ---- Bytes ---- */
+
+static ll_status truncated(const ll_unpack *u) {
+    return ll_fail(LL_EFORMAT, "%s is truncated: the archive ends after %lld unpacked bytes; fetch the file again",
+                   u->name, (long long)u->given);
+}
+
+static ll_status damaged(const ll_unpack *u, const char *what) {
+    return ll_fail(LL_EFORMAT, "%s is damaged: %s after %lld unpacked bytes; fetch the file again", u->name, what,
+                   (long long)u->given);
+}
+
+static ll_status read_plain(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
+    if (u->at == u->in) {
+        const ll_status status = take(u, got, to, most);
+        u->ended = !*got; /* a terminal would be asked again */
+        return status;
+    }
+    *got = u->in - u->at < most ? u->in - u->at : most;
+    memcpy(to, u->chunk + u->at, *got);
+    u->at += *got;
+    return LL_OK;
+}
+
+/* Members of gzip may follow each other, and zeros may fill a tape's last block. */
+static ll_status read_gzip(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
+    z_stream *z = &u->gzip;
+    while (!*got) {
+        ll_status status = LL_OK;
+        if (u->at == u->in && (status = refill(u))) return status;
+        if (!u->in) {
+            u->ended = 1;
+            return u->between ? LL_OK : truncated(u);
+        }
+        if (u->between && !u->chunk[u->at]) {
+            u->at++;
+            continue;
+        }
+        if (u->between) inflateReset(z);
+        const size_t room = most < UINT_MAX ? most : UINT_MAX;
+        z->next_in = u->chunk + u->at;
+        z->avail_in = (uInt)(u->in - u->at);
+        z->next_out = to;
+        z->avail_out = (uInt)room;
+        const int r = inflate(z, Z_NO_FLUSH);
+        u->at = u->in - z->avail_in;
+        *got = room - z->avail_out;
+        if (r == Z_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
+        u->given += (int64_t)*got; /* for the error, which it is part of */
+        if (r != Z_OK && r != Z_BUF_ERROR && r != Z_STREAM_END) return damaged(u, z->msg ? z->msg : "no gzip data");
+        u->given -= (int64_t)*got;
+        u->between = r == Z_STREAM_END;
+    }
+    return LL_OK;
+}
+
+static ll_status read_xz(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
+    lzma_stream *x = &u->xz;
+    while (!*got && !u->ended) {
+        ll_status status = LL_OK;
+        if (u->at == u->in && (status = refill(u))) return status;
+        x->next_in = u->chunk + u->at;
+        x->avail_in = u->in - u->at;
+        x->next_out = to;
+        x->avail_out = most;
+        const lzma_ret r = lzma_code(x, u->in ? LZMA_RUN : LZMA_FINISH);
+        u->at = u->in - x->avail_in;
+        *got = most - x->avail_out;
+        if (r == LZMA_STREAM_END) u->ended = 1;
+        if (r == LZMA_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
+        if (r == LZMA_MEMLIMIT_ERROR) return damaged(u, "it asks for more than 1 GiB to be unpacked");
+        if (r == LZMA_BUF_ERROR) return truncated(u);
+        if (r != LZMA_OK && r != LZMA_STREAM_END) return damaged(u, "no valid xz data");
+    }
+    return LL_OK;
+}
+
+ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most) {
+    ll_status status = LL_OK;
+    *got = 0;
+    if (u->ended || !most) return LL_OK;
+    switch (u->packing) {
+    case GZIP: status = read_gzip(u, got, to, most); break;
+    case XZ: status = read_xz(u, got, to, most); break;
+    case PLAIN: status = read_plain(u, got, to, most); break;
+    }
+    u->given += (int64_t)*got;
+    return status;
+}
+
+const char *ll_unpack_name(const ll_unpack *u) {
+    return u->name;
+}
+
+int ll_unpack_is_packed(const ll_unpack *u) {
+    return u->packing != PLAIN;
+}
+
+int64_t ll_unpack_size(const ll_unpack *u) {
+    return u->size;
+}
+
+int64_t ll_unpack_taken(const ll_unpack *u) {
+    return u->taken;
+}

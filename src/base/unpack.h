@@ -1,0 +1,26 @@
+/* A file from front to back, unpacked on the way, in memory that does not grow. */
+#ifndef LL_UNPACK_H
+#define LL_UNPACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct ll_unpack ll_unpack;
+
+/* path NULL: standard input. What a file is shows in its first bytes: plain, gzip or xz. */
+LL_MUST_USE ll_status ll_unpack_open(ll_unpack **u, const char *path);
+void ll_unpack_close(ll_unpack *u);
+/* The next bytes, at least one and at most `most` of them; *got = 0 at the end. A truncated or damaged archive is
+ * LL_EFORMAT with the file's name. */
+LL_MUST_USE ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most);
+
+/* The path, or "standard input". */
+const char *ll_unpack_name(const ll_unpack *u);
+int ll_unpack_is_packed(const ll_unpack *u);
+/* Bytes of the file as it is, packed or not: all of them (-1: nobody knows), and those read so far. */
+int64_t ll_unpack_size(const ll_unpack *u);
+int64_t ll_unpack_taken(const ll_unpack *u);
+
+#endif

@@ -1,0 +1,298 @@
+/* Sequences from files of any size: one block of a file and one piece of a sequence are in memory. */
+#include "data/input.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+/* ---- Bytes ---- */
+
+int ll_input_peek(ll_input *in) {
+    if (in->at < in->size) return in->block[in->at];
+    in->at = in->size = 0;
+    if (!in->status) in->status = ll_unpack_read(in->source, &in->size, in->block, sizeof in->block);
+    return in->size ? in->block[0] : -1;
+}
+
+int ll_input_take(ll_input *in) {
+    const int c = ll_input_peek(in);
+    if (c >= 0) in->at++;
+    if (c == '\n') in->line++;
+    return c;
+}
+
+size_t ll_input_bytes(ll_input *in, uint8_t *to, size_t n) {
+    size_t done = 0;
+    while (done < n && ll_input_peek(in) >= 0) {
+        const size_t left = in->size - in->at, some = left < n - done ? left : n - done;
+        memcpy(to + done, in->block + in->at, some);
+        in->at += some;
+        done += some;
+    }
+    return done;
+}
+
+ll_status ll_input_room(ll_input *in, size_t n, size_t keep) {
+    if (n <= in->capacity) return LL_OK;
+    const size_t capacity = n < in->capacity * 2 ? in->capacity * 2 : n;
+    uint8_t *room = ll_alloc(capacity, 1);
+    if (!room) return LL_ENOMEM;
+    if (keep) memcpy(room, in->room, keep);
+    ll_free(in->room);
+    in->room = room;
+    in->capacity = capacity;
+    return LL_OK;
+}
+
+/* ---- Names and errors ---- */
+
+static ll_status set_text(char **to, size_t *room, const char *text, size_t n) {
+    if (n >= *room) {
+        char *more = ll_alloc(2 * n + 64, 1);
+        if (!more) return LL_ENOMEM;
+        ll_free(*to);
+        *to = more;
+        *room = 2 * n + 64;
+    }
+    memcpy(*to, text, n);
+    (*to)[n] = 0;
+    return LL_OK;
+}
+
+ll_status ll_input_name(ll_input *in, const char *id, size_t n) {
+    return set_text(&in->id, &in->id_room, id, n);
+}
+
+ll_status ll_input_label(ll_input *in, const char *label, size_t n) {
+    const ll_status status = set_text(&in->label_text, &in->label_room, label, n);
+    if (!status) in->label = in->label_text;
+    return status;
+}
+
+ll_status ll_input_number(ll_input *in, int64_t number) {
+    char text[4200];
+    const char *file = in->files > 1 ? ll_unpack_name(in->source) : "";
+    snprintf(text, sizeof text, "%.4100s%s%lld", file, *file ? ":" : "", (long long)number);
+    return ll_input_name(in, text, strlen(text));
+}
+
+ll_status ll_input_wrong(const ll_input *in, const char *format, ...) {
+    char text[600];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return ll_fail(LL_EFORMAT, "%s: line %lld: %s", ll_unpack_name(in->source), (long long)in->line, text);
+}
+
+/* ---- Lines, and whole files ---- */
+
+static ll_status begin_line(ll_input *in, int *found) {
+    *found = ll_input_peek(in) >= 0;
+    return *found ? ll_input_number(in, in->line) : in->status;
+}
+
+static ll_status more_line(ll_input *in, int *ends) {
+    ll_status status = ll_input_room(in, in->piece, 0);
+    in->text = in->room;
+    for (int c; !status && !*ends && (c = ll_input_peek(in)) >= 0;) {
+        if (in->n == in->piece && c != '\n') return LL_OK;
+        ll_input_take(in);
+        if (c == '\n')
+            *ends = 1;
+        else if (c != '\r' || ll_input_peek(in) != '\n')
+            in->room[in->n++] = (uint8_t)c;
+    }
+    if (!status && !*ends) *ends = 1;
+    return status ? status : in->status;
+}
+
+static ll_status begin_whole(ll_input *in, int *found) {
+    /* Also an empty file is a sequence. */
+    *found = !in->image++;
+    in->begin_line = 0;
+    const char *name = in->path[in->file - 1];
+    return ll_input_name(in, name, strlen(name));
+}
+
+static ll_status more_whole(ll_input *in, int *ends) {
+    const ll_status status = ll_input_room(in, in->piece, 0);
+    if (status) return status;
+    in->text = in->room;
+    in->n = ll_input_bytes(in, in->room, in->piece);
+    *ends = ll_input_peek(in) < 0;
+    return in->status;
+}
+
+static const ll_input_kind lines = {begin_line, more_line, 1}, whole = {begin_whole, more_whole, 0};
+
+/* ---- Files ---- */
+
+static int is_idx(ll_input *in) {
+    static const uint8_t magic[] = {0, 0, 8, 3};
+    while (in->size < sizeof magic && !memcmp(in->block, magic, in->size) && !in->status) {
+        size_t got = 0;
+        in->status = ll_unpack_read(in->source, &got, in->block + in->size, sizeof in->block - in->size);
+        if (!got) break;
+        in->size += got;
+    }
+    return in->size >= sizeof magic && !memcmp(in->block, magic, sizeof magic);
+}
+
+static const ll_input_kind *kind_of(ll_input *in) {
+    switch (in->format) {
+    case LL_INPUT_LINES: return &lines;
+    case LL_INPUT_JSONL: return &ll_input_json;
+    case LL_INPUT_FASTA: return &ll_input_fasta;
+    case LL_INPUT_WHOLE: return &whole;
+    case LL_INPUT_IDX: return &ll_input_idx;
+    case LL_INPUT_AUTO: break;
+    }
+    const int c = ll_input_peek(in);
+    if (c == '>' || c == ';') return &ll_input_fasta;
+    if (c == '{') return &ll_input_json;
+    return c == 0 && is_idx(in) ? &ll_input_idx : &lines;
+}
+
+static void close_file(ll_input *in) {
+    if (in->source) in->before += ll_unpack_taken(in->source);
+    ll_unpack_close(in->source);
+    ll_unpack_close(in->label_source);
+    in->source = in->label_source = NULL;
+}
+
+static ll_status open_next(ll_input *in) {
+    const char *path = in->path[in->file++];
+    const ll_status status = ll_unpack_open(&in->source, strcmp(path, "-") ? path : NULL);
+    if (status) return status;
+    in->at = in->size = 0;
+    in->line = 1;
+    in->image = 0;
+    in->status = LL_OK;
+    in->kind = kind_of(in);
+    return in->status;
+}
+
+/* The next sequence of any file is open, or all are over. */
+static ll_status begin_next(ll_input *in) {
+    for (;;) {
+        ll_status status = LL_OK;
+        int found = 0;
+        if (!in->source) {
+            in->over = in->file == in->files;
+            if (in->over) return LL_OK;
+            if ((status = open_next(in))) return status;
+        }
+        in->begin_line = in->line;
+        in->label = NULL;
+        status = in->kind->begin(in, &found);
+        if (status) return status;
+        if (found) {
+            in->open = 1;
+            return LL_OK;
+        }
+        close_file(in);
+    }
+}
+
+ll_status ll_input_next(ll_input *in, ll_sequence *s, int *found) {
+    const int begins = !in->open;
+    int ends = 0;
+    ll_status status = LL_OK;
+    *found = 0;
+    if (begins && !in->over) status = begin_next(in);
+    if (!status && in->over) return LL_OK;
+    in->n = 0;
+    if (!status) status = in->kind->more(in, &ends);
+    if (status) {
+        in->over = 1;
+        in->open = 0;
+        return status;
+    }
+    in->open = !ends;
+    *found = 1;
+    *s = (ll_sequence){
+        in->id,   ll_unpack_name(in->source), in->kind->lines ? in->begin_line : 0, in->text, in->n, begins, ends,
+        in->label};
+    return LL_OK;
+}
+
+void ll_input_progress(const ll_input *in, int64_t *done, int64_t *total) {
+    *done = in->before + (in->source ? ll_unpack_taken(in->source) : 0);
+    *total = in->total;
+}
+
+/* ---- Open and close ---- */
+
+/* What is not there is better said now than when the files before it have been read. */
+static ll_status look_at(ll_input *in, const char *path) {
+    struct stat info;
+    if (!strcmp(path, "-") ? fstat(0, &info) : stat(path, &info)) {
+        if (!strcmp(path, "-")) return ll_fail(LL_EIO, "cannot read standard input: %s", strerror(errno));
+        return ll_fail(LL_EIO, "cannot open %s: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name files", path);
+    if (!S_ISREG(info.st_mode))
+        in->total = -1;
+    else if (in->total >= 0)
+        in->total += (int64_t)info.st_size;
+    return LL_OK;
+}
+
+static ll_status copy(char **to, const char *from) {
+    if (!from) return LL_OK;
+    *to = ll_strdup(from);
+    return *to ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_input_options *how) {
+    in->format = how->format;
+    in->piece = how->piece ? how->piece : 1 << 16;
+    if (n < 1) return ll_fail(LL_EINVAL, "no files to read; \"-\" is standard input");
+    if (how->labels && n > 1)
+        return ll_fail(LL_EINVAL, "labels %s belong to one file of images, not to %d", how->labels, n);
+    in->path = ll_alloc((size_t)n, sizeof *in->path);
+    ll_status status = in->path ? LL_OK : LL_ENOMEM;
+    if (!status) status = copy(&in->text_key, how->text_key);
+    if (!status) status = copy(&in->id_key, how->id_key);
+    if (!status) status = copy(&in->label_key, how->label_key);
+    if (!status) status = copy(&in->labels, how->labels);
+    for (; in->files < n && !status; in->files++) {
+        status = look_at(in, paths[in->files]);
+        if (!status) status = copy(&in->path[in->files], paths[in->files]);
+    }
+    return status;
+}
+
+ll_status ll_input_open(ll_input **input, const char *const *paths, int n, const ll_input_options *how) {
+    ll_input *in = ll_alloc(1, sizeof *in);
+    if (!in) return LL_ENOMEM;
+    const ll_status status = set_up(in, paths, n, how);
+    if (status) {
+        ll_input_close(in);
+        return status;
+    }
+    *input = in;
+    return LL_OK;
+}
+
+void ll_input_close(ll_input *in) {
+    if (!in) return;
+    close_file(in);
+    for (int i = 0; i < in->files; i++) ll_free(in->path[i]);
+    ll_free(in->path);
+    ll_free(in->text_key);
+    ll_free(in->id_key);
+    ll_free(in->label_key);
+    ll_free(in->labels);
+    ll_free(in->id);
+    ll_free(in->label_text);
+    ll_free(in->room);
+    json_decref(in->json);
+    ll_free(in);
+}

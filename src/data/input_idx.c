@@ -1,0 +1,81 @@
+/* Images of idx files, one after the other, with a label each where there is a file of them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/input.h"
+
+static ll_status read_all(ll_unpack *u, size_t *got, uint8_t *to, size_t n) {
+    ll_status status = LL_OK;
+    *got = 0;
+    for (size_t some = 1; !status && some && *got < n; *got += some)
+        status = ll_unpack_read(u, &some, to + *got, n - *got);
+    return status;
+}
+
+static ll_status open_labels(ll_input *in) {
+    uint8_t header[8];
+    size_t got = 0;
+    int64_t count = 0;
+    ll_status status = ll_unpack_open(&in->label_source, in->labels);
+    if (!status) status = read_all(in->label_source, &got, header, sizeof header);
+    if (!status) status = ll_idx_labels_header(&count, header, got, in->labels);
+    if (!status && count != in->images.count)
+        status = ll_fail(LL_EFORMAT, "%s: %" PRId64 " labels for the %" PRId64 " images of %s", in->labels, count,
+                         in->images.count, ll_unpack_name(in->source));
+    return status;
+}
+
+static ll_status open_images(ll_input *in) {
+    uint8_t header[16];
+    const size_t got = ll_input_bytes(in, header, sizeof header);
+    if (in->status) return in->status;
+    ll_status status = ll_idx_images_header(&in->images, header, got, ll_unpack_name(in->source));
+    if (!status) status = ll_input_room(in, (size_t)in->images.width * (size_t)in->images.height, 0);
+    return !status && in->labels ? open_labels(in) : status;
+}
+
+/* Behind the last image nothing may follow, nor behind the last label. */
+static ll_status at_end(ll_input *in) {
+    uint8_t byte;
+    size_t got = 0;
+    if (ll_input_peek(in) >= 0)
+        return ll_fail(LL_EFORMAT, "%s: bytes follow the last of its %" PRId64 " images", ll_unpack_name(in->source),
+                       in->images.count);
+    ll_status status = in->status;
+    if (!status && in->label_source) status = ll_unpack_read(in->label_source, &got, &byte, 1);
+    if (!status && got) return ll_fail(LL_EFORMAT, "%s: bytes follow the last label", in->labels);
+    return status;
+}
+
+static ll_status begin(ll_input *in, int *found) {
+    ll_status status = in->image ? LL_OK : open_images(in);
+    if (status) return status;
+    if (in->image == in->images.count) return at_end(in);
+    *found = 1;
+    return ll_input_number(in, in->image++);
+}
+
+static ll_status more(ll_input *in, int *ends) {
+    uint8_t label;
+    size_t got = 0;
+    const size_t pixels = (size_t)in->images.width * (size_t)in->images.height;
+    in->text = in->room;
+    in->n = ll_input_bytes(in, in->room, pixels);
+    *ends = 1;
+    if (in->status) return in->status;
+    if (in->n < pixels)
+        return ll_fail(LL_EFORMAT, "%s: the file ends in image %" PRId64 " of %" PRId64 "; it is truncated",
+                       ll_unpack_name(in->source), in->image - 1, in->images.count);
+    if (!in->label_source) return LL_OK;
+    const ll_status status = read_all(in->label_source, &got, &label, 1);
+    if (status) return status;
+    if (!got)
+        return ll_fail(LL_EFORMAT, "%s: the file ends before label %" PRId64 " of %" PRId64 "; it is truncated",
+                       in->labels, in->image - 1, in->images.count);
+    char text[8];
+    return ll_input_label(in, text, (size_t)snprintf(text, sizeof text, "%d", label));
+}
+
+const ll_input_kind ll_input_idx = {begin, more, 0};

@@ -1,0 +1,108 @@
+/* JSONL: an object a line. Size and depth of a line are bounded before the JSON parser sees it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/input.h"
+
+enum { LINE_MOST = 1 << 26, DEPTH_MOST = 64 };
+
+/* The next line into in->room; its size. */
+static ll_status read_line(ll_input *in, size_t *size) {
+    size_t n = 0;
+    for (int c; (c = ll_input_peek(in)) >= 0 && c != '\n'; n++) {
+        if (n == LINE_MOST)
+            return ll_input_wrong(in, "more than %d bytes, the most that a line of JSON may have", LINE_MOST);
+        const ll_status status = n < in->capacity ? LL_OK : ll_input_room(in, n ? 2 * n : 1 << 12, n);
+        if (status) return status;
+        in->room[n] = (uint8_t)ll_input_take(in);
+    }
+    *size = n;
+    return in->status;
+}
+
+static int is_empty(const uint8_t *line, size_t size) {
+    size_t i = 0;
+    while (i < size && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r')) i++;
+    return i == size;
+}
+
+static ll_status parse(ll_input *in, const uint8_t *line, size_t size) {
+    json_error_t error;
+    if (ll_json_is_deep(line, size, DEPTH_MOST)) return ll_input_wrong(in, "nested more than %d deep", DEPTH_MOST);
+    in->json = json_loadb((const char *)line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!in->json && json_error_code(&error) == json_error_out_of_memory)
+        return ll_fail(LL_ENOMEM, "no memory for line %lld of %s", (long long)in->line, ll_unpack_name(in->source));
+    if (!in->json) return ll_input_wrong(in, "no JSON at byte %d: %.200s", error.position, error.text);
+    if (!json_is_object(in->json)) return ll_input_wrong(in, "no JSON object, {\"text\": ...}");
+    return LL_OK;
+}
+
+static ll_status find_text(ll_input *in) {
+    const char *key = in->text_key ? in->text_key : "text";
+    const json_t *text = json_object_get(in->json, key);
+    if (!text && !in->text_key) text = json_object_get(in->json, "sequence");
+    if (!text && !in->text_key) return ll_input_wrong(in, "the object has neither \"text\" nor \"sequence\"");
+    if (!text) return ll_input_wrong(in, "the object has no \"%.100s\"", key);
+    if (!json_is_string(text)) return ll_input_wrong(in, "the object's \"%.100s\" is no string", key);
+    in->text = (const uint8_t *)json_string_value(text);
+    in->given = 0;
+    in->left = json_string_length(text);
+    return LL_OK;
+}
+
+/* Names the sequence, or its class, by what a key has. */
+static ll_status name_by(ll_input *in, const char *key, ll_status (*name)(ll_input *, const char *, size_t)) {
+    const json_t *value = json_object_get(in->json, key);
+    char number[32];
+    if (json_is_integer(value)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+        return name(in, number, strlen(number));
+    }
+    if (!json_is_string(value)) return ll_input_wrong(in, "the object's \"%.100s\" is neither string nor integer", key);
+    const size_t n = json_string_length(value);
+    if (strlen(json_string_value(value)) != n) return ll_input_wrong(in, "a zero byte in the object's \"%.100s\"", key);
+    return name(in, json_string_value(value), n);
+}
+
+static ll_status find_names(ll_input *in) {
+    const char *key = in->id_key ? in->id_key : "id";
+    const json_t *id = json_object_get(in->json, key);
+    const ll_status status = !id || json_is_null(id) ? ll_input_number(in, in->line) : name_by(in, key, ll_input_name);
+    return !status && in->label_key ? name_by(in, in->label_key, ll_input_label) : status;
+}
+
+static ll_status begin(ll_input *in, int *found) {
+    static const uint8_t mark[] = {0xef, 0xbb, 0xbf}; /* UTF-8's byte order mark, at the start of a file */
+    ll_status status = LL_OK;
+    json_decref(in->json);
+    in->json = NULL;
+    while (!status && ll_input_peek(in) >= 0) {
+        size_t size = 0, from = 0;
+        in->begin_line = in->line;
+        status = read_line(in, &size);
+        if (!status && in->line == 1 && size >= 3 && !memcmp(in->room, mark, 3)) from = 3;
+        if (!status && !is_empty(in->room + from, size - from)) {
+            status = parse(in, in->room + from, size - from);
+            if (!status) status = find_text(in);
+            if (!status) status = find_names(in);
+            *found = !status;
+            if (!status) ll_input_take(in);
+            return status;
+        }
+        if (!status) ll_input_take(in);
+    }
+    return status ? status : in->status;
+}
+
+static ll_status more(ll_input *in, int *ends) {
+    in->text += in->given;
+    in->n = in->left < in->piece ? in->left : in->piece;
+    in->given = in->n;
+    in->left -= in->n;
+    *ends = !in->left;
+    return LL_OK;
+}
+
+const ll_input_kind ll_input_json = {begin, more, 1};

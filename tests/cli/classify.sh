@@ -1,0 +1,91 @@
+# Classes of images and texts as a user asks for them.
+small_text
+header() { printf '\000\000\010\003\000\000\000'; printf '\100'; printf '\000\000\000\004\000\000\000\004'; }
+{ header; head -c 1024 text.txt; } >images
+{
+    printf '\000\000\010\001\000\000\000\100'
+    i=0
+    while [ $i -lt 64 ]; do
+        # shellcheck disable=SC2059
+        printf "\\$(printf %03o $((i % 3)))"
+        i=$((i + 1))
+    done
+} >labels
+cat >images.ini <<'END'
+[model]
+task = classify
+vocab = 256
+classes = 3
+layers = 1
+width = 16
+heads = 2
+ff = 32
+pool = first
+[attention]
+kernel = relu
+[position]
+type = permute2d
+width = 4
+height = 4
+[train]
+length = 16
+batch = 8
+steps = 40
+warmup = 2
+eval-every = 20
+[data]
+format = idx
+train = images
+train-labels = labels
+test = images
+test-labels = labels
+END
+t 0 "$longline" train images.ini --out run
+model=run/best.safetensors
+t 0 "$longline" eval $model
+accuracy=$(value eval.accuracy)
+t 0 "$longline" classify $model images --labels labels
+cp out all
+out "^id	label	class	probability$"
+out "^0	0	[012]	0\.[0-9]+$"
+out "^63	0	[012]	0\.[0-9]+$"
+err "accuracy $accuracy: [0-9]+ of 64 right"
+t 0 "$longline" classify $model images --labels labels --window 1 --threads 1
+check "alone and in batches: the same" cmp out all
+t 0 "$longline" classify $model images --top 3
+out "^id	class	probability	class2	probability2	class3	probability3$"
+awk 'NR > 1 {s = $3 + $5 + $7 - 1; if (s * s > 1e-10 || $3 < $5 || $5 < $7 || $2 == $4 || $4 == $6) exit 1}' out
+check "three classes add up to 1, the likeliest first" test $? -eq 0
+t 0 "$longline" classify $model images --top 9 --json
+out '^\{"id":"0","class":"[012]","probability":0.[0-9]+,"top":\[\{"class":"[012]","probability":0.[0-9]+\},.*\]\}$'
+if gzip -k images; then
+    t 0 "$longline" classify $model images.gz --labels labels
+    check "gzip makes no difference" cmp out all
+fi
+head -c 600 images >cut
+t 2 "$longline" classify $model cut
+err "cut: the file ends in image 36 of 64"
+head -c 20 labels >fewer
+t 2 "$longline" classify $model images --labels fewer
+err "fewer: the file ends before label 12 of 64"
+refused "not a longline model|no safetensors" "$longline" classify images images
+t 2 "$longline" classify $model images --labels images
+err "images.*magic"
+printf 'some text\n' >text
+t 2 "$longline" classify $model text
+err "text: .*9 tokens; the model reads images of 16"
+t 0 "$longline" encode $model images --pool first
+check "an embedding of every image" test "$(wc -l <out)" -eq 65
+refused "model.task = classify.* does not tell how likely" "$longline" score $model images
+
+# JSONL with texts of 16 bytes, which are images to this model, and labels.
+awk 'BEGIN {for (i = 0; i < 30; i++) printf "{\"text\": \"%016d\", \"label\": %s}\n", i, i % 2 ? i % 3 : "\"" i % 3 "\""}' >jsonl
+t 0 "$longline" classify $model jsonl --label-key label
+out "^30	2	[012]	0"
+right=$(awk 'NR > 1 {n += $2 == $3} END {print n}' out)
+err "accuracy 0.[0-9]+: $right of 30 right"
+t 2 "$longline" classify $model jsonl --label-key class
+err "jsonl: line 1: the object's \"class\" is neither"
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out lm $small
+refused "model.task = lm.* has no classes" "$longline" classify lm/best.safetensors text

@@ -1,0 +1,78 @@
+# Embeddings of sequences: to standard output and to files that are whole or not there.
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small --set model.layers=2
+model=run/best.safetensors
+head -n 40 text.txt | awk '{print substr($0 $0 $0, 1, 1 + (NR * 11) % 50)}' >lines
+
+t 0 "$longline" encode $model lines
+cp out csv
+out "^id,e0,e1,.*,e31$"
+check "a row for every sequence" test "$(wc -l <out)" -eq 41
+check "33 columns" test "$(awk -F, 'NF != 33' out | wc -l)" -eq 0
+t 0 "$longline" encode $model lines --window 1 --threads 1
+check "alone and in batches: the same" cmp out csv
+t 0 "$longline" encode $model lines --layer 2
+check "the last layer is the default" cmp out csv
+t 0 "$longline" encode $model lines --layer 1
+check "another layer is another" sh -c "! cmp -s out csv"
+t 0 "$longline" encode $model lines -o vectors.csv
+silent
+check "a file has the same" cmp vectors.csv csv
+t 0 "$longline" encode $model lines --pool all
+out "^id,position,e0,"
+check "a row for every token" test "$(wc -l <out)" -eq $(($(tr -d '\n' <lines | wc -c) + 1))
+awk -F, 'NR > 1 {if ($1 != id) {id = $1; n = 0} for (c = 3; c <= NF; c++) {if (!n) s[c] = 0; s[c] += $c}
+    n++; row = id; for (c = 3; c <= NF; c++) row = row "," s[c] / n; mean[id] = row}
+    END {for (i = 1; i <= 40; i++) print mean[i]}' out >means
+tail -n +2 csv | paste -d, means - | awk -F, '{for (c = 2; c <= 33; c++) {d = $c - $(c + 33); if (d * d > 1e-9) exit 1}}'
+check "means are the means of all tokens" test $? -eq 0
+awk -F, 'NR > 1 {last[$1] = $3} END {for (i = 1; i <= 40; i++) print last[i]}' out >lasts
+t 0 "$longline" encode $model lines --pool last
+tail -n +2 out | cut -d, -f 2 | cmp - lasts
+check "the last is the last of all" test $? -eq 0
+t 0 "$longline" encode $model lines --pool first --json
+out '^\{"id":"40","tokens":[0-9]+,"embedding":\[[-0-9.e,]+\]\}$'
+t 0 "$longline" encode $model lines --pool all --json
+out '^\{"id":"1","tokens":12,"embeddings":\[\[[-0-9.e,]+\],.*\]\]\}$'
+
+t 0 "$longline" encode $model lines -o vectors.npy
+check "npy: a head and 40 x 32 floats" test "$(wc -c <vectors.npy)" -eq $((128 + 40 * 32 * 4))
+check "npy says so" grep -q "'shape': (40, 32)" vectors.npy
+t 0 "$longline" encode $model lines --pool all -o vectors.safetensors
+check "safetensors: rows of every sequence" grep -q '"rows":{"dtype":"I32","shape":\[40\]' vectors.safetensors
+check "nothing is left beside them" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
+
+# Wrong input leaves no file, and keeps the one that was there.
+printf '{"text": "a"}\n{"txt": "a"}\n' >wrong
+t 2 "$longline" encode $model wrong -o new.npy
+err "wrong: line 2: "
+check "no half file" test ! -e new.npy
+cp vectors.npy old.npy
+t 2 "$longline" encode $model wrong -o old.npy
+check "the old file stays" cmp old.npy vectors.npy
+check "nothing is left behind" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
+refused "ends with .safetensors, .npy or .csv" "$longline" encode $model lines -o vectors.txt
+refused "no layer 3: the model has 2" "$longline" encode $model lines --layer 3
+refused "needs mean, first, last or all" "$longline" encode $model lines --pool some
+refused "missing" "$longline" encode $model missing -o new.npy
+t 1 "$longline" encode $model lines -o no/where.npy
+err "no/where.npy"
+
+# Ctrl-C takes the half file away.
+last="encode -o new.npy, interrupted"
+mkfifo in
+"$longline" encode $model in -o new.npy >out 2>err &
+pid=$!
+exec 9>in
+echo something >&9
+i=0
+while ! find . -name 'new.npy.tmp-*' | grep -q . && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+kill -INT $pid 2>/dev/null || true
+kill -TERM $pid
+echo more >&9
+exec 9>&-
+wait $pid
+check "a signal ends it" test $? -eq 1
+err "interrupted after [0-9]+ sequences"
+check "and nothing is left" test -z "$(find . -name 'new.npy*')"

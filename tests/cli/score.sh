@@ -1,0 +1,158 @@
+# What a model thinks of sequences: lines, JSONL, FASTA, whole files; in order, batched or alone, short or long.
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
+model=run/best.safetensors
+head -c 6000 text.txt | awk '{n = (NR * 7) % 5; s = ""; for (i = 0; i <= n; i++) s = s $0; print s}' >lines
+
+t 0 "$longline" score $model lines
+cp out together
+out "^id	tokens	logp	bits_per_byte	perplexity$"
+err "[0-9]+ sequences, [0-9]+ tokens scored, [0-9.]+ bits a byte, perplexity [0-9.]+"
+cut -f 1 out | tail -n +2 >ids
+seq "$(wc -l <lines)" >numbers
+check "results are in the order of the input" cmp ids numbers
+awk 'NR > 1 {d = $2; if (d < 1 || $3 >= 0) exit 1; b = -$3 / d / log(2) - $4; p = exp(-$3 / d) / $5 - 1;
+    if (b * b > 1e-10 || p * p > 1e-8) exit 1}' out
+check "bits and perplexity follow from the log-probability" test $? -eq 0
+awk '{print length($0) - 1}' lines >lengths
+tail -n +2 out | cut -f 2 | cmp - lengths
+check "all bytes but the first are scored" test $? -eq 0
+t 0 "$longline" score $model lines --window 1 --threads 1
+check "alone and in batches: the same" cmp out together
+t 0 "$longline" score $model lines --window 7 --threads 2
+check "batches of others: the same" cmp out together
+if gzip -k lines; then
+    t 0 "$longline" score $model lines.gz
+    check "gzip makes no difference" cmp out together
+fi
+last="score <lines"
+"$longline" score $model <lines >out 2>err
+check "standard input" cmp out together
+"$longline" score $model - <lines >out 2>err
+check "standard input by name" cmp out together
+
+# One line is answered before the next is written.
+last="score --window 1, line by line"
+mkfifo in
+"$longline" score $model in --window 1 >out 2>err &
+pid=$!
+exec 9>in
+echo first >&9
+i=0
+while [ "$(wc -l <out)" -lt 2 ] && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done
+check "an answer comes before the input ends" test "$(wc -l <out)" -eq 2
+exec 9>&-
+wait $pid
+check "and then all is well" test $? -eq 0
+
+# Every token, and what stands around a sequence.
+printf 'abc\n\nd\n' >three
+t 0 "$longline" score $model three --per-token
+out "^id	position	token	logp$"
+out "^1	0	97	nan$"
+out "^1	2	99	-[0-9.]+$"
+out "^3	0	100	nan$"
+check "a line for every token" test "$(wc -l <out)" -eq 5
+t 0 "$longline" score $model three
+out "^2	0	0.000000	nan	nan$"
+t 0 "$longline" score $model three --before x --after yz
+out "^1	5	-"
+out "^2	2	-"
+t 0 "$longline" score $model three --before x --per-token
+out "^1	0	97	-[0-9.]+$"
+sum=$(awk '$1 == 1 {s += $4} END {printf "%.4f", s}' out)
+printf 'xabc\n' >four
+t 0 "$longline" score $model four
+check "a token before is a token that is not scored" test "$(awk 'NR > 1 {printf "%.4f", $3}' out)" = "$sum"
+t 0 "$longline" score $model three --length 2
+out "^1	1	-"
+
+# JSON in and out.
+printf '{"id": "a\\tb", "text": "abc", "other": "abd"}\n\n{"id": 7, "sequence": "\\u00e4"}\n' >jsonl
+t 0 "$longline" score $model jsonl
+out "^a b	2	-"
+out "^7	1	-"
+t 0 "$longline" score $model jsonl --json --per-token
+out '^\{"id":"a\\u0009b","token_logp":\[null,-[0-9.]+,-[0-9.]+\],"tokens":2,"logp":-[0-9.]+,"bits_per_byte":[0-9.]+,"perplexity":[0-9.]+\}$'
+if command -v python3 >/dev/null; then
+    check "that is JSON" python3 -c 'import json; [json.loads(l) for l in open("out")]'
+fi
+head -n 1 jsonl >first
+t 0 "$longline" score $model first --text-key other --id-key text
+out "^abc	2	-"
+printf '>p1 of something\nabc\nd-*\n>p2\nMK\n' >fasta
+t 0 "$longline" score $model fasta
+out "^p1	3	-"
+out "^p2	1	-"
+t 0 "$longline" score $model fasta three
+out "^p2	1	-"
+out "^three:3	0	"
+t 0 "$longline" score $model fasta --format lines
+out "^1	15	-"
+
+# A long sequence goes through a stream: the same as the whole, in memory that does not grow.
+t 0 "$longline" score $model text.txt --whole
+logp=$(awk 'NR > 1 {print $3}' out)
+out "^text.txt	$(($(wc -c <text.txt) - 1))	-"
+t 0 "$longline" eval $model --data text.txt --set train.length=13038 --set train.batch=1
+check "eval says the same" test "$(awk -v a="$logp" -v b="$(value eval.loss)" -v n="$(value eval.count)" \
+    'BEGIN {d = a / n + b; print (d < 2e-6 && d > -2e-6)}')" = 1
+t 0 "$longline" score $model text.txt --whole --per-token
+check "every byte of a long text" test "$(wc -l <out)" -eq $(($(wc -c <text.txt) + 1))
+awk -v all="$logp" 'NR > 1 {if ($2 != NR - 2) exit 1; if (NR > 2) s += $4} END {d = s - all; exit !(d < 0.02 && d > -0.02)}' out
+check "they add up" test $? -eq 0
+awk 'BEGIN {for (i = 0; i < 15000; i++) printf "0123456789"}' >digits
+last="score digits --whole, with 80 MB"
+(ulimit -v 80000; "$longline" score $model digits --whole --threads 1 >out 2>err)
+check "150,000 tokens in less memory than their vectors take" test $? -eq 0
+out "^digits	149999	-"
+t 0 "$longline" score $model text.txt --whole --length 9000
+out "^text.txt	8999	-"
+t 0 "$longline" score $model three text.txt lines --before x
+cut -f 1 out | sed -n '2p;5p' >some
+printf 'three:1\ntext.txt:1\n' | cmp - some
+check "long and short ones in order" test $? -eq 0
+
+# The same from C.
+if [ -x "$build/examples/score" ]; then
+    t 0 "$build/examples/score" $model three lines
+    out "^three:1: log-probability -[0-9.]+, least likely at [12]$"
+    sed -n 's/^lines:.*probability \(-[0-9.]*\),.*/\1/p' out >examples
+    t 0 "$longline" score $model lines
+    awk 'NR > 1 {printf "%.2f\n", $3}' out | paste - examples |
+        awk '{d = $1 - $2; if (d > 0.02 || d < -0.02) exit 1} END {if (NR < 10) exit 1}'
+    check "a program of its own says the same" test $? -eq 0
+fi
+
+# Wrong input is named with its file and line; what came before it is answered.
+printf '{"text": "a"}\n{"text": 3}\n' >wrong
+t 2 "$longline" score $model wrong
+out "^1	0"
+err "wrong: line 2: the object's \"text\" is no string"
+check "one message" test "$(wc -l <err)" -eq 1
+printf '>a\nAC\n>b\nA1C\n' >wrong
+t 2 "$longline" score $model wrong
+err "wrong: line 4: byte 0x31"
+refused "missing: No such file" "$longline" score $model lines missing
+refused "no files|is a folder" "$longline" score $model run
+refused "missing.safetensors" "$longline" score missing.safetensors lines
+refused "needs lines, jsonl, fasta or idx" "$longline" score $model lines --format csv
+refused "not both" "$longline" score $model lines --format lines --whole
+refused "not a longline model|no safetensors" "$longline" score lines lines
+if [ -e lines.gz ]; then
+    head -c 300 lines.gz >cut.gz
+    t 2 "$longline" score $model cut.gz
+    err "cut.gz is truncated"
+fi
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out short $small --set position.type=learned \
+    --set position.max-length=64
+t 2 "$longline" score short/best.safetensors lines
+err "lines: line [0-9]+: [0-9]+ tokens, but the model has learned positions for 64"
+t 0 "$longline" score short/best.safetensors lines --length 64
+if [ -w /dev/full ]; then
+    last="score >/dev/full"
+    "$longline" score $model lines >/dev/full 2>err
+    check "a full disk is a failure" test $? -eq 1
+fi

@@ -1,0 +1,46 @@
+/* Any bytes as a file of sequences, of every kind: refused with a reason, or pieces that lie within memory, begin and
+ * end, and put together are the same for pieces of any size. */
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "longline.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds) {
+    if (!holds) abort();
+}
+
+/* A number that depends on all that the input hands out, in order. */
+static uint64_t digest(const char *path, ll_input_format format, size_t piece) {
+    const ll_input_options how = {.format = format, .piece = piece};
+    ll_input *in = NULL;
+    ll_sequence s;
+    uint64_t sum = 1469598103934665603u;
+    int found = 1, open = 0;
+    ll_status status = ll_input_open(&in, &path, 1, &how);
+    while (!status && !(status = ll_input_next(in, &s, &found)) && found) {
+        check(s.begins == !open && s.id && s.file && strlen(s.id) < 1 << 26);
+        for (size_t i = 0; i < s.size; i++) sum = (sum ^ s.text[i]) * 1099511628211u;
+        if (s.ends) sum = (sum ^ (uint64_t)(s.line + 256)) * 1099511628211u;
+        open = !s.ends;
+    }
+    if (status) check(strlen(ll_error()) > 10);
+    ll_input_close(in);
+    return status ? 0 : sum; /* what came before an error may depend on the size of pieces */
+}
+
+/* A file that is only memory, opened by the name it has in /proc. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static int fd = -1;
+    char path[64];
+    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
+    check(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    for (int format = LL_INPUT_AUTO; format <= LL_INPUT_IDX; format++)
+        check(digest(path, (ll_input_format)format, 0) == digest(path, (ll_input_format)format, 3));
+    return 0;
+}
