@@ -5,6 +5,7 @@
  *   block.c      one Transformer block         head.c       vectors to logits, loss, and back
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       sample.c     a token from logits
+ *   look.c       attention as matrices
  *   model.c      create, describe              file.c       load, save
  */
 #ifndef LL_MODEL_H
@@ -56,6 +57,7 @@ size_t ll_workspace_bytes(const ll_workspace *ws);
 typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
+    float *each; /* NULL, or as many as targets: gets the loss of each one that is counted */
 } ll_tally;
 
 /* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers

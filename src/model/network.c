@@ -73,7 +73,7 @@ static void logp_classify(const ll_batch_run *run, float *logp) {
     }
 }
 
-static ll_status check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
+ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
     for (int b = 0; b < B; b++) {
         const int n = lengths ? lengths[b] : T;
@@ -89,7 +89,7 @@ static ll_status check_tokens(const ll_model *m, const int *tokens, const int *l
 }
 
 ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
-    ll_status status = check_tokens(m, tokens, lengths, B, T);
+    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
     if (status) return status;
     ll_workspace *ws = NULL;
     if ((status = ll_workspace_make(&ws, m, B, T, LL_EVALUATE))) return status;

@@ -46,6 +46,13 @@ typedef struct {
 
 enum { LL_EVALUATE, LL_TRAIN, LL_STREAM };
 
+/* Rows of attention matrices that a pass shall leave behind. */
+typedef struct {
+    const int *query; /* (n) */
+    int n;
+    float *weights; /* (layers, H, n, T) */
+} ll_look;
+
 struct ll_workspace {
     const ll_model *model;
     int mode; /* one of the above */
@@ -74,6 +81,7 @@ struct ll_workspace {
     double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
     int *lengths;                 /* (B), front included */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
+    const ll_look *look;          /* borrowed, or NULL */
 };
 
 /* One batch on its way. */
@@ -183,6 +191,11 @@ const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
 
+/* ---- look.c ---- */
+
+/* The rows that ws->look asks for, of a layer with these q, k, v; one sequence. */
+LL_MUST_USE ll_status ll_look_at(const ll_batch_run *run, int layer, const ll_view v[3]);
+
 /* ---- workspace.c ---- */
 
 LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, int B, int T, int mode);
@@ -192,6 +205,8 @@ LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model
 /* A batch (its front added to T and lengths) that fits ws. */
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const int *tokens, const int *lengths, int B,
                               int T);
+/* LL_EINVAL names a token that is not in [0, V), or a length that cannot be. */
+LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* Embedding and blocks: everything below the head. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 
