@@ -1,0 +1,36 @@
+/* What only the model can tell for a report: it is run on a little held-out data and what comes out is handed to the
+ * report room as figures. Work is bounded in multiply-adds, so that it takes seconds whatever the model is.
+ *
+ *   report.c      pages of runs                     study_text.c   text it writes, loss against position
+ *   study_look.c  what attention looks at           study_place.c  learned functions of the distance
+ *   study_class.c classes mistaken for others
+ *
+ * A part computes first and writes then: one that fails leaves nothing on the page. */
+#ifndef LL_STUDY_H
+#define LL_STUDY_H
+
+#include "report/run_page.h"
+#include "train/train.h"
+
+typedef struct {
+    ll_html *h;
+    ll_model *model;
+    const ll_config *c;
+    const char *split; /* held-out data: "valid" or "test" */
+    const char *unit;  /* what a token is: "byte" */
+} ll_study;
+
+/* How many times `unit` multiply-adds fit into a part's share of the work, within least..most. */
+int ll_study_bound(double unit, int least, int most);
+/* Tokens of one sequence from the middle of the split, at most n; its length. */
+LL_MUST_USE ll_status ll_study_excerpt(const ll_study *s, int *tokens, int n, int *length);
+/* Bytes that a token stands for, at most `size` of them. */
+size_t ll_study_token(const ll_study *s, int token, char *out, size_t size);
+
+LL_MUST_USE ll_status ll_study_sample(const ll_study *s);
+LL_MUST_USE ll_status ll_study_by_position(const ll_study *s);
+LL_MUST_USE ll_status ll_study_attention(const ll_study *s);
+LL_MUST_USE ll_status ll_study_distance(const ll_study *s);
+LL_MUST_USE ll_status ll_study_classes(const ll_study *s);
+
+#endif
