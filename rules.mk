@@ -5,8 +5,11 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake
 deps-build:
 	@.ci/deps $(PKG_BUILD)
+# Opens the pages of reports in their tests, which say so and go on where it cannot be had.
+PKG_BROWSER := chromium fonts-dejavu-core
 deps:
 	@.ci/deps $(PKG_BUILD) $(PKG_CHECK)
+	@.ci/deps $(PKG_BROWSER) || echo "no chromium to be had: the tests of reports will not open their pages"
 
 # ---- Other builds of the same sources, each in its own folder. ----
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all

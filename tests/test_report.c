@@ -368,6 +368,11 @@ static void training_leaves_a_page(void **state) {
     has(positions, "position in the text,loss\n1.5,"); /* 24 parts of 96 tokens: 0..3, 4..7, .. */
     has(positions, "\n93.5,");
     ll_free(positions);
+    CHECK_OK(ll_runs_report((const char *const[]){at("trained"), at("plain")}, 2, at("with.html")));
+    page = page_at(at("with.html"));
+    check_page(page);
+    has(page, "id=\"loss-by-position\"");
+    ll_free(page);
     assert_int_equal(files_in(at("trained"), "tmp"), 0);
     assert_int_equal(files_in(at("trained/figures"), "tmp"), 0);
     /* The same model shows the same again; and nothing is drawn by it that would change a run. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report/run_page.h"
 
@@ -35,6 +36,32 @@ static void figure(ll_html *h, const ll_run *runs, int n, const char **names, in
     snprintf(y, sizeof y, "bits per %s, %s data", common_unit(runs, n), held_out ? "held-out" : "training");
     const ll_figure f = {.title = about->caption, .x_label = x_label, .y_label = y, .n = n, .curves = curves};
     ll_html_plot(h, about, &f, NULL);
+}
+
+/* Loss against position of the runs whose reports have it. */
+static void positions(ll_html *h, const ll_run *runs, int n, const char **names) {
+    static const char *const columns[2] = {"position in the text", "loss"};
+    static const ll_html_about about = {"loss-by-position", "Held-out loss by the number of tokens before it, as the "
+                                                            "reports of the runs have it."};
+    ll_table table[MOST];
+    ll_curve curves[MOST];
+    char y[80];
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        char path[4200];
+        snprintf(path, sizeof path, "%s/figures/loss-by-position.csv", runs[i].folder);
+        if (access(path, R_OK) || ll_table_read(&table[found], path, columns, 2, 2)) continue;
+        curves[found] = (ll_curve){names[i], table[found].n, table[found].column[0], table[found].column[1]};
+        found++;
+    }
+    snprintf(y, sizeof y, "bits per %s, held-out data", common_unit(runs, n));
+    const ll_figure f = {.title = "Loss against position",
+                         .x_label = "position in the text",
+                         .y_label = y,
+                         .n = found,
+                         .curves = curves};
+    if (found) ll_html_plot(h, &about, &f, NULL);
+    for (int i = 0; i < found; i++) ll_table_free(&table[i]);
 }
 
 static int least(const ll_run_facts *facts, int n) {
@@ -97,6 +124,7 @@ void ll_compare_page(ll_html *h, const ll_run *runs, const ll_run_facts *facts, 
     ll_html_section(h, "learning", "Loss");
     figure(h, runs, n, names, LL_RUN_STEP, &by_step, "step");
     figure(h, runs, n, names, LL_RUN_SECONDS, &by_time, "seconds");
+    positions(h, runs, n, names);
     results(h, runs, facts, n, names);
     ll_html_section(h, "recipes", "Recipes");
     ll_html_paragraph(h, "Where the recipes differ:");

@@ -74,27 +74,39 @@ static uint32_t pixel(double value, double full) {
     return out;
 }
 
-static void draw_panel(cairo_t *cr, const ll_heatmap *m, int panel, double x, double y, const layout *l) {
-    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, m->cols, m->rows);
+/* Pixels of the image for a number: viewers of SVG smooth images, which must not reach far into a number. */
+static int enlargement(const ll_heatmap *m) {
+    const int longest = m->rows > m->cols ? m->rows : m->cols;
+    return longest > 256 ? 1 : 512 / longest < 16 ? 512 / longest : 16;
+}
+
+static void fill_image(cairo_surface_t *image, const ll_heatmap *m, int panel, int by) {
     unsigned char *data = cairo_image_surface_get_data(image);
     const double *value = m->values + (size_t)panel * (size_t)m->rows * (size_t)m->cols;
-    if (data) {
-        double full = 1;
-        for (int r = 0; r < m->rows; r++) {
-            if (r == 0 || m->shades == LL_SHADES_ROW) full = ll_heatmap_full(m, panel, r);
-            for (int c = 0; c < m->cols; c++) {
-                const uint32_t p = pixel(value[(size_t)r * (size_t)m->cols + (size_t)c], full);
-                memcpy(data + (size_t)r * (size_t)cairo_image_surface_get_stride(image) + 4 * (size_t)c, &p, sizeof p);
-            }
+    double full = 1;
+    if (!data) return;
+    for (int y = 0; y < m->rows * by; y++) {
+        const int r = y / by;
+        if (y == 0 || (m->shades == LL_SHADES_ROW && y % by == 0)) full = ll_heatmap_full(m, panel, r);
+        unsigned char *line = data + (size_t)y * (size_t)cairo_image_surface_get_stride(image);
+        for (int x = 0; x < m->cols * by; x++) {
+            const uint32_t p = pixel(value[(size_t)r * (size_t)m->cols + (size_t)(x / by)], full);
+            memcpy(line + 4 * (size_t)x, &p, sizeof p);
         }
-        cairo_surface_mark_dirty(image);
     }
+    cairo_surface_mark_dirty(image);
+}
+
+static void draw_panel(cairo_t *cr, const ll_heatmap *m, int panel, double x, double y, const layout *l) {
+    const int by = enlargement(m);
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, m->cols * by, m->rows * by);
+    fill_image(image, m, panel, by);
     cairo_save(cr);
     cairo_translate(cr, x, y);
-    cairo_scale(cr, l->width / m->cols, l->height / m->rows);
+    cairo_scale(cr, l->width / m->cols / by, l->height / m->rows / by);
     cairo_set_source_surface(cr, image, 0, 0);
     cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_NEAREST);
-    cairo_rectangle(cr, 0, 0, m->cols, m->rows);
+    cairo_rectangle(cr, 0, 0, m->cols * by, m->rows * by);
     cairo_fill(cr);
     cairo_restore(cr);
     cairo_surface_destroy(image);
