@@ -35,9 +35,9 @@ static int has(const char *text) {
 
 static layout lay_out(const ll_heatmap *m) {
     layout l = {.columns = (int)ceil(sqrt(1.6 * m->panels))};
-    if (l.columns > m->panels) l.columns = m->panels;
     if (l.columns > 8) l.columns = 8;
     l.lines = (m->panels + l.columns - 1) / l.columns;
+    l.columns = (m->panels + l.lines - 1) / l.lines; /* lines as full as can be */
     const double room = (WIDTH - 2.0 * EDGE - GAP * (l.columns - 1)) / l.columns;
     const double shape = fmin(fmax((double)m->rows / m->cols, 0.2), 3);
     l.width = shape > 1 ? fmin(room, PANEL_MOST / shape) : fmin(room, fmax(PANEL_MOST, WIDTH * 0.7 * (1 - shape)));
