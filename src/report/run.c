@@ -1,6 +1,8 @@
 /* A run folder as it is seen from outside: its recipe, its metrics, and the picture of its loss. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -31,7 +33,10 @@ static const char *unit(const ll_recipe *recipe) {
 
 ll_status ll_run_open(ll_run *run, const char *folder) {
     *run = (ll_run){.folder = folder};
-    base_name(run->name, sizeof run->name, folder);
+    char real[PATH_MAX];
+    const char *last = strrchr(folder, '/');
+    const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are no names */
+    base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
     char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
     ll_status status = metrics && recipe ? LL_OK : LL_ENOMEM;
     if (!status) status = ll_table_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);

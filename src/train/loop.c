@@ -148,7 +148,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = t->model->c;
     ll_run_state *s = &t->state;
     ll_status status = LL_OK;
-    int evaluated = 0;
+    int evaluated = 0, saved = 0;
     if (must_evaluate(t)) {
         status = evaluate(t, w);
         if (status || must_evaluate(t)) return status;
@@ -165,8 +165,9 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     if (due(t, c->checkpoint_every) && t->unsaved) {
         status = save(t);
         if (!status) report(t, w, "checkpoint");
+        saved = 1;
     }
-    if (!status && evaluated && s->step < c->steps) report_page(t, w, 0);
+    if (!status && (evaluated || saved) && s->step < c->steps) report_page(t, w, 0);
     return status;
 }
 

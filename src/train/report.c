@@ -13,23 +13,43 @@ int ll_study_bound(double unit, int least, int most) {
     return n < least ? least : n > most ? most : (int)n;
 }
 
-ll_status ll_study_excerpt(const ll_study *s, int *tokens, int n, int *length) {
-    ll_config c = *s->c;
-    ll_reader *reader = NULL;
-    ll_batch batch = {0};
-    c.batch = 1;
-    if (c.task == LL_TASK_LM) c.length = n;
-    ll_status status = ll_reader_open(&reader, &c, s->split);
-    if (!status) status = ll_fit_check(s->c, reader);
-    if (!status) status = ll_batch_create(&batch, &c);
-    if (!status) {
-        ll_reader_eval_batch(reader, &batch, ll_reader_eval_batches(reader) / 2);
-        *length = batch.lengths[0] < n ? batch.lengths[0] : n;
-        memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
-    }
-    ll_batch_free(&batch);
-    ll_reader_free(reader);
+/* Four times the training length, or what positions and work allow. */
+static int longest(const ll_study *s) {
+    int64_t T = 4 * (int64_t)s->c->length;
+    if (s->c->position == LL_POS_LEARNED && T > s->c->max_length) T = s->c->max_length;
+    while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
+    return (int)T;
+}
+
+/* "valid", or "test" where nothing was held out. */
+static const char *held_out(const ll_config *c) {
+    const int valid = c->format == LL_DATA_DEMO || (c->valid && c->valid[0]) || c->valid_fraction > 0;
+    return valid ? "valid" : "test";
+}
+
+ll_status ll_study_open(ll_study *s) {
+    s->window = *s->c;
+    if (s->c->task == LL_TASK_LM) s->window.batch = 1, s->window.length = longest(s);
+    ll_status status = ll_reader_open(&s->data, &s->window, held_out(s->c));
+    if (!status) status = ll_fit_check(s->c, s->data);
+    if (status) ll_study_close(s);
     return status;
+}
+
+void ll_study_close(ll_study *s) {
+    ll_reader_free(s->data);
+    s->data = NULL;
+}
+
+ll_status ll_study_excerpt(const ll_study *s, int *tokens, int n, int *length) {
+    ll_batch batch = {0};
+    const ll_status status = ll_batch_create(&batch, &s->window);
+    if (status) return status;
+    ll_reader_eval_batch(s->data, &batch, (ll_reader_eval_batches(s->data) - 1) / 2); /* never a short last one */
+    *length = batch.lengths[0] < n ? batch.lengths[0] : n;
+    memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
+    ll_batch_free(&batch);
+    return LL_OK;
 }
 
 size_t ll_study_token(const ll_study *s, int token, char *out, size_t size) {
@@ -58,32 +78,36 @@ static int is_any(const ll_config *c) {
 static const struct {
     const char *id, *title;
     int (*applies)(const ll_config *c);
+    int needs_data;
     ll_status (*write)(const ll_study *s);
 } parts[] = {
-    {"samples", "Text", is_lm, ll_study_sample},
-    {"by-position", "Loss against position", is_lm, ll_study_by_position},
-    {"mistakes", "Mistakes", is_classifier, ll_study_classes},
-    {"looks", "Attention", is_any, ll_study_attention},
-    {"distances", "Learned positions", learns_distance, ll_study_distance},
+    {"samples", "Text", is_lm, 1, ll_study_sample},
+    {"by-position", "Loss against position", is_lm, 1, ll_study_by_position},
+    {"mistakes", "Mistakes", is_classifier, 1, ll_study_classes},
+    {"looks", "Attention", is_any, 1, ll_study_attention},
+    {"distances", "Learned positions", learns_distance, 0, ll_study_distance},
 };
 
-/* What cannot be shown (data that are gone) is said; what stops the page (memory, disk) stops it. */
-static void write_parts(const ll_study *s) {
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && !s->h->status; i++) {
-        if (!parts[i].applies(s->c)) continue;
-        ll_html_section(s->h, parts[i].id, parts[i].title);
-        const ll_status status = parts[i].write(s);
-        if (status == LL_ENOMEM)
-            ll_html_fail(s->h, status);
-        else if (status && !s->h->status)
-            ll_html_note(s->h, ll_error());
-    }
+/* What cannot be shown is said; what stops the page (memory, disk) stops it. */
+static void tell(ll_html *h, ll_status status) {
+    if (status == LL_ENOMEM)
+        ll_html_fail(h, status);
+    else if (status && !h->status)
+        ll_html_note(h, ll_error());
 }
 
-/* "valid", or "test" where nothing was held out. */
-static const char *held_out(const ll_config *c) {
-    const int valid = c->format == LL_DATA_DEMO || (c->valid && c->valid[0]) || c->valid_fraction > 0;
-    return valid ? "valid" : "test";
+static void write_parts(ll_study *s) {
+    const ll_status missing = ll_study_open(s);
+    if (missing) {
+        ll_html_section(s->h, "data", "Held-out data");
+        tell(s->h, missing);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !s->h->status; i++) {
+        if (!parts[i].applies(s->c) || (missing && parts[i].needs_data)) continue;
+        ll_html_section(s->h, parts[i].id, parts[i].title);
+        tell(s->h, parts[i].write(s));
+    }
+    ll_study_close(s);
 }
 
 /* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */
@@ -119,7 +143,7 @@ static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts,
     ll_run_page_results(h, run, facts);
     ll_run_page_loss(h, run);
     if (model) {
-        const ll_study study = {h, model, model->c, held_out(model->c), run->unit};
+        ll_study study = {.h = h, .model = model, .c = model->c, .unit = run->unit};
         write_parts(&study);
     }
     ll_run_page_costs(h, run);

@@ -16,13 +16,17 @@ typedef struct {
     ll_html *h;
     ll_model *model;
     const ll_config *c;
-    const char *split; /* held-out data: "valid" or "test" */
-    const char *unit;  /* what a token is: "byte" */
+    const char *unit; /* what a token is: "byte" */
+    ll_config window; /* the recipe, but for language models one sequence of several training lengths a batch */
+    ll_reader *data;  /* held-out data in such batches */
 } ll_study;
 
+/* Opens the data and closes them; they are read once for all parts. */
+LL_MUST_USE ll_status ll_study_open(ll_study *s);
+void ll_study_close(ll_study *s);
 /* How many times `unit` multiply-adds fit into a part's share of the work, within least..most. */
 int ll_study_bound(double unit, int least, int most);
-/* Tokens of one sequence from the middle of the split, at most n; its length. */
+/* Tokens of one sequence from the middle of the data, at most n; how many they are. */
 LL_MUST_USE ll_status ll_study_excerpt(const ll_study *s, int *tokens, int n, int *length);
 /* Bytes that a token stands for, at most `size` of them. */
 size_t ll_study_token(const ll_study *s, int token, char *out, size_t size);

@@ -51,26 +51,20 @@ static void judge(verdicts *v, const ll_batch *b, const float *logp) {
 }
 
 static ll_status classify(const ll_study *s, verdicts *v) {
-    const ll_config *c = s->c;
-    ll_reader *reader = NULL;
+    const ll_config *c = &s->window;
     ll_batch batch = {0};
     float *logp = ll_alloc((size_t)c->batch * (size_t)c->classes, sizeof *logp);
-    ll_status status = logp ? ll_reader_open(&reader, c, s->split) : LL_ENOMEM;
-    if (!status) status = ll_fit_check(c, reader);
-    if (!status) status = ll_batch_create(&batch, c);
-    if (!status) {
-        const int64_t all = ll_reader_eval_batches(reader);
-        int64_t n = ll_study_bound(ll_model_token_cost(s->model, c->length) * c->length, 1, EXAMPLES) / c->batch;
-        n = n < 1 ? 1 : n > all ? all : n;
-        ll_reader_image(reader, &v->width, &v->height);
-        for (int64_t i = 0; i < n && !status; i++) {
-            ll_reader_eval_batch(reader, &batch, i * all / n);
-            status = ll_model_logp(s->model, logp, batch.tokens, batch.lengths, batch.B, batch.T);
-            if (!status) judge(v, &batch, logp);
-        }
+    ll_status status = logp ? ll_batch_create(&batch, c) : LL_ENOMEM;
+    const int64_t all = ll_reader_eval_batches(s->data);
+    int64_t n = ll_study_bound(ll_model_token_cost(s->model, c->length) * c->length, 1, EXAMPLES) / c->batch;
+    n = n < 1 ? 1 : n > all ? all : n;
+    ll_reader_image(s->data, &v->width, &v->height);
+    for (int64_t i = 0; i < n && !status; i++) {
+        ll_reader_eval_batch(s->data, &batch, i * all / n);
+        status = ll_model_logp(s->model, logp, batch.tokens, batch.lengths, batch.B, batch.T);
+        if (!status) judge(v, &batch, logp);
     }
     ll_batch_free(&batch);
-    ll_reader_free(reader);
     ll_free(logp);
     return status;
 }

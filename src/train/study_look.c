@@ -163,19 +163,11 @@ static void show_image(looks *l, const ll_study *s, const int *tokens, int front
 
 /* ---- Both ---- */
 
-/* Size of the images that the model reads; 0: it reads none. */
-static ll_status image_size(const ll_study *s, int *width, int *height) {
-    ll_reader *reader = NULL;
-    const ll_status status = ll_reader_open(&reader, s->c, s->split);
-    if (!status) ll_reader_image(reader, width, height);
-    ll_reader_free(reader);
-    return status;
-}
-
 ll_status ll_study_attention(const ll_study *s) {
     looks *l = ll_alloc(1, sizeof *l);
     int width = 0, height = 0, length = 0, query[TOKENS + 1];
-    ll_status status = l ? image_size(s, &width, &height) : LL_ENOMEM;
+    ll_status status = l ? LL_OK : LL_ENOMEM;
+    ll_reader_image(s->data, &width, &height);
     const int image = width * height > 1, most = image ? width * height : TOKENS, front = s->model->front;
     int *tokens = ll_alloc((size_t)most, sizeof *tokens);
     if (!status) status = tokens ? ll_study_excerpt(s, tokens, most, &length) : LL_ENOMEM;

@@ -72,18 +72,10 @@ typedef struct {
     double *sum, *count; /* (POINTS) */
 } positions;
 
-/* Four times the training length, or what positions and work allow. */
-static int longest(const ll_study *s) {
-    int64_t T = 4 * (int64_t)s->c->length;
-    if (s->c->position == LL_POS_LEARNED && T > s->c->max_length) T = s->c->max_length;
-    while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 4, 0, 1) < 1) T /= 2;
-    return (int)T;
-}
-
-static ll_status add_window(const ll_study *s, positions *p, const ll_reader *reader, ll_batch *b, ll_workspace *ws,
-                            float *each, int64_t number) {
+static ll_status add_window(const ll_study *s, positions *p, ll_batch *b, ll_workspace *ws, float *each,
+                            int64_t number) {
     ll_tally tally = {.each = each};
-    ll_reader_eval_batch(reader, b, number);
+    ll_reader_eval_batch(s->data, b, number);
     ll_status status = ll_model_run(s->model, ws, b->tokens, b->targets, b->lengths, b->B, b->T, NULL, 0, 0, &tally);
     for (int t = 0; t < p->T && !status; t++) {
         if (b->targets[t] < 0) continue;
@@ -95,27 +87,20 @@ static ll_status add_window(const ll_study *s, positions *p, const ll_reader *re
 }
 
 static ll_status measure(const ll_study *s, positions *p) {
-    ll_config c = *s->c;
-    ll_reader *reader = NULL;
     ll_workspace *ws = NULL;
     ll_batch batch = {0};
     float *each = ll_alloc((size_t)p->T, sizeof *each);
-    c.batch = 1;
-    c.length = p->T;
-    ll_status status = each ? ll_reader_open(&reader, &c, s->split) : LL_ENOMEM;
-    if (!status) status = ll_fit_check(s->c, reader);
-    if (!status) status = ll_batch_create(&batch, &c);
+    ll_status status = each ? ll_batch_create(&batch, &s->window) : LL_ENOMEM;
     if (!status) status = ll_workspace_create(&ws, s->model, 1, p->T, 0);
     if (!status) {
-        const int64_t all = ll_reader_eval_batches(reader);
+        const int64_t all = ll_reader_eval_batches(s->data);
         p->windows = ll_study_bound(ll_model_token_cost(s->model, p->T) * p->T / 2, 1, WINDOWS);
         if (p->windows > all) p->windows = (int)all;
         for (int i = 0; i < p->windows && !status; i++)
-            status = add_window(s, p, reader, &batch, ws, each, i * all / p->windows);
+            status = add_window(s, p, &batch, ws, each, i * all / p->windows);
     }
     ll_workspace_free(ws);
     ll_batch_free(&batch);
-    ll_reader_free(reader);
     ll_free(each);
     return status;
 }
@@ -149,7 +134,7 @@ static void show_positions(const ll_study *s, const positions *p) {
 
 ll_status ll_study_by_position(const ll_study *s) {
     double sum[POINTS] = {0}, count[POINTS] = {0};
-    positions p = {.T = longest(s), .sum = sum, .count = count};
+    positions p = {.T = s->window.length, .sum = sum, .count = count};
     const ll_status status = measure(s, &p);
     if (!status) show_positions(s, &p);
     return status;

@@ -33,6 +33,9 @@ check "and of the two that were looked at" grep -q '^two,' comparison-figures/lo
 "$longline" recipe train.report >out 2>err
 out "report.html"
 
+(cd one && "$longline" report . >../out 2>../err)
+check "the folder one is in" grep -q '<h1>one</h1>' one/report.html
+
 refused "needs RUN" "$longline" report
 refused "nowhere/metrics.csv" "$longline" report nowhere
 refused "nowhere/metrics.csv" "$longline" report one nowhere -o x.html
