@@ -41,7 +41,7 @@ static double largest(const ll_table *t, int column) {
 
 ll_run_facts ll_run_facts_of(const ll_run *run) {
     const ll_table *t = &run->metrics;
-    const int best = ll_table_least(t, LL_RUN_VALID), valid = ll_table_last(t, LL_RUN_VALID);
+    const int best = ll_table_least(t, LL_RUN_VALID);
     const char *steps = run->recipe ? ll_recipe_get(run->recipe, "train.steps") : NULL;
     return (ll_run_facts){
         .steps = value(run, LL_RUN_STEP, t->n - 1),
@@ -51,7 +51,6 @@ ll_run_facts ll_run_facts_of(const ll_run *run) {
         .best_bits = value(run, LL_RUN_VALID, best),
         .best_step = value(run, LL_RUN_STEP, best),
         .best_accuracy = value(run, LL_RUN_ACCURACY, best),
-        .last_bits = value(run, LL_RUN_VALID, valid),
         .seconds = value(run, LL_RUN_SECONDS, ll_table_last(t, LL_RUN_SECONDS)),
         .speed = ll_table_median(t, LL_RUN_SPEED),
         .memory = largest(t, LL_RUN_MEMORY) * 1048576,

@@ -4,7 +4,8 @@
  *   html.c       the page, its sections, text and tables   style.css    what it looks like
  *   html_plot.c  curves                                    html_map.c    matrices and images
  *   png.c        small images inside the page              csv.c         the data of figures, in files
- *   run_page.c   what every page of a run has              compare_page.c  runs side by side
+ *   run_page.c   what every page of a run has              facts.c      its numbers
+ *   compare_page.c  runs side by side                      thin.c       long curves with few points
  *
  * Curves are drawn into a box that any width stretches; lines keep their thickness, and words are text beside it, not
  * part of the drawing, so that they have the size of all other text on a phone, too. Colours come from the style: the
@@ -22,7 +23,6 @@ typedef struct {
     char *figures;   /* folder of the figures' files */
     char shown[300]; /* the same from where the page is */
     int open;        /* is a section open? */
-    int plots, maps; /* so far, for names inside the page */
 } ll_html;
 
 /* Makes the page's folder for figures, too: DIR/figures for DIR/report.html, else DIR/NAME-figures. */
@@ -53,7 +53,6 @@ void ll_html_sample(ll_html *h, const char *label, const void *prompt, size_t pr
 
 /* ---- Tables ---- */
 
-enum { LL_CELL_MOST = 512 };
 typedef struct {
     const char *label; /* of the table, for those who hear it */
     int cols;

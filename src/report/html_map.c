@@ -86,7 +86,6 @@ static void tabs(ll_html *h, const char *name, const ll_html_maps *m) {
 
 void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_maps *m) {
     const int sign = has_negative(m), many = m->groups > 1;
-    h->maps++;
     ll_html_print(h, "<figure class=\"chart\" id=\"%s\" data-figure=\"map\">\n<figcaption>", about->name);
     ll_html_text(h, about->caption);
     ll_html_put(h, "</figcaption>\n");
@@ -129,7 +128,6 @@ void ll_html_images_write(ll_html *h, const ll_html_images *m) {
     const int rows = m->height / down, cols = m->width / along;
     unsigned char *small = ll_alloc((size_t)rows * (size_t)cols, 1);
     if (!small) ll_html_fail(h, LL_ENOMEM);
-    h->maps++;
     ll_html_put(h, "<div class=\"images\" data-figure=\"images\">\n");
     for (int i = 0; i < m->n && !h->status; i++) {
         shrink(m, i, down, along, small);

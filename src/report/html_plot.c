@@ -235,7 +235,6 @@ void ll_html_plot(ll_html *h, const ll_html_about *about, const ll_figure *f, co
             ll_html_fail(h, LL_ENOMEM);
     }
     if (!h->status && any_points(&p)) {
-        h->plots++;
         write_files(h, about->name, f, faint);
         show(&p, about);
     }

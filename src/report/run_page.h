@@ -7,11 +7,11 @@
 /* NaN, 0 where unknown. */
 typedef struct {
     double steps, planned, tokens, train_bits;
-    double best_bits, best_step, best_accuracy, last_bits; /* on held-out data */
-    double seconds, speed, memory;                         /* wall time, tokens a second, bytes */
-    double parameters;                                     /* these only the model can tell: */
-    ll_evaluation test;                                    /* count 0: not tested */
-    int test_whole;                                        /* on all of the data */
+    double best_bits, best_step, best_accuracy; /* on held-out data */
+    double seconds, speed, memory;              /* wall time, tokens a second, bytes */
+    double parameters;                          /* these only the model can tell: */
+    ll_evaluation test;                         /* count 0: not tested */
+    int test_whole;                             /* on all of the data */
 } ll_run_facts;
 
 /* All but the last three. */

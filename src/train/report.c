@@ -159,7 +159,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     if (status) return status;
     ll_run_facts facts = ll_run_facts_of(&run);
     facts.parameters = parameters;
-    if (!parameters) status = load(&model, folder);
+    if (parameters <= 0) status = load(&model, folder);
     if (model) {
         facts.parameters = (double)ll_model_parameters(model);
         status = test(model, &facts);
