@@ -1,88 +1,12 @@
 /* Pages of reports: whole, small, without anything from outside that could act in them, and there or not there. */
-#include "runs.h"
+#include "pages.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-
-#include "base/memory.h"
 #include "base/text.h"
 #include "report/run_page.h"
 
 #define HEADER                                                                                                         \
     "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"                  \
     "tokens_per_second,memory_mib\n"
-
-static int files_in(const char *folder, const char *part) {
-    int n = 0;
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.' && strstr(e->d_name, part) != NULL;
-    closedir(d);
-    return n;
-}
-
-static char *page_at(const char *path) {
-    ll_bytes b = slurp(path);
-    return (char *)b.data; /* one zero byte follows; freed with ll_free */
-}
-
-static void has(const char *page, const char *text) {
-    if (!strstr(page, text)) fail_msg("the page lacks %s", text);
-}
-static void lacks(const char *page, const char *text) {
-    if (strstr(page, text)) fail_msg("the page has %s", text);
-}
-
-static int is_void(const char *name) {
-    static const char *const list[] = {"meta", "img", "input", "br"};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (!strcmp(name, list[i])) return 1;
-    return 0;
-}
-
-/* Tags are closed in the order they were opened, ids are there once, and nothing is fetched or run. */
-static void check_page(const char *page) {
-    char open[64][32];
-    int depth = 0;
-    for (const char *s = page; (s = strchr(s, '<')); s++) {
-        char name[32] = "";
-        const char *end = strchr(s, '>');
-        assert_non_null(end);
-        if (s[1] == '!') continue;
-        if (s[1] == '/') {
-            sscanf(s + 2, "%31[^ >]", name);
-            if (!depth || strcmp(name, open[depth - 1]))
-                fail_msg("</%s> closes <%s>: %.60s", name, depth ? open[depth - 1] : "", s);
-            depth--;
-            continue;
-        }
-        sscanf(s + 1, "%31[^ />]", name);
-        if (end[-1] == '/' || is_void(name)) continue;
-        assert_true(depth < 64);
-        strcpy(open[depth++], name);
-    }
-    assert_int_equal(depth, 0);
-    for (const char *s = page; (s = strstr(s, " id=\"")); s += 5) {
-        char id[128];
-        const size_t n = strcspn(s + 5, "\"");
-        snprintf(id, sizeof id, " id=\"%.*s\"", (int)n, s + 5);
-        if (strstr(s + 5, id)) fail_msg("%s is there twice", id);
-    }
-    lacks(page, "<script");
-    lacks(page, "http:");
-    lacks(page, "https:");
-    lacks(page, "url(");
-    lacks(page, "@import");
-    has(page, "<!doctype html>");
-    has(page, "default-src 'none'");
-    has(page, "prefers-color-scheme: dark");
-    has(page, "width=device-width");
-    for (const char *s = page; (s = strstr(s, "<img ")); s++) {
-        const char *end = strchr(s, '>'), *alt = strstr(s, "alt=\"");
-        assert_true(alt && alt < end && alt[5] != '"');
-    }
-    for (const char *s = page; (s = strstr(s, "src=\"")); s++) assert_memory_equal(s + 5, "data:image/png;base64,", 22);
-}
 
 static size_t rows_of_metrics(char *csv, size_t room, int rows, int every) {
     size_t n = (size_t)snprintf(csv, room, "%s", HEADER);
@@ -237,72 +161,6 @@ static void runs_side_by_side(void **state) {
     assert_true(access(at("no.html"), F_OK) != 0);
 }
 
-/* ---- Runs with a model ---- */
-
-static void training_leaves_a_page(void **state) {
-    (void)state;
-    run("train.steps=14 train.report=on", at("trained"), NULL, 0, LL_OK);
-    char *page = page_at(at("trained/report.html"));
-    check_page(page);
-    for (int i = 0; i < 4; i++)
-        has(page, (const char *const[]){"id=\"samples\"", "id=\"loss-by-position\"", "id=\"attention\"",
-                                        "trained on 24 tokens"}[i]);
-    has(page, "<th scope=\"row\">Parameters</th><td>");
-    has(page, "<th scope=\"row\">head 2</th>");
-    ll_free(page);
-    char *csv = page_at(at("trained/figures/attention.csv"));
-    has(csv, "panel,row,0,1,");
-    has(csv, "\nhead 1,0,1,,"); /* the first token has nothing but itself */
-    ll_free(csv);
-    char *positions = page_at(at("trained/figures/loss-by-position.csv"));
-    has(positions, "position in the text,loss\n1.5,"); /* 24 parts of 96 tokens: 0..3, 4..7, .. */
-    has(positions, "\n93.5,");
-    ll_free(positions);
-    CHECK_OK(ll_runs_report((const char *const[]){at("trained"), at("plain")}, 2, at("with.html")));
-    page = page_at(at("with.html"));
-    check_page(page);
-    has(page, "id=\"loss-by-position\"");
-    ll_free(page);
-    assert_int_equal(files_in(at("trained"), "tmp"), 0);
-    assert_int_equal(files_in(at("trained/figures"), "tmp"), 0);
-    /* The same model shows the same again; and nothing is drawn by it that would change a run. */
-    copy_folder(at("trained"), at("again"));
-    CHECK_OK(ll_run_report(at("again"), NULL));
-    same_file(at("trained/figures/attention.csv"), at("again/figures/attention.csv"));
-    same_file(at("trained/figures/loss-by-position.csv"), at("again/figures/loss-by-position.csv"));
-    run("train.steps=14 train.report=off", at("silent"), NULL, 0, LL_OK);
-    assert_true(access(at("silent/report.html"), F_OK) != 0);
-    same_metrics(at("trained/metrics.csv"), at("silent/metrics.csv"));
-}
-
-static void stopped_runs_have_a_page_too(void **state) {
-    (void)state;
-    run("train.steps=40 train.report=on", at("stopped"), NULL, 12, LL_ESTOPPED);
-    char *page = page_at(at("stopped/report.html"));
-    check_page(page);
-    has(page, "<td>10 of 40</td>"); /* the last row */
-    lacks(page, "id=\"attention\"");
-    ll_free(page);
-    run("train.steps=40 train.report=on", at("early"), NULL, 3, LL_ESTOPPED);
-    assert_true(access(at("early/report.html"), F_OK) != 0); /* nothing to show yet */
-}
-
-/* A run whose data are gone says so, and shows what it has. */
-static void what_cannot_be_shown_is_said(void **state) {
-    (void)state;
-    run("train.steps=10 train.report=off", at("moved"), NULL, 0, LL_OK);
-    assert_int_equal(rename(at("valid.txt"), at("gone.txt")), 0);
-    const ll_status status = ll_run_report(at("moved"), NULL);
-    assert_int_equal(rename(at("gone.txt"), at("valid.txt")), 0);
-    assert_int_equal(status, LL_OK);
-    char *page = page_at(at("moved/report.html"));
-    check_page(page);
-    has(page, "valid.txt: No such file");
-    has(page, "id=\"loss\"");
-    lacks(page, "class=\"prompt\"");
-    ll_free(page);
-}
-
 static void a_page_is_whole_or_as_before(void **state) {
     (void)state;
     run("train.steps=10 train.report=on model.width=8 model.ff=8 train.length=8", at("frail"), NULL, 0, LL_OK);
@@ -340,15 +198,9 @@ static void a_page_is_whole_or_as_before(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_has_a_page),
-        cmocka_unit_test(what_comes_from_outside_is_text),
-        cmocka_unit_test(any_bytes_are_text),
-        cmocka_unit_test(long_runs_have_short_pages),
-        cmocka_unit_test(runs_side_by_side),
-        cmocka_unit_test(training_leaves_a_page),
-        cmocka_unit_test(stopped_runs_have_a_page_too),
-        cmocka_unit_test(what_cannot_be_shown_is_said),
-        cmocka_unit_test(a_page_is_whole_or_as_before),
+        cmocka_unit_test(a_run_has_a_page),   cmocka_unit_test(what_comes_from_outside_is_text),
+        cmocka_unit_test(any_bytes_are_text), cmocka_unit_test(long_runs_have_short_pages),
+        cmocka_unit_test(runs_side_by_side),  cmocka_unit_test(a_page_is_whole_or_as_before),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }
