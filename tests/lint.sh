@@ -37,7 +37,7 @@ law() {
     law data base
     law dist base
     law report base
-    law train base kernel attention model data dist
+    law train base kernel attention model data dist report
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 

@@ -50,6 +50,12 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
 
+/* Attention as matrices: row i of a layer's head holds the weight that token query[i] gives the value of each token;
+ * weights (layers, H, n, T), n queries in [0, T). With model.pool = first the token in front is number 0 and all others
+ * come one later: T is then one more in weights and for queries. O(n/E) backward passes of attention over T tokens. */
+LL_API LL_MUST_USE ll_status ll_model_attention(ll_model *model, float *weights, const int *tokens, int T,
+                                                const int *query, int n);
+
 /* ---- Streams: generation with constant memory --------------------------------------------------- */
 
 typedef struct ll_stream ll_stream;

@@ -99,6 +99,10 @@ static ll_status mix(const ll_batch_run *run, int layer) {
     ll_view v[4];
     views(run, ws->project[layer], ws->mixed[layer], v);
     ll_place_noise(run, layer);
+    if (ws->look) {
+        const ll_status status = ll_look_at(run, layer, v);
+        if (status) return status;
+    }
     if (ws->stream) return ll_attention_stream_feed(ws->stream[layer], run->T, v[0], v[1], v[2], v[3]);
     ll_attention_call call = {.B = run->B, .T = run->T, .S = run->T, .lengths = run->lengths};
     call.q = v[0], call.k = v[1], call.v = v[2], call.y = v[3];

@@ -7,7 +7,7 @@
  *   network.c    all of it in order            workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
  *   sample.c     a token from logits           infer.c      scores, embeddings
- *   narrow.c     weights in fewer bits
+ *   narrow.c     weights in fewer bits         look.c       attention as matrices
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */
@@ -67,6 +67,7 @@ size_t ll_workspace_bytes(const ll_workspace *ws);
 typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
+    float *each; /* NULL, or as many as targets: gets the loss of each one that is counted */
 } ll_tally;
 
 /* One batch through the network. targets: language models (B, T) with -1 = not counted, classifiers

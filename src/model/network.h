@@ -51,6 +51,13 @@ typedef struct {
     float *x, *u, *h, *dx, *dh;
 } ll_match;
 
+/* Rows of attention matrices that a pass shall leave behind. */
+typedef struct {
+    const int *query; /* (n) */
+    int n;
+    float *weights; /* (layers, H, n, T) */
+} ll_look;
+
 struct ll_workspace {
     const ll_model *model;
     int mode; /* one of the above */
@@ -80,6 +87,7 @@ struct ll_workspace {
     ll_match match;
     int *lengths;                 /* (B), front included */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
+    const ll_look *look;          /* borrowed, or NULL */
 };
 
 /* One batch on its way. */
@@ -226,6 +234,11 @@ void ll_match_back(const ll_batch_run *run, int n, size_t first);
 /* The log-probability of every token of a batch but the first of each row, which is left alone, as what is past the
  * lengths is; logp (B, T), after ll_network_forward. */
 void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp);
+
+/* ---- look.c ---- */
+
+/* The rows that ws->look asks for, of a layer with these q, k, v; one sequence. */
+LL_MUST_USE ll_status ll_look_at(const ll_batch_run *run, int layer, const ll_view v[3]);
 
 /* ---- workspace.c ---- */
 

@@ -1,4 +1,4 @@
-/* A figure as a file: the picture goes to the disk while cairo makes it, through the writer that replaces
+/* Pictures as files: a picture goes to the disk while cairo makes it, through the writer that replaces
  * the target only when everything has arrived. */
 #include <cairo/cairo-svg.h>
 #include <string.h>
@@ -26,26 +26,20 @@ static int has_ending(const char *path, const char *ending) {
 }
 
 static ll_status check(const ll_figure *f, const char *path) {
-    if (!has_ending(path, ".svg") && !has_ending(path, ".png"))
-        return ll_fail(LL_EINVAL, "%s: a picture's name must end in .svg or .png", path);
     if (f->n < 1 || f->n > LL_CURVES_MOST)
         return ll_fail(LL_EINVAL, "%s: a figure has 1 to %d curves, not %d", path, LL_CURVES_MOST, f->n);
     for (int i = 0; i < f->n; i++)
         if (f->curves[i].n < 0 || (f->curves[i].n > 0 && (!f->curves[i].x || !f->curves[i].y)))
             return ll_fail(LL_EINVAL, "%s: curve %d has no points", path, i);
-    if ((f->width && (f->width < LEAST || f->width > MOST)) || (f->height && (f->height < LEAST || f->height > MOST)))
-        return ll_fail(LL_EINVAL, "%s: a picture has %d to %d pixels a side, not %d x %d", path, LEAST, MOST, f->width,
-                       f->height);
     return LL_OK;
 }
 
 /* The picture into the writer, with cairo's verdict turned into ours. */
-static ll_status draw(const ll_figure *f, const int *faint, const char *path, sink *out) {
-    const int width = f->width ? f->width : WIDTH, height = f->height ? f->height : HEIGHT;
+static ll_status put_picture(const char *path, int width, int height, ll_draw *draw, const void *what, sink *out) {
     const int svg = has_ending(path, ".svg");
     cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(put, out, width, height)
                                    : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
-    const int drawn = ll_page_draw(surface, f, faint, width, height);
+    const int drawn = draw(surface, what, width, height);
     cairo_status_t verdict = cairo_surface_status(surface);
     if (drawn > 0 && !svg && !verdict) verdict = cairo_surface_write_to_png_stream(surface, put, out);
     cairo_surface_finish(surface);
@@ -58,16 +52,36 @@ static ll_status draw(const ll_figure *f, const int *faint, const char *path, si
     return LL_OK;
 }
 
-ll_status ll_figure_draw(const ll_figure *f, const int *faint, const char *path) {
-    ll_status status = check(f, path);
-    if (status) return status;
+ll_status ll_picture_write(const char *path, int width, int height, ll_draw *draw, const void *what) {
+    if (!has_ending(path, ".svg") && !has_ending(path, ".png"))
+        return ll_fail(LL_EINVAL, "%s: a picture's name must end in .svg or .png", path);
+    if (width < LEAST || width > MOST || height < LEAST || height > MOST)
+        return ll_fail(LL_EINVAL, "%s: a picture has %d to %d pixels a side, not %d x %d", path, LEAST, MOST, width,
+                       height);
     sink out = {0};
-    status = ll_writer_open(&out.writer, path);
+    ll_status status = ll_writer_open(&out.writer, path);
     if (status) return status;
-    status = draw(f, faint, path, &out);
+    status = put_picture(path, width, height, draw, what, &out);
     if (!status) return ll_writer_commit(out.writer);
     ll_writer_abandon(out.writer);
     return status;
+}
+
+typedef struct {
+    const ll_figure *figure;
+    const int *faint;
+} curves;
+
+static int draw_curves(cairo_surface_t *surface, const void *what, int width, int height) {
+    const curves *c = what;
+    return ll_page_draw(surface, c->figure, c->faint, width, height);
+}
+
+ll_status ll_figure_draw(const ll_figure *f, const int *faint, const char *path) {
+    const curves c = {f, faint};
+    ll_status status = check(f, path);
+    if (status) return status;
+    return ll_picture_write(path, f->width ? f->width : WIDTH, f->height ? f->height : HEIGHT, draw_curves, &c);
 }
 
 ll_status ll_figure_write(const ll_figure *figure, const char *path) {

@@ -2,9 +2,9 @@
  *
  *   axis.c    a range of numbers, its ticks and how they are written
  *   labels.c  names at the ends of curves
- *   page.c    the picture
+ *   page.c    the picture                     heatmap.c  matrices as pictures
  *   figure.c  its file
- *   run.c     the curves of a run folder
+ *   table.c   columns of numbers from a file   run.c  a run folder and the curves of its loss
  *
  * A picture has no box around it and no legend beside it: each curve carries its name where it ends, in its
  * own colour, and thin lines at round numbers are all that stands behind it. */
@@ -61,7 +61,60 @@ void ll_labels_spread(ll_label *labels, int n, double line, double top, double b
 /* Draws onto a surface of width x height units. 0: there is no point that can be drawn; -1: cairo failed. */
 int ll_page_draw(cairo_surface_t *surface, const ll_figure *figure, const int *faint, int width, int height);
 
+/* Draws something on a surface of this size; 1, or as ll_page_draw. */
+typedef int ll_draw(cairo_surface_t *surface, const void *what, int width, int height);
+LL_MUST_USE ll_status ll_picture_write(const char *path, int width, int height, ll_draw *draw, const void *what);
+
 /* ll_figure_write with more: faint (n) or NULL tells which curves are drawn thin and pale. */
 LL_MUST_USE ll_status ll_figure_draw(const ll_figure *figure, const int *faint, const char *path);
+
+/* The number that has the full colour, in a row of a panel. */
+double ll_heatmap_full(const ll_heatmap *map, int panel, int row);
+
+/* ---- Tables ---- */
+
+enum { LL_COLUMNS_MOST = 16 };
+
+typedef struct {
+    int n;                           /* rows */
+    const char *key;                 /* name of the first column, which has no empty fields */
+    double *column[LL_COLUMNS_MOST]; /* (n), NaN where a field is empty, or all of them: no such column */
+} ll_table;
+
+/* The columns of these names, of which the first `needed` must be there. */
+LL_MUST_USE ll_status ll_table_read(ll_table *t, const char *path, const char *const *names, int columns, int needed);
+void ll_table_free(ll_table *t);
+/* Rows of a column's last and least number, or -1; its median, NaN where there is none. */
+int ll_table_last(const ll_table *t, int column);
+int ll_table_least(const ll_table *t, int column);
+double ll_table_median(const ll_table *t, int column);
+
+/* ---- Runs ---- */
+
+enum {
+    LL_RUN_STEP,
+    LL_RUN_BITS,
+    LL_RUN_VALID, /* those before must be there */
+    LL_RUN_ACCURACY,
+    LL_RUN_SECONDS,
+    LL_RUN_TOKENS,
+    LL_RUN_RATE,
+    LL_RUN_NORM,
+    LL_RUN_SPEED,
+    LL_RUN_MEMORY,
+    LL_RUN_COLUMNS
+};
+
+typedef struct {
+    const char *folder; /* borrowed */
+    char name[256];
+    const char *unit;  /* what a bit is of: "byte", "token", "example" */
+    ll_recipe *recipe; /* NULL: not to be read */
+    ll_table metrics;  /* columns LL_RUN_... */
+} ll_run;
+
+/* LL_EFORMAT also where there is no loss yet. */
+LL_MUST_USE ll_status ll_run_open(ll_run *run, const char *folder);
+void ll_run_close(ll_run *run);
 
 #endif
