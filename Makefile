@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/longline/base.h)
 SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
-WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
+WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
 LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread

@@ -14,7 +14,7 @@ deps:
 deps-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $(AS_ROOT) dpkg --add-architecture arm64
 	@.ci/deps gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev)
+	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # ---- Other builds of the same sources, each in its own folder. ----
@@ -38,7 +38,8 @@ clang:
 # Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no cairo for it).
 AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file data idx stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo,$(LIBS))"
+    CURL= SENTENCEPIECE= \
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo -lcurl -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \

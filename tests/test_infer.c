@@ -5,8 +5,8 @@
 static const char *const variants[] = {
     "attention.kernel=softmax",
     "attention.kernel=softmax model.norm=post model.tied-embedding=off position.type=sinusoidal",
-    "attention.kernel=softmax position.type=learned position.max-length=1100 model.embedding-norm=on "
-    "model.final-norm=off",
+    ("attention.kernel=softmax position.type=learned position.max-length=1100 model.embedding-norm=on "
+     "model.final-norm=off"),
     "attention.kernel=relu position.type=permute position.decay=fixed attention.query-multiple=3",
     "attention.kernel=favor position.type=permute model.norm=post",
     "attention.kernel=favor attention.feature-eps=0.01 position.type=rope",

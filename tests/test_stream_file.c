@@ -183,8 +183,8 @@ static void test_documents(void **state) {
     (void)state;
     static const char *const kinds[] = {"attention.kernel=favor position.type=permute model.separator=0",
                                         "attention.kernel=softmax position.type=rope model.separator=0",
-                                        "attention.kernel=relu position.type=learned position.max-length=9 "
-                                        "model.separator=0"};
+                                        ("attention.kernel=relu position.type=learned position.max-length=9 "
+                                         "model.separator=0")};
     static const int before[] = {3, 4, 0, 5, 6, 1}, after[] = {2, 7, 8, 0, 9, 1};
     for (int i = 0; i < 3; i++) {
         ll_model *model = tiny_model(kinds[i]);

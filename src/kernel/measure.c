@@ -43,7 +43,7 @@ double ll_measure_product(int n, int threads, double seconds) {
     const int before = ll_threads();
     ll_set_threads(threads);
     double best = 0;
-    for (const double end = ll_now() + seconds; !best || ll_now() < end;) {
+    for (const double end = ll_now() + seconds; best == 0 || ll_now() < end;) {
         const double start = ll_now();
         ll_gemm(0, 0, n, n, n, block, (size_t)n, block + count, (size_t)n, block + 2 * count, (size_t)n, 0, NULL);
         const double rate = 2e-9 * (double)count * n / (ll_now() - start + 1e-9);
@@ -71,7 +71,7 @@ double ll_measure_copy(int threads, double seconds) {
     ll_set_threads(threads);
     memset(block, 1, 2 * (size_t)COPY * sizeof *block);
     double best = 0;
-    for (const double end = ll_now() + seconds; !best || ll_now() < end;) {
+    for (const double end = ll_now() + seconds; best == 0 || ll_now() < end;) {
         const double start = ll_now();
         ll_parallel_for(PIECES, copy_piece, side);
         const double rate = 2e-9 * COPY * sizeof *block / (ll_now() - start + 1e-9);
