@@ -36,7 +36,7 @@ objects: $(OBJECTS)
 clang:
 	+@$(AGAIN) B=$(B)/clang CC=clang WERROR=-Werror objects
 # Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no cairo for it).
-AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file data idx stream golden
+AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= SENTENCEPIECE= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo -lcurl -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS))"
