@@ -122,10 +122,15 @@ static void play_last(draft *d) {
     play(d, BASS, pitch_of(d, -7), 0, d->steps);
 }
 
+static ll_status check_bars(int bars) {
+    if (bars >= 1 && bars <= BARS_MOST) return LL_OK;
+    return ll_fail(LL_EINVAL, "a piece has 1 to %d bars, not %d", BARS_MOST, bars);
+}
+
 ll_status ll_music_draw(ll_score *grid, int bars, uint64_t seed, int64_t i) {
     ll_score s = {.division = LL_GRID};
-    if (bars < 1 || bars > BARS_MOST) return ll_fail(LL_EINVAL, "a piece has 1 to %d bars, not %d", BARS_MOST, bars);
-    ll_status status = ll_score_room(&s, (size_t)bars * NOTES_A_BAR, 2, 2);
+    ll_status status = check_bars(bars);
+    if (!status) status = ll_score_room(&s, (size_t)bars * NOTES_A_BAR, 2, 2);
     if (status) return status;
     draft d = {.score = &s, .seed = seed, .stream = ll_stream_id(LL_RANDOM_DATA, (uint32_t)(i >> 32), (uint32_t)i)};
     d.tonic = draw(&d, 12) - 5;
@@ -170,7 +175,8 @@ static ll_status write_piece(const char *folder, int bars, uint64_t seed, int64_
 }
 
 ll_status ll_music_write(const char *folder, int bars, int64_t count, uint64_t seed) {
-    ll_status status = ll_folder_create(folder);
+    ll_status status = check_bars(bars);
+    if (!status) status = ll_folder_create(folder);
     for (int64_t i = 0; !status && i < count; i++) status = write_piece(folder, bars, seed, i);
     return status;
 }
