@@ -46,5 +46,4 @@ const ll_kernels LL_TIER = {
     .adam = adam,
     .peak = peak,
     .tile = VTILE,
-    .stretch = 256,
 };

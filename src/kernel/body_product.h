@@ -105,36 +105,38 @@ ALWAYS vf wide_n(const uint16_t *half, const int8_t *byte, size_t at, vf scale, 
     return half ? v_load(x) : v_mul(v_load(x), scale);
 }
 
+/* y += x B for a few rows of B, which begin at place `at`. */
+ALWAYS void add_narrow(int rows, int N, const vf *x, const uint16_t *half, const int8_t *byte, size_t at, size_t ldb,
+                       const float *scale, float *y) {
+    const int whole = N - N % VW;
+    for (int j = 0; j < whole; j += VW) {
+        const vf unit = half ? v_set(0) : v_load(scale + j);
+        vf s = v_load(y + j);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) s = v_fma(x[r], wide(half, byte, at + (size_t)r * ldb + (size_t)j, unit), s);
+        v_store(y + j, s);
+    }
+    if (whole == N) return;
+    const size_t n = (size_t)(N - whole);
+    const vf unit = half ? v_set(0) : v_load_n(scale + whole, n);
+    vf s = v_load_n(y + whole, n);
+    for (int r = 0; r < rows; r++)
+        s = v_fma(x[r], wide_n(half, byte, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
+    v_store_n(y + whole, n, s);
+}
+
 /* As gemv, sum for sum; one of half and byte is NULL. */
 ALWAYS void gemv_narrow(int N, int K, const float *x, const uint16_t *half, const int8_t *byte, size_t ldb,
                         const float *scale, float *y) {
-    const int whole = N - N % VW;
-    const size_t n = (size_t)(N - whole);
+    int k = 0;
     for (int j = 0; j < N; j++) y[j] = 0;
-    for (int k = 0; k < K; k += 4) {
-        const int rows = K - k < 4 ? K - k : 4;
-        vf a[4];
-        for (int r = 0; r < 4; r++) a[r] = v_set(r < rows ? x[k + r] : 0);
-        const size_t at = (size_t)k * ldb;
-        for (int j = 0; j < whole; j += VW) {
-            const vf unit = half ? v_set(0) : v_load(scale + j);
-            vf s = v_load(y + j);
-            if (rows == 4) {
-#pragma GCC unroll 4
-                for (int r = 0; r < 4; r++)
-                    s = v_fma(a[r], wide(half, byte, at + (size_t)r * ldb + (size_t)j, unit), s);
-            } else {
-                for (int r = 0; r < rows; r++)
-                    s = v_fma(a[r], wide(half, byte, at + (size_t)r * ldb + (size_t)j, unit), s);
-            }
-            v_store(y + j, s);
-        }
-        if (!n) continue;
-        const vf unit = half ? v_set(0) : v_load_n(scale + whole, n);
-        vf s = v_load_n(y + whole, n);
-        for (int r = 0; r < rows; r++)
-            s = v_fma(a[r], wide_n(half, byte, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
-        v_store_n(y + whole, n, s);
+    for (; k + 4 <= K; k += 4) {
+        const vf four[4] = {v_set(x[k]), v_set(x[k + 1]), v_set(x[k + 2]), v_set(x[k + 3])};
+        add_narrow(4, N, four, half, byte, (size_t)k * ldb, ldb, scale, y);
+    }
+    for (; k < K; k++) {
+        const vf one = v_set(x[k]);
+        add_narrow(1, N, &one, half, byte, (size_t)k * ldb, ldb, scale, y);
     }
 }
 

@@ -108,8 +108,7 @@ typedef struct {
     float (*peak)(size_t n);
 
     /* Sizes that fit this tier's caches. */
-    int tile;    /* tokens in a tile of linear attention */
-    int stretch; /* tokens between saved states of causal linear attention; a multiple of tile */
+    int tile; /* tokens in a tile of linear attention */
 } ll_kernels;
 
 /* A bfloat16 as a float: exact. */

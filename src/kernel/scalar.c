@@ -280,5 +280,4 @@ const ll_kernels ll_scalar = {
     .adam = adam,
     .peak = peak,
     .tile = 64,
-    .stretch = 256,
 };

@@ -1,16 +1,7 @@
 # Classes of images and texts as a user asks for them.
 small_text
-header() { printf '\000\000\010\003\000\000\000'; printf '\100'; printf '\000\000\000\004\000\000\000\004'; }
-{ header; head -c 1024 text.txt; } >images
-{
-    printf '\000\000\010\001\000\000\000\100'
-    i=0
-    while [ $i -lt 64 ]; do
-        # shellcheck disable=SC2059
-        printf "\\$(printf %03o $((i % 3)))"
-        i=$((i + 1))
-    done
-} >labels
+{ idx_images 64 4 4; head -c 1024 text.txt; } >images
+idx_labels 64 3 >labels
 cat >images.ini <<'END'
 [model]
 task = classify

@@ -1,18 +1,7 @@
 # A classifier of images as a user trains it: idx files, plain and gzipped, and wrong ones.
 small_text
-{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; head -c 1024 text.txt; } >images
-labels() { # how many, of how many classes
-    printf '\000\000\010\001\000\000\000'
-    # shellcheck disable=SC2059
-    printf "\\$(printf %03o "$1")"
-    i=0
-    while [ $i -lt "$1" ]; do
-        # shellcheck disable=SC2059
-        printf "\\$(printf %03o $((i % $2)))"
-        i=$((i + 1))
-    done
-}
-labels 64 3 >labels
+{ idx_images 64 4 4; head -c 1024 text.txt; } >images
+idx_labels 64 3 >labels
 cat >images.ini <<'END'
 [model]
 task = classify
@@ -56,9 +45,9 @@ gzip -k images labels 2>/dev/null && {
 t 0 "$longline" inspect run/best.safetensors
 out "^tensor "
 refused "classifier" "$longline" generate run/best.safetensors
-labels 64 4 >four
+idx_labels 64 4 >four
 refused "four.*label 3" "$longline" train images.ini --out w --set data.train-labels=four
-labels 63 3 >fewer
+idx_labels 63 3 >fewer
 refused "fewer" "$longline" train images.ini --out w --set data.train-labels=fewer
 refused "images" "$longline" train images.ini --out w --set data.train-labels=images
 refused "labels" "$longline" train images.ini --out w --set data.train=labels
@@ -70,7 +59,7 @@ refused "classify" "$longline" train images.ini --out w --set model.task=lm
 check "nothing was left behind" test ! -e w
 
 # ---- Shifts: images with empty columns stay whole ----
-{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; i=0
+{ idx_images 64 4 4; i=0
   while [ $i -lt 256 ]; do printf '\000\200%b\000' "\\0$(printf %03o $((i % 3 * 60)))"; i=$((i + 1)); done; } >narrow
 t 0 "$longline" eval run/best.safetensors --data narrow --labels labels --shift 1
 out "^eval.count=64$"
