@@ -222,6 +222,9 @@ LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attent
  * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
 LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
                                                  int streaming, float *A);
+/* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
+LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S,
+                                               const int *query, int count, float *A);
 /* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
  * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
 typedef struct ll_attention_memory ll_attention_memory;
