@@ -12,7 +12,9 @@ typedef struct ll_model ll_model;
 
 /* A new model with parameters drawn from `train.seed`. */
 LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *recipe);
-/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. */
+/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. The file stays mapped until
+ * the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be cut
+ * short or written over in place. What changes the model does not change the file. Reads all parameters once. */
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
 /* Written to a temporary file in the same folder, flushed, then renamed. */
 LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *path);
