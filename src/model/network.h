@@ -143,9 +143,11 @@ ll_batch_run ll_source_run(const ll_batch_run *run);
 
 /* Fills the table, at, front, widths and size. LL_EINVAL names what cannot be. */
 LL_MUST_USE ll_status ll_params_plan(ll_model *model);
-/* Draws all parameters from train.seed; model->data is there. */
+/* One block for all tensors, of zeros. */
+LL_MUST_USE ll_status ll_params_room(ll_model *model);
+/* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
-/* Tensor number i in a block of parameters or gradients. */
+/* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
 /* Number of a tensor of a layer; not of a projection that its kernel does not have. */
