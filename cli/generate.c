@@ -21,7 +21,7 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &song, 0, 0,
-     "music: write a MIDI file of what comes (with --echo of the prompt and it), up to --tokens events or the end"},
+     "music: write a MIDI file (with --echo, of the prompt, too), not events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
      "how many tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
