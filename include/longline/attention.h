@@ -213,8 +213,8 @@ typedef struct {
     double deviation[LL_DRIFT_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
     double tiles[LL_DRIFT_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
 } ll_drift;
-/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same recurrence
- * in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k are standard
+/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
+ * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k are standard
  * normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or DEN_NONE, favor
  * with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory; time as the stream
  * and the tiles, and some times that for the doubles. */
