@@ -30,6 +30,12 @@ static const char *const variants[] = {
     SEQ2SEQ "attention.kernel=exp attention.projection=hadamard",
     SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=start model.dropout=0.3 "
             "model.encoder-layers=2 model.norm=post",
+    SEQ2SEQ "attention.kernel=relu attention.compat=google position.type=permute position.cross=start",
+    SEQ2SEQ "attention.kernel=relu attention.compat=lucidrains position.type=rope position.cross=both",
+    SEQ2SEQ "attention.kernel=favor attention.compat=fast-transformers attention.features=hyperbolic",
+    SEQ2SEQ "attention.kernel=favor attention.compat=fast-transformers attention.features=gaussian model.init-std=0.2",
+    SEQ2SEQ "attention.kernel=elu1 attention.compat=fast-transformers position.type=rope-linear position.cross=start",
+    SEQ2SEQ "attention.kernel=relu attention.compat=permuteformer position.type=permute position.decay=fixed",
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
