@@ -164,7 +164,7 @@ typedef struct {
     int B, T, S;
     const int *lengths;     /* (B) keys in use, from the front; NULL: all */
     const int *query_lengths; /* (B) queries in use; NULL: as many as keys where S = T, else all. Causal: NULL */
-    const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal:
+    const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal,
                                 * keys = queries. The lengths are NULL. NULL: a row is a sequence */
     int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
