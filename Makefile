@@ -23,7 +23,7 @@ WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(SENTENCEPIECE),%/p
 # The demo's text: the project's own sources and documentation, embedded in the library.
 CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
 LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src -name '*.c' | LC_ALL=C sort))) $(B)/corpus.o \
-    $(if $(SENTENCEPIECE),$(B)/src/data/optional/pieces_shim.o)
+    $(B)/src/report/style.o $(if $(SENTENCEPIECE),$(B)/src/data/optional/pieces_shim.o)
 CLI := $(patsubst %.c,$(B)/%.o,$(wildcard cli/*.c))
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -77,6 +77,9 @@ $(B)/corpus.txt: $(CORPUS)
 	@cat $^ >$@
 $(B)/corpus.o: src/data/corpus.S $(B)/corpus.txt $(B)/flags
 	$(call run,as)$(CC) $(CFLAGS) -Wa,-I$(B) -c $< -o $@
+$(B)/src/report/style.o: src/report/style.S src/report/style.css $(B)/flags
+	@mkdir -p $(@D)
+	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
 $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^

@@ -59,7 +59,7 @@ typedef struct {
     double learning_rate, final_rate, beta1, beta2, adam_eps, weight_decay, clip;
     int64_t seed;
     int64_t eval_every, checkpoint_every;
-    int eval_batches;
+    int eval_batches, report;
     /* [data] */
     int format;
     char *train, *valid, *test;                      /* files or folders; images for idx */

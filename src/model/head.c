@@ -138,6 +138,7 @@ static int loss_rows(losses *l, ll_tally *tally) {
     for (int r = 0; r < l->n; r++) {
         if (target_of(l, r) < 0) continue;
         const int right = l->run->ws->loss[LL_CHUNK + r] > 0;
+        if (tally->each) tally->each[l->first + (size_t)r] = l->run->ws->loss[r];
         count++;
         tally->loss += l->run->ws->loss[r];
         tally->correct += right;

@@ -8,7 +8,7 @@
  *   workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
  *   sample.c     a token from logits           infer.c      scores, embeddings
- *   narrow.c     weights in fewer bits
+ *   narrow.c     weights in fewer bits         look.c       attention as matrices
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */
@@ -89,6 +89,7 @@ typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
     int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
+    float *each;              /* NULL, or as many as targets: gets the loss of each one that is counted */
 } ll_tally;
 
 /* One batch through the network; tally is added to.

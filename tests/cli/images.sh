@@ -83,3 +83,18 @@ t 0 "$longline" train cifar.ini --out cifar --set train.steps=2 --set train.batc
 out "^train.valid_accuracy="
 head -c 3072 batch.bin >cut.bin
 refused "cut.bin: 3072 bytes" "$longline" eval cifar/best.safetensors --data cut.bin
+
+# ---- The page of a run has accuracy against shift, for images that are empty at both sides ----
+{
+    printf '\000\000\010\003\000\000\000\100\000\000\000\020\000\000\000\020'
+    awk 'BEGIN {for (r = 0; r < 1024; r++) printf "....%08d....", r * 7919 % 100000000}' | tr . '\000'
+} >bare
+sed 's/^width = 4/width = 16/; s/^height = 4/height = 16/; s/^length = 16/length = 256/; s/^train = images/train = bare/' \
+    images.ini | sed '/^\[model\]/,/^\[/s/^width = 16/width = 8/' >bare.ini
+t 0 "$longline" train bare.ini --set data.valid-fraction=0.5 --out bared
+t 0 "$longline" eval bared/best.safetensors --split valid --shift 2
+check "five places" test "$(wc -l <bared/figures/accuracy-by-shift.csv)" -eq 6
+tail -n +2 bared/figures/accuracy-by-shift.csv | tr -d '\r' | awk -F, '{printf "eval.shift.%d.accuracy=%.4f\n", $1, $2 / 100}' >page
+grep accuracy out | cmp - page
+check "the page says what eval says" test $? -eq 0
+check "images without empty sides have no such figure" sh -c "test -e cifar/report.html && test ! -e cifar/figures/accuracy-by-shift.csv"
