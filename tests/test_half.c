@@ -63,9 +63,7 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
     return s;
 }
 
-static double slack(int K) {
-    return 8 * FLT_EPSILON * sqrt(K);
-}
+static double slack(int K) { return 8 * FLT_EPSILON * sqrt(K); }
 
 static guarded guard_pairs(size_t n, size_t shift, uint64_t *seed) {
     guarded g = guard(n, shift);

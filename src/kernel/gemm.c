@@ -18,9 +18,7 @@ typedef struct {
     size_t lda, ldb, ldc;
 } product;
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
+static int least(int a, int b) { return a < b ? a : b; }
 
 /* C (m x n) = bias, or += bias. */
 static void add_bias(const product *p, int m, int n, const float *bias, float *C) {

@@ -138,8 +138,8 @@ const ll_kernels *ll_kernel_tier(const char *name);
  * lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);
-/* The same with A and B rounded to bfloat16: at twice the speed where the machine multiplies those (AVX512_BF16), to the
- * same bits where it does not. */
+/* The same with A and B rounded to bfloat16: at twice the speed where the machine multiplies those (AVX512_BF16), to
+ * the same bits where it does not. */
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias);
 
