@@ -179,14 +179,16 @@ static int generate(int n, const char **words) {
     if (status) return ll_failed(status, words[0]);
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     const int answers = task && !strcmp(task, "seq2seq");
-    const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
+    const ll_question question = {
+        prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
+        tokens, only_read};
     code = ll_round_weights(model, weights);
-    if (code < 0 && answers && (load_state || save_state))
-        code = ll_usage("a seq2seq model answers one source at a time; there is no state to go on from");
     if (code < 0 && answers && song) code = ll_usage("--out writes music; this model is of something else");
-    if (code < 0 && answers) code = ll_answer(model, prompt, prompt_file, &how, tokens);
+    if (code < 0 && answers && prompt_tokens)
+        code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
+    if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
-    if (code < 0) code = speak(&speaker, &how);
+    if (code < 0) code = speak(&speaker, &question.how);
     ll_speaker_free(&speaker);
     ll_model_free(model);
     return code;
@@ -203,7 +205,7 @@ const ll_command ll_command_generate = {
         "in the model; with --out music as a MIDI file, which is also what its prompt file may be.\n"
         "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
         "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"
-        "of it, one line.\n"
+        "of it, one line; its state has the source, too, and goes on with what is made of it.\n"
         "A state is all that the model remembers of what it has read and written, in a file that does not\n"
         "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
         "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
@@ -211,7 +213,7 @@ const ll_command ll_command_generate = {
         "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
         "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
         "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
-        "  longline generate runs/spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
+        "  longline generate runs/sine-spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
         "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,

@@ -40,8 +40,14 @@ int ll_song_check(const char *path);
  * it hears. *n: how many came. -1, or the exit code. */
 int ll_song(ll_speaker *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);
 
-/* seq2seq: writes what the model makes of a text, or of a file's; at most so many bytes (0: up to its end). Gives the
- * exit code. */
-int ll_answer(ll_model *model, const char *prompt, const char *prompt_file, const ll_sampling *how, int64_t most);
+/* seq2seq: what the model is asked for, by generate's options. */
+typedef struct {
+    const char *prompt, *prompt_file, *load_state, *save_state; /* NULL: not given */
+    ll_sampling how;
+    int64_t most; /* bytes of the target; 0: up to its end */
+    int only_read;
+} ll_question;
+/* Writes what the model makes of a text, or of a file's, or goes on with it. Gives the exit code. */
+int ll_answer(ll_model *model, const ll_question *question);
 
 #endif
