@@ -23,7 +23,7 @@ WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(SENTENCEPIECE),%/p
 # The demo's text: the project's own sources and documentation, embedded in the library.
 CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
 LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src -name '*.c' | LC_ALL=C sort))) $(B)/corpus.o \
-    $(if $(SENTENCEPIECE),$(B)/src/data/optional/pieces_shim.o)
+    $(B)/src/report/style.o $(if $(SENTENCEPIECE),$(B)/src/data/optional/pieces_shim.o)
 CLI := $(patsubst %.c,$(B)/%.o,$(wildcard cli/*.c))
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -50,11 +50,12 @@ help:
 #: make lint           the house rules that a script can check
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
-# Only the compute is worth -O3, and only these two files may use instructions the machine may lack.
+# Only the compute is worth -O3, and only these three files may use instructions the machine may lack.
 $(B)/src/kernel/%.o: EXTRA := -O3
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
 $(B)/src/kernel/avx2.o: EXTRA := -O3 -mavx2 -mfma
 $(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+$(B)/src/kernel/avx512bf16.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
 endif
 $(B)/src/%.o: INC := -Isrc
 $(B)/tests/%: INC := -Isrc -Itests
@@ -76,6 +77,9 @@ $(B)/corpus.txt: $(CORPUS)
 	@cat $^ >$@
 $(B)/corpus.o: src/data/corpus.S $(B)/corpus.txt $(B)/flags
 	$(call run,as)$(CC) $(CFLAGS) -Wa,-I$(B) -c $< -o $@
+$(B)/src/report/style.o: src/report/style.S src/report/style.css $(B)/flags
+	@mkdir -p $(@D)
+	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
 $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^

@@ -8,8 +8,11 @@ PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-d
     libsentencepiece-dev
 deps-build:
 	@.ci/deps $(PKG_BUILD)
+# Opens the pages of reports in their tests, which say so and go on where it cannot be had.
+PKG_BROWSER := chromium fonts-dejavu-core
 deps:
 	@.ci/deps $(PKG_BUILD) $(PKG_CHECK)
+	@.ci/deps $(PKG_BROWSER) || echo "no chromium to be had: the tests of reports will not open their pages"
 
 deps-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $(AS_ROOT) dpkg --add-architecture arm64

@@ -41,7 +41,7 @@ typedef struct ll_bench_case ll_bench_case;
 struct ll_bench_case {
     ll_bench_row row; /* name, tokens, flops; and bytes that the process's memory does not show */
     ll_status (*run)(ll_bench_case *c, double *seconds);
-    int kind, causal, backward, model, T, B;
+    int kind, causal, backward, T, B;
     int warm; /* run warms up by itself */
     void *shared;
     double cost;     /* seconds that the last run took altogether */

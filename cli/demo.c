@@ -112,7 +112,7 @@ static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
     }
     ll_model_free(model);
     if (code >= 0) return code;
-    ll_say("the model, metrics.csv and the picture are in %s; go on with: longline generate %s --prompt 'static'",
+    ll_say("the model, its report and the picture are in %s; go on with: longline generate %s --prompt 'static'",
            ll_trainer_folder(trainer), path);
     printf("demo.bits_per_byte=%.4f\ndemo.bigram_bits_per_byte=%.4f\n", e.bits_per_token, bigram);
     printf("demo.train_tokens_per_second=%.0f\ndemo.generate_tokens_per_second=%.0f\n", trained, rate);

@@ -81,7 +81,7 @@ int ll_look_at_positions(const ll_model *model, int64_t seed, const char *folder
                              .x_label = "across: the token that is looked at",
                              .y_label = "down: the token that looks",
                              .across = model ? number(model, "model.heads") : 0,
-                             .stretch = 1,
+                             .shades = LL_SHADES_STRETCH,
                              .n = p->n,
                              .panels = p->panel};
     if (!status) status = ll_heat_map_write(&map, path);

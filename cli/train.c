@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -44,6 +45,15 @@ static void name_run(char *folder, size_t size, const char *path) {
     char *dot = strrchr(name, '.');
     if (dot && dot != name) *dot = 0;
     ll_new_run(folder, size, name);
+}
+
+/* Where its page is. */
+static void name_report(ll_trainer *trainer) {
+    char page[4200];
+    const int n = snprintf(page, sizeof page, "%s/report.html", ll_trainer_folder(trainer));
+    const char *wanted = ll_recipe_get(ll_model_recipe(ll_trainer_model(trainer)), "train.report");
+    if (n > 0 && n < (int)sizeof page && !strcmp(wanted, "on") && !access(page, F_OK))
+        printf("train.report=%s\n", page);
 }
 
 /* The run's curves, as a picture beside its metrics. A run is not less done where it cannot be drawn. */
@@ -91,6 +101,7 @@ static int run_it(ll_trainer *trainer) {
     if (status) return ll_failed(status, NULL);
     report(trainer, &watch);
     draw(trainer);
+    name_report(trainer);
     return 0;
 }
 
@@ -126,8 +137,8 @@ const ll_command ll_command_train = {
     .most = 1,
     .summary = "train a model as a recipe says, or go on with a run",
     .text = "Trains a model and leaves a folder: recipe.ini, metrics.csv, last.safetensors (everything needed\n"
-            "to go on), best.safetensors (lowest held-out loss), loss.svg (the curves). Ctrl-C and SIGTERM\n"
-            "save and stop.\n\n"
+            "to go on), best.safetensors (lowest held-out loss), loss.svg (the curves), report.html (all\n"
+            "that there is to see). Ctrl-C and SIGTERM save and stop.\n\n"
             "  longline train recipes/text-bytes.ini --data my.txt --set train.steps=2000\n"
             "  longline train --resume runs/text-bytes-1\n\n"
             "'longline recipe' lists the keys.",

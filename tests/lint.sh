@@ -38,7 +38,7 @@ law() {
     law dist base
     law report base
     law analyse base kernel attention model
-    law train base kernel attention model data dist
+    law train base kernel attention model data dist report
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 

@@ -73,6 +73,7 @@ static inline ll_recipe *recipe_of(const char *more) {
         "train.eval-every=7",
         "train.checkpoint-every=5",
         "train.eval-batches=2",
+        "train.report=off",
         "data.format=bytes",
     };
     ll_recipe *recipe = NULL;

@@ -21,6 +21,20 @@ static void definition(const oracle_case *o, double *A) {
     free(v), free(y);
 }
 
+/* Some rows, in any order, by derivatives. */
+static void check_rows(const drawn *d, const ll_attention *op, const double *expected, uint64_t *seed) {
+    const int H = d->config.H, T = d->o.T, S = d->o.S, count = draw_int(seed, 1, 12);
+    int query[12];
+    double *want = calloc((size_t)(H * count * S), sizeof *want);
+    float *A = calloc((size_t)(H * count * S), sizeof *A);
+    for (int i = 0; i < count; i++) query[i] = draw_int(seed, 0, T - 1);
+    for (int r = 0; r < H * count; r++)
+        memcpy(want + r * S, expected + (r / count * T + query[r % count]) * S, (size_t)S * sizeof *want);
+    CHECK_OK(ll_attention_rows(op, d->call.q, d->call.k, T, S, query, count, A));
+    check_close(drawn_name(d), (size_t)(H * count * S), A, want, 3e-5);
+    free(want), free(A);
+}
+
 static void test_operators(void **state) {
     (void)state;
     uint64_t seed = 71;
@@ -37,6 +51,7 @@ static void test_operators(void **state) {
         definition(&d->o, expected);
         CHECK_OK(ll_attention_matrix(op, d->call.q, d->call.k, T, S, 0, A));
         check_close(drawn_name(d), size, A, expected, 3e-5);
+        check_rows(d, op, expected, &seed);
         if (!ll_attention_can_stream(op)) {
             memset(A, 0, size * sizeof *A);
             CHECK_OK(ll_attention_matrix(op, d->call.q, d->call.k, T, S, 1, A));

@@ -214,10 +214,10 @@ typedef struct {
     double tiles[LL_DRIFT_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
 } ll_drift;
 /* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
- * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k are standard
- * normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or DEN_NONE, favor
- * with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory; time as the stream
- * and the tiles, and some times that for the doubles. */
+ * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k
+ * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
+ * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
+ * time as the stream and the tiles, and some times that for the doubles. */
 LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attention_config *config, int64_t tokens,
                                                 uint64_t seed);
 /* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
@@ -225,6 +225,9 @@ LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attent
  * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
 LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
                                                  int streaming, float *A);
+/* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
+LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S,
+                                               const int *query, int count, float *A);
 /* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
  * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
 typedef struct ll_attention_memory ll_attention_memory;

@@ -12,7 +12,9 @@ typedef struct ll_model ll_model;
 
 /* A new model with parameters drawn from `train.seed`. */
 LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *recipe);
-/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. */
+/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. The file stays mapped until
+ * the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be cut
+ * short or written over in place. What changes the model does not change the file. Reads all parameters once. */
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
 /* Written to a temporary file in the same folder, flushed, then renamed. */
 LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *path);
@@ -61,6 +63,11 @@ LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, co
  * tokens. */
 LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
                                                 int streaming, float *A);
+/* Some rows of the same: A (heads, count, n), of queries (count) in [0, n). Rows are derivatives, so that they cost
+ * count / E backward passes over n tokens instead of n / E forward ones: the choice for few queries of long sequences.
+ * The same to within rounding. */
+LL_API LL_MUST_USE ll_status ll_model_attention_rows(const ll_model *model, const int *tokens, int T, int layer,
+                                                     const int *query, int count, float *A);
 /* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
 LL_API int ll_model_front(const ll_model *model);
 

@@ -13,12 +13,12 @@ typedef struct ll_trainer ll_trainer;
 
 typedef struct {
     int64_t step, steps;
-    double loss;             /* mean of the last steps, nats a token (or an example) */
-    double valid_loss;       /* last evaluation, NaN before the first */
-    double valid_accuracy;   /* the same, fraction */
+    double loss;           /* mean of the last steps, nats a token (or an example) */
+    double valid_loss;     /* last evaluation, NaN before the first */
+    double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
-    const char *event;       /* NULL, "evaluating", "eval", "checkpoint", "done" */
+    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report", "no report": ll_error() */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once more for each thing that was done there, named by event;

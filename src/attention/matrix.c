@@ -1,6 +1,9 @@
 /* The attention matrix, which linear attention never makes: one-hot values pushed through the operator come out as its
  * columns (Choromanski et al. 2021, appendix C.4). What is seen so is what the operator does, with its kernel,
- * position, divisor and draws, in tiles or as a stream. */
+ * position, divisor and draws, in tiles or as a stream.
+ *
+ * Since y_i = sum_j A_ij v_j, A_ij is also the derivative of y_i[e] by v_j[e] for any e: a backward pass whose gradient
+ * is 1 at (i, e) and 0 elsewhere leaves row i of A in dv[.][e]; E rows, of all heads, in one pass. */
 #include <string.h>
 
 #include "attention/attention.h"
@@ -47,5 +50,69 @@ ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int 
     for (int from = 0; from < S && !status; from += op->c.E) status = columns(&p, from, A);
     ll_free(p.v);
     ll_free(p.y);
+    return status;
+}
+
+/* ---- Rows ---- */
+
+typedef struct {
+    const ll_attention *op;
+    ll_attention_call call;
+    float *memory;
+    size_t values; /* floats of the gradient at y */
+} rows;
+
+/* A tensor of n tokens in rows of `width` for each head, at *at, which goes past it. */
+static ll_view take(float **at, int H, int n, int width) {
+    const ll_view v = {*at, 0, (size_t)n * (size_t)width, (size_t)width};
+    *at += (size_t)H * v.head;
+    return v;
+}
+
+static ll_status rows_create(rows *r, const ll_attention *op, ll_view q, ll_view k, int T, int S) {
+    const int H = op->c.H, D = op->c.D, E = op->c.E;
+    const size_t t = (size_t)H * (size_t)T, s = (size_t)H * (size_t)S;
+    const size_t size = (t + s) * ((size_t)D + 2 * (size_t)E) + ll_attention_saved(op, 1, T, S);
+    float *at = ll_alloc(size, sizeof *at);
+    if (!at) return LL_ENOMEM;
+    memset(at, 0, size * sizeof *at);
+    *r = (rows){.op = op, .memory = at, .values = t * (size_t)E};
+    r->call = (ll_attention_call){.B = 1, .T = T, .S = S, .q = q, .k = k};
+    r->call.v = take(&at, H, S, E), r->call.y = take(&at, H, T, E), r->call.g = take(&at, H, T, E);
+    r->call.dv = take(&at, H, S, E), r->call.dq = take(&at, H, T, D), r->call.dk = take(&at, H, S, D);
+    r->call.saved = at;
+    return LL_OK;
+}
+
+/* Rows of queries from .. from + n - 1 of those asked for, n <= E. */
+static ll_status some_rows(const rows *r, const int *query, int count, int from, int n, float *A) {
+    const size_t H = (size_t)r->op->c.H, S = (size_t)r->call.S;
+    const ll_view g = r->call.g, dv = r->call.dv;
+    memset(g.data, 0, r->values * sizeof *g.data);
+    for (size_t h = 0; h < H; h++)
+        for (int e = 0; e < n; e++) g.data[h * g.head + (size_t)query[from + e] * g.token + (size_t)e] = 1;
+    const ll_status status = ll_attention_backward(r->op, &r->call);
+    for (size_t h = 0; h < H && !status; h++)
+        for (int e = 0; e < n; e++) {
+            float *out = A + (h * (size_t)count + (size_t)(from + e)) * S;
+            for (size_t j = 0; j < S; j++) out[j] = dv.data[h * dv.head + j * dv.token + (size_t)e];
+        }
+    return status;
+}
+
+ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S, const int *query, int count,
+                            float *A) {
+    const int E = op->c.E;
+    rows r;
+    if (T < 1 || S < 1) return ll_fail(LL_EINVAL, "attention: a matrix of %d x %d weights", T, S);
+    for (int i = 0; i < count; i++)
+        if (query[i] < 0 || query[i] >= T)
+            return ll_fail(LL_EINVAL, "attention: query %d is token %d, which is not in 0..%d", i, query[i], T - 1);
+    ll_status status = rows_create(&r, op, q, k, T, S);
+    if (status) return status;
+    status = ll_attention_forward(op, &r.call);
+    for (int from = 0; from < count && !status; from += E)
+        status = some_rows(&r, query, count, from, count - from < E ? count - from : E, A);
+    ll_free(r.memory);
     return status;
 }

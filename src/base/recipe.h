@@ -25,6 +25,7 @@ enum { LL_POS_NONE, LL_POS_SINUSOIDAL, LL_POS_LEARNED, LL_POS_PERMUTE, LL_POS_PE
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
 enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where positions of a source begin */
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
+enum { LL_FP32, LL_BF16 }; /* what training multiplies */
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS, LL_DATA_LABELLED,
        LL_DATA_LISTOPS, LL_DATA_RETRIEVAL, LL_DATA_CIFAR10, LL_DATA_PATHFINDER, LL_DATA_PIECES,
@@ -54,11 +55,11 @@ typedef struct {
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
     /* [train] */
     int64_t steps, warmup;
-    int batch, length, accumulate, optimizer, schedule;
+    int batch, length, accumulate, precision, optimizer, schedule;
     double learning_rate, final_rate, beta1, beta2, adam_eps, weight_decay, clip;
     int64_t seed;
     int64_t eval_every, checkpoint_every;
-    int eval_batches;
+    int eval_batches, report;
     /* [data] */
     int format;
     char *train, *valid, *test;                      /* files or folders; images for idx */

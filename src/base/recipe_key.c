@@ -110,6 +110,8 @@ const ll_key ll_keys[] = {
     INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
     INT("train.length", length, "1024", 0, 134217728, "tokens in a sequence; 0 = as the data has (images)"),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients make one step"),
+    CHOICE("train.precision", precision, "fp32", "fp32|bf16",
+           "what products of linear layers and logits multiply; bf16 is faster where the processor has AVX512_BF16"),
     CHOICE("train.optimizer", optimizer, "adamw", "adam|adamw",
            "Adam with weight decay in the gradient, or beside it"),
     CHOICE("train.schedule", schedule, "cosine", "constant|linear|inverse-sqrt|cosine",
@@ -126,6 +128,7 @@ const ll_key ll_keys[] = {
     INT("train.eval-batches", eval_batches, "20", 0, 1000000000, "batches of an evaluation; 0 = the whole split"),
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
+    FLAG("train.report", report, "on", "write report.html, at evaluations and, with all figures, at the end"),
 
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"

@@ -52,11 +52,12 @@ void ll_print_number(char out[LL_NUMBER_TEXT], double value) {
     if (plain) freelocale(plain);
 }
 
-/* Bytes of the character that begins here, or 0: too long a form, a surrogate, beyond U+10FFFF. */
-static int character(const unsigned char *s) {
-    const unsigned c = s[0];
+/* 0 also for too long a form, a surrogate, and beyond U+10FFFF. */
+int ll_utf8_length(const unsigned char *s, size_t left) {
+    const unsigned c = left ? s[0] : 0;
     if (c < 0x80) return c >= 32 && c != 127;
     const int n = c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    if ((size_t)n > left) return 0;
     for (int i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80) return 0;
     if (c == 0xe0 && s[1] < 0xa0) return 0;
@@ -68,10 +69,11 @@ static int character(const unsigned char *s) {
 
 int ll_is_plain_text(const char *text) {
     const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        const int n = character(s);
+    for (size_t left = strlen(text); left;) {
+        const int n = ll_utf8_length(s, left);
         if (!n) return 0;
         s += n;
+        left -= (size_t)n;
     }
     return 1;
 }

@@ -13,6 +13,8 @@ int ll_parse_number(double *value, const char *text);
 /* The shortest text that ll_parse_number reads back as the same number. */
 void ll_print_number(char out[LL_NUMBER_TEXT], double value);
 
+/* Bytes of the UTF-8 character at the beginning of n bytes; 0: none is there, or a control character. */
+int ll_utf8_length(const unsigned char *s, size_t n);
 /* Is it UTF-8 without control characters? Then it can stand in JSON, in a line of INI, on a terminal. */
 int ll_is_plain_text(const char *text);
 

@@ -111,15 +111,15 @@ static ll_status number_labels(ll_reader *r, const ll_config *c, const ll_slice 
 static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_config *c, const char *path) {
     const int most = c->label_column > c->text_column ? c->label_column : c->text_column;
     const size_t room = ll_count_lines(&r->file[0]);
-    ll_cells t = ll_table_of(&r->file[0], path, c->table_separator == LL_SEPARATOR_COMMA, c->text_column == most);
+    ll_cells t = ll_cells_of(&r->file[0], path, c->table_separator == LL_SEPARATOR_COMMA, c->text_column == most);
     ll_slice *field = ll_alloc((size_t)most, sizeof *field);
     r->text = ll_alloc(room, sizeof *r->text);
     *labels = ll_alloc(room, sizeof **labels);
     ll_status status = field && r->text && *labels ? LL_OK : LL_ENOMEM;
     int found = 1;
-    if (!status && c->header) status = ll_table_next(&t, field, most, &found);
+    if (!status && c->header) status = ll_cells_next(&t, field, most, &found);
     while (!status && found) {
-        status = ll_table_next(&t, field, most, &found);
+        status = ll_cells_next(&t, field, most, &found);
         if (status || !found) break;
         (*labels)[r->size] = field[c->label_column - 1];
         r->text[r->size++] = field[c->text_column - 1];

@@ -39,12 +39,12 @@ static ll_status open_listops(ll_reader *r, const ll_config *c, int split) {
     status = ll_file_read(&r->file[0], from.path, SIZE_MAX / 4);
     if (status) return ll_fail_in(status, from.key);
     const size_t room = ll_count_lines(&r->file[0]);
-    ll_cells t = ll_table_of(&r->file[0], from.path, 0, 0);
+    ll_cells t = ll_cells_of(&r->file[0], from.path, 0, 0);
     r->text = ll_alloc(room, sizeof *r->text);
     r->file[1].data = ll_alloc(room, 1);
     if (!r->text || !r->file[1].data) return LL_ENOMEM;
     while (!status && found) {
-        status = ll_table_next(&t, field, 2, &found);
+        status = ll_cells_next(&t, field, 2, &found);
         if (status || !found || (t.line == 1 && ll_slice_is(&field[0], "Source"))) continue;
         status = take(r, &t, field);
     }

@@ -7,7 +7,7 @@
  *   bytes.c    any file as text        demo.c     the text inside the library
  *   idx.c      images with labels      fasta.c    proteins
  *   coder.h    text to tokens and back tokens.c   text of words
- *   table.c    rows of TSV and CSV     labelled.c texts with classes
+ *   cells.c    rows of TSV and CSV     labelled.c texts with classes
  *   listops.c  lists and operations    retrieval.c pairs of texts
  *   examples.c rows of those           cifar.c    CIFAR-10
  *   image.c    rows of images          resize.c   to another size
@@ -18,8 +18,8 @@
 #define LL_READER_H
 
 #include "base/file.h"
+#include "data/cells.h"
 #include "data/data.h"
-#include "data/table.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 

@@ -25,10 +25,10 @@ static ll_status read_docs(doc **docs, size_t *count, ll_bytes *file, const char
     if (status) return status;
     doc *list = ll_alloc(ll_count_lines(file), sizeof *list);
     if (!list) return LL_ENOMEM;
-    ll_cells t = ll_table_of(file, path, 0, 1);
+    ll_cells t = ll_cells_of(file, path, 0, 1);
     ll_slice field[2];
     size_t n = 0;
-    for (int found = 1; !(status = ll_table_next(&t, field, 2, &found)) && found;)
+    for (int found = 1; !(status = ll_cells_next(&t, field, 2, &found)) && found;)
         list[n++] = (doc){field[0], field[1]};
     if (!status && n) qsort(list, n, sizeof *list, by_name);
     for (size_t i = 1; i < n && !status; i++)
@@ -69,7 +69,7 @@ static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, co
 
 static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, const doc *docs, size_t count) {
     const size_t room = ll_count_lines(file);
-    ll_cells t = ll_table_of(file, path, 0, 1);
+    ll_cells t = ll_cells_of(file, path, 0, 1);
     ll_slice field[5];
     int found = 1;
     ll_status status = LL_OK;
@@ -77,7 +77,7 @@ static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, cons
     r->file[1].data = ll_alloc(room, 1);
     if (!r->text || !r->file[1].data) return LL_ENOMEM;
     while (!status && found) {
-        status = ll_table_next(&t, field, docs ? 3 : 5, &found);
+        status = ll_cells_next(&t, field, docs ? 3 : 5, &found);
         if (!status && found) status = take(r, &t, field, docs, count);
     }
     return status;

@@ -18,6 +18,9 @@ const ll_kernels LL_TIER = {
     .width = VW,
     .rows = VROWS,
     .gemm = gemm,
+    .halve = halve,
+    .pair = pair,
+    .gemm_pairs = gemm_pairs,
     .gemv = gemv,
     .gemv_half = gemv_half,
     .gemv_byte = gemv_byte,
@@ -46,5 +49,4 @@ const ll_kernels LL_TIER = {
     .adam = adam,
     .peak = peak,
     .tile = VTILE,
-    .stretch = 256,
 };

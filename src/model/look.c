@@ -22,20 +22,43 @@ int ll_model_front(const ll_model *model) {
     return model->front;
 }
 
-ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int layer, int streaming, float *A) {
+/* What a layer's attention is given: its operator, q and k of one sequence. */
+typedef struct {
+    ll_workspace *ws;
+    const ll_attention *op;
+    ll_view q, k;
+    int n; /* tokens, front included */
+} seen;
+
+static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int layer) {
     ll_status status = check(m, tokens, T, layer);
-    if (!status && streaming) status = ll_model_can_stream(m);
     if (status) return status;
-    ll_workspace *ws = NULL;
-    if ((status = ll_workspace_create(&ws, m, 1, T, 1))) return status; /* which keeps every layer's q, k, v */
+    if ((status = ll_workspace_create(&s->ws, m, 1, T, 1))) return status; /* which keeps every layer's q, k, v */
     const ll_batch in = {.B = 1, .T = T, .tokens = (int *)tokens};
-    const ll_batch_run run = ll_network_begin(m, ws, &in);
-    status = ll_network_forward(&run);
+    const ll_batch_run run = ll_network_begin(m, s->ws, &in);
     const size_t width = ll_row_width(m), head = (size_t)(m->queries / m->c->heads);
-    float *q = ws->project[layer], *k = q + m->queries;
-    if (!status)
-        status = ll_attention_matrix(m->attention[layer], (ll_view){q, 0, head, width}, (ll_view){k, 0, head, width},
-                                     run.T, run.T, streaming, A);
-    ll_workspace_free(ws);
+    float *q = s->ws->project[layer];
+    s->op = m->attention[layer];
+    s->q = (ll_view){q, 0, head, width};
+    s->k = (ll_view){q + m->queries, 0, head, width};
+    s->n = run.T;
+    return ll_network_forward(&run);
+}
+
+ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int layer, int streaming, float *A) {
+    seen s = {0};
+    ll_status status = streaming ? ll_model_can_stream(m) : LL_OK;
+    if (!status) status = watch(&s, m, tokens, T, layer);
+    if (!status) status = ll_attention_matrix(s.op, s.q, s.k, s.n, s.n, streaming, A);
+    ll_workspace_free(s.ws);
+    return status;
+}
+
+ll_status ll_model_attention_rows(const ll_model *m, const int *tokens, int T, int layer, const int *query, int count,
+                                  float *A) {
+    seen s = {0};
+    ll_status status = watch(&s, m, tokens, T, layer);
+    if (!status) status = ll_attention_rows(s.op, s.q, s.k, s.n, s.n, query, count, A);
+    ll_workspace_free(s.ws);
     return status;
 }

@@ -14,7 +14,7 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
         m->c = &m->recipe->c;
         status = ll_params_plan(m);
     }
-    if (!status && !(m->data = ll_alloc(m->size, sizeof *m->data))) status = LL_ENOMEM;
+    if (!status) status = ll_params_room(m);
     if (!status) {
         ll_params_init(m);
         status = ll_operators_create(m, NULL);
@@ -32,6 +32,7 @@ void ll_model_free(ll_model *m) {
     ll_operators_free(m);
     ll_narrow_free(m->narrow);
     ll_free(m->data);
+    ll_safetensors_free(m->file);
     ll_free(m->param);
     ll_bytes_free(&m->vocabulary);
     ll_recipe_free(m->recipe);
@@ -63,7 +64,7 @@ size_t ll_model_parameters(const ll_model *m) {
 ll_tensor ll_model_tensor(const ll_model *m, int i) {
     if (i < 0 || i >= m->count) return (ll_tensor){0};
     const ll_param *p = &m->param[i];
-    return (ll_tensor){p->name, p->rows, p->cols, m->data + p->offset};
+    return (ll_tensor){p->name, p->rows, p->cols, p->value};
 }
 
 /* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */

@@ -8,7 +8,7 @@
  *   workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
  *   sample.c     a token from logits           infer.c      scores, embeddings
- *   narrow.c     weights in fewer bits
+ *   narrow.c     weights in fewer bits         look.c       attention as matrices
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  */
@@ -24,6 +24,7 @@ typedef struct {
     char name[64];
     size_t offset;
     int rows, cols;
+    float *value; /* of a model: in its block, or in the file it was loaded from */
     int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
@@ -46,7 +47,8 @@ struct ll_model {
     int count;          /* tensors */
     ll_param *param;
     size_t size;              /* floats in the block */
-    float *data;              /* 64-byte aligned */
+    float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
+    ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
     int stacks;               /* the last one has the head */
     ll_stack stack[2];
     int operators;
@@ -72,7 +74,7 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
- * carry more. Loading names the tensor that is missing or has another shape. */
+ * carry more. Loading names the tensor that is missing or has another shape. ll_model_read copies, into one block. */
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
 
@@ -87,6 +89,7 @@ typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
     int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
+    float *each;              /* NULL, or as many as targets: gets the loss of each one that is counted */
 } ll_tally;
 
 /* One batch through the network; tally is added to.

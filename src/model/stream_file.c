@@ -37,7 +37,7 @@ static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     if (!status) status = add_keys(m, writer);
     for (int i = 0; i < m->count && !status; i++) {
         const size_t shape[2] = {(size_t)m->param[i].rows, (size_t)m->param[i].cols};
-        status = ll_st_add(writer, m->param[i].name, LL_F32, 2, shape, m->data + m->param[i].offset);
+        status = ll_st_add(writer, m->param[i].name, LL_F32, 2, shape, m->param[i].value);
     }
     if (!status) status = ll_operators_write(m, writer);
     if (!status) ll_st_digest(writer, hex);

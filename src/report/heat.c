@@ -33,33 +33,40 @@ static int shade(double t) {
     return mix(scale[i], scale[i + 1], at - i);
 }
 
-/* What a panel's colours are relative to. */
-typedef struct {
-    int stretch;
-    double low, high, strongest;
-} range;
-
-static range range_of(const ll_heat_map *m, const ll_panel *p) {
-    range r = {m->stretch, INFINITY, -INFINITY, 0};
-    for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) {
-        const double v = (double)p->value[i];
+static void widen(ll_shade_range *r, const float *value, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)value[i];
         if (!isfinite(v)) continue;
-        r.low = fmin(r.low, v), r.high = fmax(r.high, v);
-        r.strongest = fmax(r.strongest, fabs(v));
+        r->low = fmin(r->low, v), r->high = fmax(r->high, v);
+        r->strongest = fmax(r->strongest, fabs(v));
     }
+}
+
+static size_t size_of(const ll_panel *p) {
+    return (size_t)p->rows * (size_t)p->cols;
+}
+
+ll_shade_range ll_shade_range_of(const ll_heat_map *m, int panel, int row) {
+    const ll_panel *p = &m->panels[panel];
+    ll_shade_range r = {m->shades == LL_SHADES_STRETCH, INFINITY, -INFINITY, 0};
+    if (m->shades == LL_SHADES_ROW)
+        widen(&r, p->value + (size_t)row * (size_t)p->cols, (size_t)p->cols);
+    else if (m->shades == LL_SHADES_ALL)
+        for (int k = 0; k < m->n; k++) widen(&r, m->panels[k].value, size_of(&m->panels[k]));
+    else
+        widen(&r, p->value, size_of(p));
     return r;
 }
 
-/* A value's place among the colours, -1..1. */
-static double place(const range *r, double v) {
+double ll_shade_of(const ll_shade_range *r, double v) {
     if (!isfinite(v)) return 0;
     if (r->stretch) return r->high > r->low ? (v - r->low) / (r->high - r->low) : 1;
     return r->strongest > 0 ? copysign(sqrt(fabs(v) / r->strongest), v) : 0;
 }
 
-static int has_negative(const ll_heat_map *m) {
-    for (int k = 0; k < m->n && !m->stretch; k++)
-        for (size_t i = 0; i < (size_t)m->panels[k].rows * (size_t)m->panels[k].cols; i++)
+int ll_shades_signed(const ll_heat_map *m) {
+    for (int k = 0; k < m->n && m->shades != LL_SHADES_STRETCH; k++)
+        for (size_t i = 0; i < size_of(&m->panels[k]); i++)
             if (m->panels[k].value[i] < 0) return 1;
     return 0;
 }
@@ -68,8 +75,14 @@ static int has_negative(const ll_heat_map *m) {
 
 typedef struct {
     int across, down;
-    double cell, top, height; /* of a cell's side, of the grid's top, of the page, for a page WIDTH wide */
+    double cell, tall;  /* sides of a cell, for a page WIDTH wide */
+    double top, height; /* of the grid's top, of the page */
 } grid;
+
+/* How high a panel is for its width. Values are squares, unless that would make a strip. */
+static double shape_of(const ll_panel *p) {
+    return fmin(fmax((double)p->rows / p->cols, 0.2), 5);
+}
 
 static grid lay_out(const ll_heat_map *m) {
     grid g = {.across = m->across > 0 ? m->across : (int)ceil(sqrt(m->n * 1.6))};
@@ -77,32 +90,37 @@ static grid lay_out(const ll_heat_map *m) {
     if (m->n == 1 && !m->across) g.across = 1;
     g.down = (m->n + g.across - 1) / g.across;
     const double room = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
-    g.cell = fmin(room / g.across, 520);
+    double shape = 0;
+    for (int i = 0; i < m->n; i++) shape = fmax(shape, fmin(shape_of(&m->panels[i]), 1));
+    g.cell = fmin(room / g.across, 520 + 300 * (1 - shape)), g.tall = g.cell * shape;
     g.top = 24 + (m->title && *m->title ? 28 : 0) + (m->y_label && *m->y_label ? 20 : 0);
-    g.height = g.top + g.down * (g.cell + LABEL + GAP) + (m->x_label && *m->x_label ? 22 : 0) + 50;
+    g.height = g.top + g.down * (g.tall + LABEL + GAP) + (m->x_label && *m->x_label ? 22 : 0) + 50;
     return g;
 }
 
 /* ---- Drawing ---- */
 
-static int draw_matrix(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, double x, double y, double side) {
+static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, double y, double side) {
+    const ll_panel *p = &m->panels[panel];
     const int longest = p->rows > p->cols ? p->rows : p->cols;
     const int k = longest < FINE ? FINE / longest : 1, rows = k * p->rows, cols = k * p->cols;
-    const range r = range_of(m, p);
+    ll_shade_range r = ll_shade_range_of(m, panel, 0);
     cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, cols, rows);
     if (cairo_surface_status(image)) {
         cairo_surface_destroy(image);
         return -1;
     }
     unsigned char *data = cairo_image_surface_get_data(image);
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
+        if (m->shades == LL_SHADES_ROW && i % k == 0) r = ll_shade_range_of(m, panel, i / k);
         for (int c = 0; c < cols; c++) {
             const double v = (double)p->value[(size_t)(i / k) * (size_t)p->cols + (size_t)(c / k)];
-            const uint32_t rgb = (uint32_t)shade(place(&r, v));
+            const uint32_t rgb = (uint32_t)shade(ll_shade_of(&r, v));
             memcpy(data + (size_t)i * (size_t)cairo_image_surface_get_stride(image) + 4 * (size_t)c, &rgb, sizeof rgb);
         }
+    }
     cairo_surface_mark_dirty(image);
-    const double width = side * p->cols / longest, height = side * p->rows / longest;
+    const double shape = shape_of(p), width = shape > 1 ? side / shape : side, height = width * shape;
     cairo_save(cr);
     cairo_translate(cr, x, y);
     cairo_scale(cr, width / cols, height / rows);
@@ -120,8 +138,14 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, dou
 
 /* A strip of all colours, and what its ends mean. */
 static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
-    const int from = has_negative(m) ? -1 : 0;
-    const char *left = m->stretch ? "least" : from ? "-largest" : "0";
+    static const char *const right[] = {
+        [LL_SHADES_PANEL] = "largest of its panel; colours go with the square root",
+        [LL_SHADES_ROW] = "largest of its row; colours go with the square root",
+        [LL_SHADES_ALL] = "largest; colours go with the square root",
+        [LL_SHADES_STRETCH] = "largest of its panel",
+    };
+    const int from = ll_shades_signed(m) ? -1 : 0;
+    const char *left = m->shades == LL_SHADES_STRETCH ? "least" : from ? "-largest" : "0";
     double x = SIDE;
     font(cr, TEXT_SIZE, 0);
     colour(cr, QUIET, 1);
@@ -139,8 +163,7 @@ static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     cairo_rectangle(cr, x, y, BAR, 13);
     cairo_stroke(cr);
     colour(cr, QUIET, 1);
-    write_text(cr, x + BAR + 8, y + 11, 0,
-               m->stretch ? "largest of its panel" : "largest of its panel; colours go with the square root");
+    write_text(cr, x + BAR + 8, y + 11, 0, right[m->shades]);
 }
 
 static void draw_words(cairo_t *cr, const ll_heat_map *m, const grid *g) {
@@ -161,7 +184,7 @@ static void draw_words(cairo_t *cr, const ll_heat_map *m, const grid *g) {
     }
     if (m->x_label && *m->x_label) {
         ll_label_fit(cr, text, sizeof text, m->x_label, WIDTH - 2 * SIDE);
-        write_text(cr, SIDE, g->top + g->down * (g->cell + LABEL + GAP) + 10, 0, text);
+        write_text(cr, SIDE, g->top + g->down * (g->tall + LABEL + GAP) + 10, 0, text);
     }
 }
 
@@ -177,13 +200,13 @@ static int paint(cairo_surface_t *surface, const void *what, int width, int heig
     cairo_paint(cr);
     draw_words(cr, m, &g);
     for (int i = 0; i < m->n && !failed; i++) {
-        const double x = SIDE + i % g.across * (g.cell + GAP), y = g.top + i / g.across * (g.cell + LABEL + GAP);
+        const double x = SIDE + i % g.across * (g.cell + GAP), y = g.top + i / g.across * (g.tall + LABEL + GAP);
         char text[256];
         font(cr, TEXT_SIZE, 0);
         colour(cr, INK, 1);
         ll_label_fit(cr, text, sizeof text, m->panels[i].label ? m->panels[i].label : "", g.cell);
         write_text(cr, x, y + 14, 0, text);
-        failed = draw_matrix(cr, m, &m->panels[i], x, y + LABEL, g.cell);
+        failed = draw_matrix(cr, m, i, x, y + LABEL, g.cell);
     }
     draw_scale(cr, m, g.height - 34);
     failed |= cairo_status(cr) != CAIRO_STATUS_SUCCESS;

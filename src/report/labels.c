@@ -2,21 +2,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/report.h"
 
 /* Bytes of the UTF-8 character at s, 0 if there is none that may be drawn. */
-static int character(const unsigned char *s) {
-    if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7f;
-    const int n = s[0] >= 0xf0 && s[0] < 0xf5   ? 4
-                  : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-                  : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-                                                : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))) return 0;
-    if (n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe) return 0; /* U+FFFE, U+FFFF: not in XML */
-    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))) return 0;
-    return n;
+static int character(const unsigned char *s, size_t left) {
+    const int n = ll_utf8_length(s, left);
+    return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe ? 0 : n; /* U+FFFE, U+FFFF: not in XML */
 }
 
 static double width_of(cairo_t *cr, const char *text) {
@@ -28,9 +20,9 @@ static double width_of(cairo_t *cr, const char *text) {
 double ll_label_fit(cairo_t *cr, char *out, size_t size, const char *text, double most) {
     const char dots[] = "\xe2\x80\xa6";
     size_t n = 0, start[512], count = 0;
-    const unsigned char *s = (const unsigned char *)(text ? text : "");
+    const unsigned char *s = (const unsigned char *)(text ? text : ""), *end = s + strlen((const char *)s);
     while (*s && n + 4 + sizeof dots < size && count < 512) {
-        const int bytes = character(s);
+        const int bytes = character(s, (size_t)(end - s));
         start[count++] = n;
         if (bytes) {
             memcpy(out + n, s, (size_t)bytes);

@@ -148,6 +148,21 @@ static void draw_axes(const page *p) {
     }
 }
 
+/* A vertical line with a name, where the figure has one. */
+static void draw_mark(const page *p) {
+    const ll_figure *f = p->figure;
+    if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return;
+    const double x = ll_axis_place(&p->x, f->mark_at), dash[2] = {4, 4};
+    char text[128];
+    cairo_set_dash(p->cr, dash, 2, 0);
+    line(p->cr, x, p->top, x, p->bottom, 1, AXIS);
+    cairo_set_dash(p->cr, dash, 0, 0);
+    font(p->cr, TEXT_SIZE, 0);
+    const double width = ll_label_fit(p->cr, text, sizeof text, f->mark, 0.4 * p->width);
+    colour(p->cr, QUIET, 1);
+    write_text(p->cr, x + 6, p->top + 10, x + 6 + width > p->right ? 1 + 12 / width : 0, text);
+}
+
 static void draw_words(const page *p) {
     const ll_figure *f = p->figure;
     const double most = p->width - 48;
@@ -269,6 +284,7 @@ int ll_page_draw(cairo_surface_t *surface, const ll_figure *f, const int *faint,
     if (any) {
         draw_axes(&p);
         draw_bands(&p);
+        draw_mark(&p);
         draw_curves(&p);
         draw_labels(&p);
         draw_words(&p);

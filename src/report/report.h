@@ -5,7 +5,7 @@
  *   page.c    the picture
  *   figure.c  its file
  *   heat.c    matrices as colours
- *   run.c     the curves of a run folder
+ *   columns.c columns of numbers from a file  run.c  a run folder and the curves of its loss
  *
  * A picture has no box around it and no legend beside it: each curve carries its name where it ends, in its
  * own colour, and thin lines at round numbers are all that stands behind it. */
@@ -68,5 +68,66 @@ LL_MUST_USE ll_status ll_picture_write(const char *path, int width, int height, 
 
 /* ll_figure_write with more: faint (n) or NULL tells which curves are drawn thin and pale. */
 LL_MUST_USE ll_status ll_figure_draw(const ll_figure *figure, const int *faint, const char *path);
+
+/* ---- Heat maps ---- */
+
+/* What the colours in a row of a panel are relative to. */
+typedef struct {
+    int stretch;
+    double low, high, strongest;
+} ll_shade_range;
+
+ll_shade_range ll_shade_range_of(const ll_heat_map *map, int panel, int row);
+/* A value's place among the colours, -1..1; 0 for what is no number. */
+double ll_shade_of(const ll_shade_range *range, double v);
+/* Are there colours for negative values? */
+int ll_shades_signed(const ll_heat_map *map);
+
+/* ---- Columns ---- */
+
+enum { LL_COLUMNS_MOST = 16 };
+
+typedef struct {
+    int n;                           /* rows */
+    const char *key;                 /* name of the first column, which has no empty fields */
+    double *column[LL_COLUMNS_MOST]; /* (n), NaN where a field is empty, or all of them: no such column */
+} ll_columns;
+
+/* The columns of these names, of which the first `needed` must be there. */
+LL_MUST_USE ll_status ll_columns_read(ll_columns *t, const char *path, const char *const *names, int columns,
+                                      int needed);
+void ll_columns_free(ll_columns *t);
+/* Rows of a column's last and least number, or -1; its median, NaN where there is none. */
+int ll_columns_last(const ll_columns *t, int column);
+int ll_columns_least(const ll_columns *t, int column);
+double ll_columns_median(const ll_columns *t, int column);
+
+/* ---- Runs ---- */
+
+enum {
+    LL_RUN_STEP,
+    LL_RUN_BITS,
+    LL_RUN_VALID, /* those before must be there */
+    LL_RUN_ACCURACY,
+    LL_RUN_SECONDS,
+    LL_RUN_TOKENS,
+    LL_RUN_RATE,
+    LL_RUN_NORM,
+    LL_RUN_SPEED,
+    LL_RUN_MEMORY,
+    LL_RUN_COLUMNS
+};
+
+typedef struct {
+    const char *folder; /* borrowed */
+    char name[256];
+    const char *unit;   /* what a bit is of: "byte", "token", "example" */
+    ll_recipe *recipe;  /* NULL: not to be read */
+    ll_columns metrics; /* columns LL_RUN_... */
+} ll_run;
+
+/* LL_EFORMAT also where there is no loss yet. */
+LL_MUST_USE ll_status ll_run_open(ll_run *run, const char *folder);
+void ll_run_close(ll_run *run);
 
 #endif

@@ -1,6 +1,5 @@
-/* The loss curves of a run, from its metrics.csv: columns are found by their names, fields may be empty, and
- * a last row without an end (a run that is writing it just now) does not count. */
-#include <errno.h>
+/* A run folder as it is seen from outside: its recipe, its metrics, and the picture of its loss. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,146 +9,69 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-enum { STEP, BITS, VALID, COLUMNS };
-static const char *const NAME[COLUMNS] = {"step", "bits", "valid_bits"};
+/* In the order of the LL_RUN_... columns. */
+static const char *const NAME[LL_RUN_COLUMNS] = {
+    "step",   "bits",          "valid_bits",    "valid_accuracy",    "seconds",
+    "tokens", "learning_rate", "gradient_norm", "tokens_per_second", "memory_mib"};
 
-typedef struct {
-    ll_bytes file;
-    int n, fields;
-    int at[COLUMNS];         /* field number of a column */
-    double *column[COLUMNS]; /* (n) NaN where a field is empty */
-    char *path;
-} table;
-
-static void table_free(table *t) {
-    for (int c = 0; c < COLUMNS; c++) ll_free(t->column[c]);
-    ll_bytes_free(&t->file);
-    ll_free(t->path);
+/* The last part of a path, with no slash at its end. */
+static void base_name(char *out, size_t size, const char *path) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t from = n;
+    while (from > 0 && path[from - 1] != '/') from--;
+    snprintf(out, size, "%.*s", (int)(n - from), path + from);
 }
 
-static size_t field_length(const char *s) {
-    return strcspn(s, ",\r\n");
-}
-
-static ll_status read_header(table *t, const char *s) {
-    for (int c = 0; c < COLUMNS; c++) t->at[c] = -1;
-    for (t->fields = 0;; s++) {
-        const size_t n = field_length(s);
-        for (int c = 0; c < COLUMNS; c++)
-            if (n == strlen(NAME[c]) && !memcmp(s, NAME[c], n)) t->at[c] = t->fields;
-        t->fields++;
-        s += n;
-        if (*s != ',') break;
-    }
-    for (int c = 0; c < COLUMNS; c++)
-        if (t->at[c] < 0)
-            return ll_fail(LL_EFORMAT, "%s: its first line names no column \"%s\"; is this the file of a run?", t->path,
-                           NAME[c]);
-    return LL_OK;
-}
-
-static ll_status read_number(const table *t, const char *s, size_t n, int line, double *value) {
-    char *end = NULL;
-    *value = n ? strtod(s, &end) : NAN;
-    if (n && end != s + n)
-        return ll_fail(LL_EFORMAT, "%s line %d: \"%.*s\" is not a number", t->path, line, n < 30 ? (int)n : 30, s);
-    return LL_OK;
-}
-
-static ll_status read_row(table *t, const char *s, int row) {
-    const int line = row + 2;
-    int field = 0;
-    for (;; s++, field++) {
-        const size_t n = field_length(s);
-        for (int c = 0; c < COLUMNS; c++) {
-            if (t->at[c] != field) continue;
-            const ll_status status = read_number(t, s, n, line, &t->column[c][row]);
-            if (status) return status;
-        }
-        s += n;
-        if (*s != ',') break;
-    }
-    if (field + 1 != t->fields)
-        return ll_fail(LL_EFORMAT, "%s line %d: %d fields where the first line names %d", t->path, line, field + 1,
-                       t->fields);
-    if (isnan(t->column[STEP][row])) return ll_fail(LL_EFORMAT, "%s line %d: its step is empty", t->path, line);
-    return LL_OK;
-}
-
-static ll_status read_table(table *t, const char *run) {
-    t->path = ll_path_join(run, "metrics.csv");
-    if (!t->path) return LL_ENOMEM;
-    ll_status status = ll_file_read(&t->file, t->path, (size_t)1 << 30);
-    if (status) return status;
-    const char *s = (const char *)t->file.data;
-    if (memchr(s, 0, t->file.size)) return ll_fail(LL_EFORMAT, "%s holds zero bytes; it is not a table", t->path);
-    for (const char *p = s; (p = strchr(p, '\n')); p++) t->n++;
-    t->n -= 1; /* the first line is no row */
-    if (t->n < 0) return ll_fail(LL_EFORMAT, "%s is empty or cut off in its first line", t->path);
-    status = read_header(t, s);
-    for (int c = 0; c < COLUMNS && !status; c++)
-        if (!(t->column[c] = ll_alloc((size_t)t->n, sizeof **t->column))) status = LL_ENOMEM;
-    for (int row = 0; row < t->n && !status; row++) {
-        s = strchr(s, '\n') + 1;
-        status = read_row(t, s, row);
-    }
+ll_status ll_run_open(ll_run *run, const char *folder) {
+    *run = (ll_run){.folder = folder};
+    char real[PATH_MAX];
+    const char *last = strrchr(folder, '/');
+    const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are no names */
+    base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
+    char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
+    ll_status status = metrics && recipe ? LL_OK : LL_ENOMEM;
+    if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
+    if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* its curves can be drawn all the same */
+    if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* what a bit is of */
+    if (!status && ll_columns_last(&run->metrics, LL_RUN_BITS) < 0 && ll_columns_last(&run->metrics, LL_RUN_VALID) < 0)
+        status = ll_fail(LL_EFORMAT, "%s holds no loss yet; draw it when the run has made some steps", metrics);
+    ll_free(metrics);
+    ll_free(recipe);
+    if (status) ll_run_close(run);
     return status;
 }
 
-/* Last number of a column, and its step. */
-static double last_of(const table *t, int column, double *step) {
-    for (int i = t->n - 1; i >= 0; i--)
-        if (isfinite(t->column[column][i])) {
-            *step = t->column[STEP][i];
-            return t->column[column][i];
-        }
-    return NAN;
+void ll_run_close(ll_run *run) {
+    ll_columns_free(&run->metrics);
+    ll_recipe_free(run->recipe);
+    *run = (ll_run){0};
 }
 
-/* What a bit is of: the recipe beside the table knows. */
-static const char *unit(const char *run) {
-    const char *of = "token";
-    ll_recipe *recipe = NULL;
-    char *path = ll_path_join(run, "recipe.ini");
-    if (path && !ll_recipe_load(&recipe, path)) {
-        of = ll_recipe_unit(recipe);
-    }
-    ll_recipe_free(recipe);
-    ll_free(path);
-    return of;
-}
-
-static void write_title(char *out, size_t size, const table *t, const char *run, const char *of) {
+static void write_title(char *out, size_t size, const ll_run *run) {
+    const ll_columns *t = &run->metrics;
+    const int valid = ll_columns_last(t, LL_RUN_VALID), last = valid >= 0 ? valid : ll_columns_last(t, LL_RUN_BITS);
+    const double step = t->column[LL_RUN_STEP][last], bits = t->column[valid >= 0 ? LL_RUN_VALID : LL_RUN_BITS][last];
     char step_text[24];
-    double step = 0, bits = last_of(t, VALID, &step);
-    const int valid = !isnan(bits);
-    if (!valid) bits = last_of(t, BITS, &step);
-    size_t n = strlen(run);
-    while (n > 1 && run[n - 1] == '/') n--;
-    size_t from = n;
-    while (from > 0 && run[from - 1] != '/') from--;
     ll_number_text(step_text, sizeof step_text, step, 1, fmin(step, 999999));
-    snprintf(out, size, "%.*s: %.3f bits per %s on %s data after %s steps", (int)(n - from), run + from, bits, of,
-             valid ? "validation" : "training", step_text);
+    snprintf(out, size, "%s: %.3f bits per %s on %s data after %s steps", run->name, bits, run->unit,
+             valid >= 0 ? "validation" : "training", step_text);
 }
 
-ll_status ll_run_picture(const char *run, const char *path) {
-    table t = {0};
-    ll_status status = read_table(&t, run);
-    double step;
-    if (!status && isnan(last_of(&t, BITS, &step)) && isnan(last_of(&t, VALID, &step)))
-        status = ll_fail(LL_EFORMAT, "%s holds no loss yet; draw it when the run has made some steps", t.path);
-    if (!status) {
-        char title[256], y_label[64];
-        const char *of = unit(run);
-        const ll_curve curves[] = {{"validation", t.n, t.column[STEP], t.column[VALID]},
-                                   {"training", t.n, t.column[STEP], t.column[BITS]}};
-        write_title(title, sizeof title, &t, run, of);
-        snprintf(y_label, sizeof y_label, "loss, bits per %s", of);
-        const ll_figure f = {.title = title, .x_label = "step", .y_label = y_label, .n = 2, .curves = curves};
-        const int faint[2] = {0, 1};
-        status = ll_figure_draw(&f, faint, path);
-    }
-    table_free(&t);
+ll_status ll_run_picture(const char *folder, const char *path) {
+    ll_run run;
+    ll_status status = ll_run_open(&run, folder);
+    if (status) return status;
+    char title[512], y_label[64];
+    const ll_columns *t = &run.metrics;
+    const double *step = t->column[LL_RUN_STEP];
+    const ll_curve curves[] = {{"validation", t->n, step, t->column[LL_RUN_VALID]},
+                               {"training", t->n, step, t->column[LL_RUN_BITS]}};
+    write_title(title, sizeof title, &run);
+    snprintf(y_label, sizeof y_label, "loss, bits per %s", run.unit);
+    const ll_figure f = {.title = title, .x_label = "step", .y_label = y_label, .n = 2, .curves = curves};
+    const int faint[2] = {0, 1};
+    status = ll_figure_draw(&f, faint, path);
+    ll_run_close(&run);
     return status;
 }

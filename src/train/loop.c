@@ -138,11 +138,17 @@ static ll_status save(ll_trainer *t) {
     return LL_OK;
 }
 
+/* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
+static void report_page(ll_trainer *t, watcher *w, int whole) {
+    if (!t->model->c->report || !t->state.row) return; /* no row, no loss to show */
+    report(t, w, ll_trainer_report(t, whole) ? "no report" : "report");
+}
+
 static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = t->model->c;
     ll_run_state *s = &t->state;
     ll_status status = LL_OK;
-    int evaluated = 0;
+    int evaluated = 0, saved = 0;
     if (must_evaluate(t)) {
         status = evaluate(t, w);
         if (status || must_evaluate(t)) return status;
@@ -159,13 +165,16 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     if (due(t, c->checkpoint_every) && t->unsaved) {
         status = save(t);
         if (!status) report(t, w, "checkpoint");
+        saved = 1;
     }
+    if (!status && (evaluated || saved) && s->step < c->steps) report_page(t, w, 0);
     return status;
 }
 
-static ll_status stopped(ll_trainer *t) {
+static ll_status stopped(ll_trainer *t, watcher *w) {
     ll_status status = t->unsaved ? save(t) : LL_OK;
     if (status) return status;
+    report_page(t, w, 0);
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
                    (long long)t->state.step, (long long)t->model->c->steps, t->folder);
 }
@@ -178,13 +187,15 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
         ll_status status = settle(t, &w);
         if (status) return status;
         if (t->state.step >= t->model->c->steps && !must_evaluate(t)) break;
-        if (w.stop) return stopped(t);
+        if (w.stop) return stopped(t, &w);
         status = advance(t);
         if (status) return status;
         report(t, &w, NULL);
-        if (w.stop) return stopped(t);
+        if (w.stop) return stopped(t, &w);
     }
     ll_status status = t->unsaved ? save(t) : LL_OK; /* a run of no steps leaves its first model */
-    if (!status) report(t, &w, "done");
-    return status;
+    if (status) return status;
+    report(t, &w, "done");
+    report_page(t, &w, 1);
+    return LL_OK;
 }

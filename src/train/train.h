@@ -5,7 +5,7 @@
  *   baseline.c   what a model must beat
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
- *   loop.c       the loop
+ *   loop.c       the loop                        report.c     report.html (study.h)
  *
  * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
  * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
@@ -127,6 +127,10 @@ LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, 
 /* Reaches the disk, so that no checkpoint is ahead of its rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
+
+/* report.html of the run: of its files alone, or `whole`: with what its best model does. Nothing where the recipe does
+ * not want one. */
+LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole);
 
 struct ll_trainer {
     ll_model *model;

@@ -1,46 +1,6 @@
 # Classes of images and texts as a user asks for them.
-small_text
-header() { printf '\000\000\010\003\000\000\000'; printf '\100'; printf '\000\000\000\004\000\000\000\004'; }
-{ header; head -c 1024 text.txt; } >images
-{
-    printf '\000\000\010\001\000\000\000\100'
-    i=0
-    while [ $i -lt 64 ]; do
-        # shellcheck disable=SC2059
-        printf "\\$(printf %03o $((i % 3)))"
-        i=$((i + 1))
-    done
-} >labels
-cat >images.ini <<'END'
-[model]
-task = classify
-vocab = 256
-classes = 3
-layers = 1
-width = 16
-heads = 2
-ff = 32
-pool = first
-[attention]
-kernel = relu
-[position]
-type = permute2d
-width = 4
-height = 4
-[train]
-length = 16
-batch = 8
-steps = 40
-warmup = 2
-eval-every = 20
-[data]
-format = idx
-train = images
-train-labels = labels
-test = images
-test-labels = labels
-END
-t 0 "$longline" train images.ini --out run
+small_images
+t 0 "$longline" train images.ini --out run --set model.pool=first --set train.steps=40 --set train.eval-every=20
 model=run/best.safetensors
 t 0 "$longline" eval $model
 accuracy=$(value eval.accuracy)

@@ -1,46 +1,5 @@
 # A classifier of images as a user trains it: idx files, plain and gzipped, and wrong ones.
-small_text
-{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; head -c 1024 text.txt; } >images
-labels() { # how many, of how many classes
-    printf '\000\000\010\001\000\000\000'
-    # shellcheck disable=SC2059
-    printf "\\$(printf %03o "$1")"
-    i=0
-    while [ $i -lt "$1" ]; do
-        # shellcheck disable=SC2059
-        printf "\\$(printf %03o $((i % $2)))"
-        i=$((i + 1))
-    done
-}
-labels 64 3 >labels
-cat >images.ini <<'END'
-[model]
-task = classify
-vocab = 256
-classes = 3
-layers = 1
-width = 16
-heads = 2
-ff = 32
-[attention]
-kernel = relu
-[position]
-type = permute2d
-width = 4
-height = 4
-[train]
-length = 16
-batch = 8
-steps = 20
-warmup = 2
-eval-every = 10
-[data]
-format = idx
-train = images
-train-labels = labels
-test = images
-test-labels = labels
-END
+small_images
 t 0 "$longline" train images.ini --out run
 out "^train.valid_accuracy=[0-9.]+$"
 check "no bits a byte for images" sh -c "! grep -q bits_per out"
@@ -56,9 +15,9 @@ gzip -k images labels 2>/dev/null && {
 t 0 "$longline" inspect run/best.safetensors
 out "^tensor "
 refused "classifier" "$longline" generate run/best.safetensors
-labels 64 4 >four
+idx_labels 64 4 >four
 refused "four.*label 3" "$longline" train images.ini --out w --set data.train-labels=four
-labels 63 3 >fewer
+idx_labels 63 3 >fewer
 refused "fewer" "$longline" train images.ini --out w --set data.train-labels=fewer
 refused "images" "$longline" train images.ini --out w --set data.train-labels=images
 refused "labels" "$longline" train images.ini --out w --set data.train=labels
@@ -70,7 +29,7 @@ refused "classify" "$longline" train images.ini --out w --set model.task=lm
 check "nothing was left behind" test ! -e w
 
 # ---- Shifts: images with empty columns stay whole ----
-{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; i=0
+{ idx_images 64 4 4; i=0
   while [ $i -lt 256 ]; do printf '\000\200%b\000' "\\0$(printf %03o $((i % 3 * 60)))"; i=$((i + 1)); done; } >narrow
 t 0 "$longline" eval run/best.safetensors --data narrow --labels labels --shift 1
 out "^eval.count=64$"
@@ -94,3 +53,18 @@ t 0 "$longline" train cifar.ini --out cifar --set train.steps=2 --set train.batc
 out "^train.valid_accuracy="
 head -c 3072 batch.bin >cut.bin
 refused "cut.bin: 3072 bytes" "$longline" eval cifar/best.safetensors --data cut.bin
+
+# ---- The page of a run has accuracy against shift, for images that are empty at both sides ----
+{
+    printf '\000\000\010\003\000\000\000\100\000\000\000\020\000\000\000\020'
+    awk 'BEGIN {for (r = 0; r < 1024; r++) printf "....%08d....", r * 7919 % 100000000}' | tr . '\000'
+} >bare
+sed 's/^width = 4/width = 16/; s/^height = 4/height = 16/; s/^length = 16/length = 256/; s/^train = images/train = bare/' \
+    images.ini | sed '/^\[model\]/,/^\[/s/^width = 16/width = 8/' >bare.ini
+t 0 "$longline" train bare.ini --set data.valid-fraction=0.5 --out bared
+t 0 "$longline" eval bared/best.safetensors --split valid --shift 2
+check "five places" test "$(wc -l <bared/figures/accuracy-by-shift.csv)" -eq 6
+tail -n +2 bared/figures/accuracy-by-shift.csv | tr -d '\r' | awk -F, '{printf "eval.shift.%d.accuracy=%.4f\n", $1, $2 / 100}' >page
+grep accuracy out | cmp - page
+check "the page says what eval says" test $? -eq 0
+check "images without empty sides have no such figure" sh -c "test -e cifar/report.html && test ! -e cifar/figures/accuracy-by-shift.csv"

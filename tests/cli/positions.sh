@@ -28,8 +28,8 @@ refused "position.clip" "$longline" train tiny.ini --out w $tiny --set position.
 
 # Images: a window of pixels, with the class token below them.
 small_text
-{ printf '\000\000\010\003\000\000\000\040\000\000\000\005\000\000\000\006'; head -c 960 text.txt; } >images
-{ printf '\000\000\010\001\000\000\000\040'; head -c 32 /dev/zero | tr '\000' '\001'; } >labels
+{ idx_images 32 5 6; head -c 960 text.txt; } >images
+idx_labels 32 2 >labels
 cat >images.ini <<'END'
 [model]
 task = classify

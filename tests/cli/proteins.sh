@@ -11,6 +11,8 @@ for recipe in "$root"/recipes/protein/*.ini; do
     out "^train.valid_bits_per_residue=[0-9.]+$"
     out "^train.unigram_perplexity=[0-9.]+$"
 done
+check "the page knows what the model is" grep -q "Masked language model" run-exact.ini/report.html
+check "and shows what it reads, masks and all" grep -qE "[A-Z]{3,}_" run-exact.ini/report.html
 t 0 "$longline" eval run-permuteformer.ini/best.safetensors --split test
 out "^eval.perplexity=[0-9.]+$"
 out "^eval.unigram_accuracy=[0-9.]+$"

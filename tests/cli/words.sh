@@ -43,6 +43,9 @@ t 0 "$longline" score run/best.safetensors long.txt --whole --length 2500
 out "^long.txt	2499	-"
 mv elsewhere text.txt
 t 0 "$longline" train --resume run --set train.steps=40
+t 0 "$longline" report run
+check "the page has text in words" grep -qE "(line|of|says|[0-9]+) (line|of|says|[0-9]+) (line|of|says|[0-9]+)" run/report.html
+check "and counts words" grep -q "bits per word" run/report.html
 # shellcheck disable=SC2086
 refused "vocab" "$longline" train "$root/recipes/wikitext-words.ini" --data text.txt $small --set data.valid= --out w \
     --set model.vocab=20

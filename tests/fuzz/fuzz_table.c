@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "data/listops.h"
-#include "data/table.h"
+#include "data/cells.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,11 +16,11 @@ static void walk(const uint8_t *data, size_t size, int comma, int rest) {
     check(copy != NULL);
     if (size) memcpy(copy, data, size);
     ll_bytes bytes = {copy, size};
-    ll_cells t = ll_table_of(&bytes, "input", comma, rest);
+    ll_cells t = ll_cells_of(&bytes, "input", comma, rest);
     const uint8_t *last = copy;
     ll_slice field[2];
     int found = 1;
-    while (found && !ll_table_next(&t, field, 2, &found) && found)
+    while (found && !ll_cells_next(&t, field, 2, &found) && found)
         for (int i = 0; i < 2; i++) {
             check(field[i].at >= last && field[i].at + field[i].size <= copy + size);
             last = field[i].at + field[i].size;

@@ -1,6 +1,6 @@
 /* Rows of TSV and CSV, taken apart in place. */
-#ifndef LL_TABLE_H
-#define LL_TABLE_H
+#ifndef LL_CELLS_H
+#define LL_CELLS_H
 
 #include "base/file.h"
 
@@ -17,10 +17,10 @@ typedef struct {
     int rest;          /* TSV: the last field that is asked for is all that is left of the line, tabs included */
 } ll_cells;
 
-ll_cells ll_table_of(ll_bytes *bytes, const char *name, int comma, int rest);
+ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest);
 /* The first `fields` fields of the next row that is not empty; the bytes they lie in are unquoted and no longer to be
  * read again. *found is 0 at the end. LL_EFORMAT with the line for rows that are shorter. */
-LL_MUST_USE ll_status ll_table_next(ll_cells *t, ll_slice *field, int fields, int *found);
+LL_MUST_USE ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found);
 int ll_slice_is(const ll_slice *s, const char *text);
 
 #endif

@@ -1,10 +1,10 @@
 /* Rows of TSV and CSV. A field is a piece of the file's own bytes; quotes are taken out by moving what follows, which
  * never needs more room. */
-#include "data/table.h"
+#include "data/cells.h"
 
 #include <string.h>
 
-ll_cells ll_table_of(ll_bytes *bytes, const char *name, int comma, int rest) {
+ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest) {
     ll_cells t = {.name = name, .at = bytes->data, .end = bytes->data + bytes->size, .comma = comma, .rest = rest};
     if (bytes->size >= 3 && !memcmp(bytes->data, "\xef\xbb\xbf", 3)) t.at += 3; /* the mark of UTF-8 */
     return t;
@@ -54,7 +54,7 @@ static int take_end(ll_cells *t) {
     return 1;
 }
 
-ll_status ll_table_next(ll_cells *t, ll_slice *field, int fields, int *found) {
+ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
     int64_t last = t->line;
     while (t->at < t->end && take_end(t)) t->line = ++last;
     *found = 0;

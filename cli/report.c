@@ -1,0 +1,58 @@
+/* longline report: the page of a run, or of runs side by side. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const char *out;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0,
+     "the page to write; else RUN/report.html, or comparison.html for several"},
+    {.type = LL_ARG_END},
+};
+
+/* The metrics that cannot be read, or else those of the first run: what a failure is about. */
+static void name_input(char *path, size_t size, int n, const char **runs) {
+    for (int i = 0; i < n; i++) {
+        snprintf(path, size, "%s/metrics.csv", runs[i]);
+        if (access(path, R_OK)) return;
+    }
+    snprintf(path, size, "%s/metrics.csv", runs[0]);
+}
+
+static int report(int n, const char **words) {
+    char input[4200], own[4200];
+    if (n == 1 && !out) {
+        snprintf(own, sizeof own, "%s/report.html", words[0]);
+        out = own;
+    }
+    const char *page = out ? out : "comparison.html";
+    const size_t length = strlen(page);
+    if (length < 6 || strcmp(page + length - 5, ".html"))
+        return ll_usage("-o %s: the page's name must end in .html", page);
+    const ll_status status = n == 1 ? ll_run_report(words[0], page) : ll_runs_report(words, n, page);
+    if (status) {
+        name_input(input, sizeof input, n, words);
+        return ll_failed(status, input);
+    }
+    printf("report.page=%s\n", page);
+    return 0;
+}
+
+const ll_command ll_command_report = {
+    .name = "report",
+    .words = "RUN [RUN...]",
+    .least = 1,
+    .most = 32,
+    .summary = "write the page of a run, or compare runs",
+    .text = "Writes one HTML file that needs nothing else: curves, results, text or mistakes of the model, what its\n"
+            "attention looks at, time and memory, the recipe. A run writes its own when it ends; this makes it anew,\n"
+            "also while the run goes on. Several runs are put side by side. Every figure is left beside the page as\n"
+            ".svg and .csv, in the folder figures (or NAME-figures).\n\n"
+            "  longline report runs/text-bytes-1\n"
+            "  longline report runs/text-bytes-1 runs/text-bytes-2 -o comparison.html",
+    .args = args,
+    .run = report,
+};

@@ -1,0 +1,135 @@
+/* Runs beside each other: their curves in one figure, their results and recipes in columns. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/run_page.h"
+
+enum { MOST = LL_CURVES_MOST };
+
+/* Names, or folders where two names are the same. */
+static void name_all(const ll_run *runs, int n, const char **names) {
+    for (int i = 0; i < n; i++) {
+        names[i] = runs[i].name;
+        for (int j = 0; j < n; j++)
+            if (i != j && !strcmp(runs[i].name, runs[j].name)) names[i] = runs[i].folder;
+    }
+}
+
+static const char *common_unit(const ll_run *runs, int n) {
+    for (int i = 1; i < n; i++)
+        if (strcmp(runs[i].unit, runs[0].unit)) return "token or example";
+    return runs[0].unit;
+}
+
+static void figure(ll_html *h, const ll_run *runs, int n, const char **names, int x, const ll_html_about *about,
+                   const char *x_label) {
+    ll_curve curves[MOST];
+    char y[80];
+    int held_out = 1;
+    for (int i = 0; i < n; i++) held_out &= ll_columns_last(&runs[i].metrics, LL_RUN_VALID) >= 0;
+    for (int i = 0; i < n; i++) {
+        const ll_columns *t = &runs[i].metrics;
+        curves[i] = (ll_curve){names[i], t->n, t->column[x], t->column[held_out ? LL_RUN_VALID : LL_RUN_BITS]};
+    }
+    snprintf(y, sizeof y, "bits per %s, %s data", common_unit(runs, n), held_out ? "held-out" : "training");
+    const ll_figure f = {.title = about->caption, .x_label = x_label, .y_label = y, .n = n, .curves = curves};
+    ll_html_plot(h, about, &f, NULL);
+}
+
+/* Loss against position of the runs whose reports have it. */
+static void positions(ll_html *h, const ll_run *runs, int n, const char **names) {
+    static const char *const columns[2] = {"position in the text", "loss"};
+    static const ll_html_about about = {"loss-by-position", "Held-out loss by the number of tokens before it, as the "
+                                                            "reports of the runs have it."};
+    ll_columns table[MOST];
+    ll_curve curves[MOST];
+    char y[80];
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        char path[4200];
+        snprintf(path, sizeof path, "%s/figures/loss-by-position.csv", runs[i].folder);
+        if (access(path, R_OK) || ll_columns_read(&table[found], path, columns, 2, 2)) continue;
+        curves[found] = (ll_curve){names[i], table[found].n, table[found].column[0], table[found].column[1]};
+        found++;
+    }
+    snprintf(y, sizeof y, "bits per %s, held-out data", common_unit(runs, n));
+    const ll_figure f = {.title = "Loss against position",
+                         .x_label = "position in the text",
+                         .y_label = y,
+                         .n = found,
+                         .curves = curves};
+    if (found) ll_html_plot(h, &about, &f, NULL);
+    for (int i = 0; i < found; i++) ll_columns_free(&table[i]);
+}
+
+static int least(const ll_run_facts *facts, int n) {
+    int best = -1;
+    for (int i = 0; i < n; i++)
+        if (isfinite(facts[i].best_bits) && (best < 0 || facts[i].best_bits < facts[best].best_bits)) best = i;
+    return best;
+}
+
+static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, int n, const char **names) {
+    const char *head[MOST + 1] = {""}, *cells[MOST + 1];
+    char text[MOST][LL_RESULT_TEXT];
+    for (int i = 0; i < n; i++) head[i + 1] = names[i];
+    const ll_html_table table = {.label = "Results of the runs", .cols = n + 1, .head = head};
+    ll_html_section(h, "results", "Results");
+    const int best = n > 1 ? least(facts, n) : -1;
+    if (best >= 0) {
+        char line[400];
+        snprintf(line, sizeof line, "Lowest held-out loss: %s, %.4f bits per %s.", names[best], facts[best].best_bits,
+                 runs[best].unit);
+        ll_html_paragraph(h, line);
+    }
+    ll_html_table_begin(h, &table);
+    for (int row = 0; ll_run_result(runs, facts, row, text[0]); row++) {
+        int any = 0;
+        for (int i = 0; i < n; i++) {
+            cells[0] = ll_run_result(&runs[i], &facts[i], row, text[i]);
+            cells[i + 1] = text[i];
+            any |= strcmp(text[i], "–") != 0;
+        }
+        if (any) ll_html_row(h, n + 1, cells, 0);
+    }
+    ll_html_table_end(h);
+}
+
+static void recipes(ll_html *h, const ll_run *runs, int n, const char **names, int all) {
+    const char *head[MOST + 1] = {"key"}, *cells[MOST + 1];
+    for (int i = 0; i < n; i++) head[i + 1] = names[i];
+    const ll_html_table table = {
+        .label = all ? "Recipes of the runs" : "Differences between the recipes", .cols = n + 1, .head = head};
+    const ll_recipe_key *key;
+    ll_html_table_begin(h, &table);
+    for (int k = 0; (key = ll_recipe_key_at(k)); k++) {
+        int differs = 0;
+        cells[0] = key->name;
+        for (int i = 0; i < n; i++) {
+            cells[i + 1] = runs[i].recipe ? ll_recipe_get(runs[i].recipe, key->name) : "?";
+            differs |= strcmp(cells[i + 1], cells[1]) != 0;
+        }
+        if (differs || all) ll_html_row(h, n + 1, cells, differs);
+    }
+    ll_html_table_end(h);
+}
+
+void ll_compare_page(ll_html *h, const ll_run *runs, const ll_run_facts *facts, int n) {
+    static const ll_html_about by_step = {"loss", "Loss against the step."},
+                               by_time = {"loss-by-time", "Loss against the time of training."};
+    const char *names[MOST];
+    name_all(runs, n, names);
+    ll_html_section(h, "learning", "Loss");
+    figure(h, runs, n, names, LL_RUN_STEP, &by_step, "step");
+    figure(h, runs, n, names, LL_RUN_SECONDS, &by_time, "seconds");
+    positions(h, runs, n, names);
+    results(h, runs, facts, n, names);
+    ll_html_section(h, "recipes", "Recipes");
+    ll_html_paragraph(h, "Where the recipes differ:");
+    recipes(h, runs, n, names, 0);
+    ll_html_put(h, "<details>\n<summary>All keys</summary>\n");
+    recipes(h, runs, n, names, 1);
+    ll_html_put(h, "</details>\n");
+}

@@ -1,0 +1,197 @@
+/* What a run came to, as words and numbers: from its metrics, its recipe, and what only its model could tell. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/run_page.h"
+
+void ll_count_text(char *out, size_t size, double v) {
+    if (isfinite(v))
+        ll_number_text(out, size, round(v), 1, fmin(fabs(v), 999999));
+    else
+        snprintf(out, size, "–");
+}
+
+static void duration(char *out, size_t size, double seconds) {
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        snprintf(out, size, "–");
+        return;
+    }
+    const long s = lround(seconds);
+    if (seconds < 10)
+        snprintf(out, size, "%.1f s", seconds);
+    else if (s < 60)
+        snprintf(out, size, "%ld s", s);
+    else if (s < 3600)
+        snprintf(out, size, "%ld min %ld s", s / 60, s % 60);
+    else
+        snprintf(out, size, "%ld h %ld min", s / 3600, s / 60 % 60);
+}
+
+static double value(const ll_run *run, int column, int row) {
+    return row >= 0 ? run->metrics.column[column][row] : NAN;
+}
+
+static double largest(const ll_columns *t, int column) {
+    double most = NAN;
+    for (int i = 0; i < t->n; i++) most = fmax(most, t->column[column][i]); /* fmax passes NaN over */
+    return most;
+}
+
+ll_run_facts ll_run_facts_of(const ll_run *run) {
+    const ll_columns *t = &run->metrics;
+    const int best = ll_columns_least(t, LL_RUN_VALID);
+    const char *steps = run->recipe ? ll_recipe_get(run->recipe, "train.steps") : NULL;
+    return (ll_run_facts){
+        .steps = value(run, LL_RUN_STEP, t->n - 1),
+        .planned = steps ? strtod(steps, NULL) : NAN,
+        .tokens = value(run, LL_RUN_TOKENS, ll_columns_last(t, LL_RUN_TOKENS)),
+        .train_bits = value(run, LL_RUN_BITS, ll_columns_last(t, LL_RUN_BITS)),
+        .best_bits = value(run, LL_RUN_VALID, best),
+        .best_step = value(run, LL_RUN_STEP, best),
+        .best_accuracy = value(run, LL_RUN_ACCURACY, best),
+        .seconds = value(run, LL_RUN_SECONDS, ll_columns_last(t, LL_RUN_SECONDS)),
+        .speed = ll_columns_median(t, LL_RUN_SPEED),
+        .memory = largest(t, LL_RUN_MEMORY) * 1048576,
+    };
+}
+
+/* ---- Rows of the table of results ---- */
+
+static int classifies(const ll_run *run) {
+    return !strcmp(run->unit, "example");
+}
+
+/* Bits, and what follows from them. */
+static void loss(char *out, size_t size, const ll_run *run, double bits) {
+    const double nats = bits * log(2);
+    if (!isfinite(bits))
+        snprintf(out, size, "–");
+    else if (classifies(run))
+        snprintf(out, size, "%.4f bits (%.4f nats)", bits, nats);
+    else
+        snprintf(out, size, "%.4f bits per %s, perplexity %.3f", bits, run->unit, exp(nats));
+}
+
+static void share(char *out, size_t size, double fraction) {
+    if (isfinite(fraction))
+        snprintf(out, size, "%.2f %%", 100 * fraction);
+    else
+        snprintf(out, size, "–");
+}
+
+static void megabytes(char *out, size_t size, double bytes) {
+    if (!isfinite(bytes))
+        snprintf(out, size, "–");
+    else if (bytes < 1e9)
+        snprintf(out, size, "%.0f MB", bytes / 1e6);
+    else
+        snprintf(out, size, "%.2f GB", bytes / 1e9);
+}
+
+static void steps(char *out, size_t size, const ll_run_facts *f) {
+    char done[32], all[32];
+    ll_count_text(done, sizeof done, f->steps);
+    ll_count_text(all, sizeof all, f->planned);
+    snprintf(out, size, f->steps < f->planned ? "%s of %s" : "%s", done, all);
+}
+
+static void test_count(char *out, size_t size, const ll_run *run, const ll_run_facts *f) {
+    char n[32];
+    ll_count_text(n, sizeof n, (double)f->test.count);
+    snprintf(out, size, f->test_whole ? "%s %ss" : "%s %ss, evenly spread", n, run->unit);
+}
+
+const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, char out[LL_RESULT_TEXT]) {
+    static const char *const label[] = {"Parameters",    "Steps",          "Tokens trained on", "Training loss",
+                                        "Held-out loss", "Lowest at step", "Held-out accuracy", "Test loss",
+                                        "Test accuracy", "Test data",      "Wall time",         "Tokens a second",
+                                        "Memory"};
+    const size_t size = LL_RESULT_TEXT;
+    if (row < 0 || (size_t)row >= sizeof label / sizeof *label) return NULL;
+    snprintf(out, size, "–");
+    switch (row) {
+    case 0:
+        if (f->parameters > 0) ll_count_text(out, size, f->parameters);
+        break;
+    case 1: steps(out, size, f); break;
+    case 2: ll_count_text(out, size, f->tokens); break;
+    case 3: loss(out, size, run, f->train_bits); break;
+    case 4: loss(out, size, run, f->best_bits); break;
+    case 5: ll_count_text(out, size, f->best_step); break;
+    case 6: share(out, size, f->best_accuracy); break;
+    case 7: loss(out, size, run, f->test.count > 0 ? f->test.bits_per_token : NAN); break;
+    case 8: share(out, size, f->test.count > 0 ? f->test.accuracy : NAN); break;
+    case 9:
+        if (f->test.count > 0) test_count(out, size, run, f);
+        break;
+    case 10: duration(out, size, f->seconds); break;
+    case 11: ll_count_text(out, size, f->speed); break;
+    case 12: megabytes(out, size, f->memory); break;
+    }
+    return label[row];
+}
+
+/* ---- Above the table ---- */
+
+static const char *get(const ll_run *run, const char *name) {
+    const char *text = run->recipe ? ll_recipe_get(run->recipe, name) : NULL;
+    return text ? text : "?";
+}
+
+static const char *kind(const ll_run *run) {
+    const char *task = get(run, "model.task");
+    if (!strcmp(task, "match")) return "Classifier of pairs";
+    return !strcmp(task, "classify") ? "Classifier" : !strcmp(task, "mlm") ? "Masked language model" : "Language model";
+}
+
+void ll_run_describe(const ll_run *run, char *out, size_t size) {
+    *out = 0;
+    if (!run->recipe) return;
+    const char *position = get(run, "position.type");
+    snprintf(out, size, "%s with %s attention and %s%s; %s layers of width %s with %s heads.", kind(run),
+             get(run, "attention.kernel"), strcmp(position, "none") ? position : "no", " positions",
+             get(run, "model.layers"), get(run, "model.width"), get(run, "model.heads"));
+}
+
+static void fact(ll_html *h, const char *name, const char *number, const char *more) {
+    ll_html_put(h, "<div><dt>");
+    ll_html_text(h, name);
+    ll_html_put(h, "</dt><dd>");
+    ll_html_text(h, number);
+    ll_html_put(h, "<small>");
+    ll_html_text(h, more);
+    ll_html_put(h, "</small></dd></div>\n");
+}
+
+void ll_run_tiles(ll_html *h, const ll_run *run, const ll_run_facts *f) {
+    char number[64], more[128];
+    const int valid = isfinite(f->best_bits);
+    ll_html_put(h, "<dl class=\"facts\">\n");
+    if (classifies(run) && valid) {
+        snprintf(number, sizeof number, "%.2f %%", 100 * f->best_accuracy);
+        snprintf(more, sizeof more, "of held-out examples right");
+    } else {
+        snprintf(number, sizeof number, "%.3f", valid ? f->best_bits : f->train_bits);
+        snprintf(more, sizeof more, "bits per %s on %s data", run->unit, valid ? "held-out" : "training");
+    }
+    fact(h, classifies(run) && valid ? "Accuracy" : "Loss", number, more);
+    if (f->test.count > 0) {
+        snprintf(number, sizeof number, classifies(run) ? "%.2f %%" : "%.3f",
+                 classifies(run) ? 100 * f->test.accuracy : f->test.bits_per_token);
+        snprintf(more, sizeof more, classifies(run) ? "of test %ss right" : "bits per %s on test data", run->unit);
+        fact(h, "Test", number, more);
+    }
+    ll_count_text(number, sizeof number, f->steps);
+    ll_count_text(more, sizeof more, f->tokens);
+    strncat(more, " tokens", sizeof more - strlen(more) - 1);
+    fact(h, "Steps", number, more);
+    duration(number, sizeof number, f->seconds);
+    ll_count_text(more, sizeof more, f->speed);
+    strncat(more, " tokens a second", sizeof more - strlen(more) - 1);
+    fact(h, "Time", number, more);
+    megabytes(number, sizeof number, f->memory);
+    fact(h, "Memory", number, "at most");
+    ll_html_put(h, "</dl>\n");
+}

@@ -1,0 +1,102 @@
+/* What the page of every run has: results, loss, what it cost, the recipe. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/run_page.h"
+
+void ll_run_page_results(ll_html *h, const ll_run *run, const ll_run_facts *f) {
+    const ll_html_table table = {.label = "Results", .cols = 2};
+    char text[LL_RESULT_TEXT], about[512];
+    ll_run_describe(run, about, sizeof about);
+    ll_html_put(h, "<p class=\"lead\">");
+    ll_html_text(h, about);
+    ll_html_put(h, "</p>\n");
+    ll_run_tiles(h, run, f);
+    ll_html_table_begin(h, &table);
+    for (int row = 0;; row++) {
+        const char *label = ll_run_result(run, f, row, text);
+        const char *const cells[2] = {label, text};
+        if (!label) break;
+        if (strcmp(text, "–")) ll_html_row(h, 2, cells, 0);
+    }
+    ll_html_table_end(h);
+}
+
+static ll_curve curve(const ll_run *run, const char *label, int column) {
+    const ll_columns *t = &run->metrics;
+    return (ll_curve){label, t->n, t->column[LL_RUN_STEP], t->column[column]};
+}
+
+void ll_run_page_loss(ll_html *h, const ll_run *run) {
+    char title[300], y[64];
+    snprintf(title, sizeof title, "%s: loss", run->name);
+    snprintf(y, sizeof y, "bits per %s", run->unit);
+    const ll_curve curves[2] = {curve(run, "held-out", LL_RUN_VALID), curve(run, "training", LL_RUN_BITS)};
+    const int faint[2] = {0, 1};
+    const ll_figure f = {.title = title, .x_label = "step", .y_label = y, .n = 2, .curves = curves};
+    const ll_html_about about = {"loss", "Loss while training; held-out data was never trained on."};
+    ll_html_section(h, "learning", "Loss");
+    ll_html_plot(h, &about, &f, ll_columns_last(&run->metrics, LL_RUN_VALID) >= 0 ? faint : NULL);
+    if (strcmp(run->unit, "example")) return;
+    snprintf(title, sizeof title, "%s: accuracy", run->name);
+    const ll_curve right = curve(run, "held-out", LL_RUN_ACCURACY);
+    const ll_figure g = {.title = title, .x_label = "step", .y_label = "share right", .n = 1, .curves = &right};
+    const ll_html_about accuracy = {"accuracy", "Share of held-out examples whose likeliest class is the right one."};
+    ll_html_plot(h, &accuracy, &g, NULL);
+}
+
+void ll_run_page_costs(ll_html *h, const ll_run *run) {
+    static const struct {
+        int column;
+        ll_html_about about;
+        const char *y;
+        int log_y;
+    } figures[] = {
+        {LL_RUN_SPEED, {"speed", "Speed of training."}, "tokens a second", 0},
+        {LL_RUN_MEMORY, {"memory", "Memory of the program."}, "MiB", 0},
+        {LL_RUN_RATE, {"learning-rate", "Learning rate."}, "learning rate", 0},
+        {LL_RUN_NORM, {"gradient-norm", "Length of the gradient before clipping."}, "norm", 1},
+    };
+    ll_html_section(h, "costs", "Time and memory");
+    ll_html_grid_begin(h);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        char title[300];
+        snprintf(title, sizeof title, "%s: %s", run->name, figures[i].about.name);
+        const ll_curve c = curve(run, figures[i].y, figures[i].column);
+        const ll_figure f = {.title = title,
+                             .x_label = "step",
+                             .y_label = figures[i].y,
+                             .log_y = figures[i].log_y,
+                             .n = 1,
+                             .curves = &c};
+        ll_html_plot(h, &figures[i].about, &f, NULL);
+    }
+    ll_html_grid_end(h);
+}
+
+/* Keys that are not at their defaults, or all of them. */
+static void keys(ll_html *h, const ll_run *run, int all) {
+    static const char *const head[3] = {"key", "value", "default"};
+    const ll_html_table table = {
+        .label = all ? "All keys of the recipe" : "Keys that were set", .cols = 3, .head = head};
+    const ll_recipe_key *key;
+    ll_html_table_begin(h, &table);
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
+        const char *value = ll_recipe_get(run->recipe, key->name);
+        const int set = strcmp(value, key->fallback) != 0;
+        const char *const cells[3] = {key->name, value, set ? key->fallback : ""};
+        if (set || all) ll_html_row(h, 3, cells, 0);
+    }
+    ll_html_table_end(h);
+}
+
+void ll_run_page_recipe(ll_html *h, const ll_run *run) {
+    if (!run->recipe) return;
+    ll_html_section(h, "recipe", "Recipe");
+    ll_html_paragraph(h, "What differs from the defaults:");
+    keys(h, run, 0);
+    ll_html_put(h, "<details>\n<summary>All keys</summary>\n");
+    keys(h, run, 1);
+    ll_html_put(h, "</details>\n");
+}

@@ -1,0 +1,58 @@
+/* A long curve with few points that looks the same: of all points that fall into a narrow column of the picture, the
+ * first, the least, the largest and the last. */
+#include <math.h>
+
+#include "report/html.h"
+
+static int drawable(const ll_figure *f, const ll_curve *c, int i) {
+    return ll_axis_takes(f->log_x, c->x[i]) && ll_axis_takes(f->log_y, c->y[i]);
+}
+
+/* Ends of the x axis as it is drawn, linear or not. */
+static double along(const ll_figure *f, double x) {
+    return f->log_x ? log(x) : x;
+}
+
+typedef struct {
+    int first, least, most, last;
+} column;
+
+/* The points of a column in their order, without repeating one. */
+static int leave(const column *c, int *index, int n) {
+    const int low = c->least < c->most ? c->least : c->most, high = c->least < c->most ? c->most : c->least;
+    const int order[4] = {c->first, low, high, c->last};
+    for (int i = 0; i < 4; i++) {
+        if (i > 0 && order[i] <= order[i - 1]) continue;
+        if (index) index[n] = order[i];
+        n++;
+    }
+    return n;
+}
+
+int ll_thin(const ll_figure *f, const ll_curve *c, int bins, int *index) {
+    double lo = INFINITY, hi = -INFINITY;
+    int points = 0, n = 0, open = 0;
+    for (int i = 0; i < c->n; i++) {
+        if (!drawable(f, c, i)) continue;
+        points++;
+        lo = fmin(lo, along(f, c->x[i]));
+        hi = fmax(hi, along(f, c->x[i]));
+    }
+    column now = {0};
+    double place = 0;
+    for (int i = 0; i < c->n; i++) {
+        if (!drawable(f, c, i)) continue;
+        const double at = points <= 4 * bins ? i : floor((along(f, c->x[i]) - lo) / (hi - lo) * bins);
+        if (open && at == place) {
+            if (c->y[i] < c->y[now.least]) now.least = i;
+            if (c->y[i] > c->y[now.most]) now.most = i;
+            now.last = i;
+            continue;
+        }
+        if (open) n = leave(&now, index, n);
+        now = (column){i, i, i, i};
+        place = at;
+        open = 1;
+    }
+    return open ? leave(&now, index, n) : n;
+}

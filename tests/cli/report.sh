@@ -1,0 +1,122 @@
+# The page of a run, of runs side by side, wrong usage; and, where Chromium is installed, the pages as a reader has them.
+small_text
+recipe=$root/recipes/text-bytes.ini
+# shellcheck disable=SC2086
+run() { "$longline" train "$recipe" --data text.txt $small --set train.report=on "$@"; }
+
+t 0 run --out one --set model.layers=2 --set train.length=32
+out "^train.report=one/report.html$"
+check "the page is there" test -s one/report.html
+check "no file is left half-written" sh -c "! ls one one/figures | grep -q tmp"
+for f in loss loss-by-position speed memory learning-rate gradient-norm attention-1 attention-2; do
+    check "figure $f" test -s one/figures/$f.svg -a -s one/figures/$f.csv
+done
+check "it names no address" sh -c "! grep -qE '(src|href)=\"(https?:)?//' one/report.html"
+cp one/report.html first
+t 0 "$longline" report one
+out "^report.page=one/report.html$"
+check "the same model, the same page" cmp one/report.html first
+t 0 "$longline" report one -o other/page.html
+check "its figures have their own folder" test -s other/page-figures/loss.svg
+t 0 run --out two --set position.type=sine-spe --set position.decay=none --set position.realizations=8 \
+    --set train.checkpoint-every=10
+check "learned positions" test -s two/figures/distance.csv
+t 0 run --out quiet --set train.report=off
+check "none where none is wanted" test ! -e quiet/report.html
+not_err "report"
+t 0 "$longline" report one two quiet
+out "^report.page=comparison.html$"
+check "what differs is marked" grep -q 'class="marked"><th scope="row">position.type</th><td>permute</td><td>sine-spe<' \
+    comparison.html
+check "curves of all runs" grep -q '^curve,step,' comparison-figures/loss.csv
+check "and of the two that were looked at" grep -q '^two,' comparison-figures/loss-by-position.csv
+"$longline" recipe train.report >out 2>err
+out "report.html"
+
+(cd one && "$longline" report . >../out 2>../err)
+check "the folder one is in" grep -q '<h1>one</h1>' one/report.html
+
+refused "needs RUN" "$longline" report
+refused "nowhere/metrics.csv" "$longline" report nowhere
+refused "nowhere/metrics.csv" "$longline" report one nowhere -o x.html
+refused "must end in .html" "$longline" report one -o page.txt
+mkdir empty
+refused "empty/metrics.csv" "$longline" report empty
+: >empty/metrics.csv
+refused "empty or cut off" "$longline" report empty
+check "nothing was left behind" test ! -e x.html -a ! -e empty/report.html
+: >file
+t 1 "$longline" report one -o file/page.html
+err "file"
+if [ -w /dev/full ]; then
+    "$longline" report one >/dev/full 2>err
+    check "a result to a full disk is a failure" test $? -eq 1
+fi
+# A report that cannot be written stops no run.
+mkdir -p stuck
+: >stuck/figures
+t 0 run --out stuck
+err "no report: .*figures"
+check "the model is there" test -s stuck/best.safetensors
+# Data that are gone.
+cp text.txt gone.txt
+t 0 run --out lost --data gone.txt
+rm gone.txt
+t 0 "$longline" report lost
+check "what is missing is said" grep -q "gone.txt" lost/report.html
+
+# ---- Images ----
+{ printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; head -c 1024 text.txt; } >images
+{ printf '\000\000\010\001\000\000\000\100'; i=0; while [ $i -lt 16 ]; do printf '\000\001\002\001'; i=$((i + 1)); done; } >labels
+t 0 "$longline" train "$root/recipes/mnist.ini" --set data.train=images --set data.train-labels=labels \
+    --set data.test=images --set data.test-labels=labels --set train.length=0 --set model.width=16 --set model.ff=16 \
+    --set train.steps=20 --set train.batch=8 --set train.eval-every=10 --set data.valid-fraction=0.5 --out clothes
+check "accuracy" test -s clothes/figures/accuracy.svg
+check "shares of a class add up" awk -F, 'NR > 1 {s = 0; for (i = 3; i <= NF; i++) s += $i
+    if ($3 != "" && (s < 0.999 || s > 1.001)) exit 1; n++} END {exit n != 10}' clothes/figures/classes.csv
+check "tested" grep -q '<td>64 examples</td>' clothes/report.html
+check "mistakes" grep -q 'taken for' clothes/report.html
+
+# ---- As a reader has them ----
+browser=$(command -v chromium || command -v chromium-browser || :)
+if [ -z "$browser" ]; then
+    echo "    (no chromium here: the pages are not opened; apt-get install chromium)"
+    [ -z "${LL_NEED_BROWSER:-}" ] || fail "chromium is needed here (LL_NEED_BROWSER)"
+fi
+# open FILE FLAG...: its elements into `dom`, what went wrong into `log`.
+open() {
+    file=$1
+    shift
+    last="chromium $file $*"
+    rm -rf profile
+    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+        --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage \
+        --user-data-dir="$PWD/profile" --enable-logging=stderr --window-size=1300,900 --virtual-time-budget=5000 \
+        --allow-file-access-from-files "$@" --dump-dom "file://$PWD/$file" >dom 2>log
+}
+# A page as it is: nothing to complain of. Then with a script inside, which it would not let run by itself, in frames
+# as wide as a screen and as a phone (windows have a least width).
+look() {
+    page=$1 figures=$2
+    open "$page"
+    check "$page is opened" grep -q '</main>' dom
+    check "no error is logged" sh -c "! grep -E 'CONSOLE|ERR_' log"
+    { sed '/Content-Security-Policy/d; /<\/body>/,$d' "$page"; echo '<script>'; cat "$root/tests/cli/probe.js"
+      echo '</script></body></html>'; } >probed.html
+    for how in "1200 light" "1200 dark" "390 light"; do
+        case $how in *dark) scheme=0 ;; *) scheme=1 ;; esac
+        echo "<!doctype html><iframe src=probed.html width=${how% *} height=800 style='border:0' onload='Object.assign(
+            document.documentElement.dataset, this.contentDocument.documentElement.dataset)'></iframe>" >frame.html
+        open frame.html --blink-settings=preferredColorScheme=$scheme
+        grep -o '<html[^>]*>' dom >out
+        check "$page, $how" grep -q "data-width=\"${how% *}\" data-scheme=\"${how#* }\"" out
+        check "$page, $how: $figures figures are drawn" grep -q "data-drawn=\"$figures\"" out
+        check "$page, $how: nothing is wrong" grep -q 'data-wrong=""' out
+    done
+}
+if [ -n "$browser" ]; then
+    look one/report.html 7
+    look two/report.html 8
+    look clothes/report.html 10
+    look comparison.html 3
+fi

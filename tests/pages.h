@@ -1,0 +1,83 @@
+/* Pages as tests look at them. */
+#ifndef LL_PAGES_H
+#define LL_PAGES_H
+
+#include "runs.h"
+
+#include <dirent.h>
+
+#include "base/memory.h"
+
+static inline int files_in(const char *folder, const char *part) {
+    int n = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.' && strstr(e->d_name, part) != NULL;
+    closedir(d);
+    return n;
+}
+
+static inline char *page_at(const char *path) {
+    ll_bytes b = slurp(path);
+    return (char *)b.data; /* one zero byte follows; freed with ll_free */
+}
+
+static inline void has(const char *page, const char *text) {
+    if (!strstr(page, text)) fail_msg("the page lacks %s", text);
+}
+static inline void lacks(const char *page, const char *text) {
+    if (strstr(page, text)) fail_msg("the page has %s", text);
+}
+
+static inline int is_void(const char *name) {
+    static const char *const list[] = {"meta", "img", "input", "br"};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (!strcmp(name, list[i])) return 1;
+    return 0;
+}
+
+/* Tags are closed in the order they were opened, ids are there once, and nothing is fetched or run. */
+static inline void check_page(const char *page) {
+    char open[64][32];
+    int depth = 0;
+    for (const char *s = page; (s = strchr(s, '<')); s++) {
+        char name[32] = "";
+        const char *end = strchr(s, '>');
+        assert_non_null(end);
+        if (s[1] == '!') continue;
+        if (s[1] == '/') {
+            sscanf(s + 2, "%31[^ >]", name);
+            if (!depth || strcmp(name, open[depth - 1]))
+                fail_msg("</%s> closes <%s>: %.60s", name, depth ? open[depth - 1] : "", s);
+            depth--;
+            continue;
+        }
+        sscanf(s + 1, "%31[^ />]", name);
+        if (end[-1] == '/' || is_void(name)) continue;
+        assert_true(depth < 64);
+        strcpy(open[depth++], name);
+    }
+    assert_int_equal(depth, 0);
+    for (const char *s = page; (s = strstr(s, " id=\"")); s += 5) {
+        char id[128];
+        const size_t n = strcspn(s + 5, "\"");
+        snprintf(id, sizeof id, " id=\"%.*s\"", (int)n, s + 5);
+        if (strstr(s + 5, id)) fail_msg("%s is there twice", id);
+    }
+    lacks(page, "<script");
+    lacks(page, "http:");
+    lacks(page, "https:");
+    lacks(page, "url(");
+    lacks(page, "@import");
+    has(page, "<!doctype html>");
+    has(page, "default-src 'none'");
+    has(page, "prefers-color-scheme: dark");
+    has(page, "width=device-width");
+    for (const char *s = page; (s = strstr(s, "<img ")); s++) {
+        const char *end = strchr(s, '>'), *alt = strstr(s, "alt=\"");
+        assert_true(alt && alt < end && alt[5] != '"');
+    }
+    for (const char *s = page; (s = strstr(s, "src=\"")); s++) assert_memory_equal(s + 5, "data:image/png;base64,", 22);
+}
+
+#endif

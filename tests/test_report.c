@@ -1,0 +1,206 @@
+/* Pages of reports: whole, small, without anything from outside that could act in them, and there or not there. */
+#include "pages.h"
+
+#include "base/text.h"
+#include "report/run_page.h"
+
+#define HEADER                                                                                                         \
+    "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"                  \
+    "tokens_per_second,memory_mib\n"
+
+static size_t rows_of_metrics(char *csv, size_t room, int rows, int every) {
+    size_t n = (size_t)snprintf(csv, room, "%s", HEADER);
+    for (int i = 1; i <= rows; i++)
+        n += (size_t)snprintf(csv + n, room - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
+                              8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
+    return n;
+}
+
+static void write_run(const char *folder, const char *recipe, int rows, int every) {
+    const size_t room = 100 * (size_t)rows + 1000;
+    char *csv = malloc(room), path[512];
+    CHECK_OK(ll_folder_create(folder));
+    snprintf(path, sizeof path, "%s/metrics.csv", folder);
+    CHECK_OK(ll_file_write(path, csv, rows_of_metrics(csv, room, rows, every)));
+    snprintf(path, sizeof path, "%s/recipe.ini", folder);
+    CHECK_OK(ll_file_write(path, recipe, strlen(recipe)));
+    free(csv);
+}
+
+/* ---- Without a model ---- */
+
+static void a_run_has_a_page(void **state) {
+    (void)state;
+    write_run(at("plain"), "[model]\nlayers = 2\n[train]\nsteps = 800\n", 60, 20);
+    CHECK_OK(ll_run_report(at("plain"), NULL));
+    char *page = page_at(at("plain/report.html"));
+    check_page(page);
+    has(page, "<h1>plain</h1>");
+    has(page, "<td>600 of 800</td>");
+    has(page, "<td>2.2500 bits per byte, perplexity 4.757</td>"); /* 2^2.25 */
+    has(page, "<td>50.00 %</td>");
+    has(page, "<td>1 min 1 s</td>"); /* 60.5 s */
+    has(page, "<td>84 MB</td>");     /* 80 MiB */
+    has(page, "<td>38,400</td>");
+    has(page, "<th scope=\"row\">model.layers</th><td>2</td><td>6</td>");
+    lacks(page, "<th scope=\"row\">Parameters</th>"); /* no model, no number */
+    static const char *const figures[] = {"loss", "speed", "memory", "learning-rate", "gradient-norm"};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "id=\"%s\" data-figure=\"plot\"", figures[i]);
+        has(page, text);
+        snprintf(text, sizeof text, "plain/figures/%s.svg", figures[i]);
+        assert_int_equal(access(at(text), R_OK), 0);
+        snprintf(text, sizeof text, "plain/figures/%s.csv", figures[i]);
+        assert_int_equal(access(at(text), R_OK), 0);
+    }
+    ll_free(page);
+    char *csv = page_at(at("plain/figures/loss.csv"));
+    assert_memory_equal(csv, "step,held-out,training\n10,,10\n", 30);
+    has(csv, "\n200,2.25,2.4\n");
+    ll_free(csv);
+}
+
+static void what_comes_from_outside_is_text(void **state) {
+    (void)state;
+    const char *name = "x<script>alert(1)<\xff&'\"";
+    char folder[256], path[300];
+    snprintf(folder, sizeof folder, "%s/%s", root, name);
+    write_run(folder, "[data]\ntrain = \"</td><img src=x onerror=alert(2)>&\"\n", 30, 10);
+    snprintf(path, sizeof path, "%s/report.html", folder);
+    CHECK_OK(ll_run_report(folder, NULL));
+    char *page = page_at(path);
+    check_page(page);
+    has(page, "<h1>x&lt;script&gt;alert(1)&lt;\xef\xbf\xbd&amp;&#39;&quot;</h1>");
+    has(page, "<td>&lt;/td&gt;&lt;img src=x onerror=alert(2)&gt;&amp;</td>");
+    ll_free(page);
+    /* A page of another name has its own folder of figures, and its address is an address. */
+    snprintf(path, sizeof path, "%s/a %%\"b.html", root);
+    CHECK_OK(ll_run_report(folder, path));
+    page = page_at(path);
+    check_page(page);
+    has(page, "href=\"a%20%25%22b-figures/loss.svg\"");
+    ll_free(page);
+    assert_int_equal(access(at("a %\"b-figures/loss.svg"), R_OK), 0);
+    const char *const both[2] = {folder, folder};
+    CHECK_OK(ll_runs_report(both, 2, path));
+    page = page_at(path);
+    check_page(page);
+    ll_free(page);
+}
+
+static void any_bytes_are_text(void **state) {
+    (void)state;
+    ll_html h;
+    unsigned char bytes[256];
+    for (int i = 0; i < 256; i++) bytes[i] = (unsigned char)i;
+    CHECK_OK(ll_html_open(&h, at("bytes.html"), "bytes"));
+    ll_html_section(&h, "text", "Text");
+    ll_html_sample(&h, "all", "<b>", 3, bytes, sizeof bytes);
+    ll_html_sample(&h, "cut", "\xe2\x82", 2, "\xe2\x82\xac|\xed\xa0\x80", 7);
+    CHECK_OK(ll_html_finish(&h));
+    char *page = page_at(at("bytes.html"));
+    check_page(page);
+    assert_true(ll_is_plain_text("") != 0);
+    const unsigned char *s = (unsigned char *)page;
+    for (size_t left = strlen(page); left;) {
+        const int n = *s == '\n' || *s == '\t' ? 1 : ll_utf8_length(s, left);
+        if (!n) fail_msg("byte %02x is not text", *s);
+        s += n, left -= (size_t)n;
+    }
+    has(page, "<span class=\"prompt\">&lt;b&gt;</span>");
+    has(page, " !&quot;#$%&amp;&#39;()*+");
+    has(page, ">\xef\xbf\xbd\xef\xbf\xbd</span>\xe2\x82\xac|\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd</blockquote>");
+    ll_free(page);
+}
+
+static void long_runs_have_short_pages(void **state) {
+    (void)state;
+    write_run(at("long"), "", 60000, 50);
+    CHECK_OK(ll_run_report(at("long"), NULL));
+    ll_bytes page = slurp(at("long/report.html")), svg = slurp(at("long/figures/loss.svg"));
+    check_page((char *)page.data);
+    assert_true(page.size < 300000);
+    assert_true(svg.size < 300000);
+    ll_bytes_free(&page);
+    ll_bytes_free(&svg);
+}
+
+static void runs_side_by_side(void **state) {
+    (void)state;
+    write_run(at("one"), "[model]\nlayers = 2\nwidth = 64\n", 40, 20);
+    write_run(at("two"), "[model]\nlayers = 3\nwidth = 64\n", 80, 20);
+    CHECK_OK(ll_folder_create(at("other")));
+    write_run(at("other/two"), "[model]\nlayers = 3\nwidth = 64\n", 20, 100);
+    const char *const runs[3] = {at("one"), at("two"), at("other/two")};
+    CHECK_OK(ll_runs_report(runs, 2, at("both.html")));
+    char *page = page_at(at("both.html"));
+    check_page(page);
+    has(page, "<tr class=\"marked\"><th scope=\"row\">model.layers</th><td>2</td><td>3</td></tr>");
+    has(page, "<tr><th scope=\"row\">model.width</th><td>64</td><td>64</td></tr>");
+    has(page, "<th scope=\"row\">Steps</th><td>400 of 10,000</td><td>800 of 10,000</td>");
+    has(page, "id=\"loss\"");
+    has(page, "id=\"loss-by-time\"");
+    has(page, "<li class=\"c0\">one <b>2.250</b></li>");
+    has(page, "<li class=\"c1\">two <b>2.250</b></li>");
+    ll_free(page);
+    char *csv = page_at(at("both-figures/loss.csv"));
+    assert_memory_equal(csv, "curve,step,", 11);
+    has(csv, "\ntwo,800,2.25\n");
+    ll_free(csv);
+    CHECK_OK(ll_runs_report(runs, 3, at("both.html"))); /* two with one name, one without held-out data */
+    page = page_at(at("both.html"));
+    check_page(page);
+    has(page, "<li class=\"c0\">one <b>2.200</b></li>");
+    has(page, at("other/two"));
+    ll_free(page);
+    CHECK_FAILS(ll_runs_report(runs, 0, at("no.html")), LL_EINVAL, "0 runs");
+    CHECK_FAILS(ll_runs_report(runs, 33, at("no.html")), LL_EINVAL, "33 runs");
+    CHECK_FAILS(ll_runs_report((const char *const[]){at("nowhere")}, 1, at("no.html")), LL_EIO, "nowhere/metrics.csv");
+    CHECK_FAILS(ll_run_report(at("one"), at("nowhere.d/deep/../..")), LL_EIO, "folder");
+    assert_true(access(at("no.html"), F_OK) != 0);
+}
+
+static void a_page_is_whole_or_as_before(void **state) {
+    (void)state;
+    run("train.steps=10 train.report=on model.width=8 model.ff=8 train.length=8", at("frail"), NULL, 0, LL_OK);
+    copy_folder(at("frail/report.html"), at("frail-before.html"));
+    int failures = 0;
+    for (long n = 1;; n += n < 60 ? 1 : 17) {
+        ll_memory_fail_at(n);
+        const ll_status status = ll_run_report(at("frail"), NULL);
+        ll_memory_fail_at(0);
+        if (status == LL_OK) break;
+        if (status != LL_ENOMEM) fail_msg("allocation %ld: %s", n, ll_error());
+        same_file(at("frail/report.html"), at("frail-before.html"));
+        failures++;
+    }
+    assert_true(failures > 30);
+    assert_int_equal(files_in(at("frail"), "tmp"), 0);
+    assert_int_equal(files_in(at("frail/figures"), "tmp"), 0);
+    char one[128], two[128];
+    snprintf(one, sizeof one, "%s", at("frail"));
+    snprintf(two, sizeof two, "%s", at("plain"));
+    const char *const runs[2] = {one, two};
+    for (long n = 1;; n++) {
+        ll_memory_fail_at(n);
+        const ll_status status = ll_runs_report(runs, 2, at("frail.html"));
+        ll_memory_fail_at(0);
+        if (status == LL_OK) break;
+        assert_int_equal(status, LL_ENOMEM);
+        assert_true(access(at("frail.html"), F_OK) != 0);
+    }
+    /* Where the figures' folder cannot be. */
+    CHECK_OK(ll_file_write(at("taken-figures"), "", 0));
+    CHECK_FAILS(ll_run_report(at("plain"), at("taken.html")), LL_EIO, "taken-figures");
+    assert_true(access(at("taken.html"), F_OK) != 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_has_a_page),   cmocka_unit_test(what_comes_from_outside_is_text),
+        cmocka_unit_test(any_bytes_are_text), cmocka_unit_test(long_runs_have_short_pages),
+        cmocka_unit_test(runs_side_by_side),  cmocka_unit_test(a_page_is_whole_or_as_before),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
