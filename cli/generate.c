@@ -21,7 +21,7 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &song, 0, 0,
-     "music: write a MIDI file of what comes (with --echo of the prompt and it), up to --tokens events or the end"},
+     "music: write a MIDI file (with --echo, of the prompt, too), not events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
      "how many tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
@@ -184,6 +184,8 @@ static int generate(int n, const char **words) {
         tokens, only_read};
     code = ll_round_weights(model, weights);
     if (code < 0 && answers && song) code = ll_usage("--out writes music; this model is of something else");
+    if (code < 0 && answers && prompt_tokens)
+        code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
     if (code < 0) code = speak(&speaker, &question.how);
@@ -211,7 +213,7 @@ const ll_command ll_command_generate = {
         "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
         "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
         "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
-        "  longline generate runs/spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
+        "  longline generate runs/sine-spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
         "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,

@@ -229,9 +229,7 @@ static ll_status check_header(const reader *r, unsigned *tracks, int *division) 
     return LL_OK;
 }
 
-int ll_is_midi(const uint8_t *data, size_t size) {
-    return size >= HEADER && !memcmp(data, "MThd", 4);
-}
+int ll_is_midi(const uint8_t *data, size_t size) { return size >= HEADER && !memcmp(data, "MThd", 4); }
 
 /* An event has three bytes at least, one that tells a tempo or a meter six; so there is room for all that can come. */
 ll_status ll_midi_read(ll_score *score, const uint8_t *data, size_t size, const char *name) {

@@ -97,9 +97,7 @@ const ll_format ll_format_midi = {"midi", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, 
 
 /* ---- Up and down ---- */
 
-static int is_pitch(int token) {
-    return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM;
-}
+static int is_pitch(int token) { return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM; }
 
 void ll_transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
     const size_t T = (size_t)batch->T;

@@ -62,8 +62,8 @@ enum { LL_LONGEST = 64, LL_POSITIONS = 32 };     /* steps of a note, of a bar */
 enum { LL_TEMPOS = 54, LL_METERS = 60 };         /* 28, 32, .. 240 quarter notes a minute; 1/2 .. 32/16 */
 
 /* The same piece with division LL_GRID, where times are whole steps, lengths, velocities, tempos and meters those that
- * there are words for, and an instrument has a pitch once at a time; meters change at bar lines. LL_EFORMAT, with `name`,
- * for a piece without notes or of more than LL_GRID_MOST steps. */
+ * there are words for, and an instrument has a pitch once at a time; meters change at bar lines. LL_EFORMAT, with
+ * `name`, for a piece without notes or of more than LL_GRID_MOST steps. */
 LL_MUST_USE ll_status ll_music_grid(ll_score *grid, const ll_score *score, const char *name);
 /* The end of the above, for a score whose times are steps: order, one note a pitch, a tempo and a meter at 0, and none
  * that changes nothing. Its arrays have room for one more of these two. */
@@ -91,8 +91,8 @@ enum { /* the first token of each kind, and the number of all */
 };
 
 /* A score on the grid as tokens, which the caller frees; and any tokens as a score on the grid: what makes no sense is
- * passed over. Tokens before `first` set bars, tempo and instruments, but their notes are left out, and the score begins
- * with the bar that token number `first` is in. */
+ * passed over. Tokens before `first` set bars, tempo and instruments, but their notes are left out, and the score
+ * begins with the bar that token number `first` is in. */
 LL_MUST_USE ll_status ll_music_encode(int32_t **tokens, int64_t *count, const ll_score *grid);
 LL_MUST_USE ll_status ll_music_decode(ll_score *grid, const int32_t *tokens, int64_t count, int64_t first);
 

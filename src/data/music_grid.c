@@ -27,9 +27,7 @@ ll_status ll_score_room(ll_score *s, size_t notes, size_t tempos, size_t meters)
 
 /* ---- Order ---- */
 
-static int compare(int64_t x, int64_t y) {
-    return (x > y) - (x < y);
-}
+static int compare(int64_t x, int64_t y) { return (x > y) - (x < y); }
 
 static int by_note(const void *a, const void *b) {
     const ll_note *x = a, *y = b;
@@ -83,9 +81,7 @@ ll_meter ll_meter_of(int class) {
     return (ll_meter){.numerator = class + 1, .denominator = denominator};
 }
 
-int ll_bar_steps(const ll_meter *meter) {
-    return meter->numerator * (4 * LL_GRID) / meter->denominator;
-}
+int ll_bar_steps(const ll_meter *meter) { return meter->numerator * (4 * LL_GRID) / meter->denominator; }
 
 /* ---- Settling ---- */
 
@@ -148,9 +144,7 @@ ll_status ll_music_settle(ll_score *s) {
 /* ---- Onto the grid ---- */
 
 /* The nearest step; a half goes up. */
-static int64_t step_of(int64_t ticks, int division) {
-    return (2 * LL_GRID * ticks + division) / (2 * division);
-}
+static int64_t step_of(int64_t ticks, int division) { return (2 * LL_GRID * ticks + division) / (2 * division); }
 
 static ll_note on_grid(const ll_note *from, int division) {
     ll_note note = *from;

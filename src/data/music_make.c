@@ -29,9 +29,7 @@ typedef struct {
     int degree;      /* of the tune's last note */
 } draft;
 
-static int draw(draft *d, int below) {
-    return (int)ll_below((uint32_t)below, d->seed, d->stream, d->index++);
-}
+static int draw(draft *d, int below) { return (int)ll_below((uint32_t)below, d->seed, d->stream, d->index++); }
 
 /* A degree of the scale, 7 an octave, as a pitch; the chord of the fifth degree is major also in minor. */
 static int pitch_of(const draft *d, int degree) {

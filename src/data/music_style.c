@@ -16,9 +16,7 @@ typedef struct {
 } profile;
 
 /* The part of a quarter note that a time of so many ticks lies in. */
-static int64_t part_of(int64_t ticks, int division) {
-    return PARTS * ticks / division;
-}
+static int64_t part_of(int64_t ticks, int division) { return PARTS * ticks / division; }
 
 /* Ordered pairs of notes of an instrument of which the second begins less than four quarters after the first, or with
  * it; notes are in the order of their beginnings. */

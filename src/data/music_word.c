@@ -85,9 +85,7 @@ ll_status ll_music_vocabulary(ll_bytes *list) {
 
 /* ---- Text ---- */
 
-static int is_blank(uint8_t c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* Tokens of words, to `out` if it is not NULL; how many to *n. */
 static ll_status take_words(int32_t *out, int64_t *n, const uint8_t *text, size_t size, const char *name) {
