@@ -50,11 +50,12 @@ help:
 #: make lint           the house rules that a script can check
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
-# Only the compute is worth -O3, and only these two files may use instructions the machine may lack.
+# Only the compute is worth -O3, and only these three files may use instructions the machine may lack.
 $(B)/src/kernel/%.o: EXTRA := -O3
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
 $(B)/src/kernel/avx2.o: EXTRA := -O3 -mavx2 -mfma
 $(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+$(B)/src/kernel/avx512bf16.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
 endif
 $(B)/src/%.o: INC := -Isrc
 $(B)/tests/%: INC := -Isrc -Itests

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 16 };
+enum { MOST = 16, LONGEST = 65536 };
 
-static const char *folder, *csv, *json, *model_file, *text;
+static const char *folder, *csv, *json, *model_file, *text, *kernels, *positions;
 static int64_t seed = 1, repeats, length, layer = -1;
 static double spread = 1;
 static int quick, png;
@@ -22,7 +22,9 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 1e9, "all that is random follows from it"},
     {LL_ARG_FLAG, 0, "quick", NULL, &quick, 0, 0, "small sizes: seconds, and noisier"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, 1e8, "draws to take the mean of; 0 = the experiment's own"},
-    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, 65536, "tokens; 0 = the experiment's own"},
+    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_DRIFT_LONGEST, "tokens; 0 = the experiment's own"},
+    {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "drift: of these kernels, as favor,relu; or all"},
+    {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0, "drift: with these positions, as none,rope,decay; or all"},
     {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "standard deviation of queries and keys, features alone"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
     {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: on the first bytes of this file"},
@@ -103,6 +105,7 @@ static int run_one(const char *name, const ll_model *model, FILE *out, int last)
     watch w = {.name = name, .start = ll_now()};
     ll_analysis how = {.seed = (uint64_t)seed, .quick = quick, .spread = spread, .model = model, .progress = show};
     how.repeats = (int)repeats, how.length = (int)length, how.arg = &w;
+    how.kernels = kernels, how.positions = positions;
     ll_table *table = NULL;
     const ll_status status = ll_analyse(&table, name, &how);
     wipe(&w);
@@ -157,6 +160,10 @@ static int check(int n, const char **words) {
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
         if (!known(words[i])) return unknown(words[i]);
+        if (length > LONGEST && strcmp(words[i], "drift"))
+            return ll_usage("%s takes up to %d tokens (--length); longer streams are for drift", words[i], LONGEST);
+        if ((kernels || positions) && strcmp(words[i], "drift"))
+            return ll_usage("--kernels and --positions are for drift: longline analyse drift");
         if (model_file && !of_model)
             return ll_usage("--model is for matrices, positions and periods; %s makes its own", words[i]);
     }
@@ -200,10 +207,12 @@ const ll_command ll_command_analyse = {
             "  layers     error of random features through the layers of a Transformer (Fig. 14)\n"
             "  periods    distances that permutations can tell apart (PermuteFormer); of a model with --model\n"
             "  positions  what positions weigh by themselves: invariance, monotonicity (SPE); of a model with --model\n"
+            "  drift      long streams against double precision and tiles, by kernel and position\n"
             "  matrices   attention matrices of a model on a text, by one-hot values (Performer, appendix C.4)\n\n"
             "Tables go to standard output. The same seed gives the same numbers.\n\n"
             "  longline analyse --out figures\n"
             "  longline analyse moments --repeats 1000000 --csv moments.csv\n"
+            "  longline analyse drift --length 1000000 --kernels favor,relu --positions none,permute,decay\n"
             "  longline analyse matrices --model runs/mine/best.safetensors --text my.txt --out figures",
     .args = args,
     .run = analyse,

@@ -61,6 +61,13 @@ static void speedup(const ll_bench *b, const char *model, const char *system) {
     if (r && s && r != s) printf("bench.speedup.%s.%s=%.2f\n", model, system, s->seconds / r->seconds);
 }
 
+/* Tokens/s with products of bfloat16 against those of float. */
+static void halving(const ll_bench *b, const char *model, const char *system) {
+    const ll_bench_row *r = ll_bench_find(b, "train/%s/%s", model, system);
+    const ll_bench_row *half = ll_bench_find(b, "train/%s/%s/bf16", model, system);
+    if (r && half) printf("bench.bf16.%s.%s=%.2f\n", model, system, r->seconds / half->seconds);
+}
+
 /* A token, and the state, at the last position over those at the first. */
 static void lateness(const ll_bench *b, const char *model, const char *system) {
     char group[64];
@@ -96,6 +103,7 @@ void ll_bench_summary(const ll_bench *b) {
     for (const ll_bench_model *m = ll_bench_model_list; m->name; m++)
         for (const ll_bench_system *s = ll_bench_system_list; s->name; s++) {
             speedup(b, m->name, s->name);
+            halving(b, m->name, s->name);
             lateness(b, m->name, s->name);
         }
 }

@@ -30,19 +30,20 @@ static ll_status needed(ll_bench_case *c) {
     return LL_OK;
 }
 
-/* A case of this name, if it is wanted; its recipe is freed with it. */
+/* A case of this name, if it is wanted; its recipe is freed with it. half: with products of bfloat16. */
 static ll_status add(const ll_bench *b, ll_bench_case *cases, int *n, const ll_bench_model *m, const ll_bench_system *s,
-                     int T, int B, int usual) {
+                     int T, int B, int half, int usual) {
     ll_bench_case c = {.run = run, .warm = 1, .T = T, .B = B};
     ll_recipe *recipe = NULL;
     if (m->T)
-        snprintf(c.row.name, sizeof c.row.name, "train/%s/%s", m->name, s->name);
+        snprintf(c.row.name, sizeof c.row.name, "train/%s/%s%s", m->name, s->name, half ? "/bf16" : "");
     else
         snprintf(c.row.name, sizeof c.row.name, "train/%s/%s/%d", m->name, s->name, T);
     if (!ll_bench_wanted(b, c.row.name, usual)) return LL_OK;
     ll_status status = ll_bench_recipe(&recipe, b, m, s);
     if (!status) status = set(recipe, "train.length", T);
     if (!status) status = set(recipe, "train.batch", B);
+    if (!status && half) status = ll_recipe_set(recipe, "train.precision=bf16");
     c.shared = recipe;
     if (!status) status = needed(&c);
     if (status)
@@ -66,17 +67,18 @@ static ll_status list_cases(const ll_bench *b, ll_bench_case *cases, int *n) {
         for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
             const int decays = strstr(s->name, "decay") != NULL, classifies = !strncmp(m->name, "text", 4);
             if (decays && classifies) continue; /* it sees later tokens */
-            if (m->T) status = add(b, cases, n, m, s, m->T, m->B, usual(m, s));
+            for (int half = 0; m->T && half < 2 && !status; half++)
+                status = add(b, cases, n, m, s, m->T, m->B, half, usual(m, s) && (!half || !strcmp(s->name, "favor")));
             for (int i = 0; !strcmp(m->name, "layer") && i < 6 && !status; i++) {
                 const int T = lengths[i];
-                status = add(b, cases, n, m, s, T, T < LEAST_TOKENS ? LEAST_TOKENS / T : 1, usual(m, s));
+                status = add(b, cases, n, m, s, T, T < LEAST_TOKENS ? LEAST_TOKENS / T : 1, 0, usual(m, s));
             }
         }
     return status;
 }
 
 ll_status ll_bench_models(ll_bench *b) {
-    enum { MOST = 96 };
+    enum { MOST = 128 };
     ll_bench_case *cases = calloc(MOST, sizeof *cases);
     int n = 0;
     ll_status status = cases ? list_cases(b, cases, &n) : LL_ENOMEM;

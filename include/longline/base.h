@@ -52,7 +52,7 @@ LL_API const char *ll_error(void);
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 
-/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512" or NULL for the best this
+/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16" or NULL for the best this
  * machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the name is
  * unknown or the machine lacks it. Not while other calls run. */
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);

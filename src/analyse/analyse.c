@@ -22,6 +22,7 @@ static const struct {
      ll_analyse_periods},
     {{"positions", "weights that positions give by themselves: invariance, monotonicity", "SPE, Fig. 4"},
      ll_analyse_positions},
+    {{"drift", "deviation of long streams from double precision and from tiles", ""}, ll_analyse_drift},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
@@ -47,6 +48,17 @@ ll_status ll_analyse(ll_table **out, const char *name, const ll_analysis *how) {
 ll_status ll_analyse_step(const ll_analysis *how, int done, int steps) {
     if (!how->progress || !how->progress((double)done / steps, how->arg)) return LL_OK;
     return ll_fail(LL_ESTOPPED, "stopped");
+}
+
+ll_status ll_analyse_model(ll_model **model, const char *keys) {
+    char copy[600];
+    ll_recipe *recipe = NULL;
+    ll_status status = ll_recipe_create(&recipe);
+    snprintf(copy, sizeof copy, "%s", keys);
+    for (char *rest = copy, *key; !status && (key = strtok_r(rest, "|", &rest));) status = ll_recipe_set(recipe, key);
+    if (!status) status = ll_model_create(model, recipe);
+    ll_recipe_free(recipe);
+    return status;
 }
 
 /* ---- Tables -------------------------------------------------------------------------------------- */

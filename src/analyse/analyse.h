@@ -6,6 +6,7 @@
  *   deep.c       error through the layers of a model
  *   periods.c    distances that permutations can tell apart
  *   places.c     what positions weigh by themselves
+ *   drift.c      how far streams stray from exact arithmetic
  *
  * Each experiment cuts its work into steps and says after each how far it is. */
 #ifndef LL_ANALYSE_H
@@ -33,10 +34,14 @@ typedef struct {
 void ll_mean_add(ll_mean *m, double x);
 double ll_mean_deviation(const ll_mean *m); /* of one number; NaN below two */
 
+/* A new model from keys, parted by |. */
+LL_MUST_USE ll_status ll_analyse_model(ll_model **model, const char *keys);
+
 LL_MUST_USE ll_status ll_analyse_features(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_moments(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_layers(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_positions(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_drift(ll_table **table, const ll_analysis *how);
 
 #endif

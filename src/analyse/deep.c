@@ -30,11 +30,7 @@ static ll_status create(side *s, const char *kernel, int features, int T, const 
              "model.init-std=%.9g|attention.kernel=%s|attention.num-features=%d|train.seed=%llu|train.length=%d",
              LAYERS, width, width / 16, 4 * width, VOCAB, 1 / sqrt(width), kernel, features,
              (unsigned long long)(how->seed % 1000000000), T);
-    ll_recipe *recipe = NULL;
-    ll_status status = ll_recipe_create(&recipe);
-    for (char *rest = keys, *key; !status && (key = strtok_r(rest, "|", &rest));) status = ll_recipe_set(recipe, key);
-    if (!status) status = ll_model_create(&s->model, recipe);
-    ll_recipe_free(recipe);
+    const ll_status status = ll_analyse_model(&s->model, keys);
     if (status) return status;
     float *embedding = ll_param_in(s->model, s->model->data, s->model->at.embedding);
     for (int i = 0; i < VOCAB * width; i++) embedding[i] *= (float)sqrt(width); /* as in Vaswani et al. 2017 */

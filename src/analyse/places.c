@@ -164,12 +164,7 @@ static ll_status fresh(ll_model **model, const char *position, const char *decay
              "model.layers=1|model.width=256|model.heads=8|model.ff=1|model.vocab=256|attention.kernel=relu|"
              "position.type=%s|position.decay=%s|position.max-length=%d|train.length=%d|train.seed=%llu",
              position, decay, T, T, (unsigned long long)(how->seed % 1000000000));
-    ll_recipe *recipe = NULL;
-    ll_status status = ll_recipe_create(&recipe);
-    for (char *rest = keys, *key; !status && (key = strtok_r(rest, "|", &rest));) status = ll_recipe_set(recipe, key);
-    if (!status) status = ll_model_create(model, recipe);
-    ll_recipe_free(recipe);
-    return status;
+    return ll_analyse_model(model, keys);
 }
 
 /* New models of every position of the table that has its place in causal linear attention, and of the decay. */

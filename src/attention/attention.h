@@ -75,10 +75,13 @@ typedef struct {
 } ll_span;
 int ll_sequence_count(const ll_attention_call *c);
 ll_span ll_sequence_at(const ll_attention_call *c, int i);
+/* That sequence as a call of its own, cut to what is in use. */
+ll_attention_call ll_sequence_call(const ll_attention_call *c, int i);
 /* The most queries and keys that a sequence's room has. */
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
-/* LL_EINVAL where segments are not what they must be; zeros for the queries or keys that are in none. */
-LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int causal);
+/* LL_EINVAL where segments are not what they must be (itself: keys are the queries' own tokens); zeros for the queries
+ * or keys that are in none. */
+LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int itself);
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
 /* Element (row, head, token, 0) of a view. */
 float *ll_element(const ll_view *view, int row, int head, int token);
@@ -134,6 +137,10 @@ void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, 
 
 /* stream.c. LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
 LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
+
+/* drift.c: ll_attention_drift of an operator that is there. Progress is called now and then; non-zero stops. */
+LL_MUST_USE ll_status ll_drift_of(ll_drift *drift, const ll_attention *op, int64_t tokens, uint64_t seed,
+                                  int (*progress)(double share, void *arg), void *arg);
 
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
 LL_MUST_USE ll_status ll_permute_create(ll_attention *op);

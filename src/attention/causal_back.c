@@ -16,11 +16,11 @@ typedef struct {
     float *A, *D;         /* (stretch, lda): weights w_ij, and their gradients times the same factors */
     float *dn, *v;        /* (stretch, ldv): [dnum, dden], [v, 1] */
     float *kt, *work, *dphi, *vt, *tmp, *dvt, *St, *Ut, *kappa, *V, *count, *phi_sum;
-    ll_scales *f;         /* a tile each */
+    ll_scales *f; /* a tile each */
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, lda, ldv;
-    int next;             /* P of the first row after the current tile */
-    float *W;             /* (E): sum over later rows of r^i eps' Phi_i dnum_i */
+    int next; /* P of the first row after the current tile */
+    float *W; /* (E): sum over later rows of r^i eps' Phi_i dnum_i */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -38,7 +38,7 @@ static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, flo
 }
 
 /* What reaches every feature of a query alike: through eps in the keys and through eps in the divisor. */
-static void phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn, float *dphi) {
+static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
     float d = op->c.den == LL_DEN_EPS_PHI ? op->c.den_eps * dn[E] : 0;
@@ -46,7 +46,7 @@ static void phi_sum_gradient(const ll_head *j, const scratch *w, int i, const fl
         const float eps = op->c.feature_eps * op->root;
         d += eps * (j->k->dot(E, dn, w->V + (size_t)i * E) + dn[E] * w->count[i]);
     }
-    for (int a = 0; a < op->features && d != 0; a++) dphi[a] += d;
+    return d;
 }
 
 /* Products within the tile: A = w_ij, and D = dL/d<phi_i, phi_j>, both with their factors. */
@@ -67,13 +67,15 @@ static void products_within(const ll_head *j, scratch *w, int at, int n, const l
     }
 }
 
-/* out (n x cols) = rows of in (n x cols), each times its factor. */
-static void scaled_rows(const ll_head *j, const float *in, const float *factor, int n, int cols, size_t ld,
-                        float *out) {
+/* Rows of in (n x cols), each times its factor: in `out`; where all factors are 1, `in` itself. */
+static const float *scaled_rows(const ll_head *j, const ll_scales *f, const float *in, const float *factor, int n,
+                                int cols, size_t ld, float *out) {
+    if (f->plain) return in;
     for (int i = 0; i < n; i++) {
         memcpy(out + (size_t)i * ld, in + (size_t)i * ld, (size_t)cols * sizeof *out);
         j->k->scale((size_t)cols, factor[i], out + (size_t)i * ld);
     }
+    return out;
 }
 
 /* state (E+1 x m) = carry state + rows^T phi. */
@@ -100,33 +102,35 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
     row_gradients(j, w, t0, n, dn);
     if (eps) ll_causal_rows(st, j, t0, f, top, v, w->ldv, w->kappa + at, w->V, w->count);
-    memset(w->dphi, 0, (size_t)n * w->ld * sizeof *w->dphi);
+    float every[LL_TILE_MOST]; /* what reaches all features of a row alike */
     for (int i = 0; i < n; i++) {
-        phi_sum_gradient(j, w, i, dn + (size_t)i * w->ldv, w->dphi + (size_t)i * w->ld);
+        every[i] = phi_sum_gradient(j, w, i, dn + (size_t)i * w->ldv);
         if (!eps) continue;
         w->phi_sum[at + i] = j->k->sum((size_t)m, phi_q + (size_t)i * w->ld);
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
-    scaled_rows(j, dn, f->state, n, E + 1, w->ldv, w->tmp);
     ll_ahead next = {0};
     ll_ahead_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
     ll_ahead_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
-    ll_gemm_ahead(j, n, m, E + 1, w->tmp, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 1, &next);
+    const float *rows = scaled_rows(j, f, dn, f->state, n, E + 1, w->ldv, w->tmp);
+    ll_gemm_ahead(j, n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
+    for (int i = 0; i < n; i++)
+        for (int a = 0; a < m && every[i] != 0; a++) w->dphi[(size_t)i * w->ld + (size_t)a] += every[i];
     products_within(j, w, at, n, f);
     for (int i = 0; i < n; i += LL_BLOCK) {
-        const int rows = least(LL_BLOCK, n - i);
-        j->k->gemm(rows, m, i + rows, w->D + (size_t)(at + i) * w->lda, w->lda, 1, phi_k, w->ld,
+        const int block = least(LL_BLOCK, n - i);
+        j->k->gemm(block, m, i + block, w->D + (size_t)(at + i) * w->lda, w->lda, 1, phi_k, w->ld,
                    w->dphi + (size_t)i * w->ld, w->ld, 1);
     }
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
-    scaled_rows(j, v, f->add, n, E + 1, w->ldv, w->tmp);
+    rows = scaled_rows(j, f, v, f->add, n, E + 1, w->ldv, w->tmp);
     ll_ahead later = {0};
     ll_ahead_add(&later, j, &j->at.q, t0 + n, j->n, op->c.D);
     ll_ahead_add(&later, j, &j->at.k, t0 + n, j->n, op->c.D);
     ll_ahead_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_ahead_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
-    fold(j, w, f->carry, w->tmp, phi_k, n, w->St, &later);
+    fold(j, w, f->carry, rows, phi_k, n, w->St, &later);
     st->exponent = f->next;
     st->reach = f->reach;
 }
@@ -155,34 +159,33 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
         later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
         first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
     }
-    scaled_rows(j, v, later, n, E + 1, w->ldv, dv);
     ll_ahead out = {0};
     ll_ahead_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
     ll_ahead_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
-    ll_gemm_ahead(j, n, m, E + 1, dv, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
+    const float *rows = scaled_rows(j, f, v, later, n, E + 1, w->ldv, dv);
+    ll_gemm_ahead(j, n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
     j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
     j->k->transpose(E, n, w->dvt, w->lda, dv, w->ldv);
-    for (int i = 0; i < n; i++) j->k->scale((size_t)E, later[i], dv + (size_t)i * w->ldv);
+    for (int i = 0; i < n && !f->plain; i++) j->k->scale((size_t)E, later[i], dv + (size_t)i * w->ldv);
     for (int i = 0; i < n; i += LL_BLOCK) {
         const int cols = least(LL_BLOCK, n - i);
         const size_t corner = (size_t)(at + i) * w->lda + (size_t)i;
         j->k->gemm(cols, m, n - i, w->D + corner, 1, w->lda, phi_q + (size_t)i * w->ld, w->ld,
                    w->dphi + (size_t)i * w->ld, w->ld, 1);
-        j->k->gemm(cols, E, n - i, w->A + corner, 1, w->lda, dn + (size_t)i * w->ldv, w->ldv,
-                   dv + (size_t)i * w->ldv, w->ldv, 1);
+        j->k->gemm(cols, E, n - i, w->A + corner, 1, w->lda, dn + (size_t)i * w->ldv, w->ldv, dv + (size_t)i * w->ldv,
+                   w->ldv, 1);
     }
     if (w->V) eps_values(j, w, t0, at, n, dv, w->ldv);
-    for (int i = 0; i < n; i++)
-        memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
+    for (int i = 0; i < n; i++) memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
-    scaled_rows(j, dn, first, n, E + 1, w->ldv, w->tmp);
-    const float carry = f->P[0] == LL_NO_EXPONENT ? 0
+    rows = scaled_rows(j, f, dn, first, n, E + 1, w->ldv, w->tmp);
+    const float carry = f->P[0] == LL_NO_EXPONENT               ? 0
                         : w->next == LL_NO_EXPONENT || !running ? j->power[n]
                                                                 : ldexpf(j->power[n], f->P[0] - w->next);
     const ll_ahead none = {0};
-    fold(j, w, carry, w->tmp, phi_q, n, w->Ut, &none);
+    fold(j, w, carry, rows, phi_q, n, w->Ut, &none);
     w->next = f->P[0];
 }
 

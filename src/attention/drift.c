@@ -1,157 +1,168 @@
-/* How far a stream strays from exact arithmetic: random tokens go through the operator's stream, and beside it through
- * the same recurrence with everything in double, the feature maps included.
- *
- *   S = r S + phi(k) v^T     z = r z + phi(k)     y = phi(q) S / phi(q) z
- *
- * Softmax features need no stabiliser here: exponents of standard normal q and k are far inside the range of double. */
+/* How far a stream strays: random tokens go through the operator's stream in blocks of random sizes, all at once
+ * through its tiles, and one by one through a twin that computes in double (twin.c). */
 #include <math.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/method.h"
+#include "attention/twin.h"
 #include "base/memory.h"
 #include "base/random.h"
 
-enum { BLOCK = 100 };
+enum { COMPARED = 100, BLOCK_BITS = 10, PIECE = 256 };
 
 typedef struct {
-    ll_attention *op;
+    const ll_attention *op;
     const ll_attention_config *c;
+    int64_t tokens;
     uint64_t seed;
-    float *x[4];               /* a block of q, k, v, y: (H, BLOCK, D or E) */
-    double *S, *z, *phi, *num; /* (H, m, E), (H, m), (m), (E) */
-    double worst, largest;     /* of the block that is compared */
+    ll_view q, k, v, y, tiles; /* (1, H, tokens, D or E), token by token */
+    ll_drift result;
+    int (*progress)(double share, void *arg);
+    void *arg;
 } drift;
 
-/* f of the generalized kernels. */
-static double map(ll_kernel kernel, double u) {
-    switch (kernel) {
-    case LL_KERNEL_RELU: return u > 0 ? u : 0;
-    case LL_KERNEL_ELU1: return u > 0 ? u + 1 : exp(u);
-    case LL_KERNEL_EXP: return exp(u);
-    case LL_KERNEL_SIGMOID: return 1 / (1 + exp(-u));
-    case LL_KERNEL_ABS: return fabs(u);
-    case LL_KERNEL_SQUARE: return u * u;
-    default: return NAN; /* check says which */
-    }
+static ll_status step(const drift *d, double share) {
+    if (!d->progress || !d->progress(share, d->arg)) return LL_OK;
+    return ll_fail(LL_ESTOPPED, "stopped");
 }
 
-static ll_status check(const ll_attention_config *c, int64_t tokens) {
-    const int favor = c->kernel == LL_KERNEL_FAVOR;
-    if (!favor && isnan(map(c->kernel, 1)))
-        return ll_fail(LL_EINVAL,
-                       "drift: is measured for linear kernels with positive features: favor, relu, elu1, exp, "
-                       "sigmoid, abs, square");
-    if (favor && (c->feature_eps > 0 || c->features > LL_FEATURES_HYPERBOLIC))
-        return ll_fail(LL_EINVAL, "drift: favor is measured with positive or hyperbolic features and without an eps");
-    if (!c->causal || c->position != LL_POSITION_NONE || c->den != LL_DEN_SUM)
-        return ll_fail(LL_EINVAL, "drift: is measured for causal attention without a position, divided by its sum");
-    if (tokens < 1) return ll_fail(LL_EINVAL, "drift: %lld tokens, must be at least 1", (long long)tokens);
-    return LL_OK;
+/* Blocks of 1 to 1023 tokens, short ones as often as long ones. */
+static int block_size(const drift *d, uint64_t number, int64_t left) {
+    const uint64_t id = ll_stream_id(LL_RANDOM_TEST, 3, 0);
+    const uint32_t bits = 1 + ll_below(BLOCK_BITS, d->seed, id, 2 * number);
+    const int n = 1 + (int)ll_below((1u << bits) - 1, d->seed, id, 2 * number + 1);
+    return n < left ? n : (int)left;
 }
 
-/* phi(x) of one token. */
-static void features(const drift *d, const float *x) {
-    const ll_attention_config *c = d->c;
-    const int m = ll_feature_count(c), D = c->D;
-    const double scale = (double)c->input_scale;
-    double n = 0;
-    for (int e = 0; e < D; e++) n += scale * scale * (double)x[e] * (double)x[e] / 2;
-    for (int a = 0; a < m; a++) {
-        const float *w = c->M ? c->projection + (size_t)(a % c->M) * (size_t)D : NULL;
-        double u = 0;
-        for (int e = 0; e < D && w; e++) u += scale * (double)w[e] * (double)x[e];
-        if (!w) u = scale * (double)x[a];
-        if (c->M && a >= c->M) u = -u;
-        d->phi[a] = c->kernel == LL_KERNEL_FAVOR ? exp(u - n) : map(c->kernel, u) + (double)c->feature_eps;
-    }
+static ll_view from(ll_view view, int64_t token) {
+    if (view.data) view.data += (size_t)token * view.token;
+    return view;
 }
 
-static void remember(drift *d, int h, const float *key, const float *value) {
-    const size_t m = (size_t)ll_feature_count(d->c), E = (size_t)d->c->E;
-    const double decay = d->c->decay ? (double)d->c->decay[h] : 1;
-    double *S = d->S + (size_t)h * m * E, *z = d->z + (size_t)h * m;
-    features(d, key);
-    for (size_t a = 0; a < m; a++) {
-        z[a] = decay * z[a] + d->phi[a];
-        for (size_t e = 0; e < E; e++) S[a * E + e] = decay * S[a * E + e] + d->phi[a] * (double)value[e];
+static ll_status stream(const drift *d) {
+    ll_attention_stream *s = NULL;
+    ll_status status = ll_attention_stream_create(&s, d->op, 1);
+    uint64_t number = 0;
+    for (int64_t t = 0, n; t < d->tokens && !status; t += n) {
+        n = block_size(d, number++, d->tokens - t);
+        status = ll_attention_stream_feed(s, (int)n, from(d->q, t), from(d->k, t), from(d->v, t), from(d->y, t));
+        if (!status) status = step(d, 0.3 * (double)(t + n) / (double)d->tokens);
     }
+    ll_attention_stream_free(s);
+    return status;
 }
 
-static void compare(drift *d, int h, const float *query, const float *y) {
-    const size_t m = (size_t)ll_feature_count(d->c), E = (size_t)d->c->E;
-    const double *S = d->S + (size_t)h * m * E, *z = d->z + (size_t)h * m;
-    double den = 0;
-    features(d, query);
-    memset(d->num, 0, E * sizeof *d->num);
-    for (size_t a = 0; a < m; a++) {
-        den += d->phi[a] * z[a];
-        for (size_t e = 0; e < E; e++) d->num[e] += d->phi[a] * S[a * E + e];
-    }
-    for (size_t e = 0; e < E; e++) {
-        const double expected = d->num[e] / den, error = fabs((double)y[e] - expected);
-        if (!(error <= d->worst)) d->worst = error; /* also NaN */
-        d->largest = fmax(d->largest, fabs(expected));
-    }
+static ll_status whole(const drift *d) {
+    const int T = (int)d->tokens;
+    const ll_attention_call call = {.B = 1, .T = T, .S = T, .q = d->q, .k = d->k, .v = d->v, .y = d->tiles};
+    const ll_status status = ll_attention_forward(d->op, &call);
+    return status ? status : step(d, 0.4);
 }
 
-/* Tokens first..first+n-1, compared where `compared`. */
-static ll_status block(drift *d, ll_attention_stream *stream, int64_t first, int n, int compared) {
-    const size_t H = (size_t)d->c->H, width[4] = {(size_t)d->c->D, (size_t)d->c->D, (size_t)d->c->E, (size_t)d->c->E};
-    ll_view view[4];
-    for (uint32_t i = 0; i < 4; i++) {
-        view[i] = (ll_view){d->x[i], H * BLOCK * width[i], width[i], H * width[i]};
-        const uint64_t from = (uint64_t)first * H * width[i], stream_id = ll_stream_id(LL_RANDOM_TEST, i, 0);
-        if (i < 2) ll_normal_fill(d->x[i], (size_t)n * H * width[i], d->seed, stream_id, from);
-        if (i == 2) ll_uniform_fill(d->x[i], (size_t)n * H * width[i], d->seed, stream_id, from);
+/* Of the tokens since the entry before: the tiles' largest deviation from the stream, over its largest answer. */
+static double against_tiles(const drift *d, int64_t first, int64_t end) {
+    const size_t row = d->y.token;
+    double worst = 0, largest = 0;
+    for (size_t i = (size_t)first * row; i < (size_t)end * row; i++) {
+        const double error = fabs((double)d->y.data[i] - (double)d->tiles.data[i]);
+        if (!(error <= worst)) worst = error; /* also NaN */
+        largest = fmax(largest, fabs((double)d->y.data[i]));
     }
-    const ll_status status = ll_attention_stream_feed(stream, n, view[0], view[1], view[2], view[3]);
-    if (status) return status;
-    d->worst = d->largest = 0;
-    for (size_t t = 0; t < (size_t)n; t++)
-        for (size_t h = 0; h < H; h++) {
-            const size_t at = t * H + h;
-            remember(d, (int)h, d->x[1] + at * width[1], d->x[2] + at * width[2]);
-            if (compared) compare(d, (int)h, d->x[0] + at * width[0], d->x[3] + at * width[3]);
+    return worst > 0 ? worst / largest : worst;
+}
+
+/* The answer of one token against that of the twin. */
+static void compare(const drift *d, ll_twin *twin, int64_t t, double *y, double *worst, double *largest) {
+    for (int h = 0; h < d->c->H; h++) {
+        ll_twin_answer(twin, h, ll_element(&d->q, 0, h, (int)t), y);
+        for (int e = 0; e < d->c->E; e++) {
+            const double error = fabs((double)ll_element(&d->y, 0, h, (int)t)[e] - y[e]);
+            if (!(error <= *worst)) *worst = error;
+            *largest = fmax(*largest, fabs(y[e]));
         }
-    return LL_OK;
+    }
 }
 
-static ll_status run(drift *d, int64_t tokens, ll_drift *out) {
-    ll_attention_stream *stream = NULL;
-    ll_status status = ll_attention_stream_create(&stream, d->op, 1);
-    ll_drift result = {0};
-    int64_t next = BLOCK;
-    for (int64_t t = 0; t < tokens && !status;) {
-        const int n = tokens - t < BLOCK ? (int)(tokens - t) : BLOCK, compared = t + n >= next || t + n == tokens;
-        status = block(d, stream, t, n, compared);
-        t += n;
-        if (status || !compared || result.count == LL_DRIFT_MOST) continue;
-        result.tokens[result.count] = t;
-        result.deviation[result.count++] = d->worst / d->largest;
-        next *= 10;
+static void enter(drift *d, int64_t t, double worst, double largest) {
+    ll_drift *r = &d->result;
+    const int64_t first = r->count ? r->tokens[r->count - 1] : 0;
+    if (r->count == LL_DRIFT_MOST) return;
+    r->tokens[r->count] = t;
+    r->deviation[r->count] = worst > 0 ? worst / largest : worst;
+    r->tiles[r->count++] = against_tiles(d, first, t);
+}
+
+/* Of the 100 answers up to token 100, 1000, ..., and the last. */
+static ll_status against_twin(drift *d, ll_twin *twin, double *y) {
+    const ll_view *const keys = ll_method_of(d->c->kernel)->reads == 1 ? &d->q : &d->k;
+    const int keyed = d->c->position == LL_POSITION_RELATIVE_S2 ? d->c->H - d->c->where.keyless : d->c->H;
+    double worst = 0, largest = 0;
+    int64_t next = COMPARED;
+    ll_status status = LL_OK;
+    for (int64_t t = 0; t < d->tokens && !status; t++) {
+        for (int h = 0; h < d->c->H; h++)
+            ll_twin_feed(twin, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL, ll_element(&d->v, 0, h, (int)t));
+        const int64_t end = next < d->tokens ? next : d->tokens;
+        if (t >= end - COMPARED) compare(d, twin, t, y, &worst, &largest);
+        if (t + 1 == end) {
+            enter(d, t + 1, worst, largest);
+            worst = largest = 0, next *= 10;
+        }
+        if (t % PIECE == 0) status = step(d, 0.4 + 0.6 * (double)t / (double)d->tokens);
     }
-    ll_attention_stream_free(stream);
-    if (!status) *out = result;
+    return status;
+}
+
+static ll_view view_of(const drift *d, float **data, int heads, int width) {
+    const size_t token = (size_t)heads * (size_t)width, n = (size_t)d->tokens * token;
+    const ll_view view = {*data, n, (size_t)width, token};
+    *data += n;
+    return view;
+}
+
+/* q and k standard normal, v uniform in [0, 1). */
+static void fill(drift *d, float *data) {
+    const ll_attention_config *c = d->c;
+    const int keys = c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
+    const size_t T = (size_t)d->tokens, D = (size_t)c->D;
+    d->q = view_of(d, &data, c->H, c->D), d->k = view_of(d, &data, keys, c->D);
+    d->v = view_of(d, &data, c->H, c->E), d->y = view_of(d, &data, c->H, c->E),
+    d->tiles = view_of(d, &data, c->H, c->E);
+    ll_normal_fill(d->q.data, T * (size_t)c->H * D, d->seed, ll_stream_id(LL_RANDOM_TEST, 0, 0), 0);
+    ll_normal_fill(d->k.data, T * (size_t)keys * D, d->seed, ll_stream_id(LL_RANDOM_TEST, 1, 0), 0);
+    ll_uniform_fill(d->v.data, T * d->v.token, d->seed, ll_stream_id(LL_RANDOM_TEST, 2, 0), 0);
+}
+
+ll_status ll_drift_of(ll_drift *out, const ll_attention *op, int64_t tokens, uint64_t seed,
+                      int (*progress)(double share, void *arg), void *arg) {
+    const ll_attention_config *c = &op->c;
+    drift d = {.op = op, .c = c, .tokens = tokens, .seed = seed, .progress = progress, .arg = arg};
+    ll_twin *twin = NULL;
+    if (tokens < 1 || tokens > LL_DRIFT_LONGEST)
+        return ll_fail(LL_EINVAL, "drift: %lld tokens, must be 1 to %lld", (long long)tokens,
+                       (long long)LL_DRIFT_LONGEST);
+    ll_status status = ll_attention_can_stream(op);
+    if (!status) status = ll_twin_create(&twin, op, tokens);
+    if (status) return status;
+    float *data = ll_alloc((size_t)tokens * (size_t)c->H, (2 * (size_t)c->D + 3 * (size_t)c->E) * sizeof *data);
+    double *y = ll_alloc((size_t)c->E, sizeof *y);
+    if (!data || !y) status = LL_ENOMEM;
+    if (!status) {
+        fill(&d, data);
+        status = stream(&d);
+    }
+    if (!status) status = whole(&d);
+    if (!status) status = against_twin(&d, twin, y);
+    if (!status) *out = d.result;
+    ll_free(data), ll_free(y);
+    ll_twin_free(twin);
     return status;
 }
 
 ll_status ll_attention_drift(ll_drift *out, const ll_attention_config *c, int64_t tokens, uint64_t seed) {
-    drift d = {.c = c, .seed = seed};
-    ll_status status = check(c, tokens);
-    if (!status) status = ll_attention_create(&d.op, c);
-    if (status) return status;
-    const size_t m = (size_t)ll_feature_count(c), H = (size_t)c->H, D = (size_t)c->D, E = (size_t)c->E;
-    float *x = ll_alloc(H * BLOCK * 2 * (D + E), sizeof *x);
-    double *state = ll_alloc(H * m * (E + 1) + m + E, sizeof *state);
-    if (x && state) {
-        d.x[0] = x, d.x[1] = x + H * BLOCK * D, d.x[2] = d.x[1] + H * BLOCK * D, d.x[3] = d.x[2] + H * BLOCK * E;
-        d.S = state, d.z = d.S + H * m * E, d.phi = d.z + H * m, d.num = d.phi + m;
-        status = run(&d, tokens, out);
-    } else {
-        status = LL_ENOMEM;
-    }
-    ll_free(x);
-    ll_free(state);
-    ll_attention_free(d.op);
+    ll_attention *op = NULL;
+    ll_status status = ll_attention_create(&op, c);
+    if (!status) status = ll_drift_of(out, op, tokens, seed, NULL, NULL);
+    ll_attention_free(op);
     return status;
 }

@@ -94,14 +94,15 @@ void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t
                    size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next) {
     enum { COLS = 32, DEPTH = 64 };
     const int step = j->k->rows, rows = (M + step - 1) / step, cols = (N + COLS - 1) / COLS;
-    const int pieces = rows * cols * ((K + DEPTH - 1) / DEPTH);
+    const int parts = K / DEPTH > 0 ? K / DEPTH : 1, depth = (K + parts - 1) / parts;
+    const int pieces = rows * cols * parts;
     cursor at = {0};
     int piece = 0;
     for (int n = 0; n < N; n += COLS)
         for (int m = 0; m < M; m += step)
-            for (int k = 0; k < K; k += DEPTH) {
+            for (int k = 0; k < K; k += depth) {
                 ask(next, &at, (int)((int64_t)next->lines * ++piece / pieces));
-                j->k->gemm(least(step, M - m), least(COLS, N - n), least(DEPTH, K - k),
+                j->k->gemm(least(step, M - m), least(COLS, N - n), least(depth, K - k),
                            A + (size_t)m * row + (size_t)k * col, row, col, B + (size_t)k * ldb + n, ldb,
                            C + (size_t)m * ldc + n, ldc, add || k > 0);
             }

@@ -1,6 +1,6 @@
 /* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the method
- * says: a state (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), nothing
- * (stream_value.c); or a position around one of these (stream_shell.c). */
+ * says: a state (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), those of the last
+ * tokens in each bucket (stream_buckets.c), nothing (stream_value.c); or a position around one of these (stream_shell.c). */
 #ifndef LL_ATTENTION_STREAM_H
 #define LL_ATTENTION_STREAM_H
 
@@ -25,8 +25,17 @@ int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
 size_t ll_state_bytes(const ll_state_tensor *tensor);
+/* LL_EFORMAT where a number of a tensor is not finite. */
+LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
+/* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be; a copy.
+ */
+int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
+LL_MUST_USE ll_status ll_attention_memory_seek(ll_attention_memory *m, int S);
+LL_MUST_USE ll_status ll_attention_memory_check(const ll_attention_memory *m);
+LL_MUST_USE ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m);
+int ll_attention_memory_keys(const ll_attention_memory *m);
 /* Room for n more tokens, so that feeding them cannot fail for it. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
 
@@ -41,9 +50,11 @@ struct ll_attention_stream {
     const struct ll_recurrence *recurrence; /* NULL for a shell */
     int B;
     int64_t position; /* tokens so far */
-    double *state;    /* (B, H, state_size); linear kernels */
+    double *state;    /* (B, H, state_size); linear kernels; reformer: tokens of each round and bucket */
     size_t state_size;
-    float *keys, *values;   /* all: (blocks, B, H, D, 256), (blocks, B, H, 256, E); a window: (B, H, window, D or E) */
+    /* all: (blocks, B, H, D, 256), (blocks, B, H, 256, E); a window: (B, H, window, D or E); reformer: (B, H, rounds
+     * buckets 2 chunk, D or E) */
+    float *keys, *values;
     size_t blocks;          /* there is room for */
     ll_distances distances; /* t5, shaw */
     float *pool;            /* (workers, scratch) */
@@ -77,12 +88,13 @@ typedef struct ll_recurrence {
     void (*feed)(void *feed, size_t index, int worker);
     double (*work)(const ll_attention_stream *s, int n); /* rows that each of n tokens meets */
     int (*state)(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
-    size_t (*bytes)(const ll_attention_stream *s); /* of that state */
-    ll_status (*check)(const ll_attention_stream *s);
+    size_t (*bytes)(const ll_attention_stream *s);    /* of that state */
+    ll_status (*check)(const ll_attention_stream *s); /* NULL: numbers are finite, and that is all */
 } ll_recurrence;
 
-/* stream_linear.c, stream_exact.c, stream_window.c, stream_value.c */
-extern const ll_recurrence ll_recurrence_linear, ll_recurrence_exact, ll_recurrence_window, ll_recurrence_value;
+/* stream_linear.c, stream_exact.c, stream_window.c, stream_buckets.c, stream_value.c */
+extern const ll_recurrence ll_recurrence_linear, ll_recurrence_exact, ll_recurrence_window, ll_recurrence_buckets,
+    ll_recurrence_value;
 
 /* stream_shell.c: tokens are encoded at the running position and fed to a stream of the engine. */
 LL_MUST_USE ll_status ll_shell_stream_create(ll_shell_stream **s, const ll_attention *op, int B);

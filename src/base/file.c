@@ -88,7 +88,8 @@ static ll_status map_plain(ll_bytes *bytes, int fd, size_t size, const char *pat
     const ll_status status = map_empty(&b, size, path);
     if (status) return status;
     /* Over the empty pages, so that a zero follows also where the file ends with a page. */
-    if (size && mmap(b.data, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+    if (size && mmap(b.data, size, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED) {
         const ll_status failed = unreadable(path);
         ll_bytes_unmap(&b);
         return failed;

@@ -15,7 +15,9 @@ typedef struct {
 /* Reads and unpacks a file; at most `limit` unpacked bytes (LL_EFORMAT beyond). A truncated or corrupt
  * archive is LL_EFORMAT with the file's name. Free with ll_bytes_free. */
 LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, size_t limit);
-/* The same, of a file that is mapped rather than copied when it is plain: for models. */
+/* The same, of a file that is mapped rather than copied when it is plain: for models. Its bytes may be written over,
+ * which the file does not see. A file that is replaced under its name, as every writer here does it, stays what it was;
+ * one that is cut short in place while it is mapped ends the program (SIGBUS) where the missing bytes are touched. */
 LL_MUST_USE ll_status ll_file_map(ll_bytes *bytes, const char *path);
 void ll_bytes_free(ll_bytes *bytes);
 void ll_bytes_unmap(ll_bytes *bytes);

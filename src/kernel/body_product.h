@@ -3,10 +3,11 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B; all but K, strides and pointers are
- * constants after inlining. */
-ALWAYS void micro(const int MR, const int NV, const int TAIL, size_t tail, int K, const float *restrict A, size_t row,
-                  size_t col, const float *restrict B, size_t ldb, float *restrict C, size_t ldc, int add) {
+/* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B, of PAIRS or of floats; all but K, strides and
+ * pointers are constants after inlining. */
+ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail, int K,
+                  const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
+                  float *restrict C, size_t ldc, int add) {
     vf acc[VROWS][2];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
@@ -20,7 +21,8 @@ ALWAYS void micro(const int MR, const int NV, const int TAIL, size_t tail, int K
         for (int i = 0; i < MR; i++) {
             const vf a = v_set(A[(size_t)i * row]);
 #pragma GCC unroll 2
-            for (int v = 0; v < NV; v++) acc[i][v] = v_fma(a, b[v], acc[i][v]);
+            for (int v = 0; v < NV; v++)
+                acc[i][v] = PAIRS ? v_fma_pairs(a, b[v], acc[i][v]) : v_fma(a, b[v], acc[i][v]);
         }
     }
 #pragma GCC unroll 8
@@ -37,37 +39,65 @@ ALWAYS void micro(const int MR, const int NV, const int TAIL, size_t tail, int K
 }
 
 /* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. */
-ALWAYS void micro_rows(const int NV, const int TAIL, size_t tail, int M, int K, const float *A, size_t row, size_t col,
-                       const float *B, size_t ldb, float *C, size_t ldc, int add) {
+ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
+                       size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add) {
     for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
-        micro(VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
-    for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc) micro(4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
-    for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc) micro(2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
-    if (M) micro(1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+        micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+    for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc)
+        micro(PAIRS, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+    for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc)
+        micro(PAIRS, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+    if (M) micro(PAIRS, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
 }
 
 /* One of the strides of A is the constant 1 after inlining. */
-ALWAYS void gemm_strided(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                         float *C, size_t ldc, int add) {
+ALWAYS void gemm_strided(const int PAIRS, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
+                         size_t ldb, float *C, size_t ldc, int add) {
     int j = 0;
-    for (; j + 2 * VW <= N; j += 2 * VW) micro_rows(2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+    for (; j + 2 * VW <= N; j += 2 * VW) micro_rows(PAIRS, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
     const size_t tail = (size_t)(N - j) % VW;
     if (N - j > VW) {
-        micro_rows(2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+        micro_rows(PAIRS, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
     } else if (N - j == VW) {
-        micro_rows(1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+        micro_rows(PAIRS, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
     } else if (N - j > 0) {
-        micro_rows(1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+        micro_rows(PAIRS, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
     }
 }
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
     if (col == 1) {
-        gemm_strided(M, N, K, A, row, 1, B, ldb, C, ldc, add);
+        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add);
     } else {
-        gemm_strided(M, N, K, A, 1, col, B, ldb, C, ldc, add);
+        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, add);
     }
+}
+
+static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add) {
+    if (col == 1) {
+        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add);
+    } else {
+        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, add);
+    }
+}
+
+static void pair(size_t n, const float *low, const float *high, float *y) {
+    size_t i = 0;
+    for (; i + VW <= n; i += VW) v_store(y + i, v_pair(v_load(low + i), high ? v_load(high + i) : v_set(0)));
+    if (i == n) return;
+    v_store_n(y + i, n - i, v_pair(v_load_n(low + i, n - i), high ? v_load_n(high + i, n - i) : v_set(0)));
+}
+
+static void halve(size_t n, const float *x, float *y) {
+    size_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) v_store(y + i / 2, v_halve(v_load(x + i), v_load(x + i + VW)));
+    const size_t rest = n - i, second = rest > VW ? rest - VW : 0;
+    if (!rest) return;
+    const vf a = rest >= VW ? v_load(x + i) : v_load_n(x + i, rest);
+    const vf b = second ? v_load_n(x + i + VW, second) : v_set(0);
+    v_store_n(y + i / 2, (rest + 1) / 2, v_halve(a, b));
 }
 
 /* One row: B is read once, four rows at a time, so the limit is memory. */

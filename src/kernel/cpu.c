@@ -19,6 +19,9 @@ static int has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+static int has_avx512bf16(void) {
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 /* Best first. */
@@ -27,6 +30,7 @@ static const struct {
     int (*runs_here)(void);
 } tiers[] = {
 #if defined(__x86_64__)
+    {&ll_avx512bf16, has_avx512bf16},
     {&ll_avx512, has_avx512},
     {&ll_avx2, has_avx2},
 #endif
@@ -63,7 +67,8 @@ ll_status ll_set_cpu(const char *tier) {
     const ll_kernels *table = name && *name ? ll_kernel_tier(name) : best();
     if (!table)
         return ll_fail(LL_EINVAL,
-                       "%s asks for kernels \"%s\": this machine runs %s and those below it of avx512, avx2, scalar",
+                       "%s asks for kernels \"%s\": this machine runs %s and those below it of avx512bf16, avx512, "
+                       "avx2, scalar",
                        tier ? "the caller" : "the environment variable LL_CPU", name, best()->name);
     atomic_store_explicit(&chosen, table, memory_order_release);
     return LL_OK;

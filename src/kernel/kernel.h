@@ -49,6 +49,15 @@ typedef struct {
     void (*gemv_byte)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
     /* y (M) = or += A (M x K) x (K). */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
+    /* Products of bfloat16 with sums in float. Two numbers that meet in one step of a sum over k, k and k + 1, lie in
+     * the bits of one float, k in the lower half; they are rounded to nearest even, what is subnormal to 0.
+     * halve: n numbers along k to (n + 1) / 2 pairs, the last with 0. pair: number i of both rows is pair i; high NULL:
+     * zeros. gemm_pairs: as gemm, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s), which is
+     * what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
+    void (*halve)(size_t n, const float *x, float *y);
+    void (*pair)(size_t n, const float *low, const float *high, float *y);
+    void (*gemm_pairs)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add);
     /* out (cols x rows) = in (rows x cols) transposed. */
     void (*transpose)(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo);
 
@@ -129,5 +138,9 @@ const ll_kernels *ll_kernel_tier(const char *name);
  * lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);
+/* The same with A and B rounded to bfloat16: at twice the speed where the machine multiplies those (AVX512_BF16), to
+ * the same bits where it does not. */
+void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
+                  size_t ldc, int add, const float *bias);
 
 #endif

@@ -3,6 +3,7 @@
  * clarity; the matrix product sums in float, as the other tiers do. */
 #include "kernel/tiers.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,49 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
             for (int k = 0; k < K; k++)
                 for (int e = 0; e < n; e++) sum[e] += A[i * row + k * col] * B[k * ldb + j + e];
             for (int e = 0; e < n; e++) c[e] = add ? c[e] + sum[e] : sum[e];
+        }
+}
+
+static uint32_t half_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isnan(x)) return bits >> 16 | 0x40;
+    if (fabsf(x) < FLT_MIN) return bits >> 16 & 0x8000;
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+static void pair(size_t n, const float *low, const float *high, float *y) {
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = half_bits(low[i]) | (high ? half_bits(high[i]) << 16 : 0);
+        memcpy(y + i, &bits, sizeof bits);
+    }
+}
+
+static void halve(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i += 2) pair(1, x + i, i + 1 < n ? x + i + 1 : NULL, y + i / 2);
+}
+
+/* Both numbers of a pair. */
+static void part(const float *pair, float *low, float *high) {
+    uint32_t bits;
+    memcpy(&bits, pair, sizeof bits);
+    *low = ll_half_float((uint16_t)bits);
+    *high = ll_half_float((uint16_t)(bits >> 16));
+}
+
+/* Products are exact in float, so that a sum is rounded once a step, as by fma. */
+static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add) {
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            float sum = 0, a[2], b[2], *c = C + i * ldc + j;
+            for (int k = 0; k < K; k++) {
+                part(A + i * row + k * col, &a[0], &a[1]);
+                part(B + k * ldb + j, &b[0], &b[1]);
+                sum += a[1] * b[1];
+                sum += a[0] * b[0];
+            }
+            *c = add ? *c + sum : sum;
         }
 }
 
@@ -252,6 +296,9 @@ const ll_kernels ll_scalar = {
     .width = 1,
     .rows = 8,
     .gemm = gemm,
+    .halve = halve,
+    .pair = pair,
+    .gemm_pairs = gemm_pairs,
     .gemv = gemv,
     .gemv_half = gemv_half,
     .gemv_byte = gemv_byte,

@@ -6,7 +6,7 @@
 
 extern const ll_kernels ll_scalar;
 #if defined(__x86_64__)
-extern const ll_kernels ll_avx2, ll_avx512;
+extern const ll_kernels ll_avx2, ll_avx512, ll_avx512bf16;
 #endif
 
 #endif

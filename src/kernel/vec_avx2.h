@@ -88,6 +88,29 @@ static inline vi vi_load(const int *p) { return _mm256_loadu_si256((const __m256
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
 
+/* Pairs of bfloat16 in the bits of floats: a pair of numbers i from both, and 2 VW numbers in their order. */
+static inline __m256i v_round_half(vf a) { /* to nearest even in the upper half; the lower half is of no use */
+    const __m256i bits = _mm256_castps_si256(a), odd = _mm256_srli_epi32(_mm256_slli_epi32(bits, 15), 31);
+    const __m256i r = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const vf sign = _mm256_and_ps(a, _mm256_set1_ps(-0.0f)), least = _mm256_set1_ps(1.17549435e-38f);
+    const vf s = _mm256_blendv_ps(_mm256_castsi256_ps(r), sign, _mm256_cmp_ps(v_abs(a), least, _CMP_LT_OQ));
+    return _mm256_castps_si256(_mm256_blendv_ps(s, _mm256_castsi256_ps(quiet), _mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
+}
+static inline vf v_pair(vf low, vf high) {
+    const __m256i upper = _mm256_and_si256(v_round_half(high), _mm256_set1_epi32(-65536));
+    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_srli_epi32(v_round_half(low), 16), upper));
+}
+static inline vf v_halve(vf first, vf second) {
+    const __m256i a = _mm256_srli_epi32(v_round_half(first), 16), b = _mm256_srli_epi32(v_round_half(second), 16);
+    return _mm256_castsi256_ps(_mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
+}
+static inline vf v_lower(vf a) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 16)); }
+static inline vf v_upper(vf a) { return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-65536))); }
+static inline vf v_fma_pairs(vf a, vf b, vf c) {
+    return v_fma(v_lower(a), v_lower(b), v_fma(v_upper(a), v_upper(b), c));
+}
+
 static inline void v_transpose8(const float *in, size_t ldi, float *out, size_t ldo) {
     __m256 a[8], b[8];
     for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(in + (size_t)i * ldi);

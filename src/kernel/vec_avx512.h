@@ -68,6 +68,44 @@ static inline vi vi_load(const int *p) { return _mm512_loadu_si512(p); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
 
+/* Pairs of bfloat16 in the bits of floats: a pair of numbers i from both, and 2 VW numbers in their order. */
+#if defined(__AVX512BF16__)
+static inline vf v_halve(vf first, vf second) {
+    return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(second, first));
+}
+static inline vf v_pair(vf low, vf high) {
+    static const uint16_t from[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_loadu_si512(from), both));
+}
+static inline vf v_fma_pairs(vf a, vf b, vf c) {
+    return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
+}
+#else
+/* To nearest even in the upper half; the lower half is of no use. */
+static inline __m512i v_round_half(vf a) {
+    const __m512i bits = _mm512_castps_si512(a), odd = _mm512_srli_epi32(_mm512_slli_epi32(bits, 15), 31);
+    __m512i r = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    r = _mm512_mask_and_epi32(r, _mm512_fpclass_ps_mask(a, 0x20), bits, _mm512_set1_epi32(INT32_MIN)); /* subnormal */
+    return _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
+}
+static inline vf v_pair(vf low, vf high) {
+    const __m512i upper = _mm512_and_si512(v_round_half(high), _mm512_set1_epi32(-65536));
+    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_srli_epi32(v_round_half(low), 16), upper));
+}
+static inline vf v_halve(vf first, vf second) {
+    const __m256i a = _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_round_half(first), 16));
+    const __m256i b = _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_round_half(second), 16));
+    return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1));
+}
+static inline vf v_lower(vf a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 16)); }
+static inline vf v_upper(vf a) { return _mm512_and_ps(a, _mm512_castsi512_ps(_mm512_set1_epi32(-65536))); }
+static inline vf v_fma_pairs(vf a, vf b, vf c) {
+    return v_fma(v_lower(a), v_lower(b), v_fma(v_upper(a), v_upper(b), c));
+}
+#endif
+
 /* A block of 16 x 16: pairs of lanes, then of 64, 128 and 256 bits change places. */
 static inline void v_transpose16(const float *in, size_t ldi, float *out, size_t ldo) {
     __m512 a[16], b[16];

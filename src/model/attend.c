@@ -120,8 +120,9 @@ static void project_back(const attention *x) {
             const section *s = &x->s[i];
             const float *dp = s->d + r.first * s->row;
             if (s->source || !s->width) continue;
-            ll_linear_weight_back(r.n, C, s->width, a, width, dp, s->row, ll_weight_gradient(run, x->layer, s->which));
-            ll_linear_input_back(r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which), da, width, add);
+            ll_linear_weight_back(run, r.n, C, s->width, a, width, dp, s->row,
+                                  ll_weight_gradient(run, x->layer, s->which));
+            ll_linear_input_back(run, r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which), da, width, add);
             add = 1;
         }
         ll_sublayer_through(run, x->j, r, da, d);
@@ -138,8 +139,9 @@ static void source_back(const attention *x) {
         for (int i = 1; i < 3; i++) {
             const section *s = &x->s[i];
             const float *dp = s->d + r.first * s->row;
-            ll_linear_weight_back(r.n, C, s->width, a, width, dp, s->row, ll_weight_gradient(run, x->layer, s->which));
-            ll_linear_input_back(r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which),
+            ll_linear_weight_back(run, r.n, C, s->width, a, width, dp, s->row,
+                                  ll_weight_gradient(run, x->layer, s->which));
+            ll_linear_input_back(run, r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which),
                                  x->from.ws->d + r.first * width, width, 1);
         }
     }
@@ -210,9 +212,9 @@ static void finish_back(const attention *x) {
     const size_t width = (size_t)C, row = (size_t)values;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);
-        ll_linear_weight_back(r.n, values, C, x->mixed + r.first * row, row, df, width,
+        ll_linear_weight_back(run, r.n, values, C, x->mixed + r.first * row, row, df, width,
                               ll_weight_gradient(run, x->layer, x->output));
-        ll_linear_input_back(r.n, values, C, df, width, ll_weight(run, x->layer, x->output),
+        ll_linear_input_back(run, r.n, values, C, df, width, ll_weight(run, x->layer, x->output),
                              run->ws->dmixed + r.first * row, row, 0);
     }
 }

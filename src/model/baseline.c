@@ -38,10 +38,11 @@ ll_baseline_gradients ll_baseline_gradients_of(const ll_model *m, int op, float 
 
 void ll_baseline_config_of(const ll_model *m, int op, ll_attention_config *a) {
     const ll_config *c = m->c;
-    const ll_baseline_gradients at = ll_baseline_gradients_of(m, op, m->data);
     a->baseline = (ll_baseline_config){.window = c->window, .length = c->linformer_length, .rank = c->linformer_rank};
     a->baseline.landmarks = c->landmarks, a->baseline.iterations = c->iterations;
     a->baseline.buckets = c->buckets, a->baseline.chunk = c->chunk, a->baseline.rounds = c->rounds;
     a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = op;
-    a->baseline.linformer_k = at.linformer_k, a->baseline.linformer_v = at.linformer_v;
+    if (m->at.baseline < 0) return;
+    const ll_param *tensor = &m->param[m->at.baseline + op * LL_BASELINE_TENSORS];
+    a->baseline.linformer_k = tensor[0].value, a->baseline.linformer_v = tensor[1].value;
 }

@@ -124,16 +124,17 @@ static void feed_back(const ll_batch_run *run, int layer) {
         float *d = ws->d + r.first * width;
         const float *u = hidden(run, layer, r), *df = ll_sublayer_back(run, j, r, d);
         ll_activate(run, r.n, ff, u, ws->wide);
-        ll_linear_weight_back(r.n, ff, C, ws->wide, wide, df, width, ll_weight_gradient(run, layer, LL_OUT_WEIGHT));
+        ll_linear_weight_back(run, r.n, ff, C, ws->wide, wide, df, width,
+                              ll_weight_gradient(run, layer, LL_OUT_WEIGHT));
         ll_bias_back(r.n, C, df, ll_weight_gradient(run, layer, LL_OUT_BIAS));
-        ll_linear_input_back(r.n, ff, C, df, width, ll_weight(run, layer, LL_OUT_WEIGHT), ws->dwide, wide, 0);
+        ll_linear_input_back(run, r.n, ff, C, df, width, ll_weight(run, layer, LL_OUT_WEIGHT), ws->dwide, wide, 0);
         ll_activate_back(run, r.n, ff, u, ws->dwide, ws->wide); /* the activations are not needed again */
         const float *a = ll_sublayer_input(run, j, r, ws->input);
-        ll_linear_weight_back(r.n, C, ff, a, width, ws->wide, wide, ll_weight_gradient(run, layer, LL_IN_WEIGHT));
+        ll_linear_weight_back(run, r.n, C, ff, a, width, ws->wide, wide, ll_weight_gradient(run, layer, LL_IN_WEIGHT));
         ll_bias_back(r.n, ff, ws->wide, ll_weight_gradient(run, layer, LL_IN_BIAS));
         int add;
         float *da = ll_sublayer_gradient(run, d, &add);
-        ll_linear_input_back(r.n, C, ff, ws->wide, wide, ll_weight(run, layer, LL_IN_WEIGHT), da, width, add);
+        ll_linear_input_back(run, r.n, C, ff, ws->wide, wide, ll_weight(run, layer, LL_IN_WEIGHT), da, width, add);
         ll_sublayer_through(run, j, r, da, d);
     }
 }

@@ -1,5 +1,7 @@
 /* Models in files: parameters and draws as tensors, the recipe as metadata; docs/format.md describes them.
- * A file is checked against its own recipe before memory is taken for it. */
+ * A file is checked against its own recipe before memory is taken for it. What is trained further is copied; a model to
+ * use stays in the mapped file, which costs no copy, and no memory that other programs with the same model do not
+ * share. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "model/network.h"
 
 static const char format[] = "longline-model", version[] = "1", vocabulary[] = "vocabulary";
@@ -28,7 +31,7 @@ ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
     for (int i = 0; i < m->count && !status; i++) {
         const ll_param *p = &m->param[i];
         const size_t shape[2] = {(size_t)p->rows, (size_t)p->cols};
-        status = ll_st_add(writer, p->name, LL_F32, rank_of(p), shape, m->data + p->offset);
+        status = ll_st_add(writer, p->name, LL_F32, rank_of(p), shape, p->value);
     }
     if (!status && m->vocabulary.size)
         status = ll_st_add(writer, vocabulary, LL_U8, 1, &m->vocabulary.size, m->vocabulary.data);
@@ -79,21 +82,67 @@ static ll_status check_tensor(const ll_param *p, const ll_safetensors *file) {
     return LL_OK;
 }
 
-static ll_status read_tensors(ll_model *m, const ll_safetensors *file) {
+/* Can a tensor be used where it lies? */
+static int is_in_place(const ll_model *m, const ll_safetensors *file) {
+    int aligned = 1;
+    for (int i = 0; i < m->count; i++)
+        aligned &= (uintptr_t)ll_safetensors_find(file, m->param[i].name)->data % _Alignof(float) == 0;
+    return aligned;
+}
+
+/* Infinities and NaN have all bits of the exponent. */
+static int is_finite(const float *x, size_t n) {
+    enum { PART = 1024 };
+    uint32_t bits[PART], infinite = 0;
+    for (; n >= PART; x += PART, n -= PART) {
+        memcpy(bits, x, sizeof bits);
+        for (int i = 0; i < PART; i++) infinite |= (bits[i] & 0x7f800000) == 0x7f800000;
+    }
+    for (size_t i = 0; i < n; i++) infinite |= !isfinite(x[i]);
+    return !infinite;
+}
+
+typedef struct {
+    const ll_model *m;
+    int *finite; /* (count) */
+} survey;
+
+static void look_at(void *arg, size_t i, int worker) {
+    const survey *s = arg;
+    const ll_param *p = &s->m->param[i];
+    (void)worker;
+    s->finite[i] = is_finite(p->value, (size_t)p->rows * (size_t)p->cols);
+}
+
+/* Reads every parameter once: what is slow about a mapped file happens here, on all threads, not at the first token. */
+static ll_status check_finite(const ll_model *m, const char *path) {
+    const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.finite)};
+    int i = 0;
+    size_t j = 0;
+    if (!s.finite) return LL_ENOMEM;
+    ll_parallel_for((size_t)m->count, look_at, (void *)&s);
+    while (i < m->count && s.finite[i]) i++;
+    ll_free(s.finite);
+    if (i == m->count) return LL_OK;
+    while (isfinite(m->param[i].value[j])) j++;
+    return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name, j);
+}
+
+/* Copied, or `in_place` where they lie, if they can be read there. */
+static ll_status read_tensors(ll_model *m, const ll_safetensors *file, int in_place) {
     ll_status status = LL_OK;
     for (int i = 0; i < m->count && !status; i++) status = check_tensor(&m->param[i], file);
+    if (!status && in_place) in_place = is_in_place(m, file);
+    if (!status && !in_place) status = ll_params_room(m);
     if (status) return status;
-    if (!(m->data = ll_alloc(m->size, sizeof *m->data))) return LL_ENOMEM;
     for (int i = 0; i < m->count; i++) {
         const ll_st_tensor *t = ll_safetensors_find(file, m->param[i].name);
-        float *x = m->data + m->param[i].offset;
-        ll_st_floats(x, t);
-        for (size_t j = 0; j < t->count; j++)
-            if (!isfinite(x[j]))
-                return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", ll_safetensors_path(file),
-                               t->name, j);
+        if (in_place)
+            m->param[i].value = (float *)t->data;
+        else
+            ll_st_floats(m->param[i].value, t);
     }
-    return LL_OK;
+    return check_finite(m, ll_safetensors_path(file));
 }
 
 static ll_status read_vocabulary(ll_model *m, const ll_safetensors *file) {
@@ -104,7 +153,7 @@ static ll_status read_vocabulary(ll_model *m, const ll_safetensors *file) {
     return ll_model_keep(m, &(ll_bytes){(uint8_t *)t->data, t->count});
 }
 
-ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
+static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_place) {
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = read_meta(m, file);
@@ -112,7 +161,7 @@ ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
         status = ll_params_plan(m);
         if (status == LL_EINVAL) status = ll_fail_in(LL_EFORMAT, ll_safetensors_path(file));
     }
-    if (!status) status = read_tensors(m, file);
+    if (!status) status = read_tensors(m, file, in_place);
     if (!status) status = read_vocabulary(m, file);
     if (!status) status = ll_operators_create(m, file);
     if (status) {
@@ -123,11 +172,21 @@ ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
     return LL_OK;
 }
 
-ll_status ll_model_load(ll_model **model, const char *path) {
+ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
+    return read_model(out, file, 0);
+}
+
+ll_status ll_model_load(ll_model **out, const char *path) {
+    ll_model *m = NULL;
     ll_safetensors *file = NULL;
     ll_status status = ll_safetensors_open(&file, path);
     if (status) return status;
-    status = ll_model_read(model, file);
-    ll_safetensors_free(file);
+    status = read_model(&m, file, 1);
+    if (status || m->data) {
+        ll_safetensors_free(file);
+    } else {
+        m->file = file;
+    }
+    if (!status) *out = m;
     return status;
 }

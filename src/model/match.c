@@ -34,9 +34,9 @@ void ll_match_back(const ll_batch_run *run, int n, size_t first) {
     const int ff = run->c->ff, in = run->model->at.match;
     const size_t C = (size_t)run->c->width, wide = (size_t)ff;
     ll_activate_back(run, n, ff, m->u, m->dh, m->h); /* h is read no more: it takes the gradient of u */
-    ll_linear_weight_back(n, 4 * (int)C, ff, m->x, 4 * C, m->h, wide, ll_param_in(run->model, run->grad, in));
+    ll_linear_weight_back(run, n, 4 * (int)C, ff, m->x, 4 * C, m->h, wide, ll_param_in(run->model, run->grad, in));
     ll_bias_back(n, ff, m->h, ll_param_in(run->model, run->grad, in + 1));
-    ll_linear_input_back(n, 4 * (int)C, ff, m->h, wide, ll_param_at(run->model, in), m->dx, 4 * C, 0);
+    ll_linear_input_back(run, n, 4 * (int)C, ff, m->h, wide, ll_param_at(run->model, in), m->dx, 4 * C, 0);
     for (size_t i = 0; i < (size_t)n; i++) {
         const float *x = m->x + 4 * i * C, *dx = m->dx + 4 * i * C;
         double *du = run->ws->dpool + 2 * (first + i) * C, *dv = du + C;

@@ -14,7 +14,7 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
         m->c = &m->recipe->c;
         status = ll_params_plan(m);
     }
-    if (!status && !(m->data = ll_alloc(m->size, sizeof *m->data))) status = LL_ENOMEM;
+    if (!status) status = ll_params_room(m);
     if (!status) {
         ll_params_init(m);
         status = ll_operators_create(m, NULL);
@@ -32,6 +32,7 @@ void ll_model_free(ll_model *m) {
     ll_operators_free(m);
     ll_narrow_free(m->narrow);
     ll_free(m->data);
+    ll_safetensors_free(m->file);
     ll_free(m->param);
     ll_bytes_free(&m->vocabulary);
     ll_recipe_free(m->recipe);
@@ -63,7 +64,7 @@ size_t ll_model_parameters(const ll_model *m) {
 ll_tensor ll_model_tensor(const ll_model *m, int i) {
     if (i < 0 || i >= m->count) return (ll_tensor){0};
     const ll_param *p = &m->param[i];
-    return (ll_tensor){p->name, p->rows, p->cols, m->data + p->offset};
+    return (ll_tensor){p->name, p->rows, p->cols, p->value};
 }
 
 /* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */
@@ -115,7 +116,11 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
     const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (!ll_config_causal(c) || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
+    if (!ll_config_causal(c) || c->kernel == LL_ATT_VALUE) return 0;
+    if (c->kernel == LL_ATT_REFORMER) {
+        const size_t row = (queries + values) * sizeof(float), count = (size_t)c->heads * sizeof(double);
+        return layers * (size_t)c->rounds * (size_t)c->buckets * (2 * (size_t)c->chunk * row + count);
+    }
     const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
     if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);

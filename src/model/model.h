@@ -24,6 +24,7 @@ typedef struct {
     char name[64];
     size_t offset;
     int rows, cols;
+    float *value; /* of a model: in its block, or in the file it was loaded from */
     int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
@@ -46,7 +47,8 @@ struct ll_model {
     int count;          /* tensors */
     ll_param *param;
     size_t size;              /* floats in the block */
-    float *data;              /* 64-byte aligned */
+    float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
+    ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
     int stacks;               /* the last one has the head */
     ll_stack stack[2];
     int operators;
@@ -72,7 +74,7 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
- * carry more. Loading names the tensor that is missing or has another shape. */
+ * carry more. Loading names the tensor that is missing or has another shape. ll_model_read copies, into one block. */
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "model/network.h"
 
 struct ll_narrow {
@@ -23,28 +24,65 @@ static int narrows(const ll_model *m, int i) {
 static uint16_t half_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    if (isnan(x)) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
 }
 
-static void to_half(uint16_t *half, float *x, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        half[i] = half_of(x[i]);
-        x[i] = ll_half_float(half[i]);
+/* COLUMNS of one matrix or fewer, rows `ld` apart. */
+enum { COLUMNS = 64 };
+typedef struct {
+    int rows, cols;
+    size_t ld;
+    float *x;
+} slab;
+
+static void to_half(uint16_t *half, const slab *s) {
+    for (int r = 0; r < s->rows; r++, half += s->ld) {
+        float *x = s->x + (size_t)r * s->ld;
+        for (int c = 0; c < s->cols; c++) {
+            half[c] = half_of(x[c]);
+            x[c] = ll_half_float(half[c]);
+        }
     }
 }
 
-/* A column at a time: its largest weight becomes 127. */
-static void to_byte(int8_t *byte, float *scale, float *x, int rows, int cols) {
-    for (size_t c = 0; c < (size_t)cols; c++) {
-        float most = 0;
-        for (int r = 0; r < rows; r++) most = fmaxf(most, fabsf(x[(size_t)r * (size_t)cols + c]));
-        scale[c] = most / 127;
-        for (int r = 0; r < rows; r++) {
-            const size_t at = (size_t)r * (size_t)cols + c;
-            byte[at] = (int8_t)(most > 0 ? lrintf(x[at] / scale[c]) : 0);
-            x[at] = (float)byte[at] * scale[c];
+/* The largest weight of a column becomes 127. */
+static void to_byte(int8_t *byte, float *scale, const slab *s) {
+    const float nearest = 12582912; /* 1.5 2^23: added, it leaves no room for a fraction */
+    float most[COLUMNS] = {0}, unit[COLUMNS];
+    for (int r = 0; r < s->rows; r++)
+        for (int c = 0; c < s->cols; c++) {
+            const float size = fabsf(s->x[(size_t)r * s->ld + (size_t)c]);
+            most[c] = size > most[c] ? size : most[c];
         }
+    for (int c = 0; c < s->cols; c++) scale[c] = most[c] / 127, unit[c] = most[c] > 0 ? scale[c] : 1;
+    for (int r = 0; r < s->rows; r++, byte += s->ld) {
+        float *x = s->x + (size_t)r * s->ld;
+        for (int c = 0; c < s->cols; c++) {
+            const float q = x[c] / unit[c] + nearest - nearest;
+            byte[c] = (int8_t)q;
+            x[c] = q * scale[c];
+        }
+    }
+}
+
+typedef struct {
+    const ll_model *m;
+    ll_narrow *w;
+} job;
+
+static void round_tensor(void *arg, size_t i, int worker) {
+    const job *j = arg;
+    const ll_param *p = &j->m->param[i];
+    const ll_narrow *w = j->w;
+    (void)worker;
+    if (!narrows(j->m, (int)i)) return;
+    for (int c = 0; c < p->cols; c += COLUMNS) {
+        const slab s = {p->rows, p->cols - c < COLUMNS ? p->cols - c : COLUMNS, (size_t)p->cols, p->value + c};
+        if (w->half)
+            to_half(w->half + p->offset + c, &s);
+        else
+            to_byte(w->byte + p->offset + c, w->scale + w->column[i] + c, &s);
     }
 }
 
@@ -75,15 +113,7 @@ ll_status ll_model_narrow(ll_model *m, ll_precision precision) {
         ll_narrow_free(w);
         return status;
     }
-    for (int i = 0; i < m->count; i++) {
-        const ll_param *p = &m->param[i];
-        float *x = m->data + p->offset;
-        if (!narrows(m, i)) continue;
-        if (w->half)
-            to_half(w->half + p->offset, x, (size_t)p->rows * (size_t)p->cols);
-        else
-            to_byte(w->byte + p->offset, w->scale + w->column[i], x, p->rows, p->cols);
-    }
+    ll_parallel_for((size_t)m->count, round_tensor, &(job){m, w});
     m->narrow = w;
     return LL_OK;
 }
@@ -99,10 +129,10 @@ void ll_narrow_free(ll_narrow *w) {
 
 ll_matrix ll_narrow_find(const ll_model *m, const float *weight) {
     ll_matrix w = {.f = weight};
-    const size_t at = (size_t)(weight - m->data);
     int i = 0;
-    while (m->narrow && i < m->count && m->param[i].offset != at) i++;
+    while (m->narrow && i < m->count && m->param[i].value != weight) i++;
     if (!m->narrow || i == m->count || m->narrow->column[i] == SIZE_MAX) return w;
+    const size_t at = m->param[i].offset;
     if (m->narrow->half) {
         w.half = m->narrow->half + at;
     } else {

@@ -143,9 +143,11 @@ ll_batch_run ll_source_run(const ll_batch_run *run);
 
 /* Fills the table, at, front, widths and size. LL_EINVAL names what cannot be. */
 LL_MUST_USE ll_status ll_params_plan(ll_model *model);
-/* Draws all parameters from train.seed; model->data is there. */
+/* One block for all tensors, of zeros. */
+LL_MUST_USE ll_status ll_params_room(ll_model *model);
+/* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
-/* Tensor number i in a block of parameters or gradients. */
+/* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
 /* Number of a tensor of a layer; not of a projection that its kernel does not have. */
@@ -200,14 +202,19 @@ ll_matrix ll_narrow_find(const ll_model *model, const float *weight);
 
 /* ---- layers.c: what acts on rows; out never aliases in ---- */
 
+/* ll_gemm; ll_gemm_half in training with train.precision = bf16. */
+typedef void ll_product(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb,
+                        float *C, size_t ldc, int add, const float *bias);
+ll_product *ll_product_of(const ll_batch_run *run);
 /* out (n, N) = in (n, K) W + bias; bias may be NULL. */
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
                const float *bias, float *out, size_t ldo);
 /* dW (K, N) += in^T dout. */
-void ll_linear_weight_back(int n, int K, int N, const float *in, size_t ldi, const float *dout, size_t ldo, float *dW);
+void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi,
+                           const float *dout, size_t ldo, float *dW);
 /* din (n, K) = or += dout W^T. */
-void ll_linear_input_back(int n, int K, int N, const float *dout, size_t ldo, const float *W, float *din, size_t ldi,
-                          int add);
+void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const float *dout, size_t ldo, const float *W,
+                          float *din, size_t ldi, int add);
 /* db (N) += column sums of dout (n, N). */
 void ll_bias_back(int n, int N, const float *dout, float *db);
 /* Norm whose gain is tensor `gain` (its bias follows); the statistics stay in the workspace for ... */

@@ -169,6 +169,12 @@ ll_status ll_params_plan(ll_model *m) {
     return LL_OK;
 }
 
+ll_status ll_params_room(ll_model *m) {
+    m->data = ll_alloc(m->size, sizeof *m->data);
+    for (int i = 0; m->data && i < m->count; i++) m->param[i].value = m->data + m->param[i].offset;
+    return m->data ? LL_OK : LL_ENOMEM;
+}
+
 /* A tensor's draws hang on its name alone: models that differ elsewhere start from the same numbers. */
 static uint64_t stream_of(const char *name) {
     uint64_t hash = 14695981039346656037u;
@@ -195,7 +201,7 @@ void ll_params_init(ll_model *m) {
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
-        float *x = m->data + p->offset;
+        float *x = p->value;
         if (ll_place_init(m, p, x, stream_of(p->name)) || ll_baseline_init(m, p, x, stream_of(p->name))) continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
@@ -213,7 +219,7 @@ float *ll_param_in(const ll_model *m, float *block, int i) {
 }
 
 const float *ll_param_at(const ll_model *m, int i) {
-    return m->data + m->param[i].offset;
+    return m->param[i].value;
 }
 
 int ll_block_tensor(const ll_stack *stack, int layer, int which) {

@@ -95,18 +95,23 @@ int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t strea
     return 1;
 }
 
-/* The tensor of this name of an operator in a block of parameters or gradients, or NULL. */
-static float *tensor_at(const ll_model *m, int op, const char *name, float *block) {
+/* Tensor number i in a block of gradients; NULL: among the parameters. */
+static float *tensor_in(const ll_model *m, float *grad, int i) {
+    return grad ? ll_param_in(m, grad, i) : m->param[i].value;
+}
+
+/* The one of this name of an operator, or NULL. */
+static float *tensor_at(const ll_model *m, int op, const char *name, float *grad) {
     ll_place_tensor tensor[LL_PLACE_TENSORS];
     const int n = ll_place_tensors(m, tensor);
     for (int i = 0; i < n; i++)
-        if (!strcmp(tensor[i].name, name)) return ll_param_in(m, block, m->at.where + (m->c->shared ? 0 : op) * n + i);
+        if (!strcmp(tensor[i].name, name)) return tensor_in(m, grad, m->at.where + (m->c->shared ? 0 : op) * n + i);
     return NULL;
 }
 
-ll_position_gradients ll_place_gradients(const ll_model *m, int op, float *grad) {
+static ll_position_gradients tensors(const ll_model *m, int op, float *grad) {
     ll_position_gradients d = {0};
-    if (!grad || !is_placed(m, op)) return d;
+    if (!is_placed(m, op)) return d;
     d.freqs = tensor_at(m, op, "freqs", grad);
     d.offsets = tensor_at(m, op, "offsets", grad);
     d.gains = tensor_at(m, op, "gains", grad);
@@ -119,8 +124,12 @@ ll_position_gradients ll_place_gradients(const ll_model *m, int op, float *grad)
     d.bias = tensor_at(m, op, "bias", grad);
     d.distance_k = tensor_at(m, op, "distance_k", grad);
     d.distance_v = tensor_at(m, op, "distance_v", grad);
-    if (m->at.frequencies >= 0) d.inv_freq = ll_param_in(m, grad, m->at.frequencies);
+    if (m->at.frequencies >= 0) d.inv_freq = tensor_in(m, grad, m->at.frequencies);
     return d;
+}
+
+ll_position_gradients ll_place_gradients(const ll_model *m, int op, float *grad) {
+    return grad ? tensors(m, op, grad) : (ll_position_gradients){0};
 }
 
 void ll_place_config(const ll_model *m, int op, ll_attention_config *a) {
@@ -131,7 +140,7 @@ void ll_place_config(const ll_model *m, int op, ll_attention_config *a) {
     ll_position_config *w = &a->where;
     if (!is_placed(m, op)) return;
     a->position = positions[c->position - LL_POS_ROPE];
-    const ll_position_gradients at = ll_place_gradients(m, op, m->data);
+    const ll_position_gradients at = tensors(m, op, NULL);
     w->freqs = at.freqs, w->offsets = at.offsets, w->gains = at.gains;
     w->filter_q = at.filter_q, w->filter_k = at.filter_k, w->gate = at.gate;
     w->inv_freq = at.inv_freq, w->alpha = at.alpha, w->beta = at.beta;

@@ -4,10 +4,10 @@ out "^features: "
 out "^orthogonal positive +16 "
 out "^claim: Lemma 2"
 out "^analyse.figure=figures/features-matrix.svg$"
-for f in features-output features-matrix moments layers periods positions positions-matrix; do
+for f in features-output features-matrix moments layers periods positions positions-matrix drift; do
     check "a picture $f" grep -q "</svg>" figures/$f.svg
 done
-for f in features moments layers periods positions; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
+for f in features moments layers periods positions drift; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
 t 0 "$longline" analyse moments --quick --csv - --threads 1
 out "^estimator,cosine,kernel,formula,measured,interval,ratio,theorem_2_bound$"
 check "the table is that of the folder" cmp out figures/moments.csv
@@ -20,6 +20,17 @@ if command -v python3 >/dev/null; then
 fi
 t 0 "$longline" analyse periods --quick --png --out png
 check "a PNG" sh -c 'head -c 4 png/periods.png | grep -q PNG'
+
+# Streams: of some pairs, longer than other experiments go; decay is none with position.decay = fixed.
+t 0 "$longline" analyse drift --kernels relu,softmax --positions rope,decay --length 70000 --csv - --threads 1
+out "^kernel and position,tokens,deviation,tiles$"
+out "^softmax rope,30000," # its time is quadratic
+out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
+check "no other pairs" test "$(grep -c ",100," out)" -eq 3
+refused "no attention.kernel \"rule\"" "$longline" analyse drift --kernels rule
+refused "none of these" "$longline" analyse drift --kernels linformer
+refused "are for drift" "$longline" analyse periods --kernels relu
+refused "longer streams are for drift" "$longline" analyse periods --length 70000
 
 # Of a model.
 small_text

@@ -1,0 +1,190 @@
+/* Products of bfloat16: rounding against the nearest number found in double, sums against an oracle in double, and
+ * every tier against the bits of the plain definition, also where the machine has an instruction for it. */
+#include "guard.h"
+
+#include <float.h>
+
+static double half_at(const float *pairs, size_t i) {
+    uint32_t bits;
+    memcpy(&bits, pairs + i / 2, sizeof bits);
+    return (double)ll_half_float((uint16_t)(bits >> (i % 2 * 16)));
+}
+
+/* The nearest bfloat16, of two as near the even one; beyond the largest, infinity; below the least normal float, 0. */
+static double rounded(float x) {
+    if (isnan(x) || isinf(x)) return (double)x;
+    if (fabsf(x) < FLT_MIN) return 0;
+    int e;
+    const double fraction = frexp((double)x, &e); /* of size [0.5, 1) */
+    const double nearest = ldexp(nearbyint(ldexp(fraction, 8)), e - 8);
+    return fabs(nearest) >= 0x1p128 ? copysign(INFINITY, nearest) : nearest;
+}
+
+static float draw(uint64_t *seed) {
+    static const float special[] = {
+        0,        -0.0f,     1,   FLT_MIN,     0.99f * FLT_MIN, -FLT_TRUE_MIN, FLT_MAX, 3.3961775e38f,
+        INFINITY, -INFINITY, NAN, 1.00390625f, 1.01171875f};
+    const int which = below(seed, 40);
+    if (which < (int)(sizeof special / sizeof *special)) return special[which];
+    return ldexpf(signed_one(seed), below(seed, 60) - 30);
+}
+
+static void test_rounding(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++)
+        for (size_t n = 0; n < 150; n++) {
+            guarded a = guard(n, n % 3), b = guard(n, 1), row = guard((n + 1) / 2, 2), both = guard(n, 0);
+            for (size_t i = 0; i < n; i++) a.p[i] = draw(&seed), b.p[i] = draw(&seed);
+            k->halve(n, a.p, row.p);
+            for (size_t i = 0; i < n; i++) near(k->name, "halve", n, i, n, half_at(row.p, i), rounded(a.p[i]), 0);
+            if (n % 2) assert_true(half_at(row.p, n) == 0);
+            for (int alone = 0; alone < 2; alone++) {
+                k->pair(n, a.p, alone ? NULL : b.p, both.p);
+                for (size_t i = 0; i < n; i++) {
+                    near(k->name, "pair", n, i, n, half_at(both.p, 2 * i), rounded(a.p[i]), 0);
+                    near(k->name, "pair", n, i, n, half_at(both.p, 2 * i + 1), alone ? 0 : rounded(b.p[i]), 0);
+                }
+            }
+            guard_end(a, "pair", k->name), guard_end(b, "pair", k->name);
+            guard_end(row, "halve", k->name), guard_end(both, "pair", k->name);
+        }
+}
+
+/* Sums over k of pairs, and of the absolute terms, in double. */
+static double exact(int K, const float *A, size_t step_a, const float *B, size_t step_b, double *terms) {
+    double s = 0;
+    *terms = 0;
+    for (size_t i = 0; i < 2 * (size_t)K; i++) {
+        const double t = half_at(A + i / 2 * step_a, i % 2) * half_at(B + i / 2 * step_b, i % 2);
+        s += t, *terms += fabs(t);
+    }
+    return s;
+}
+
+static double slack(int K) { return 8 * FLT_EPSILON * sqrt(K); }
+
+static guarded guard_pairs(size_t n, size_t shift, uint64_t *seed) {
+    guarded g = guard(n, shift);
+    for (size_t i = 0; i < n; i++) {
+        const float low = signed_one(seed), high = signed_one(seed);
+        ll_kernel_tier("scalar")->pair(1, &low, &high, g.p + i);
+    }
+    return g;
+}
+
+static void pairs_once(int M, int N, int K, uint64_t seed) {
+    uint64_t from = seed;
+    const int turned = below(&from, 2), add = below(&from, 2);
+    const size_t gap = (size_t)below(&from, 5), ldb = (size_t)N + gap, ldc = (size_t)N + (size_t)below(&from, 9);
+    const size_t row = turned ? 1 : (size_t)K + gap, col = turned ? (size_t)M + gap : 1;
+    const size_t extent = M && K ? (size_t)(M - 1) * row + (size_t)(K - 1) * col + 1 : 0;
+    guarded A = guard_pairs(extent, gap % 4, &from), B = guard_pairs(K ? (size_t)K * ldb - gap : 0, 1, &from);
+    guarded was = guard_random((size_t)M * ldc, 0, &from), first = guard((size_t)M * ldc, 0);
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++) {
+        guarded C = guard((size_t)M * ldc, 3);
+        memcpy(C.p, was.p, C.n * sizeof(float));
+        k->gemm_pairs(M, N, K, A.p, row, col, B.p, ldb, C.p, ldc, add);
+        if (t == 0) memcpy(first.p, C.p, C.n * sizeof(float));
+        if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
+            fail_msg("%s gemm_pairs: %d x %d x %d, seed %llx: other bits than the plain one", k->name, M, N, K,
+                     (unsigned long long)seed);
+        guard_end(C, "gemm_pairs", k->name);
+    }
+    for (size_t i = 0; i < (size_t)M; i++)
+        for (size_t j = 0; j < ldc; j++) {
+            const size_t at = i * ldc + j;
+            double terms = 0, expect = was.p[at], allowed = 0;
+            if (j < (size_t)N) {
+                const double s = exact(K, A.p + i * row, col, B.p + j, ldb, &terms);
+                expect = s + (add ? was.p[at] : 0);
+                allowed = slack(2 * K) * terms + (add ? FLT_EPSILON * (fabs(expect) + fabs(s)) : 0);
+            }
+            near("scalar", "gemm_pairs", (size_t)K, at, seed, first.p[at], expect, allowed);
+        }
+    guarded all[] = {A, B, was, first};
+    for (size_t i = 0; i < 4; i++) guard_end(all[i], "gemm_pairs", "all");
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    static const int sizes[] = {0, 1, 2, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 61, 64, 97};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    uint64_t seed = 5;
+    for (int round = 0; round < 12 * SIZES; round++) {
+        int size[3];
+        for (int i = 0; i < 3; i++) size[i] = sizes[below(&seed, SIZES)];
+        size[round % 3] = sizes[round / 3 % SIZES];
+        pairs_once(size[0], size[1], size[2], next64(&seed));
+    }
+}
+
+typedef struct {
+    int ta, tb, M, N, K, add, biased;
+    uint64_t seed;
+} whole;
+
+/* ll_gemm_half on every tier, on 1, 2 and 5 threads: right, and the same bits. */
+static void whole_once(const whole *w) {
+    uint64_t from = w->seed;
+    const size_t M = (size_t)w->M, N = (size_t)w->N, K = (size_t)w->K, gap = (size_t)below(&from, 4);
+    const size_t lda = (w->ta ? M : K) + gap, ldb = (w->tb ? K : N) + gap, ldc = N + gap;
+    guarded A = guard_random((w->ta ? K : M) * lda, 1, &from), B = guard_random((w->tb ? N : K) * ldb, 2, &from);
+    guarded was = guard_random(M * ldc, 0, &from), bias = guard_random(N, 3, &from), first = guard(M * ldc, 0);
+    const int threads[] = {1, 2, 5};
+    const ll_kernels *k;
+    for (int i = 0; (k = tier_at(i / 3)); i++) {
+        guarded C = guard(M * ldc, 1);
+        memcpy(C.p, was.p, C.n * sizeof(float));
+        CHECK_OK(ll_set_cpu(k->name));
+        ll_set_threads(threads[i % 3]);
+        ll_gemm_half(w->ta, w->tb, w->M, w->N, w->K, A.p, lda, B.p, ldb, C.p, ldc, w->add, w->biased ? bias.p : NULL);
+        if (i == 0) memcpy(first.p, C.p, C.n * sizeof(float));
+        if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
+            fail_msg("ll_gemm_half: %d threads of %s give other bits", threads[i % 3], k->name);
+        guard_end(C, "ll_gemm_half", k->name);
+    }
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < ldc; j++) {
+            const size_t at = i * ldc + j;
+            double terms = 0, s = 0, expect = was.p[at], allowed = 0;
+            for (size_t l = 0; l < K && j < N; l++) {
+                const double a = rounded(A.p[w->ta ? l * lda + i : i * lda + l]);
+                const double t = a * rounded(B.p[w->tb ? j * ldb + l : l * ldb + j]);
+                s += t, terms += fabs(t);
+            }
+            if (j < N) {
+                expect = s + (w->add ? was.p[at] : 0) + (double)(w->biased ? bias.p[j] : 0);
+                allowed = slack(w->K) * terms + 4 * FLT_EPSILON * (fabs(s) + 2);
+            }
+            near("scalar", "ll_gemm_half", K, at, w->seed, first.p[at], expect, allowed);
+        }
+    guarded all[] = {A, B, was, bias, first};
+    for (size_t i = 0; i < 5; i++) guard_end(all[i], "ll_gemm_half", "all");
+}
+
+static void test_whole(void **state) {
+    (void)state;
+    static const int some[] = {0, 1, 7, 16, 63, 64, 100, 127, 128, 129, 200, 255, 256, 257, 301};
+    enum { SOME = sizeof some / sizeof some[0] };
+    uint64_t seed = 9;
+    for (int round = 0; round < 16; round++) {
+        whole w = {round & 1, round >> 1 & 1};
+        w.M = some[below(&seed, SOME)], w.N = some[below(&seed, SOME)], w.K = some[below(&seed, SOME)];
+        w.add = round >> 2 & 1, w.biased = round >> 3 & 1, w.seed = next64(&seed);
+        whole_once(&w);
+    }
+    CHECK_OK(ll_set_cpu(NULL));
+    ll_set_threads(0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* Training with products of bfloat16 (train.precision = bf16): gradients near those of float products, but not the
+ * same; the loss of the same run within what rounding may cost; what is no training stays as it was; and the same bits
+ * on any number of threads, on any tier's products, and for a run that was stopped. */
+#include "runs.h"
+
+static const char *const models[] = {
+    "train.precision=bf16 model.dropout=0",
+    "train.precision=bf16 model.dropout=0 model.tied-embedding=off model.norm=post attention.kernel=softmax "
+    "position.type=none",
+};
+
+/* The gradient of one batch of the same model; of every tensor the distance to another one, relative to its size. */
+static float *gradient(const char *keys, int half, ll_gradient *g, ll_engine **engine, ll_model **model) {
+    ll_recipe *recipe = recipe_of(keys);
+    ll_reader *reader = NULL;
+    if (!half) set(recipe, "train.precision=fp32");
+    CHECK_OK(ll_reader_open_as(&reader, &recipe->c, "train", NULL));
+    CHECK_OK(ll_fit_fill(recipe, reader));
+    CHECK_OK(ll_model_create(model, recipe));
+    CHECK_OK(ll_engine_create(engine, *model));
+    CHECK_OK(ll_engine_gradient(*engine, reader, 1, g));
+    ll_reader_free(reader);
+    ll_recipe_free(recipe);
+    return (*engine)->grad;
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ll_gradient whole, half;
+        ll_engine *e[2];
+        ll_model *m[2];
+        const float *x = gradient(models[i], 0, &whole, &e[0], &m[0]), *y = gradient(models[i], 1, &half, &e[1], &m[1]);
+        assert_true(half.loss != whole.loss && fabs(half.loss - whole.loss) < 1e-3 * whole.loss);
+        for (int t = 0; t < m[0]->count; t++) {
+            const ll_param *p = &m[0]->param[t];
+            double distance = 0, size = 0;
+            for (size_t a = p->offset; a < p->offset + (size_t)p->rows * (size_t)p->cols; a++) {
+                distance += ((double)x[a] - (double)y[a]) * ((double)x[a] - (double)y[a]);
+                size += (double)x[a] * (double)x[a];
+            }
+            /* Every number rounded costs at most 2^-8, and on the way back errors gather over a few products. */
+            if (!(distance > 0) || sqrt(distance) > 0.03 * sqrt(size))
+                fail_msg("%s: %s: distance %g of %g", models[i], p->name, sqrt(distance), sqrt(size));
+        }
+        for (int k = 0; k < 2; k++) ll_engine_free(e[k]), ll_model_free(m[k]);
+    }
+}
+
+static void test_same_loss(void **state) {
+    (void)state;
+    static const char keys[] = "model.dropout=0 train.steps=120 attention.redraw=0 train.learning-rate=0.005";
+    char more[200];
+    const observer whole = run(keys, at("fp32"), NULL, 0, LL_OK);
+    snprintf(more, sizeof more, "%s train.precision=bf16", keys);
+    const observer half = run(more, at("bf16"), NULL, 0, LL_OK);
+    assert_true(whole.last.valid_loss < 0.6 * log(256)); /* there was something to learn */
+    if (fabs(half.last.valid_loss - whole.last.valid_loss) > 0.02 * whole.last.valid_loss)
+        fail_msg("loss %g with bf16, %g without", half.last.valid_loss, whole.last.valid_loss);
+}
+
+/* Only steps of training round: the same parameters are worth the same. */
+static void test_evaluation_is_float(void **state) {
+    (void)state;
+    ll_model *model = NULL;
+    float a[6 * 256], b[6 * 256];
+    const int tokens[] = {'l', 'i', 'n', 'e', ' ', '7'};
+    CHECK_OK(ll_model_load(&model, in("bf16", "best.safetensors")));
+    assert_string_equal(ll_recipe_get(ll_model_recipe(model), "train.precision"), "bf16");
+    CHECK_OK(ll_model_logp(model, a, tokens, NULL, 1, 6));
+    CHECK_OK(ll_model_set(model, "train.precision=fp32"));
+    CHECK_OK(ll_model_logp(model, b, tokens, NULL, 1, 6));
+    assert_memory_equal(a, b, sizeof a);
+    ll_model_free(model);
+}
+
+static void test_threads_change_no_bit(void **state) {
+    (void)state;
+    static const char keys[] = "train.steps=4 train.precision=bf16";
+    ll_set_threads(1);
+    run(keys, at("threads1"), NULL, 0, LL_OK);
+    ll_set_threads(2);
+    run(keys, at("threads2"), NULL, 0, LL_OK);
+    ll_set_threads(0);
+    same_run("threads1", "threads2");
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    static const char keys[] = "train.precision=bf16";
+    run(keys, at("straight"), NULL, 0, LL_OK);
+    run(keys, at("stopped"), NULL, 7, LL_ESTOPPED);
+    run(keys, at("stopped"), at("stopped"), 0, LL_OK);
+    same_run("straight", "stopped");
+    CHECK_FAILS(refused("train.precision=fp32", at("stopped"), at("stopped")), LL_EINVAL, "train.precision");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_same_loss),
+        cmocka_unit_test(test_evaluation_is_float),
+        cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_resume),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
