@@ -107,7 +107,7 @@ static const struct {
     int needs_data;
     ll_status (*write)(const ll_study *s);
 } parts[] = {
-    {"samples", "Text", is_lm, 1, ll_study_sample},
+    {"samples", "Samples", is_lm, 1, ll_study_sample},
     {"answers", "Answers", is_seq2seq, 1, ll_study_answers},
     {"by-position", "Loss against position", is_lm, 1, ll_study_by_position},
     {"mistakes", "Mistakes", is_classifier, 1, ll_study_classes},
