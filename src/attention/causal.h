@@ -25,8 +25,8 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
                     size_t ldv, float *kappa, float *V, float *count);
 
 /* A tile of the forward scan, which goes through four steps. The first and the last look at this tile alone; the second
- * is a few numbers a token; the third moves the state, and columns of values never meet in it. So one thread can make all
- * steps tile by tile, or many share them (together.c): the bits are the same. */
+ * is a few numbers a token; the third moves the state, and columns of values never meet in it. So one thread can make
+ * all steps tile by tile, or many share them (together.c): the bits are the same. */
 typedef struct {
     int t0, n, keys;      /* keys: that count before it */
     float *phi_q, *phi_k; /* (n, ld) */
