@@ -50,42 +50,70 @@ static int read_source(ll_stream *stream, const uint8_t *text, size_t n) {
     return status ? ll_failed(status, NULL) : -1;
 }
 
+/* From where the stream is until the target ends. -1, or the exit code. */
 static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most) {
     float logits[LL_TOKEN_COUNT];
     int token = LL_TOKEN_BEGIN;
-    for (int64_t n = 0;; n++) {
-        const ll_status status = ll_stream_feed(stream, &token, 1, logits);
-        if (status) return ll_failed(status, NULL);
+    ll_status status =
+        ll_stream_position(stream) ? ll_stream_logits(stream, logits) : ll_stream_feed(stream, &token, 1, logits);
+    for (int64_t n = 0; !status && !ll_stop_wanted(); n++) {
         token = ll_sample(logits, LL_TOKEN_COUNT, how, ll_stream_position(stream));
         if (token == LL_TOKEN_END || (most && n == most)) break;
         if (token < LL_TOKEN_PAD) putchar(token);
         if (fflush(stdout)) return 1; /* main says why */
+        status = ll_stream_feed(stream, &token, 1, logits);
     }
+    if (status) return ll_failed(status, NULL);
     putchar('\n');
     char state[24];
     ll_say("%lld bytes; the stream holds %s", (long long)ll_stream_position(stream) - 1,
            ll_size(state, (double)ll_stream_bytes(stream)));
+    return -1;
+}
+
+static int save(const ll_stream *stream, const char *path) {
+    const ll_status status = ll_stream_save(stream, path);
+    if (status) return ll_failed(status, NULL);
+    ll_say("state after byte %lld of the target saved; go on with: --load-state '%s'",
+           (long long)(ll_stream_position(stream) ? ll_stream_position(stream) - 1 : 0), path);
     return 0;
 }
 
-int ll_answer(ll_model *model, const char *prompt, const char *prompt_file, const ll_sampling *how, int64_t most) {
+static int check_usage(const ll_question *q, const ll_model *model) {
     const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
     if (!vocab || atoi(vocab) != LL_TOKEN_COUNT) {
         ll_say("the model has %s different tokens, and bytes with their ends are %d", vocab, LL_TOKEN_COUNT);
         return 2;
     }
-    if (!prompt && !prompt_file) return ll_usage("the model makes texts from others; give it one: --prompt TEXT");
+    if (q->load_state && (q->prompt || q->prompt_file))
+        return ll_usage("the state has a source already; to give another one, leave --load-state");
+    if (!q->load_state && !q->prompt && !q->prompt_file)
+        return ll_usage("the model makes texts from others; give it one: --prompt TEXT");
+    return -1;
+}
+
+/* A stream that has its source. -1, or the exit code. */
+static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
     uint8_t *text = NULL;
-    size_t size = prompt ? strlen(prompt) : 0;
-    ll_stream *stream = NULL;
-    int code = prompt_file ? read_file(prompt_file, &text, &size) : -1;
+    size_t size = q->prompt ? strlen(q->prompt) : 0;
+    int code = q->prompt_file ? read_file(q->prompt_file, &text, &size) : -1;
     if (code < 0) {
-        const ll_status status = ll_stream_create(&stream, model);
+        const ll_status status =
+            q->load_state ? ll_stream_load(stream, model, q->load_state) : ll_stream_create(stream, model);
         code = status ? ll_failed(status, NULL) : -1;
     }
-    if (code < 0) code = read_source(stream, prompt ? (const uint8_t *)prompt : text, size);
-    if (code < 0) code = write_target(stream, how, most);
-    ll_stream_free(stream);
+    if (code < 0 && !q->load_state) code = read_source(*stream, q->prompt ? (const uint8_t *)q->prompt : text, size);
     free(text);
+    return code;
+}
+
+int ll_answer(ll_model *model, const ll_question *q) {
+    ll_stream *stream = NULL;
+    int code = check_usage(q, model);
+    if (code < 0 && q->save_state) ll_stop_on_signals(0);
+    if (code < 0) code = begin(&stream, model, q);
+    if (code < 0 && !q->only_read) code = write_target(stream, &q->how, q->most);
+    if (code < 0) code = q->save_state ? save(stream, q->save_state) : 0;
+    ll_stream_free(stream);
     return code;
 }

@@ -6,13 +6,15 @@
 #include "oracle.h"
 #include "test.h"
 
-enum { H = 2, D = 6, E = 5, M = 8, ROOM = 70, ROWS = 2, SCALES = 2, SINES = 2, R = 7, TAPS = 3 };
+enum { H = 2, D = 6, E = 5, M = 8, ROOM = 70, ROWS = 2, SCALES = 2, SINES = 2, R = 7, TAPS = 3, CLIP = 3, RANK = 4 };
 
-static const char *const kernel_names[] = {"softmax", "favor", "relu", "elu1", "exp",      "sigmoid",
-                                           "abs",     "gelu",  "cos",  "tanh", "identity", "square"};
+static const char *const kernel_names[] = {"softmax", "favor", "relu",      "elu1",    "exp",      "sigmoid",
+                                           "abs",     "gelu",  "cos",       "tanh",    "identity", "square",
+                                           "value",   "local", "linformer", "nystrom", "reformer"};
 static const char *const position_names[] = {"none",        "permute",  "permute2d", "rope",
-                                             "rope-linear", "sine-spe", "conv-spe",  "relative-s1"};
-enum { KERNELS = 12, POSITIONS = 8 };
+                                             "rope-linear", "sine-spe", "conv-spe",  "relative-s1",
+                                             "relative-s2", "t5",       "shaw",      "orthogonal"};
+enum { KERNELS = 17, POSITIONS = 12, LINEAR = LL_KERNEL_SQUARE };
 
 /* Numbers for whatever a position needs. */
 static float numbers[2048];
@@ -29,8 +31,24 @@ static inline void make_permutation(int n) {
         for (int a = 0; a < n; a++) permutation[h * n + a] = (a + h + 1) % n;
 }
 
+/* What papers compare with has no features, and not always keys. */
+static inline int baseline(ll_attention_config *c, int position, int causal, int cross) {
+    const ll_kernel k = c->kernel;
+    const int whole = k == LL_KERNEL_LINFORMER || k == LL_KERNEL_NYSTROM;
+    c->baseline.window = 5, c->baseline.length = ROOM, c->baseline.rank = RANK;
+    c->baseline.linformer_k = numbers + 900, c->baseline.linformer_v = numbers + 1300;
+    c->baseline.landmarks = 4, c->baseline.iterations = 3;
+    c->baseline.buckets = 4, c->baseline.chunk = 3, c->baseline.rounds = 2;
+    const int before = position == LL_POSITION_ROPE || position == LL_POSITION_SINE_SPE ||
+                       position == LL_POSITION_CONV_SPE || position == LL_POSITION_RELATIVE_S1;
+    if (whole ? causal : cross) return 0;
+    if (k == LL_KERNEL_VALUE) return position == LL_POSITION_NONE;
+    if (k == LL_KERNEL_REFORMER) return position == LL_POSITION_NONE || position == LL_POSITION_ROPE;
+    return position == LL_POSITION_NONE || before;
+}
+
 /* The kernel at the position, with a projection or without; 0: the pair has no meaning. */
-static inline int describe(ll_attention_config *c, int kernel, int position, int causal) {
+static inline int describe(ll_attention_config *c, int kernel, int position, int causal, int cross) {
     *c = (ll_attention_config){.kernel = (ll_kernel)kernel, .position = (ll_position)position, .causal = causal};
     c->H = H, c->D = D, c->E = E, c->input_scale = 0.7f;
     if (kernel == LL_KERNEL_FAVOR) c->M = M;
@@ -40,6 +58,9 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     w->realizations = R, w->sines = SINES, w->taps = TAPS, w->scales = SCALES, w->axes = 1, w->seed = 3;
     w->freqs = w->filter_q = numbers + 100, w->offsets = w->filter_k = numbers + 300, w->gains = numbers + 500;
     w->gate = numbers + 700, w->inv_freq = numbers + 750, w->alpha = numbers + 760, w->beta = numbers + 770;
+    w->clip = CLIP, w->keyless = 1, w->rpe = numbers + 800, w->bias = numbers + 830;
+    w->distance_k = numbers + 40, w->distance_v = numbers + 60;
+    if (kernel > LINEAR) return baseline(c, position, causal, cross);
     const int softmax = kernel == LL_KERNEL_SOFTMAX, features = ll_feature_count(c);
     if (softmax && (position == LL_POSITION_PERMUTE || position == LL_POSITION_PERMUTE2D)) return 0;
     if (softmax && position == LL_POSITION_ROPE_LINEAR) return 0;
@@ -48,7 +69,10 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
         make_permutation(position == LL_POSITION_PERMUTE ? features : features / 2);
         c->permutation = permutation, c->width = 5, c->height = 4, c->before = 1;
     }
-    if (causal && !softmax) c->decay = decay;
+    if (softmax ? position == LL_POSITION_ORTHOGONAL : position == LL_POSITION_T5 || position == LL_POSITION_SHAW)
+        return 0;
+    if (position == LL_POSITION_ORTHOGONAL) w->basis = numbers + 1700, w->theta = numbers + 20;
+    if (causal && !softmax && position != LL_POSITION_RELATIVE_S2) c->decay = decay;
     if (position == LL_POSITION_ROPE_LINEAR && c->M && kernel == LL_KERNEL_RELU) c->feature_eps = 0;
     return 1;
 }

@@ -12,9 +12,14 @@ static void test_memories(void **state) {
             ll_attention *op = NULL;
             ll_attention_memory *memory = NULL;
             char what[100];
-            if (!describe(&c, kernel, position, 0)) continue;
+            if (!describe(&c, kernel, position, 0, 1)) continue;
             snprintf(what, sizeof what, "%s %s memory", kernel_names[kernel], position_names[position]);
             CHECK_OK(ll_attention_create(&op, &c));
+            if (kernel > LINEAR || (position >= LL_POSITION_RELATIVE_S2 && position <= LL_POSITION_SHAW)) {
+                CHECK_FAILS(ll_attention_memory_create(&memory, op), LL_EINVAL, "use ");
+                ll_attention_free(op);
+                continue;
+            }
             CHECK_OK(ll_attention_memory_create(&memory, op));
             arrays a = arrays_of(op, 1, T, S, 1);
             const ll_segment all = {0, 0, T, 0, S};
@@ -41,7 +46,7 @@ static void test_memories(void **state) {
     ll_attention_config c;
     ll_attention *op = NULL;
     ll_attention_memory *memory = NULL;
-    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1));
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_FAILS(ll_attention_memory_create(&memory, op), LL_EINVAL, "causal");
     ll_attention_free(op);

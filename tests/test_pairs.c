@@ -226,6 +226,29 @@ static void streams(pair *p) {
     free(logp);
 }
 
+/* Documents of a packed row come out as they do alone, to the last bit. */
+static void packing(pair *p) {
+    static const int first[] = {0, 1, 2, 19, 50, LONG};
+    float *together, *alone;
+    int tokens[B * LONG];
+    if (!p->causal) return;
+    snprintf(p->keys + strlen(p->keys), sizeof p->keys - strlen(p->keys), " model.separator=%d", V - 1);
+    ll_model_free(p->model);
+    p->model = tiny_model(p->keys);
+    for (int i = 0; i < B * LONG; i++) tokens[i] = p->tokens[i] % (V - 1);
+    for (int d = 1; d < 5; d++) tokens[first[d]] = V - 1;
+    together = logp_of(p, tokens, NULL, LONG);
+    for (int d = 0; d < 5; d++) {
+        const int n = first[d + 1] - first[d];
+        alone = calloc((size_t)(n * V), sizeof *alone);
+        CHECK_OK(ll_model_logp(p->model, alone, tokens + first[d], NULL, 1, n));
+        if (memcmp(alone, together + first[d] * V, (size_t)(n * V) * sizeof *alone))
+            fail_msg("document %d of a row is another alone: %s", d, p->keys);
+        free(alone);
+    }
+    free(together);
+}
+
 static void test_gradients(void **state) {
     (void)state;
     on_every_pair(gradients);
@@ -241,6 +264,10 @@ static void test_padding(void **state) {
 static void test_causality(void **state) {
     (void)state;
     on_every_pair(causality);
+}
+static void test_packing(void **state) {
+    (void)state;
+    on_every_pair(packing);
 }
 static void test_streams(void **state) {
     (void)state;
@@ -277,6 +304,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_definition), cmocka_unit_test(test_padding),
         cmocka_unit_test(test_causality), cmocka_unit_test(test_streams),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_packing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,73 +1,10 @@
 /* Encoder-decoder models against their definition in double (oracle_model.c): loss, gradients, log-probabilities,
- * streams, and what must hold for any of them. */
-#include "models.h"
+ * and what must hold for any of them; test_seq2seq_stream.c has their streams. */
+#include "seq2seq.h"
 
 #include <unistd.h>
 
 #include "base/memory.h"
-
-enum { B = 3, T = 7, S = 9, V = 11 };
-
-#define SEQ2SEQ "model.task=seq2seq model.layers=1 "
-static const char *const variants[] = {
-    SEQ2SEQ "attention.kernel=softmax",
-    SEQ2SEQ "attention.kernel=softmax model.norm=post model.activation=relu model.tied-embedding=off "
-            "position.type=sinusoidal",
-    SEQ2SEQ "attention.kernel=softmax position.type=learned position.max-length=12 model.embedding-norm=on "
-            "model.final-norm=off",
-    SEQ2SEQ "attention.kernel=softmax position.type=rope position.cross=both model.encoder-layers=2",
-    SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=start position.decay=fixed",
-    SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=end model.norm=post "
-            "attention.query-multiple=2",
-    SEQ2SEQ "attention.kernel=favor position.type=permute position.cross=both model.heads=4",
-    SEQ2SEQ "attention.kernel=favor attention.features=hyperbolic position.type=rope",
-    SEQ2SEQ "attention.kernel=elu1 position.type=rope-linear position.cross=start",
-    SEQ2SEQ "attention.kernel=relu position.type=sine-spe position.realizations=6 position.sines=2 "
-            "position.cross=start",
-    SEQ2SEQ "attention.kernel=favor position.type=sine-spe position.realizations=6 position.sines=2",
-    SEQ2SEQ "attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3 "
-            "position.cross=end position.shared=on",
-    SEQ2SEQ "attention.kernel=favor position.type=relative-s1 position.scales=2 position.cross=both",
-    SEQ2SEQ "attention.kernel=softmax position.type=relative-s1 position.scales=3 position.cross=start",
-    SEQ2SEQ "attention.kernel=exp attention.projection=hadamard",
-    SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=start model.dropout=0.3 "
-            "model.encoder-layers=2 model.norm=post",
-};
-enum { VARIANTS = sizeof variants / sizeof *variants };
-
-typedef struct {
-    ll_model *model;
-    ll_workspace *ws;
-    int tokens[B * T], targets[B * T], source[B * S], lengths[B], source_lengths[B];
-    ll_batch in;
-    float *grad;
-    ll_tally tally;
-} batch;
-
-static batch *batch_of(const char *keys) {
-    batch *x = calloc(1, sizeof *x);
-    x->model = tiny_model(keys);
-    random_ints(x->tokens, B * T, V, 0, 1);
-    random_ints(x->targets, B * T, V, 1, 2);
-    random_ints(x->source, B * S, V, 0, 3);
-    for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b, x->source_lengths[b] = S - 4 + 2 * b;
-    CHECK_OK(ll_workspace_create(&x->ws, x->model, B, S, 1));
-    x->in = (ll_batch){B, T, x->tokens, x->targets, x->lengths, S, x->source, x->source_lengths};
-    x->grad = calloc(x->model->size, sizeof *x->grad);
-    return x;
-}
-
-static void batch_run(batch *x, float *grad, float scale) {
-    x->tally = (ll_tally){0};
-    CHECK_OK(ll_model_run(x->model, x->ws, &x->in, grad, scale, 41, &x->tally));
-}
-
-static void batch_free(batch *x) {
-    ll_workspace_free(x->ws);
-    ll_model_free(x->model);
-    free(x->grad);
-    free(x);
-}
 
 static oracle_model oracle_of(const batch *x) {
     oracle_model o = oracle_model_of(x->model, B, T);
@@ -220,71 +157,6 @@ static void test_threads(void **state) {
     free(first), free(grad), free(ints);
 }
 
-/* Logits of a stream after each token are those of the whole sequence, however it is cut. */
-static void test_stream(void **state) {
-    (void)state;
-    for (int v = 0; v < VARIANTS; v++) {
-        batch *x = batch_of(variants[v]);
-        ll_stream *stream = NULL;
-        float logp[T * V], logits[V];
-        CHECK_OK(ll_stream_create(&stream, x->model));
-        CHECK_FAILS(ll_stream_feed(stream, x->tokens, 1, logits), LL_EINVAL, "source");
-        for (int b = 0; b < 2; b++) {
-            const int n = x->lengths[b];
-            CHECK_OK(ll_model_logp_from(x->model, logp, x->source + b * S, NULL, x->source_lengths[b],
-                                        x->tokens + b * T, NULL, 1, n));
-            CHECK_OK(ll_stream_source(stream, x->source + b * S, x->source_lengths[b]));
-            for (int again = 0; again < 2; again++, ll_stream_reset(stream)) /* the source stays */
-                for (int t = 0; t < n; t += again ? n : 1) {
-                    CHECK_OK(ll_stream_feed(stream, x->tokens + b * T + t, again ? n : 1, logits));
-                    double sum = 0, wanted[V];
-                    for (int i = 0; i < V; i++) sum += exp((double)logits[i]);
-                    for (int i = 0; i < V; i++) {
-                        wanted[i] = (double)logp[(again ? n - 1 : t) * V + i];
-                        logits[i] -= (float)log(sum);
-                    }
-                    check_close(variants[v], V, logits, wanted, 2e-5);
-                }
-        }
-        CHECK_FAILS(ll_stream_source(stream, (const int[]){3, V}, 2), LL_EINVAL, "token 11");
-        CHECK_FAILS(ll_stream_source(stream, x->source, 0), LL_EINVAL, "at least 1");
-        CHECK_OK(ll_stream_feed(stream, x->tokens, 1, logits)); /* the source before is still there */
-        ll_stream_free(stream);
-        batch_free(x);
-    }
-}
-
-/* With linear attention what a stream holds depends on neither length, and no token asks for memory. */
-static void test_constant_memory(void **state) {
-    (void)state;
-    static const char *const keys[] = {
-        SEQ2SEQ "attention.kernel=relu position.type=permute position.cross=both",
-        SEQ2SEQ "attention.kernel=favor position.type=conv-spe position.realizations=5 position.cross=start",
-        SEQ2SEQ "attention.kernel=elu1 position.type=rope-linear position.cross=start",
-    };
-    enum { LONG = 3000 };
-    int *source = calloc(LONG, sizeof *source);
-    random_ints(source, LONG, V, 0, 5);
-    for (int v = 0; v < 3; v++) {
-        ll_model *model = tiny_model(keys[v]);
-        ll_stream *stream = NULL;
-        float logits[V];
-        CHECK_OK(ll_stream_create(&stream, model));
-        CHECK_OK(ll_stream_source(stream, source, 3));
-        CHECK_OK(ll_stream_feed(stream, source, 1, logits));
-        const size_t bytes = ll_stream_bytes(stream);
-        CHECK_OK(ll_stream_source(stream, source, LONG));
-        ll_memory_fail_at(1);
-        for (int i = 0; i < 20; i++) CHECK_OK(ll_stream_feed(stream, source, i % 2 ? 100 : 1, logits));
-        ll_memory_fail_at(0);
-        assert_int_equal(ll_stream_bytes(stream), bytes);
-        for (int i = 0; i < V; i++) assert_true(isfinite(logits[i]));
-        ll_stream_free(stream);
-        ll_model_free(model);
-    }
-    free(source);
-}
-
 /* A model from its file computes the same bits. */
 static void test_file(void **state) {
     (void)state;
@@ -367,17 +239,12 @@ static void test_refusals(void **state) {
     ll_model *lm = tiny_model(""), *model = tiny_model(variants[0]);
     float logp[4 * V];
     const int t[4] = {1, 2, 3, 4}, wrong[2] = {1, V};
-    ll_stream *stream = NULL, *copy = NULL;
+    ll_stream *stream = NULL;
     CHECK_FAILS(ll_model_logp(model, logp, t, NULL, 1, 4), LL_EINVAL, "sources");
     CHECK_FAILS(ll_model_logp_from(lm, logp, t, NULL, 4, t, NULL, 1, 4), LL_EINVAL, "no encoder");
     CHECK_FAILS(ll_model_logp_from(model, logp, wrong, NULL, 2, t, NULL, 1, 4), LL_EINVAL, "token 11");
     CHECK_OK(ll_stream_create(&stream, lm));
     CHECK_FAILS(ll_stream_source(stream, t, 4), LL_EINVAL, "no encoder");
-    ll_stream_free(stream);
-    CHECK_OK(ll_stream_create(&stream, model));
-    CHECK_OK(ll_stream_source(stream, t, 4));
-    CHECK_FAILS(ll_stream_clone(&copy, stream), LL_EINVAL, "create another stream");
-    CHECK_FAILS(ll_stream_save(stream, "/nowhere/at all"), LL_EINVAL, "create another stream");
     ll_stream_free(stream);
     ll_model_free(lm);
     ll_model_free(model);
@@ -390,8 +257,6 @@ int main(void) {
         cmocka_unit_test(test_logp_and_tally),
         cmocka_unit_test(test_padding_and_causality),
         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_constant_memory),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_memory_can_end),
         cmocka_unit_test(test_refusals),

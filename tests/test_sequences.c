@@ -15,7 +15,7 @@ static void same_rows(const char *what, const ll_view *a, int row, int first, co
 
 /* Zeros at all tokens that no sequence has: as many numbers as those that are no zeros, and those. */
 static void zeros_between(const char *what, const ll_view *a, const ll_segment *s, int count, int keys, int n,
-                          int width) {
+                          int heads, int width) {
     for (int b = 0; b < ROWS; b++)
         for (int t = 0; t < n; t++) {
             int inside = 0;
@@ -23,7 +23,7 @@ static void zeros_between(const char *what, const ll_view *a, const ll_segment *
                 const int first = keys ? s[i].key : s[i].query, length = keys ? s[i].keys : s[i].queries;
                 inside |= s[i].row == b && t >= first && t < first + length;
             }
-            for (int h = 0; h < H && !inside; h++)
+            for (int h = 0; h < heads && !inside; h++)
                 for (int e = 0; e < width; e++)
                     if (a->data[(size_t)b * a->batch + (size_t)h * a->head + (size_t)t * a->token + (size_t)e] != 0)
                         fail_msg("%s: token %d of row %d is in no sequence and not 0", what, t, b);
@@ -38,6 +38,7 @@ static void run(const ll_attention *op, ll_attention_call *c) {
 /* The sequences together, as a call says it, against each of them alone. */
 static void check_call(const char *what, const ll_attention *op, arrays *all, const ll_segment *s, int count) {
     ll_attention_call *c = &all->call;
+    const int keyed = op->c.position == LL_POSITION_RELATIVE_S2 ? H - 1 : H;
     for (int i = 0; i < count; i++) fill_sequence(c, &s[i], (uint64_t)i + 1);
     run(op, c);
     for (int i = 0; i < count; i++) {
@@ -51,10 +52,10 @@ static void check_call(const char *what, const ll_attention *op, arrays *all, co
         same_rows(what, &c->dv, s[i].row, s[i].key, &one.call.dv, s[i].keys, E);
         arrays_free(&one);
     }
-    zeros_between(what, &c->y, s, count, 0, c->T, E);
-    zeros_between(what, &c->dq, s, count, 0, c->T, D);
-    zeros_between(what, &c->dk, s, count, 1, c->S, D);
-    zeros_between(what, &c->dv, s, count, 1, c->S, E);
+    zeros_between(what, &c->y, s, count, 0, c->T, H, E);
+    zeros_between(what, &c->dq, s, count, 0, c->T, H, D);
+    zeros_between(what, &c->dk, s, count, 1, c->S, keyed, D);
+    zeros_between(what, &c->dv, s, count, 1, c->S, H, E);
 }
 
 /* Sequences in rows of ROOM: of one token, of none, longer than a stretch of tiles, with gaps, to the row's end. */
@@ -97,7 +98,7 @@ static void test_every_pair(void **state) {
                 char what[100];
                 ll_attention_config c;
                 ll_attention *op = NULL;
-                if (!describe(&c, kernel, position, form == 0)) continue;
+                if (!describe(&c, kernel, position, form == 0, form == 2)) continue;
                 snprintf(what, sizeof what, "%s %s %s", kernel_names[kernel], position_names[position],
                          form == 0   ? "causal"
                          : form == 1 ? "bidirectional"
@@ -109,7 +110,9 @@ static void test_every_pair(void **state) {
                 ll_attention_free(op);
                 pairs++;
             }
-    assert_int_equal(pairs, KERNELS * POSITIONS * 3 - 3 - 2 * 3 - (KERNELS - 1));
+    /* All of softmax and the linear kernels but permutations, rope-linear and orthogonal of softmax, permute2d causal,
+     * and t5 and shaw of linear ones; the baselines in two forms each. */
+    assert_int_equal(pairs, LINEAR * (POSITIONS * 3 - 1 - 6) + (POSITIONS - 4) * 3 + 2 * (1 + 5 + 5 + 5 + 2));
 }
 
 /* Masks of keys go with their tokens. */
@@ -119,7 +122,7 @@ static void test_masks(void **state) {
     ll_attention *op = NULL;
     make_numbers();
     for (int causal = 0; causal < 2; causal++) {
-        assert_true(describe(&c, LL_KERNEL_FAVOR, LL_POSITION_ROPE, causal));
+        assert_true(describe(&c, LL_KERNEL_FAVOR, LL_POSITION_ROPE, causal, 0));
         CHECK_OK(ll_attention_create(&op, &c));
         arrays all = arrays_of(op, ROWS, ROOM, ROOM, PACKED);
         float mask[ROWS * ROOM];
@@ -143,47 +146,57 @@ static void test_masks(void **state) {
 }
 
 /* The gradients of what is learnt are the sums over the sequences; those of the decay, too. */
-static void test_parameters(void **state) {
-    (void)state;
+static void check_parameters(int kernel, int position, int causal, int n) {
+    enum { MOST = 512 };
     ll_attention_config c;
     ll_attention *op = NULL;
     make_numbers();
-    assert_true(describe(&c, LL_KERNEL_FAVOR, LL_POSITION_RELATIVE_S1, 1));
+    assert_true(describe(&c, kernel, position, causal, 0));
     CHECK_OK(ll_attention_create(&op, &c));
-    float together[H * SCALES] = {0}, r[H] = {0};
-    double sum[H * SCALES] = {0}, dr[H] = {0};
+    float together[MOST] = {0}, r[H] = {0};
+    double sum[MOST] = {0}, dr[H] = {0};
     arrays all = arrays_of(op, ROWS, ROOM, ROOM, PACKED);
     all.call.segment = packed, all.call.segments = PACKED;
-    all.call.dposition.alpha = together, all.call.ddecay = r;
     for (int i = 0; i < PACKED; i++) fill_sequence(&all.call, &packed[i], (uint64_t)i + 1);
-    run(op, &all.call);
-    for (int i = 0; i < PACKED; i++) {
-        float own[H * SCALES] = {0}, own_r[H] = {0};
-        const ll_segment alone = {0, 0, packed[i].queries, 0, packed[i].keys};
-        arrays one = arrays_of(op, 1, packed[i].queries, packed[i].keys, 1);
-        one.call.dposition.alpha = own, one.call.ddecay = own_r;
+    for (int i = -1; i < PACKED; i++) { /* all of them, then each alone */
+        float own[MOST] = {0}, own_r[H] = {0}, *to = i < 0 ? together : own;
+        const ll_segment *s = &packed[i < 0 ? 0 : i], alone = {0, 0, s->queries, 0, s->keys};
+        arrays one = arrays_of(op, 1, s->queries, s->keys, 1);
         fill_sequence(&one.call, &alone, (uint64_t)i + 1);
-        run(op, &one.call);
-        for (int e = 0; e < H * SCALES; e++) sum[e] += (double)own[e];
+        ll_attention_call *call = i < 0 ? &all.call : &one.call;
+        call->dposition.alpha = call->dposition.rpe = call->dposition.bias = call->dbaseline.linformer_v = to;
+        call->ddecay = i < 0 ? r : own_r;
+        run(op, call);
+        for (int e = 0; e < n; e++) sum[e] += (double)own[e];
         for (int h = 0; h < H; h++) dr[h] += (double)own_r[h];
         arrays_free(&one);
     }
-    check_close("alpha", H * SCALES, together, sum, 1e-5);
-    check_close("decay", H, r, dr, 1e-5);
+    check_close(position_names[position], (size_t)n, together, sum, 1e-5);
+    if (c.decay) check_close("decay", H, r, dr, 1e-5);
+    assert_true(fabs(sum[0]) > 0);
     arrays_free(&all);
     ll_attention_free(op);
+}
+
+static void test_parameters(void **state) {
+    (void)state;
+    check_parameters(LL_KERNEL_FAVOR, LL_POSITION_RELATIVE_S1, 1, H * SCALES);
+    check_parameters(LL_KERNEL_RELU, LL_POSITION_RELATIVE_S2, 1, (CLIP + 1) * D);
+    check_parameters(LL_KERNEL_SOFTMAX, LL_POSITION_RELATIVE_S2, 0, (CLIP + 1) * D);
+    check_parameters(LL_KERNEL_SOFTMAX, LL_POSITION_T5, 1, H * 32);
+    check_parameters(LL_KERNEL_LINFORMER, LL_POSITION_NONE, 0, ROOM * RANK);
 }
 
 /* Packed rows give the same bits for any number of threads. */
 static void test_threads(void **state) {
     (void)state;
-    static const int kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU};
+    static const int kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU, LL_KERNEL_REFORMER};
     make_numbers();
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         ll_attention_config c;
         ll_attention *op = NULL;
         float *first = NULL;
-        assert_true(describe(&c, kernels[k], LL_POSITION_ROPE, 1));
+        assert_true(describe(&c, kernels[k], LL_POSITION_ROPE, 1, 0));
         CHECK_OK(ll_attention_create(&op, &c));
         for (int threads = 1; threads < 6; threads += 2) {
             arrays all = arrays_of(op, ROWS, ROOM, ROOM, PACKED);
@@ -223,7 +236,7 @@ static void test_refusals(void **state) {
     ll_attention_config c;
     ll_attention *op = NULL;
     make_numbers();
-    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 0));
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 0, 0));
     CHECK_OK(ll_attention_create(&op, &c));
     arrays a = arrays_of(op, 2, 8, 8, 2);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -239,7 +252,7 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &a.call), LL_EINVAL, "query length 9");
     arrays_free(&a);
     ll_attention_free(op);
-    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1));
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
     CHECK_OK(ll_attention_create(&op, &c));
     a = arrays_of(op, 2, 8, 8, 2);
     a.call.segment = good, a.call.segments = 1;

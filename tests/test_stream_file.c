@@ -6,10 +6,7 @@
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "model/model.h"
-#include "models.h"
-
-static char path[] = "/tmp/ll-state-XXXXXX";
-static char other[] = "/tmp/ll-state-XXXXXX";
+#include "states.h"
 
 enum { V = 11, FED = 300 };
 static const char linear[] = "attention.kernel=favor position.type=rope-linear position.decay=fixed";
@@ -45,14 +42,6 @@ static void write_bytes(const char *name, const uint8_t *data, size_t size) {
     assert_non_null(f);
     assert_int_equal(fwrite(data, 1, size, f), size);
     assert_int_equal(fclose(f), 0);
-}
-
-static ll_status load(ll_model *model, const char *from) {
-    ll_stream *s = NULL;
-    const ll_status status = ll_stream_load(&s, model, from);
-    assert_true(status ? s == NULL : s != NULL);
-    ll_stream_free(s);
-    return status;
 }
 
 /* What was in a cache before a reset is not in the file, nor how long the stream has lived. */
@@ -126,56 +115,6 @@ static void test_other_models(void **state) {
     CHECK_FAILS(load(model, "/nowhere/at all"), LL_EIO, "nowhere");
     ll_model_free(more);
     ll_model_free(model);
-}
-
-/* The saved file with one thing changed. */
-typedef struct {
-    const char *tensor;
-    enum { OMIT = 1, RESHAPE, RETYPE, PATCH, ADD } how;
-    double value; /* PATCH: of element `at` from the end */
-    size_t at;
-} change;
-
-static void patch(void *data, const ll_st_tensor *t, change c) {
-    const float value = (float)c.value;
-    uint8_t *end = (uint8_t *)data + t->count * (t->dtype == LL_F64 ? 8 : 4);
-    if (t->dtype == LL_F64) {
-        memcpy(end - 8 * c.at, &c.value, 8);
-    } else {
-        memcpy(end - 4 * c.at, &value, 4);
-    }
-}
-
-static ll_status load_changed(ll_model *model, change c, const char *key, const char *value) {
-    static const char *const keys[] = {"format", "version", "model", "position", "document"};
-    ll_safetensors *file = NULL;
-    ll_st_writer *writer = NULL;
-    void *copies[16] = {0};
-    CHECK_OK(ll_safetensors_open(&file, path));
-    CHECK_OK(ll_st_writer_create(&writer));
-    for (int i = 0; i < 5; i++) {
-        const int hit = key && !strcmp(key, keys[i]);
-        if (!hit || value) CHECK_OK(ll_st_meta(writer, keys[i], hit ? value : ll_safetensors_meta(file, keys[i])));
-    }
-    for (int i = 0; i < ll_safetensors_count(file); i++) {
-        const ll_st_tensor *t = ll_safetensors_at(file, i);
-        const int how = c.tensor && !strcmp(t->name, c.tensor) ? (int)c.how : 0;
-        const size_t flat[1] = {t->count};
-        if (how == OMIT) continue;
-        void *data = copies[i] = calloc(t->count + 1, 8);
-        memcpy(data, t->data, t->count * (t->dtype == LL_F64 ? 8 : 4));
-        if (how == PATCH) patch(data, t, c);
-        const enum ll_dtype type = how == RETYPE ? (t->dtype == LL_F64 ? LL_I64 : LL_I32) : t->dtype;
-        CHECK_OK(
-            ll_st_add(writer, t->name, type, how == RESHAPE ? 1 : t->rank, how == RESHAPE ? flat : t->shape, data));
-    }
-    const float extra = 1;
-    if (c.how == ADD) CHECK_OK(ll_st_add(writer, c.tensor, LL_F32, 0, NULL, &extra));
-    CHECK_OK(ll_st_save(writer, other));
-    ll_st_writer_free(writer);
-    ll_safetensors_free(file);
-    for (int i = 0; i < 16; i++) free(copies[i]);
-    return load(model, other);
 }
 
 /* Positions count from the document that goes on: a stream from a file or a copy of one knows where it began. */
@@ -267,8 +206,8 @@ static void test_wrong_tensors(void **state) {
     ll_model_free(model);
     model = tiny_model(exact);
     save_fed(model, FED, path);
-    CHECK_FAILS(load_changed(model, (change){keys, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "keys are not finite");
-    CHECK_FAILS(load_changed(model, (change){values, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "values are not finite");
+    CHECK_FAILS(load_changed(model, (change){keys, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "keys is not finite");
+    CHECK_FAILS(load_changed(model, (change){values, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "values is not finite");
     CHECK_FAILS(load_changed(model, (change){values, OMIT, 0, 0}, NULL, NULL), LL_EFORMAT, values);
     CHECK_FAILS(load_changed(model, (change){keys, RESHAPE, 0, 0}, NULL, NULL), LL_EFORMAT, keys);
     ll_model_free(model);
@@ -355,17 +294,6 @@ static void test_no_memory(void **state) {
         ll_model_free(model);
     }
     ll_set_threads(0);
-}
-
-static int make_paths(void **state) {
-    (void)state;
-    const int a = mkstemp(path), b = mkstemp(other);
-    return a < 0 || b < 0 || close(a) || close(b);
-}
-
-static int remove_paths(void **state) {
-    (void)state;
-    return unlink(path) | unlink(other);
 }
 
 int main(void) {

@@ -164,7 +164,7 @@ typedef struct {
     int B, T, S;
     const int *lengths;     /* (B) keys in use, from the front; NULL: all */
     const int *query_lengths; /* (B) queries in use; NULL: as many as keys where S = T, else all. Causal: NULL */
-    const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal:
+    const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal,
                                 * keys = queries. The lengths are NULL. NULL: a row is a sequence */
     int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
@@ -213,11 +213,11 @@ typedef struct {
     double deviation[LL_DRIFT_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
     double tiles[LL_DRIFT_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
 } ll_drift;
-/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same recurrence
- * in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k are standard
- * normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or DEN_NONE, favor
- * with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory; time as the stream
- * and the tiles, and some times that for the doubles. */
+/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
+ * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k
+ * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
+ * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
+ * time as the stream and the tiles, and some times that for the doubles. */
 LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attention_config *config, int64_t tokens,
                                                 uint64_t seed);
 /* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values

@@ -93,14 +93,14 @@ LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *toke
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 /* The same logits once more, also of a clone or of a stream from a file. LL_EINVAL before anything was fed. */
 LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *logits);
-/* A second stream of the same model that goes on from here to the same bits, each on its own. O(state).
- * LL_EINVAL for seq2seq: what a stream remembers of its source is not copied; a new one can read it again. */
+/* A second stream of the same model that goes on from here to the same bits, each on its own; of seq2seq with
+ * its source. O(state). */
 LL_API LL_MUST_USE ll_status ll_stream_clone(ll_stream **copy, const ll_stream *stream);
 /* The state as a file (docs/format.md), written as ll_model_save does; and a stream that goes on from it, in any
  * process: to the same bits as the one that was saved, on the same instruction tier (ll_cpu). Time and size are those
  * of the state (softmax: of its keys and values), not of what was fed, besides one look at all parameters: LL_EINVAL
  * for the state of another model, which a digest of parameters, draws and recipe tells. LL_EFORMAT for a file that no
- * stream wrote. LL_EINVAL for seq2seq, as of a clone. */
+ * stream wrote. A seq2seq stream's source is in it. */
 LL_API LL_MUST_USE ll_status ll_stream_save(const ll_stream *stream, const char *path);
 LL_API LL_MUST_USE ll_status ll_stream_load(ll_stream **stream, ll_model *model, const char *path);
 LL_API int64_t ll_stream_position(const ll_stream *stream);

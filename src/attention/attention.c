@@ -242,11 +242,11 @@ int ll_attention_tile(const ll_attention *op) {
 }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return ll_attention_saved_packed(op, B, T, S, B);
+    return op->method->saved(op, B, T, S, B);
 }
 
 size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {
-    return op->method->saved(op, B, T, S, segments);
+    return ll_method_saved(op, B, T, S, segments);
 }
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
@@ -260,11 +260,8 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
     if (kernel->itself && c->query_lengths)
         return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone",
                        kernel->name);
-    if (c->segment && !(op->method->packs && kernel->packs))
-        return ll_fail(LL_EINVAL, "attention: %s takes no packed rows; give each sequence a row of its own",
-                       kernel->packs ? op->method->name : kernel->name);
     if (c->segment) {
-        const ll_status status = ll_segments_check(c, op->c.causal);
+        const ll_status status = ll_segments_check(c, op->c.causal || kernel->itself);
         if (status) return status;
     }
     for (int b = 0; c->lengths && b < c->B; b++)
@@ -285,17 +282,18 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
     const ll_status status = check_call(op, call);
     if (status) return status;
     if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
-    return op->method->forward(op, call);
+    return ll_method_run(op, call, 0);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
+    const int keyed = op->c.H - (op->c.position == LL_POSITION_RELATIVE_S2 ? op->c.where.keyless : 0);
     if (call->segment) {
         if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
-        if (call->dk.data) ll_segments_clear(call, 1, &call->dk, op->c.H, op->c.D);
+        if (call->dk.data) ll_segments_clear(call, 1, &call->dk, keyed, op->c.D);
         ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
     }
-    return op->method->backward(op, call);
+    return ll_method_run(op, call, 1);
 }

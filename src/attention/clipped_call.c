@@ -1,5 +1,5 @@
-/* Heads without keys on whole sequences, forward and backward. One (sequence, head) is one task; the heads with keys
- * are the operator `inner`, which comes first.
+/* Heads without keys on whole sequences, forward and backward. One head of a row is one task, whatever sequences the
+ * row has; the heads with keys are the operator `inner`, which comes first.
  *
  *   dnum_i = g_i / den_i        dden_i = -<g_i, y_i> / den_i        s_ij = <v_j, dnum_i> + dden_i
  *   da_t = sum_{j: D = t} s_ij,  t < k        da_k = <V, dnum_i> + count dden_i - sum_{j: D < k} s_ij
@@ -25,11 +25,12 @@ typedef struct {
     float *dphi; /* (B, keyless, n, ld) */
 } clipped_call;
 
-/* One (sequence, head). */
+/* One head of one sequence. */
 typedef struct {
     const clipped_call *x;
-    size_t b, h;
-    int n, s; /* queries and keys in use */
+    size_t h;
+    int n, s, queries, keys; /* queries and keys in use, and what there is room for */
+    ll_views at;             /* of this sequence */
     ll_value_rows v;
     float *den, *far;                        /* (T) or NULL */
     float *phi, *work, *dphi, *a, *da, *num; /* (tile, ld) three times, (tile, ldt) twice, (E) */
@@ -82,13 +83,12 @@ static int has_keys(const ll_attention *op) {
     return op->c.H > op->c.where.keyless;
 }
 
-static size_t inner_saved(const ll_attention *op, int B, int T, int S) {
-    return has_keys(op) ? (ll_attention_saved(op->inner, B, T, S) + 15) / 16 * 16 : 0;
+static size_t inner_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return has_keys(op) ? (ll_attention_saved_packed(op->inner, B, T, S, segments) + 15) / 16 * 16 : 0;
 }
 
 size_t ll_clipped_saved(const ll_attention *op, int B, int T, int S, int segments) {
-    (void)segments;
-    return inner_saved(op, B, T, S) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
+    return inner_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
 /* ---- Heads --------------------------------------------------------------------------------------- */
@@ -98,17 +98,12 @@ static size_t scratch_of(const ll_attention *op, const ll_vectors *w, int tile) 
     return (size_t)tile * (3 * w->ld + 2 * w->ldt) + 3 * (size_t)op->c.E + runs + 128;
 }
 
+/* Task number `index`: a row and one of the heads. */
 static head head_at(const clipped_call *x, size_t index, int worker) {
-    const ll_attention_call *c = x->c;
     const ll_attention *op = x->op;
-    const size_t keyless = (size_t)op->c.where.keyless, tile = (size_t)x->tile, E = (size_t)op->c.E, T = (size_t)c->T;
-    head j = {.x = x, .b = index / keyless, .h = (size_t)x->first + index % keyless};
+    const size_t tile = (size_t)x->tile, E = (size_t)op->c.E;
+    head j = {.x = x, .h = (size_t)x->first + index % (size_t)op->c.where.keyless};
     float *pool = x->pool + (size_t)worker * x->scratch;
-    const ll_span sequence = ll_sequence_at(c, (int)j.b);
-    j.s = sequence.keys, j.n = sequence.queries;
-    j.v = (ll_value_rows){.data = c->v.data + j.b * c->v.batch + j.h * c->v.head, .token = c->v.token};
-    if (c->key_mask) j.v.mask = c->key_mask + j.b * (size_t)c->S;
-    if (x->saved) j.den = x->saved + 2 * index * T, j.far = j.den + T;
     j.phi = ll_take(&pool, tile * x->w.ld);
     j.work = ll_take(&pool, tile * x->w.ld);
     j.dphi = ll_take(&pool, tile * x->w.ld);
@@ -120,8 +115,24 @@ static head head_at(const clipped_call *x, size_t index, int worker) {
     return j;
 }
 
-static float *at(const head *j, const ll_view *view, int token) {
-    return view->data + j->b * view->batch + j->h * view->head + (size_t)token * view->token;
+/* Goes to the next sequence of the task's row, *i being the number of the last (first: -1); 0: there are no more. */
+static int next(head *j, size_t index, int *i) {
+    const clipped_call *x = j->x;
+    const ll_attention_call *c = x->c;
+    const int row = (int)(index / (size_t)x->op->c.where.keyless), count = ll_sequence_count(c);
+    ll_span s = {.row = -1};
+    for (++*i; *i < count && (s = ll_sequence_at(c, *i)).row < row;) ++*i;
+    if (s.row != row || *i >= count) return 0;
+    j->at = ll_views_at(c, &s, (int)j->h);
+    j->n = s.queries, j->s = s.keys, j->queries = s.query_room, j->keys = s.key_room;
+    j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token};
+    if (c->key_mask) j->v.mask = c->key_mask + (size_t)row * (size_t)c->S + (size_t)s.key;
+    if (x->saved) j->den = x->saved + 2 * index * (size_t)c->T + (size_t)s.query, j->far = j->den + c->T;
+    return 1;
+}
+
+static float *at(const ll_view *view, int token) {
+    return view->data + (size_t)token * view->token;
 }
 
 static int keeps(const head *j, int t) {
@@ -144,33 +155,36 @@ static double begin(const head *j) {
     return count;
 }
 
-static void clear(const head *j, const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(at(j, view, t), 0, (size_t)n * sizeof(float));
+static void clear(const ll_view *view, int from, int to, int n) {
+    for (int t = from; t < to; t++) memset(at(view, t), 0, (size_t)n * sizeof(float));
+}
+
+static void forward_sequence(const head *j) {
+    const clipped_call *x = j->x;
+    const ll_attention *op = x->op;
+    double count = begin(j);
+    clear(&j->at.y, j->n, j->queries, op->c.E);
+    for (int t0 = 0; t0 < j->n; t0 += x->tile) {
+        const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
+        ll_clipped_weights(&x->w, op, C, at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        for (int i = t0; i < t0 + C; i++) {
+            const size_t row = (size_t)(i - t0);
+            if (op->c.causal) see(j, i, &count);
+            const int runs = ll_near_keys(op, i, j->s, j->run);
+            float far, *y = at(&j->at.y, i);
+            const float sum =
+                ll_clipped_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
+            const float den = ll_clipped_divisor(op, sum, j->phi + row * x->w.ld, count);
+            const float inverse = ll_inverse(den);
+            for (int e = 0; e < op->c.E; e++) y[e] = j->num[e] * inverse;
+            if (j->den) j->den[i] = den, j->far[i] = far;
+        }
+    }
 }
 
 static void forward_head(void *arg, size_t index, int worker) {
-    const clipped_call *x = arg;
-    const ll_attention *op = x->op;
-    const ll_attention_call *c = x->c;
-    const head j = head_at(x, index, worker);
-    double count = begin(&j);
-    clear(&j, &c->y, j.n, c->T, op->c.E);
-    for (int t0 = 0; t0 < j.n; t0 += x->tile) {
-        const int C = j.n - t0 < x->tile ? j.n - t0 : x->tile;
-        ll_clipped_weights(&x->w, op, C, at(&j, &c->q, t0), c->q.token, j.phi, j.work, j.a, x->w.ldt);
-        for (int i = t0; i < t0 + C; i++) {
-            const size_t row = (size_t)(i - t0);
-            if (op->c.causal) see(&j, i, &count);
-            const int runs = ll_near_keys(op, i, j.s, j.run);
-            float far, *y = at(&j, &c->y, i);
-            const float sum =
-                ll_clipped_row(op, x->k, j.a + row * x->w.ldt, j.run, runs, &j.v, j.V, count, j.num, &far);
-            const float den = ll_clipped_divisor(op, sum, j.phi + row * x->w.ld, count);
-            const float inverse = ll_inverse(den);
-            for (int e = 0; e < op->c.E; e++) y[e] = j.num[e] * inverse;
-            if (j.den) j.den[i] = den, j.far[i] = far;
-        }
-    }
+    head j = head_at(arg, index, worker);
+    for (int i = -1; next(&j, index, &i);) forward_sequence(&j);
 }
 
 /* Row i of a tile: its gradients by the weights a of the distances, added to da, and what its neighbours get. */
@@ -178,7 +192,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
     const clipped_call *x = j->x;
     const ll_attention *op = x->op;
     const size_t E = (size_t)op->c.E;
-    const float *g = at(j, &x->c->g, i), *y = at(j, &x->c->y, i);
+    const float *g = at(&j->at.g, i), *y = at(&j->at.y, i);
     const float inverse = ll_inverse(j->den[i]), far = j->far[i];
     const float dden =
         op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
@@ -197,7 +211,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
             da[distance] += s;
             rest -= (double)s;
             beyond -= 1;
-            x->k->axpy(E, a[distance] - far, j->num, at(j, &x->c->dv, (int)t));
+            x->k->axpy(E, a[distance] - far, j->num, at(&j->at.dv, (int)t));
         }
     if (beyond > 0) da[op->c.where.clip] += (float)rest;
 }
@@ -208,8 +222,8 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
     const ll_attention *op = x->op;
     const ll_vectors *w = &x->w;
     const int m = op->sums->features, C = tile->C, softmax = op->c.kernel == LL_KERNEL_SOFTMAX;
-    const size_t dtoken = x->c->dq.token;
-    float *dq = at(j, &x->c->dq, t0);
+    const size_t dtoken = j->at.dq.token;
+    float *dq = at(&j->at.dq, t0);
     for (int i = 0; i < C && softmax; i++)
         x->k->mul((size_t)w->n, j->a + (size_t)i * w->ldt, j->da + (size_t)i * w->ldt);
     x->k->gemm(w->n, m, C, j->da, 1, w->ldt, j->phi, w->ld, dphi_w, w->ld, 1);
@@ -220,7 +234,7 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
             memcpy(dq + (size_t)i * dtoken, d, (size_t)m * sizeof *d);
             x->k->scale((size_t)m, op->c.input_scale, dq + (size_t)i * dtoken);
         } else if (op->c.den == LL_DEN_EPS_PHI) {
-            const float *g = at(j, &x->c->g, t0 + i), *y = at(j, &x->c->y, t0 + i);
+            const float *g = at(&j->at.g, t0 + i), *y = at(&j->at.y, t0 + i);
             const float dden = -x->k->dot((size_t)op->c.E, g, y) * ll_inverse(j->den[t0 + i]);
             for (int f = 0; f < m; f++) d[f] += op->c.den_eps * dden;
         }
@@ -230,44 +244,46 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
 
 /* What values get as far ones, and as near ones less that: queries from the last to the first. */
 static void far_back(const head *j) {
-    const ll_attention_call *c = j->x->c;
     const int E = j->x->op->c.E, causal = j->x->op->c.causal;
     double *G = j->V;
     memset(G, 0, (size_t)E * sizeof *G);
     for (int i = j->n - 1; i >= 0; i--) {
-        const float *g = at(j, &c->g, i), weight = j->far[i] * ll_inverse(j->den[i]);
-        float *dv = at(j, &c->dv, causal ? i : 0);
+        const float *g = at(&j->at.g, i), weight = j->far[i] * ll_inverse(j->den[i]);
+        float *dv = at(&j->at.dv, causal ? i : 0);
         for (int e = 0; e < E; e++) G[e] += (double)(weight * g[e]);
         for (int e = 0; e < E && causal && keeps(j, i); e++) dv[e] += (float)G[e];
     }
     for (int t = 0; t < j->s && !causal; t++) {
-        float *dv = at(j, &c->dv, t);
+        float *dv = at(&j->at.dv, t);
         for (int e = 0; e < E && keeps(j, t); e++) dv[e] += (float)G[e];
     }
 }
 
-static void backward_head(void *arg, size_t index, int worker) {
-    const clipped_call *x = arg;
+static void backward_sequence(const head *j, float *dphi_w) {
+    const clipped_call *x = j->x;
     const ll_attention *op = x->op;
-    const ll_attention_call *c = x->c;
-    const head j = head_at(x, index, worker);
-    float *dphi_w = x->dphi + index * (size_t)x->w.n * x->w.ld;
-    double count = begin(&j);
-    clear(&j, &c->dq, j.n, c->T, op->c.D);
-    clear(&j, &c->dv, 0, c->S, op->c.E);
-    for (int t0 = 0; t0 < j.n; t0 += x->tile) {
-        const int C = j.n - t0 < x->tile ? j.n - t0 : x->tile;
+    double count = begin(j);
+    clear(&j->at.dq, j->n, j->queries, op->c.D);
+    clear(&j->at.dv, 0, j->keys, op->c.E);
+    for (int t0 = 0; t0 < j->n; t0 += x->tile) {
+        const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
         const ll_feature_tile tile =
-            ll_clipped_weights(&x->w, op, C, at(&j, &c->q, t0), c->q.token, j.phi, j.work, j.a, x->w.ldt);
-        memset(j.da, 0, (size_t)C * x->w.ldt * sizeof *j.da);
+            ll_clipped_weights(&x->w, op, C, at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        memset(j->da, 0, (size_t)C * x->w.ldt * sizeof *j->da);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0) * x->w.ldt;
-            if (op->c.causal) see(&j, i, &count);
-            row_back(&j, i, j.a + row, count, j.da + row);
+            if (op->c.causal) see(j, i, &count);
+            row_back(j, i, j->a + row, count, j->da + row);
         }
-        weights_back(&j, &tile, t0, dphi_w);
+        weights_back(j, &tile, t0, dphi_w);
     }
-    far_back(&j);
+    far_back(j);
+}
+
+static void backward_head(void *arg, size_t index, int worker) {
+    const clipped_call *x = arg;
+    head j = head_at(x, index, worker);
+    for (int i = -1; next(&j, index, &i);) backward_sequence(&j, x->dphi + index * (size_t)x->w.n * x->w.ld);
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------- */
@@ -275,7 +291,7 @@ static void backward_head(void *arg, size_t index, int worker) {
 static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
     *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
     x->first = op->c.H - op->c.where.keyless;
-    if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S);
+    if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
     const ll_status status = ll_vectors_create(&x->w, op);
     if (status) return status;
     x->scratch = (scratch_of(op, &x->w, x->tile) + 15) / 16 * 16;
@@ -304,7 +320,7 @@ ll_status ll_clipped_forward(const ll_attention *op, const ll_attention_call *ca
     return status;
 }
 
-/* The vectors' gradient: the sum over sequences and heads, in order. */
+/* The vectors' gradient: the sum over rows and heads, in order. */
 static ll_status collect(clipped_call *x) {
     const size_t size = (size_t)x->w.n * x->w.ld;
     if (!x->c->dposition.rpe || !heads(x)) return LL_OK;

@@ -77,15 +77,6 @@ void ll_clipped_stream_seek(ll_clipped_stream *s, int64_t position) {
     s->position = position;
 }
 
-ll_status ll_clipped_stream_check(const ll_clipped_stream *s) {
-    const size_t sums = heads(s) * (size_t)s->op->c.E, values = sums * (size_t)s->keep;
-    for (size_t i = 0; i < sums; i++)
-        if (!isfinite(s->V[i])) return ll_fail(LL_EFORMAT, "its sums of values are not finite at element %zu", i);
-    for (size_t i = 0; i < values; i++)
-        if (!isfinite(s->values[i])) return ll_fail(LL_EFORMAT, "its values are not finite at element %zu", i);
-    return LL_OK;
-}
-
 size_t ll_clipped_stream_bytes(const ll_clipped_stream *s) {
     const size_t E = (size_t)s->op->c.E, vectors = 3 * (size_t)s->w.n * s->w.ld + (s->w.ld + 1) * s->w.ldt;
     const size_t head = E * sizeof *s->V + ((size_t)s->keep * E + s->scratch) * sizeof(float);

@@ -13,7 +13,6 @@ size_t ll_clipped_stream_bytes(const ll_clipped_stream *s);
 /* As of any stream: two tensors. Seek and reset forget no shape, so that they cannot fail. */
 int ll_clipped_stream_state(const ll_clipped_stream *s, ll_state_tensor tensor[2]);
 void ll_clipped_stream_seek(ll_clipped_stream *s, int64_t position);
-LL_MUST_USE ll_status ll_clipped_stream_check(const ll_clipped_stream *s);
 /* The next n tokens; views are of all heads, of which those without keys are the last. Cannot fail. */
 void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y);
 

@@ -101,7 +101,7 @@ static ll_view packed(const ll_attention *op, float *data, int width) {
 /* Sequence b as a call of the exact kernel: its queries, and what has been made of its keys and values. */
 static ll_attention_call call_of(const ll_attention *op, const ll_attention_call *c, int b, float *keys, float *values,
                                  float *saved) {
-    ll_attention_call one = ll_method_sequence(c, b);
+    ll_attention_call one = ll_sequence_call(c, b);
     const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.baseline.rank;
     one.S = op->c.baseline.rank;
     one.k = packed(op, keys + heads * rank * (size_t)op->c.D, op->c.D);

@@ -9,6 +9,7 @@
 #include "attention/linear.h"
 #include "attention/method.h"
 #include "attention/position/before.h"
+#include "attention/stream.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -126,8 +127,9 @@ size_t ll_attention_memory_bytes(const ll_attention_memory *m) {
 
 /* ---- A source ------------------------------------------------------------------------------------ */
 
-static ll_status keep(ll_attention_memory *m, int S, ll_view k, ll_view v) {
-    const size_t H = (size_t)m->op->c.H, D = (size_t)m->op->c.D, E = (size_t)m->op->c.E, n = (size_t)S;
+/* Softmax: room for n keys and values. */
+static ll_status room(ll_attention_memory *m, size_t n) {
+    const size_t H = (size_t)m->op->c.H, D = (size_t)m->op->c.D, E = (size_t)m->op->c.E;
     float *keys = ll_alloc(H * n, D * sizeof *keys), *values = ll_alloc(H * n, E * sizeof *values);
     if (!keys || !values) {
         ll_free(keys);
@@ -137,11 +139,17 @@ static ll_status keep(ll_attention_memory *m, int S, ll_view k, ll_view v) {
     ll_free(m->keys);
     ll_free(m->values);
     m->keys = keys, m->values = values, m->capacity = n;
-    for (size_t i = 0; i < H * n; i++) {
-        memcpy(keys + i * D, ll_element(&k, 0, (int)(i / n), (int)(i % n)), D * sizeof *keys);
-        memcpy(values + i * E, ll_element(&v, 0, (int)(i / n), (int)(i % n)), E * sizeof *values);
-    }
     return ready(m);
+}
+
+static ll_status keep(ll_attention_memory *m, int S, ll_view k, ll_view v) {
+    const size_t H = (size_t)m->op->c.H, D = (size_t)m->op->c.D, E = (size_t)m->op->c.E, n = (size_t)S;
+    const ll_status status = room(m, n);
+    for (size_t i = 0; i < H * n && !status; i++) {
+        memcpy(m->keys + i * D, ll_element(&k, 0, (int)(i / n), (int)(i % n)), D * sizeof *m->keys);
+        memcpy(m->values + i * E, ll_element(&v, 0, (int)(i / n), (int)(i % n)), E * sizeof *m->values);
+    }
+    return status;
 }
 
 static ll_status fill_encoded(ll_attention_memory *m, int S, ll_view k, ll_view v) {
@@ -184,6 +192,63 @@ ll_status ll_attention_memory_fill(ll_attention_memory *m, int S, ll_view k, ll_
     }
     if (!status) m->S = S;
     return status;
+}
+
+/* ---- What it remembers --------------------------------------------------------------------------- */
+
+int ll_attention_memory_keys(const ll_attention_memory *m) {
+    return m->S;
+}
+
+int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const size_t H = (size_t)m->op->c.H, n = (size_t)S;
+    if (m->inner) {
+        const int count = ll_attention_memory_state(m->inner, S, tensor);
+        if (!m->sums) return count;
+        (void)ll_attention_memory_state(m->sums, S, tensor + count); /* rope-linear is linear: one tensor each */
+        tensor[count].name = "sums";
+        return count + 1;
+    }
+    if (!is_exact(m->op)) {
+        tensor[0] = (ll_state_tensor){"state", LL_F32, 2, {H, ll_state_floats(m->op)}, m->state};
+        return 1;
+    }
+    tensor[0] = (ll_state_tensor){"keys", LL_F32, 3, {H, n, (size_t)m->op->c.D}, m->keys};
+    tensor[1] = (ll_state_tensor){"values", LL_F32, 3, {H, n, (size_t)m->op->c.E}, m->values};
+    return 2;
+}
+
+ll_status ll_attention_memory_seek(ll_attention_memory *m, int S) {
+    ll_status status = m->op->before ? ll_before_reaches(m->op->before, S) : LL_OK;
+    if (!status && m->inner) status = ll_attention_memory_seek(m->inner, S);
+    if (!status && m->sums) status = ll_attention_memory_seek(m->sums, S);
+    if (!status && !m->inner && is_exact(m->op)) status = room(m, (size_t)S);
+    if (!status) m->S = S;
+    return status;
+}
+
+ll_status ll_attention_memory_check(const ll_attention_memory *m) {
+    ll_state_tensor t[LL_STATE_TENSORS];
+    ll_status status = LL_OK;
+    for (int i = 0, n = ll_attention_memory_state(m, m->S, t); i < n && !status; i++) status = ll_state_check(&t[i]);
+    return status;
+}
+
+ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m) {
+    ll_attention_memory *new = NULL;
+    ll_state_tensor from[LL_STATE_TENSORS], to[LL_STATE_TENSORS];
+    ll_status status = ll_attention_memory_create(&new, m->op);
+    if (!status) status = ll_attention_memory_seek(new, m->S);
+    if (status) {
+        ll_attention_memory_free(new);
+        return status;
+    }
+    const int n = ll_attention_memory_state(m, m->S, from);
+    (void)ll_attention_memory_state(new, m->S, to);
+    for (int i = 0; i < n; i++)
+        if (ll_state_bytes(&from[i])) memcpy(to[i].data, from[i].data, ll_state_bytes(&from[i]));
+    *copy = new;
+    return LL_OK;
 }
 
 /* ---- Queries ------------------------------------------------------------------------------------- */

@@ -58,6 +58,7 @@ static const ll_method methods[] = {
     [LL_KERNEL_REFORMER] = {.name = "reformer",
                             .reads = 1,
                             .itself = 1,
+                            .packs = 1,
                             .keeps = LL_KEEPS_NO_STREAM,
                             .saved = ll_reformer_saved,
                             .forward = ll_reformer_forward,
@@ -82,6 +83,7 @@ const ll_method ll_method_divided = {.linear = 1,
 
 const ll_method ll_method_clipped = {.name = "relative-s2",
                                      .reads = 2,
+                                     .packs = 1,
                                      .saved = ll_clipped_saved,
                                      .forward = ll_clipped_forward,
                                      .backward = ll_clipped_backward};
@@ -137,23 +139,36 @@ ll_status ll_method_prepare(ll_attention *op, const ll_attention_config *config)
 
 /* ---- Calls, sequence by sequence ----------------------------------------------------------------- */
 
+/* A segment's part of saved comes behind that of the one before. */
+ll_status ll_method_run(const ll_attention *op, const ll_attention_call *c, int backward) {
+    const ll_method *method = op->method;
+    ll_status (*const run)(const ll_attention *, const ll_attention_call *) =
+        backward ? method->backward : method->forward;
+    ll_status status = LL_OK;
+    float *saved = c->saved;
+    if (!c->segment || method->packs) return run(op, c);
+    for (int i = 0; i < c->segments && !status; i++) {
+        ll_attention_call one = ll_sequence_call(c, i);
+        one.saved = saved;
+        status = run(op, &one);
+        if (saved) saved += method->saved(op, 1, one.T, one.S, 1);
+    }
+    return status;
+}
+
+/* What a method saves of one sequence is a constant, numbers of its tokens, and less than 16 floats for each array that
+ * is rounded up: of all sequences no more than what those of one token save, and what the tokens do in rows. */
+size_t ll_method_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    if (op->method->packs) return op->method->saved(op, B, T, S, segments);
+    return op->method->saved(op, B, T, S, B) + (size_t)segments * op->method->saved(op, 1, 1, 1, 1);
+}
+
 int ll_method_keys(const ll_attention_call *c, int b) {
     return ll_sequence_at(c, b).keys;
 }
 
 static int queries(const ll_attention_call *c, int b) {
     return ll_sequence_at(c, b).queries;
-}
-
-ll_attention_call ll_method_sequence(const ll_attention_call *c, int b) {
-    ll_attention_call one = *c;
-    ll_view *views[] = {&one.q, &one.k, &one.v, &one.y, &one.g, &one.dq, &one.dk, &one.dv};
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        if (views[i]->data) views[i]->data += (size_t)b * views[i]->batch;
-    one.B = 1;
-    one.T = queries(c, b), one.S = ll_method_keys(c, b);
-    one.lengths = one.query_lengths = NULL;
-    return one;
 }
 
 static void clear(const ll_attention *op, const ll_attention_call *c, const ll_view *view, int of_keys, int width) {

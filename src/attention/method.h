@@ -19,7 +19,7 @@ typedef struct ll_method {
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
     int itself; /* keys are those of the queries' own tokens: S = T */
     int whole;  /* needs the whole sequence: never causal */
-    int packs;  /* several sequences in a row: ll_segment */
+    int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
     int part;   /* has an exact operator of its own sizes as op->part */
     enum ll_keeps keeps;
     size_t (*saved)(const ll_attention *op, int B, int T, int S, int segments);
@@ -35,10 +35,12 @@ LL_MUST_USE ll_status ll_method_prepare(ll_attention *op, const ll_attention_con
 const ll_method *ll_method_of(ll_kernel kernel);
 extern const ll_method ll_method_shell, ll_method_divided, ll_method_clipped;
 
-/* For methods that call others. Keys of sequence b in use; that sequence as a call of its own, cut to the rows in
- * use; zeros for the other rows. */
+/* Forward or backward, whichever way sequences are told apart; and what such calls save. */
+LL_MUST_USE ll_status ll_method_run(const ll_attention *op, const ll_attention_call *call, int backward);
+size_t ll_method_saved(const ll_attention *op, int B, int T, int S, int segments);
+
+/* For methods that call others. Keys of sequence b in use; zeros for the other rows. */
 int ll_method_keys(const ll_attention_call *c, int b);
-ll_attention_call ll_method_sequence(const ll_attention_call *c, int b);
 void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c);
 void ll_method_clear_gradients(const ll_attention *op, const ll_attention_call *c);
 

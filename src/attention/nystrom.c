@@ -312,7 +312,7 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
         x.dX = take(&rest, H * m * E), x.dW = take(&rest, H * m * E);
     }
     for (int b = 0; b < c->B && !status; b++) {
-        x.c = ll_method_sequence(c, b);
+        x.c = ll_sequence_call(c, b);
         lay_out(&x, c->saved ? c->saved + (size_t)b * kept : rest, c->T);
         status = backward ? backward_sequence(&x) : forward_sequence(&x);
     }

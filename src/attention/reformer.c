@@ -34,7 +34,7 @@ typedef struct {
 /* One (sequence, head), and one worker's memory. */
 typedef struct {
     const reformer *x;
-    int b, h, n;
+    int row, h, first, n, room;   /* the sequence's row and first token there; tokens in use, and there is room for */
     float *lse, *m, *l, *inverse; /* (T) each; lse of saved, or m; 1 / |q| */
     int *bucket, *order, *start;  /* (rounds or 1, T), (T), (buckets + 1) */
     float *hashes;                /* (HASHED, buckets / 2) */
@@ -123,16 +123,17 @@ static size_t cut(const reformer *x, head *j, float *pool) {
 }
 
 static float *at(const head *j, const ll_view *view, int token) {
-    return view->data + (size_t)j->b * view->batch + (size_t)j->h * view->head + (size_t)token * view->token;
+    return ll_element(view, j->row, j->h, j->first + token);
 }
 
 static head head_at(const reformer *x, size_t index, int worker) {
-    head j = {.x = x, .b = (int)(index / (size_t)x->op->c.H), .h = (int)(index % (size_t)x->op->c.H)};
+    const size_t H = (size_t)x->op->c.H;
+    const ll_span s = ll_sequence_at(x->c, (int)(index / H));
+    head j = {.x = x, .row = s.row, .h = (int)(index % H), .first = s.query, .n = s.queries, .room = s.query_room};
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
-    j.n = ll_method_keys(x->c, j.b);
     j.lse = j.m;
     if (x->c->saved) {
-        j.lse = x->c->saved + index * saved_floats(x->op, x->c->T);
+        j.lse = x->c->saved + ((size_t)s.row * H + (size_t)j.h) * saved_floats(x->op, x->c->T) + s.query;
         j.bucket = (int *)(void *)(j.lse + x->c->T);
     }
     for (int t = 0; t < j.n; t++) j.inverse[t] = ll_reformer_inverse(x->op, x->k, at(&j, &x->c->q, t));
@@ -241,7 +242,7 @@ static void forward_head(void *arg, size_t index, int worker) {
     const reformer *x = arg;
     const head j = head_at(x, index, worker);
     const size_t E = (size_t)x->op->c.E;
-    for (int t = 0; t < x->c->T; t++) memset(at(&j, &x->c->y, t), 0, E * sizeof(float));
+    for (int t = 0; t < j.room; t++) memset(at(&j, &x->c->y, t), 0, E * sizeof(float));
     for (int t = 0; t < j.n; t++) j.m[t] = -INFINITY, j.l[t] = 0;
     for (int round = 0; round < x->op->c.baseline.rounds; round++) {
         run r = {0};
@@ -301,7 +302,7 @@ static void backward_head(void *arg, size_t index, int worker) {
     const head j = head_at(x, index, worker);
     const ll_attention_call *c = x->c;
     const size_t D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
-    for (int t = 0; t < c->T; t++) {
+    for (int t = 0; t < j.room; t++) {
         memset(at(&j, &c->dq, t), 0, D * sizeof(float));
         memset(at(&j, &c->dv, t), 0, E * sizeof(float));
         if (c->dk.data) memset(at(&j, &c->dk, t), 0, D * sizeof(float));
@@ -326,7 +327,7 @@ static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, 
     x.scratch = cut(&x, &unused, NULL);
     x.pool = ll_alloc((size_t)ll_threads() * x.scratch, sizeof *x.pool);
     if (!x.pool) return LL_ENOMEM;
-    ll_parallel_for((size_t)c->B * (size_t)op->c.H, task, &x);
+    ll_parallel_for((size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
     ll_free(x.pool);
     return LL_OK;
 }

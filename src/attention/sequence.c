@@ -34,7 +34,7 @@ static int fits(int at, int n, int end, int room) {
     return n >= 0 && at >= end && at <= room && n <= room - at;
 }
 
-ll_status ll_segments_check(const ll_attention_call *c, int causal) {
+ll_status ll_segments_check(const ll_attention_call *c, int itself) {
     ll_segment end = {0};
     if (c->segments < 0) return ll_fail(LL_EINVAL, "attention: %d segments, must not be negative", c->segments);
     if (c->lengths || c->query_lengths)
@@ -48,8 +48,12 @@ ll_status ll_segments_check(const ll_attention_call *c, int causal) {
                            "attention: segment %d (row %d, queries %d + %d, keys %d + %d) is not behind the one before "
                            "it and within rows of %d and %d tokens",
                            i, s->row, s->query, s->queries, s->key, s->keys, c->T, c->S);
-        if (causal && (s->query != s->key || s->queries != s->keys))
-            return ll_fail(LL_EINVAL, "attention: segment %d is causal, so that its keys must be its queries", i);
+        if (itself && (s->query != s->key || s->queries != s->keys))
+            return ll_fail(
+                LL_EINVAL,
+                "attention: segment %d is of causal attention, or of a kernel of one sequence alone, so that its keys "
+                "must be its queries",
+                i);
         end.query = s->query + s->queries;
         end.key = s->key + s->keys;
     }
@@ -72,6 +76,22 @@ void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view
         clear_tokens(view, row, H, at, keys ? s->key : s->query, width);
         at = keys ? s->key + s->keys : s->query + s->queries;
     }
+}
+
+ll_attention_call ll_sequence_call(const ll_attention_call *c, int i) {
+    const ll_span s = ll_sequence_at(c, i);
+    ll_attention_call one = *c;
+    ll_view *const of_queries[] = {&one.q, &one.y, &one.g, &one.dq}, *const of_keys[] = {&one.k, &one.v, &one.dk,
+                                                                                         &one.dv};
+    for (int v = 0; v < 4; v++) {
+        if (of_queries[v]->data) of_queries[v]->data = ll_element(of_queries[v], s.row, 0, s.query);
+        if (of_keys[v]->data) of_keys[v]->data = ll_element(of_keys[v], s.row, 0, s.key);
+    }
+    if (c->key_mask) one.key_mask += (size_t)s.row * (size_t)c->S + (size_t)s.key;
+    one.B = 1, one.T = s.queries, one.S = s.keys;
+    one.lengths = one.query_lengths = NULL;
+    one.segment = NULL, one.segments = 0;
+    return one;
 }
 
 /* ---- Views --------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * tokens are cut into calls. */
 #include "attention/stream.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "attention/method.h"
@@ -34,8 +35,7 @@ static ll_status ready(ll_attention_stream *s) {
 
 ll_status ll_attention_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
-    if (!op->c.causal)
-        return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
+    if (!op->c.causal) return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
     if (op->c.position == LL_POSITION_RELATIVE_S2 && op->c.where.keyless == op->c.H)
         return LL_OK; /* no head has keys that a maximum could be over */
     if (op->inner) return ll_attention_can_stream(op->inner);
@@ -143,13 +143,31 @@ ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position) {
 }
 
 ll_status ll_attention_stream_check(const ll_attention_stream *s) {
-    return s->shell ? ll_shell_stream_check(s->shell) : s->recurrence->check(s);
+    ll_state_tensor t[LL_STATE_TENSORS];
+    if (s->shell) return ll_shell_stream_check(s->shell);
+    if (s->recurrence->check) return s->recurrence->check(s);
+    ll_status status = LL_OK;
+    for (int i = 0, n = s->recurrence->state(s, s->position, t); i < n && !status; i++) status = ll_state_check(&t[i]);
+    return status;
+}
+
+static size_t count_of(const ll_state_tensor *t) {
+    size_t count = 1;
+    for (int i = 0; i < t->rank; i++) count *= t->shape[i];
+    return count;
 }
 
 size_t ll_state_bytes(const ll_state_tensor *t) {
-    size_t count = 1;
-    for (int i = 0; i < t->rank; i++) count *= t->shape[i];
-    return count * (t->dtype == LL_F64 ? sizeof(double) : sizeof(float));
+    return count_of(t) * (t->dtype == LL_F64 ? sizeof(double) : sizeof(float));
+}
+
+ll_status ll_state_check(const ll_state_tensor *t) {
+    const float *x = t->data;
+    const double *wide = t->data;
+    for (size_t i = 0, n = count_of(t); i < n; i++)
+        if (!isfinite(t->dtype == LL_F64 ? wide[i] : (double)x[i]))
+            return ll_fail(LL_EFORMAT, "tensor %s is not finite at element %zu", t->name, i);
+    return LL_OK;
 }
 
 ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s) {

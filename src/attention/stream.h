@@ -25,8 +25,17 @@ int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
 size_t ll_state_bytes(const ll_state_tensor *tensor);
+/* LL_EFORMAT where a number of a tensor is not finite. */
+LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
+/* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be; a copy.
+ */
+int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
+LL_MUST_USE ll_status ll_attention_memory_seek(ll_attention_memory *m, int S);
+LL_MUST_USE ll_status ll_attention_memory_check(const ll_attention_memory *m);
+LL_MUST_USE ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m);
+int ll_attention_memory_keys(const ll_attention_memory *m);
 /* Room for n more tokens, so that feeding them cannot fail for it. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
 
@@ -77,8 +86,8 @@ typedef struct ll_recurrence {
     void (*feed)(void *feed, size_t index, int worker);
     double (*work)(const ll_attention_stream *s, int n); /* rows that each of n tokens meets */
     int (*state)(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
-    size_t (*bytes)(const ll_attention_stream *s); /* of that state */
-    ll_status (*check)(const ll_attention_stream *s);
+    size_t (*bytes)(const ll_attention_stream *s);    /* of that state */
+    ll_status (*check)(const ll_attention_stream *s); /* NULL: numbers are finite, and that is all */
 } ll_recurrence;
 
 /* stream_linear.c, stream_exact.c, stream_window.c, stream_value.c */

@@ -57,16 +57,6 @@ static ll_status grow(ll_attention_stream *s, int64_t n) {
     return LL_OK;
 }
 
-static ll_status check(const ll_attention_stream *s) {
-    const size_t tokens = blocks_of(s->position) * ll_stream_heads(s) * KEYS;
-    const size_t keys = tokens * (size_t)s->op->c.D, values = tokens * (size_t)s->op->c.E;
-    for (size_t i = 0; i < keys; i++)
-        if (!isfinite(s->keys[i])) return ll_fail(LL_EFORMAT, "its keys are not finite at element %zu", i);
-    for (size_t i = 0; i < values; i++)
-        if (!isfinite(s->values[i])) return ll_fail(LL_EFORMAT, "its values are not finite at element %zu", i);
-    return LL_OK;
-}
-
 /* One (sequence, head), and this worker's scratch. */
 typedef struct {
     const ll_feed *f;
@@ -225,5 +215,4 @@ const ll_recurrence ll_recurrence_exact = {
     .work = work,
     .state = state,
     .bytes = bytes,
-    .check = check,
 };

@@ -101,7 +101,9 @@ ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position) {
 
 ll_status ll_shell_stream_check(const ll_shell_stream *s) {
     ll_status status = s->inner ? ll_attention_stream_check(s->inner) : LL_OK;
-    if (!status && s->clipped) status = ll_clipped_stream_check(s->clipped);
+    ll_state_tensor t[LL_STATE_TENSORS];
+    for (int i = 0, n = s->clipped ? ll_clipped_stream_state(s->clipped, t) : 0; i < n && !status; i++)
+        status = ll_state_check(&t[i]);
     return status || !s->sums ? status : ll_attention_stream_check(s->sums);
 }
 

@@ -26,15 +26,9 @@ static size_t bytes(const ll_attention_stream *s) {
     return 0;
 }
 
-static ll_status check(const ll_attention_stream *s) {
-    (void)s;
-    return LL_OK;
-}
-
 const ll_recurrence ll_recurrence_value = {
     .feed = feed,
     .work = work,
     .state = state,
     .bytes = bytes,
-    .check = check,
 };

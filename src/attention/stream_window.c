@@ -67,16 +67,6 @@ static size_t bytes(const ll_attention_stream *s) {
     return ll_stream_heads(s) * window(s) * (size_t)(s->op->c.D + s->op->c.E) * sizeof(float);
 }
 
-static ll_status check(const ll_attention_stream *s) {
-    const size_t keys = ll_stream_heads(s) * window(s) * (size_t)s->op->c.D;
-    const size_t values = ll_stream_heads(s) * window(s) * (size_t)s->op->c.E;
-    for (size_t i = 0; i < keys; i++)
-        if (!isfinite(s->keys[i])) return ll_fail(LL_EFORMAT, "its keys are not finite at element %zu", i);
-    for (size_t i = 0; i < values; i++)
-        if (!isfinite(s->values[i])) return ll_fail(LL_EFORMAT, "its values are not finite at element %zu", i);
-    return LL_OK;
-}
-
 const ll_recurrence ll_recurrence_window = {
     .create = create,
     .scratch = scratch_floats,
@@ -85,5 +75,4 @@ const ll_recurrence ll_recurrence_window = {
     .work = work,
     .state = state,
     .bytes = bytes,
-    .check = check,
 };

@@ -68,6 +68,12 @@ ll_status ll_compat_check(const ll_config *c) {
     if (!r)
         return ll_fail(LL_EINVAL, "attention.compat = %s stands for a program without these features; it has %s", name,
                        offers(c->compat));
+    if (r->key_max == LL_MAX_BATCH && c->separator >= 0)
+        return ll_fail(
+            LL_EINVAL,
+            "attention.compat = %s stabilises by a maximum over the whole batch, so that no document is apart "
+            "from the others; set model.separator=-1, or attention.compat=none",
+            name);
     if (r->projection > 0 && !projected)
         return ll_fail(LL_EINVAL,
                        "attention.compat = %s stands for a program that always projects; set "

@@ -11,9 +11,11 @@ enum { HEAD_MOST = 65536 };
 static ll_status check_model(const ll_config *c) {
     if (c->separator >= 0 && c->task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
-                       "model.separator = %d parts documents in a stream of text, and examples come apart; set "
-                       "model.task=lm, or model.separator=-1",
-                       c->separator);
+                       "model.separator = %d parts documents in a stream of text, and %s; set model.task=lm, or "
+                       "model.separator=-1",
+                       c->separator,
+                       c->task == LL_TASK_MLM ? "the mask of model.task = mlm may cover a separator"
+                                              : "examples come apart");
     if (c->vocab > 0 && c->separator >= c->vocab)
         return ll_fail(LL_EINVAL, "model.separator = %d is no token of model.vocab = %d; set one below it, or -1",
                        c->separator, c->vocab);
@@ -300,25 +302,8 @@ static ll_status check_position(const ll_config *c) {
     return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : check_before(c);
 }
 
-/* Documents in one row: the operator has to cut it up. */
-static ll_status check_documents(const ll_config *c) {
-    if (c->separator < 0) return LL_OK;
-    if (c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER)
-        return ll_fail(LL_EINVAL,
-                       "attention.kernel = %s does not keep documents of a row apart (model.separator = %d); use "
-                       "softmax, local, favor or relu, or model.separator=-1",
-                       ll_kernel_row(c->kernel)->about.name, c->separator);
-    if (c->position == LL_POS_RELATIVE_S2)
-        return ll_fail(LL_EINVAL,
-                       "position.type = relative-s2 does not keep documents of a row apart (model.separator = %d); use "
-                       "relative-s1, or model.separator=-1",
-                       c->separator);
-    return LL_OK;
-}
-
 ll_status ll_config_check(const ll_config *c) {
     ll_status status = check_model(c);
-    if (!status) status = check_documents(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);

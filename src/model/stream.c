@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/stream.h"
 #include "base/memory.h"
 
 enum { PIECE = 256 };
@@ -72,19 +72,18 @@ ll_status ll_stream_whole(const ll_stream *s) {
     return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
 }
 
-ll_status ll_stream_movable(const ll_stream *s) {
-    if (s->memory)
-        return ll_fail(LL_EINVAL, "a seq2seq stream is neither copied nor saved: what it remembers of its source stays "
-                                  "with it; create another stream and give it the source and the same tokens");
-    return ll_stream_whole(s);
+int ll_stream_keys(const ll_stream *s) {
+    return s->sourced ? ll_attention_memory_keys(s->memory[0]) : 0;
 }
 
 ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     ll_stream *new = NULL;
-    ll_status status = ll_stream_movable(s);
+    ll_status status = ll_stream_whole(s);
     if (!status) status = begin(&new, s->model);
-    for (int l = 0; !status && l < s->model->c->layers; l++)
+    for (int l = 0; !status && l < s->model->c->layers; l++) {
         status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
+        if (!status && s->memory) status = ll_attention_memory_clone(&new->memory[l], s->memory[l]);
+    }
     if (status) {
         ll_stream_free(new);
         return status;
@@ -92,6 +91,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     memcpy(new->logits, s->logits, (size_t)s->model->c->vocab * sizeof *s->logits);
     new->position = s->position;
     new->document = s->document;
+    new->sourced = s->sourced;
     *copy = new;
     return LL_OK;
 }

@@ -17,7 +17,7 @@ struct ll_stream {
 
 /* LL_EINVAL for a stream whose layers are not at the same token. */
 LL_MUST_USE ll_status ll_stream_whole(const ll_stream *s);
-/* The same for one that cannot be copied or saved, either: with a source. */
-LL_MUST_USE ll_status ll_stream_movable(const ll_stream *s);
+/* Keys that cross attention remembers; 0: it has no source. */
+int ll_stream_keys(const ll_stream *s);
 
 #endif

@@ -11,7 +11,7 @@
 
 static const char format[] = "longline-stream", version[] = "1";
 enum { NAME = 64 };
-static const int64_t LONGEST = INT64_C(1) << 52;
+static const int64_t LONGEST = INT64_C(1) << 52, SOURCE_MOST = 1 << 30;
 
 /* Keys that say what the model is, those at their defaults left out: a key that a later version brings changes no
  * digest. Noise of positions is a function of the seed. */
@@ -45,34 +45,54 @@ static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     return status;
 }
 
-static void name_of(char name[NAME], int layer, const ll_state_tensor *t) {
-    snprintf(name, NAME, "blocks.%d.attention.%s", layer, t->name);
+/* A layer's own attention, and its cross attention. */
+static const char *const parts[] = {"attention", "cross"};
+
+static void name_of(char name[NAME], int layer, int cross, const char *what) {
+    snprintf(name, NAME, "blocks.%d.%s%s%s", layer, parts[cross], *what ? "." : "", what);
+}
+
+/* Tokens that a stream's layers remember: of the document, and of the source, 0: it has none. */
+typedef struct {
+    int64_t tokens;
+    int keys;
+} extent;
+
+static int tensors_of(const ll_stream *s, int layer, int cross, extent e, ll_state_tensor t[LL_STATE_TENSORS]) {
+    if (!cross) return ll_attention_stream_state(s->attention[layer], e.tokens, t);
+    return e.keys ? ll_attention_memory_state(s->memory[layer], e.keys, t) : 0;
 }
 
 /* Everything that is remembered is what a stream could have come to. */
 static ll_status check_values(const ll_stream *s) {
     for (int v = 0; v < s->model->c->vocab; v++)
         if (!isfinite(s->logits[v])) return ll_fail(LL_EFORMAT, "logits are not finite at element %d", v);
-    for (int l = 0; l < s->model->c->layers; l++) {
-        const ll_status status = ll_attention_stream_check(s->attention[l]);
-        char where[NAME];
-        snprintf(where, sizeof where, "blocks.%d.attention", l);
-        if (status) return ll_fail_in(status, where);
-    }
+    for (int l = 0; l < s->model->c->layers; l++)
+        for (int cross = 0; cross <= s->sourced; cross++) {
+            const ll_status status =
+                cross ? ll_attention_memory_check(s->memory[l]) : ll_attention_stream_check(s->attention[l]);
+            char where[NAME];
+            name_of(where, l, cross, "");
+            if (status) return ll_fail_in(status, where);
+        }
     return LL_OK;
 }
 
 /* ---- Save ---------------------------------------------------------------------------------------- */
 
+static extent extent_of(const ll_stream *s) {
+    return (extent){s->position - s->document, ll_stream_keys(s)};
+}
+
 static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
     const size_t vocab = (size_t)s->model->c->vocab;
     ll_status status = ll_st_add(writer, "logits", LL_F32, 1, &vocab, s->logits);
-    for (int l = 0; l < s->model->c->layers; l++) {
+    for (int part = 0; part < 2 * s->model->c->layers; part++) {
         ll_state_tensor t[LL_STATE_TENSORS];
-        const int n = ll_attention_stream_state(s->attention[l], s->position - s->document, t);
+        const int n = tensors_of(s, part / 2, part % 2, extent_of(s), t);
         for (int i = 0; i < n && !status; i++) {
             char name[NAME];
-            name_of(name, l, &t[i]);
+            name_of(name, part / 2, part % 2, t[i].name);
             status = ll_st_add(writer, name, t[i].dtype, t[i].rank, t[i].shape, t[i].data);
         }
     }
@@ -80,9 +100,9 @@ static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
 }
 
 ll_status ll_stream_save(const ll_stream *s, const char *path) {
-    char hex[LL_DIGEST_TEXT], position[32], document[32];
+    char hex[LL_DIGEST_TEXT], position[32], document[32], source[32];
     ll_st_writer *writer = NULL;
-    ll_status status = ll_stream_movable(s);
+    ll_status status = ll_stream_whole(s);
     if (!status && check_values(s))
         status = ll_fail(LL_EINVAL, "%s: the stream cannot be saved: %s; has the model diverged?", path, ll_error());
     if (!status) status = digest(s->model, hex);
@@ -90,11 +110,13 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
     if (status) return status;
     snprintf(position, sizeof position, "%lld", (long long)s->position);
     snprintf(document, sizeof document, "%lld", (long long)s->document);
+    snprintf(source, sizeof source, "%d", ll_stream_keys(s));
     status = ll_st_meta(writer, "format", format);
     if (!status) status = ll_st_meta(writer, "version", version);
     if (!status) status = ll_st_meta(writer, "model", hex);
     if (!status) status = ll_st_meta(writer, "position", position);
     if (!status) status = ll_st_meta(writer, "document", document);
+    if (!status && s->memory) status = ll_st_meta(writer, "source", source);
     if (!status) status = add_state(s, writer);
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
@@ -106,7 +128,23 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
 /* Where in the text a stream is. */
 typedef struct {
     int64_t position, document; /* as ll_stream's */
+    int64_t source;             /* keys of cross attention */
 } place;
+
+static ll_status read_source(place *p, const ll_model *m, const ll_safetensors *file) {
+    const char *path = ll_safetensors_path(file), *keys = ll_safetensors_meta(file, "source");
+    if (m->c->task != LL_TASK_SEQ2SEQ) return LL_OK;
+    if (!keys || !ll_parse_integer(&p->source, keys) || p->source < 0 || p->source > SOURCE_MOST)
+        return ll_fail(LL_EFORMAT, "%s: source is \"%.40s\", must be a number of tokens from 0 to 2^30", path,
+                       keys ? keys : "");
+    if (p->position && !p->source)
+        return ll_fail(LL_EFORMAT, "%s: source is 0 at position %lld, and a target follows from a source", path,
+                       (long long)p->position);
+    if (m->c->position == LL_POS_LEARNED && p->source > m->c->max_length)
+        return ll_fail(LL_EFORMAT, "%s: a source of %lld tokens is longer than the model's %d learned positions", path,
+                       (long long)p->source, m->c->max_length);
+    return LL_OK;
+}
 
 static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *at = ll_safetensors_meta(file, "position");
@@ -122,7 +160,7 @@ static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *f
     if (m->c->position == LL_POS_LEARNED && p->position - p->document > m->c->max_length)
         return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path,
                        (long long)(p->position - p->document), m->c->max_length);
-    return LL_OK;
+    return read_source(p, m, file);
 }
 
 /* Is it ours, and of this model? Where in the text it is. */
@@ -161,15 +199,15 @@ static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, cons
 
 /* All tensors that belong at this position, nothing else: into the stream (copy), or only looked at, before memory is
  * taken for them. */
-static ll_status take(ll_stream *s, const ll_safetensors *file, int64_t position, int copy) {
+static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int copy) {
     ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->vocab}, s->logits}};
     int count = 0;
-    for (int l = -1; l < s->model->c->layers; l++) {
-        const int n = l < 0 ? 1 : ll_attention_stream_state(s->attention[l], position, t);
+    for (int part = -1; part < 2 * s->model->c->layers; part++) {
+        const int n = part < 0 ? 1 : tensors_of(s, part / 2, part % 2, e, t);
         for (int i = 0; i < n; i++, count++) {
             const ll_st_tensor *from = NULL;
             char name[NAME] = "logits";
-            if (l >= 0) name_of(name, l, &t[i]);
+            if (part >= 0) name_of(name, part / 2, part % 2, t[i].name);
             const ll_status status = find(&from, file, name, &t[i]);
             if (status) return status;
             if (copy) memcpy(t[i].data, from->data, ll_state_bytes(&t[i]));
@@ -182,14 +220,17 @@ static ll_status take(ll_stream *s, const ll_safetensors *file, int64_t position
 }
 
 static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *p) {
-    const int64_t position = p->position - p->document;
-    ll_status status = take(s, file, position, 0);
-    for (int l = 0; l < s->model->c->layers && !status; l++)
-        status = ll_attention_stream_seek(s->attention[l], position);
+    const extent e = {p->position - p->document, (int)p->source};
+    ll_status status = take(s, file, e, 0);
+    for (int l = 0; l < s->model->c->layers && !status; l++) {
+        status = ll_attention_stream_seek(s->attention[l], e.tokens);
+        if (!status && e.keys) status = ll_attention_memory_seek(s->memory[l], e.keys);
+    }
     if (status) return status;
     s->position = p->position;
     s->document = p->document;
-    if ((status = take(s, file, position, 1))) return status;
+    s->sourced = e.keys > 0;
+    if ((status = take(s, file, e, 1))) return status;
     status = check_values(s);
     return status ? ll_fail_in(status, ll_safetensors_path(file)) : LL_OK;
 }

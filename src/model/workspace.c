@@ -41,7 +41,8 @@ static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->ff) : ws->hidden[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
-        ws->saved[l] = keep ? take(p, ll_attention_saved(op, ws->B, ws->T, ws->T), 1) : NULL;
+        const int most = c->separator < 0 ? ws->B : ws->B * ws->T; /* sequences; documents may be of one token */
+        ws->saved[l] = keep ? take(p, ll_attention_saved_packed(op, ws->B, ws->T, ws->T, most), 1) : NULL;
     }
 }
 

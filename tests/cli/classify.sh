@@ -1,37 +1,6 @@
 # Classes of images and texts as a user asks for them.
-small_text
-{ idx_images 64 4 4; head -c 1024 text.txt; } >images
-idx_labels 64 3 >labels
-cat >images.ini <<'END'
-[model]
-task = classify
-vocab = 256
-classes = 3
-layers = 1
-width = 16
-heads = 2
-ff = 32
-pool = first
-[attention]
-kernel = relu
-[position]
-type = permute2d
-width = 4
-height = 4
-[train]
-length = 16
-batch = 8
-steps = 40
-warmup = 2
-eval-every = 20
-[data]
-format = idx
-train = images
-train-labels = labels
-test = images
-test-labels = labels
-END
-t 0 "$longline" train images.ini --out run
+small_images
+t 0 "$longline" train images.ini --out run --set model.pool=first --set train.steps=40 --set train.eval-every=20
 model=run/best.safetensors
 t 0 "$longline" eval $model
 accuracy=$(value eval.accuracy)

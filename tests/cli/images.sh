@@ -1,35 +1,5 @@
 # A classifier of images as a user trains it: idx files, plain and gzipped, and wrong ones.
-small_text
-{ idx_images 64 4 4; head -c 1024 text.txt; } >images
-idx_labels 64 3 >labels
-cat >images.ini <<'END'
-[model]
-task = classify
-vocab = 256
-classes = 3
-layers = 1
-width = 16
-heads = 2
-ff = 32
-[attention]
-kernel = relu
-[position]
-type = permute2d
-width = 4
-height = 4
-[train]
-length = 16
-batch = 8
-steps = 20
-warmup = 2
-eval-every = 10
-[data]
-format = idx
-train = images
-train-labels = labels
-test = images
-test-labels = labels
-END
+small_images
 t 0 "$longline" train images.ini --out run
 out "^train.valid_accuracy=[0-9.]+$"
 check "no bits a byte for images" sh -c "! grep -q bits_per out"

@@ -21,6 +21,24 @@ t 0 "$longline" generate $model --prompt-file source.txt --tokens 5 --seed 3
 check "the same from a file" cmp out first
 t 0 sh -c "printf abc | '$longline' generate $model --prompt-file - --tokens 5 --seed 3"
 check "the same from standard input" cmp out first
+# ---- It stops and goes on: the source is in the state ----
+for m in 1 2; do
+    t 0 "$longline" generate $model --prompt abcdef --tokens $((4 * m)) --seed 3
+    tr -d '\n' <out >whole$m
+done
+t 0 "$longline" generate $model --prompt abcdef --only-read --save-state read.state
+silent
+err "state after byte 0 of the target saved"
+t 0 "$longline" generate $model --load-state read.state --tokens 4 --seed 3 --save-state read.state
+tr -d '\n' <out >part
+check "from the source in a state, the same bytes" cmp part whole1
+t 0 "$longline" generate $model --load-state read.state --tokens 4 --seed 3
+tr -d '\n' <out >>part
+check "4 bytes and 4 more are 8" cmp part whole2
+refused "has a source already" "$longline" generate $model --load-state read.state --prompt abc
+refused "not the state of a stream" "$longline" generate $model --load-state $model
+refused "nothing else would be left" "$longline" generate $model --prompt abc --only-read
+
 t 0 "$longline" inspect $model
 out "^tensor decoder.blocks.0.cross.query.weight 16x32$"
 out "^tensor encoder.norm.gain 16$"

@@ -12,12 +12,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MODELS = 2, KEYS = 9 };
+enum { MODELS = 4, KEYS = 10 };
 static const char *const keys[MODELS][KEYS] = {
     {"model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3", "attention.kernel=exp",
-     "position.type=rope-linear", "position.decay=fixed", "train.seed=1"},
+     "position.type=rope-linear", "position.decay=fixed", "train.seed=1", "train.length=4"},
     {"model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3", "attention.kernel=softmax",
-     "position.type=learned", "position.max-length=600", "train.length=4"},
+     "position.type=learned", "position.max-length=600", "train.length=4", "train.seed=1"},
+    {"model.task=seq2seq", "model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3",
+     "attention.kernel=exp", "position.type=rope-linear", "position.cross=start", "train.length=4"},
+    {"model.task=seq2seq", "model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3",
+     "attention.kernel=softmax", "position.type=learned", "position.max-length=600", "train.length=4"},
 };
 static const char nameless[] = "00000000000000000000000000000000";
 
@@ -70,6 +74,7 @@ static void load(ll_model *model, const uint8_t *data, size_t size) {
     if (position) check(!ll_stream_logits(s, logits));
     if (!ll_stream_feed(s, (const int[]){0, 2, 1}, 3, logits)) check(ll_stream_position(s) == position + 3);
     check(ll_stream_position(copy) == position);
+    if (!ll_stream_source(copy, (const int[]){1, 2}, 2)) check(!ll_stream_feed(copy, (const int[]){1}, 1, logits));
     ll_stream_free(copy);
     ll_stream_free(s);
 }
