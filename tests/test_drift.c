@@ -113,6 +113,49 @@ static void test_features(void **state) {
     }
 }
 
+/* Sums of long sequences in tiles. Where most features are the eps beside large sums, adding token by token in float
+ * would lose a part of each, always to the same side: 5e-4 of the answers after 100,000 tokens. */
+static void test_small_features(void **state) {
+    (void)state;
+    uint64_t seed = 66;
+    ll_attention_config c = config(LL_KERNEL_RELU, 0, &seed);
+    ll_drift drift;
+    c.H = 1;
+    CHECK_OK(ll_attention_drift(&drift, &c, getenv("LL_FAST") ? 12000 : 100000, 5));
+    for (int i = 0; i < drift.count; i++) assert_true(drift.tiles[i] < 5e-5);
+    draw_config_free(&c);
+}
+
+/* The same of all keys at once: a query whose features are the eps sees what they weigh. */
+static void test_small_features_of_many_keys(void **state) {
+    (void)state;
+    enum { S = 300000 };
+    ll_attention_config c = ll_attention_default();
+    c.kernel = LL_KERNEL_RELU, c.causal = 0, c.D = 2, c.E = 1, c.input_scale = 1, c.feature_eps = 1e-3f;
+    float *x = calloc(3 * S, sizeof *x), q[2] = {1, -1}, y;
+    double num = 0, den = 0;
+    for (int j = 0; j < S; j++) { /* every other key is seen by its eps alone */
+        x[2 * j] = j % 2 ? 1 : -1, x[2 * j + 1] = 0, x[2 * S + j] = j % 2 ? 0.25f : 1;
+        const double phi[2] = {(j % 2 ? 1 : 0) + (double)c.feature_eps, (double)c.feature_eps};
+        const double weight = (1 + (double)c.feature_eps) * phi[0] + (double)c.feature_eps * phi[1];
+        num += weight * (double)x[2 * S + j], den += weight;
+    }
+    ll_attention *op;
+    CHECK_OK(ll_attention_create(&op, &c));
+    const ll_attention_call call = {.B = 1,
+                                    .T = 1,
+                                    .S = S,
+                                    .q = {q, 2, 2, 2},
+                                    .k = {x, 2 * S, 2 * S, 2},
+                                    .v = {x + 2 * S, S, S, 1},
+                                    .y = {&y, 1, 1, 1}};
+    CHECK_OK(ll_attention_forward(op, &call));
+    const double expected = num / den;
+    check_close("many keys", 1, &y, &expected, 2e-5);
+    ll_attention_free(op);
+    free(x);
+}
+
 static int stop(double share, void *arg) {
     *(double *)arg = share;
     return share > 0.5;
@@ -157,9 +200,11 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drift),    cmocka_unit_test(test_first_token),
-                                       cmocka_unit_test(test_it_sees),  cmocka_unit_test(test_every_pair),
-                                       cmocka_unit_test(test_features), cmocka_unit_test(test_it_stops),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drift),          cmocka_unit_test(test_first_token),
+        cmocka_unit_test(test_it_sees),        cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_features),       cmocka_unit_test(test_it_stops),
+        cmocka_unit_test(test_small_features), cmocka_unit_test(test_small_features_of_many_keys),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

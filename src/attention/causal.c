@@ -4,6 +4,10 @@
  *   num_i = state_i phi_i S + sum_{j <= i} w_ij v_j        den_i likewise with z and 1
  *   S' = carry S + sum_j add_j phi_j v_j^T                 y_i = num_i / den_i
  *
+ * In a long sequence a tile is little beside the sum of all before it, and its small features would be lost in rounding,
+ * always to the same side: 1e-3 of y at a million tokens. From token LATE on the tiles of a stretch of FOLD tokens are
+ * summed on their own, and S is what was before the stretch and that; where the state decays, nothing grows.
+ *
  * Softmax features with an eps under a running maximum c_i (PREFIX) are the exponential part, in units of
  * 2^P_i, and eps: num_i = kappa_i num'_i + eps' Phi_i V_i with kappa_i = 2^P_i e^(-c_i) / sqrt(M),
  * Phi_i = sum phi(q_i), V_i = sum_{j <= i} r^(i-j) v_j. */
@@ -102,8 +106,11 @@ static float finish_row(ll_head *j, int t, float s, float phi, float *num, float
 
 /* ---- A tile -------------------------------------------------------------------------------------- */
 
+enum { LATE = 8192, FOLD = 1024 };
+
 typedef struct {
     float *phi_q, *phi_k, *work, *kt, *A, *num, *v, *s, *kappa, *V, *count;
+    float *old_S, *old_z, *new_S, *new_z; /* late: the state before a stretch, and of its tiles */
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     ll_scales f;
     size_t lda, ldv;
@@ -112,8 +119,8 @@ typedef struct {
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
     const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
-    const size_t forward = 3 * C * ld + m * lda + C * lda + 2 * C * ldv + C * E + m * (E + 1) + E + 8 * C;
-    if (!backward) return forward + 512;
+    const size_t forward = 3 * C * ld + m * lda + C * lda + 2 * C * ldv + C * E + 3 * m * (E + 1) + E + 8 * C;
+    if (!backward) return forward + 576;
     return forward + 2 * R * ld + 2 * R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
            (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1024;
 }
@@ -131,6 +138,27 @@ static void weights_within(const ll_head *j, scratch *w, int n, int m) {
         }
         j->k->gemm(rows, j->op->c.E, width, A, w->lda, 1, w->v, w->ldv, w->num + (size_t)i * w->ldv, w->ldv, 1);
     }
+}
+
+/* S = carry S + sum_j add_j phi_j v_j^T, z likewise; v has been multiplied. */
+static void add_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int n, const ll_ahead *next) {
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E, late = t0 >= LATE && !op->c.decay;
+    const size_t size = (size_t)m * (size_t)E, ld = (size_t)op->ld;
+    if (late && (t0 - j->tile < LATE || t0 / FOLD != (t0 - j->tile) / FOLD)) {
+        memcpy(w->old_S, st->S, size * sizeof *st->S), memset(w->new_S, 0, size * sizeof *st->S);
+        memcpy(w->old_z, st->z, (size_t)m * sizeof *st->z), memset(w->new_z, 0, (size_t)m * sizeof *st->z);
+    }
+    float *S[] = {late ? w->new_S : st->S, w->old_S}, *z[] = {late ? w->new_z : st->z, w->old_z};
+    for (int i = 0; i <= late && w->f.carry != 1; i++) {
+        j->k->scale(size, w->f.carry, S[i]);
+        j->k->scale((size_t)m, w->f.carry, z[i]);
+    }
+    ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, S[0], (size_t)E, 1, next);
+    j->k->gemv(m, n, w->f.add, w->phi_k, ld, z[0], 1);
+    if (!late) return;
+    memcpy(st->S, w->old_S, size * sizeof *st->S), memcpy(st->z, w->old_z, (size_t)m * sizeof *st->z);
+    j->k->add(size, w->new_S, st->S), j->k->add((size_t)m, w->new_z, st->z);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int n) {
@@ -166,15 +194,10 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     }
 
     for (int i = 0; i < n && !w->f.plain; i++) j->k->scale((size_t)E, w->f.add[i], w->v + (size_t)i * w->ldv);
-    if (w->f.carry != 1) {
-        j->k->scale((size_t)m * (size_t)E, w->f.carry, st->S);
-        j->k->scale((size_t)m, w->f.carry, st->z);
-    }
     ll_ahead next_k = {0};
     ll_ahead_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
     ll_ahead_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
-    ll_gemm_ahead(j, m, E, n, w->phi_k, 1, ld, w->v, w->ldv, st->S, (size_t)E, 1, &next_k);
-    j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
+    add_tile(j, w, st, t0, n, &next_k);
     st->exponent = w->f.next;
     st->reach = w->f.reach;
 }
@@ -195,6 +218,8 @@ void ll_causal_forward(ll_head *j) {
     w.s = ll_take(&pool, C);
     w.kappa = ll_take(&pool, C);
     w.count = ll_take(&pool, C);
+    w.old_S = ll_take(&pool, (size_t)op->features * E), w.old_z = ll_take(&pool, (size_t)op->features);
+    w.new_S = ll_take(&pool, (size_t)op->features * E), w.new_z = ll_take(&pool, (size_t)op->features);
     ll_causal_state state = ll_causal_state_take(op, &pool);
     for (int t0 = 0; t0 < j->n; t0 += j->tile) {
         const int n = j->n - t0 < j->tile ? j->n - t0 : j->tile;
