@@ -12,7 +12,7 @@ static int64_t count = 10000, seed = 1, size;
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "where it lies or shall lie; else data/NAME"},
     {LL_ARG_INTEGER, 0, "count", "N", &count, 1, 2e9, "make: how many examples"},
-    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, or tokens at most; 0 = the usual"},
+    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, tokens at most, or bars; 0 = the usual"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "make: another seed, other examples"},
     {LL_ARG_TEXT, 0, "from", "URL", &from, 0, 0, "get: the folder of another server that has the same files"},
     {.type = LL_ARG_END},
@@ -34,7 +34,8 @@ static int list(void) {
                f->sha256 ? f->sha256 : "not known");
     }
     printf("\nlistops\n  drawn here: longline data make listops --out FILE --count N\n"
-           "\npathfinder\n  drawn here: longline data make pathfinder --out FOLDER --count N --size 32|64|128|256\n");
+           "\npathfinder\n  drawn here: longline data make pathfinder --out FOLDER --count N --size 32|64|128|256\n"
+           "\nmusic\n  drawn here, MIDI files: longline data make music --out FOLDER --count N --size BARS\n");
     return 0;
 }
 
@@ -154,34 +155,53 @@ static int get(const char *set) {
     return code;
 }
 
+/* ---- Comparing ---- */
+
+static int compare(const char *a, const char *b) {
+    ll_likeness like;
+    const ll_status status = ll_music_compare(&like, a, b);
+    if (status) return ll_failed(status, access(a, R_OK) ? a : b);
+    printf("compare.time_pitch=%.6f\ncompare.onset_duration=%.6f\ncompare.notes=%lld\ncompare.other_notes=%lld\n",
+           like.time_pitch, like.onset_duration, (long long)like.notes[0], (long long)like.notes[1]);
+    return 0;
+}
+
 static int data(int n, const char **words) {
-    static const char *const actions[] = {"list", "make", "verify", "get"};
+    static const char *const actions[] = {"list", "make", "verify", "get", "compare"};
     const char *action = words[0];
     if (!strcmp(action, "list")) return n == 1 ? list() : ll_usage("list takes no name");
+    if (!strcmp(action, "compare"))
+        return n == 3 ? compare(words[1], words[2]) : ll_usage("compare needs two files of music, or folders of them");
+    if (n > 2) return ll_usage("unexpected argument '%s'", words[2]);
     for (int i = 1; i < 4; i++)
         if (!strcmp(action, actions[i]) && n < 2) return ll_usage("%s needs the name of a data set", action);
     if (!strcmp(action, "make")) return make(words[1]);
     if (!strcmp(action, "verify")) return verify(words[1]);
     if (!strcmp(action, "get")) return get(words[1]);
-    const char *near = ll_args_nearest(action, actions, 4);
+    const char *near = ll_args_nearest(action, actions, 5);
     if (near) return ll_usage("there is no action '%s'; did you mean '%s'?", action, near);
-    return ll_usage("there is no action '%s'; there are list, make, verify and get", action);
+    return ll_usage("there is no action '%s'; there are list, make, verify, get and compare", action);
 }
 
 const ll_command ll_command_data = {
     .name = "data",
-    .words = "list | make NAME | verify NAME | get NAME",
+    .words = "list | make NAME | verify NAME | get NAME | compare MUSIC MUSIC",
     .least = 1,
-    .most = 2,
-    .summary = "list, draw, check and fetch data sets",
-    .text = "list: the public data sets that recipes are written for, their addresses and checksums. get: fetches\n"
-            "one into data/NAME, goes on where an earlier try stopped, and checks it. verify: checksums of a data\n"
-            "set, or of any file. make: draws one, the same for the same seed.\n\n"
-            "  longline data list\n"
-            "  longline data get mnist\n"
-            "  longline data verify fashion-mnist --out /somewhere/fashion-mnist\n"
-            "  longline data make pathfinder --out data/pathfinder --count 40000\n"
-            "  longline data make listops --out data/listops/train.tsv --count 96000 --seed 1",
+    .most = 3,
+    .summary = "list, draw, check, fetch and compare data sets",
+    .text =
+        "list: the public data sets that recipes are written for, their addresses and checksums. get: fetches\n"
+        "one into data/NAME, goes on where an earlier try stopped, and checks it. verify: checksums of a data\n"
+        "set, or of any file. make: draws one, the same for the same seed. compare: how alike the styles of two MIDI\n"
+        "files are, or of two folders of them: cosines of their histograms of distances in time and pitch, and of\n"
+        "places in the bar and durations, as in the SPE paper.\n\n"
+        "  longline data list\n"
+        "  longline data get mnist\n"
+        "  longline data verify fashion-mnist --out /somewhere/fashion-mnist\n"
+        "  longline data make pathfinder --out data/pathfinder --count 40000\n"
+        "  longline data make listops --out data/listops/train.tsv --count 96000 --seed 1\n"
+        "  longline data make music --out data/music --count 500 --size 32\n"
+        "  longline data compare song.mid continued.mid",
     .args = args,
     .run = data,
 };

@@ -9,8 +9,8 @@
 #include "cli.h"
 #include "speak.h"
 
-static const char *prompt, *prompt_file, *load_state, *save_state, *weights = "f32";
-static int64_t tokens = 512, top_k, seed = 1;
+static const char *prompt, *prompt_file, *load_state, *save_state, *song, *weights = "f32";
+static int64_t tokens = 512, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
 
@@ -18,7 +18,10 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
      "the same from a file of any length; - is standard input"},
+    {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
+    {LL_ARG_TEXT, 'o', "out", "FILE.mid", &song, 0, 0,
+     "music: write a MIDI file (with --echo, of the prompt, too), not events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
      "how many tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
@@ -37,7 +40,8 @@ static const ll_arg args[] = {
 };
 
 static ll_status feed_and_echo(ll_speaker *s, const uint8_t *bytes, size_t n) {
-    if (echo) fwrite(bytes, 1, n, stdout);
+    if (s->bytes && s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
+    if (echo && !s->keeps) fwrite(bytes, 1, n, stdout);
     return ll_speaker_feed(s, bytes, n);
 }
 
@@ -53,6 +57,16 @@ static int feed_file(ll_speaker *s, FILE *file, const char *name) {
     if (ll_stop_wanted() || !ferror(file)) return -1;
     ll_say("cannot read %s: %s", name, strerror(errno));
     return 2;
+}
+
+/* What was fed as its tokens are written: where that is not the prompt as it was given, or not all of it. */
+static void echo_tokens(ll_speaker *s) {
+    for (size_t i = 0; i < s->heard_n; i++) {
+        size_t size;
+        const char *text = ll_tokenizer_text(s->tokenizer, s->heard[i], &size);
+        fwrite(text, 1, size, stdout);
+    }
+    s->keeps = 0;
 }
 
 static int feed_prompt(ll_speaker *s) {
@@ -73,6 +87,7 @@ static int feed_prompt(ll_speaker *s) {
     }
     if (code >= 0) return code;
     status = ll_speaker_flush(s);
+    if (echo && s->keeps && !song) echo_tokens(s);
     if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
         /* A model needs something to go on from; most texts begin after a new line. */
         status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
@@ -82,13 +97,12 @@ static int feed_prompt(ll_speaker *s) {
 }
 
 /* Text to stdout until there are enough or a signal comes; counts its tokens in *n. -1, or the exit code. */
-static int write_text(ll_speaker *s, int64_t *n) {
-    const ll_sampling how = {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed};
+static int write_text(ll_speaker *s, const ll_sampling *how, int64_t *n) {
     char last = '\n';
     for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
-        const ll_status status = ll_speaker_next(s, &how, &text, &size);
+        const ll_status status = ll_speaker_next(s, how, &text, &size);
         if (status) return ll_failed(status, NULL);
         fwrite(text, 1, size, stdout);
         if (size) last = text[size - 1];
@@ -106,19 +120,26 @@ static int save(const ll_speaker *s) {
     return 0;
 }
 
-static int speak(ll_speaker *s) {
+static int speak(ll_speaker *s, const ll_sampling *how) {
     int64_t n = 0;
-    if (save_state) ll_stop_on_signals(0);
+    const int music = ll_speaker_is_music(s);
+    if (song && !music) return ll_usage("--out writes music; this model is of something else");
+    s->most = prompt_tokens;
+    s->keeps = song || (echo && !s->bytes && (music || prompt_tokens));
+    if (save_state || song) ll_stop_on_signals(0);
     int code = feed_prompt(s);
     if (code >= 0) return code;
     const double start = ll_now();
-    if (!only_read) code = write_text(s, &n);
+    if (!only_read) code = song ? ll_song(s, song, how, tokens, echo, &n) : write_text(s, how, &n);
     if (code >= 0) return code;
     char state[24], memory[24];
     if (!only_read)
         ll_say("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n,
-               s->bytes ? "bytes" : "tokens", (double)n / (ll_now() - start),
-               ll_size(state, (double)ll_stream_bytes(s->stream)), ll_size(memory, (double)ll_memory_now()));
+               s->bytes ? "bytes"
+               : music  ? "events"
+                        : "tokens",
+               (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
+               ll_size(memory, (double)ll_memory_now()));
     return save_state ? save(s) : 0;
 }
 
@@ -143,6 +164,8 @@ static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
+    if (only_read && song) return ll_usage("--only-read writes nothing; leave --out away");
+    if (song && ll_song_check(song) >= 0) return 2;
     return save_state ? check_target(model) : -1;
 }
 
@@ -160,9 +183,12 @@ static int generate(int n, const char **words) {
         prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
         tokens, only_read};
     code = ll_round_weights(model, weights);
+    if (code < 0 && answers && song) code = ll_usage("--out writes music; this model is of something else");
+    if (code < 0 && answers && prompt_tokens)
+        code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
-    if (code < 0) code = speak(&speaker);
+    if (code < 0) code = speak(&speaker, &question.how);
     ll_speaker_free(&speaker);
     ll_model_free(model);
     return code;
@@ -174,18 +200,21 @@ const ll_command ll_command_generate = {
     .least = 1,
     .most = 1,
     .summary = "write text as a model would",
-    .text = "Writes bytes, words or letters to standard output as they come, by the vocabulary that is in the model.\n"
-            "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
-            "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"
-            "of it, one line; its state has the source, too, and goes on with what is made of it.\n"
-            "A state is all that the model remembers of what it has read and written, in a file that does not\n"
-            "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
-            "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
-            "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
-            "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
-            "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
-            "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
-            "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
+    .text =
+        "Writes bytes, words, letters or events of music to standard output as they come, by the vocabulary that is\n"
+        "in the model; with --out music as a MIDI file, which is also what its prompt file may be.\n"
+        "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
+        "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"
+        "of it, one line; its state has the source, too, and goes on with what is made of it.\n"
+        "A state is all that the model remembers of what it has read and written, in a file that does not\n"
+        "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
+        "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
+        "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
+        "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
+        "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
+        "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
+        "  longline generate runs/sine-spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
+        "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,
 };

@@ -42,7 +42,7 @@ const char *ll_unit(const ll_recipe *recipe) {
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split) {
     const char *format = ll_recipe_get(recipe, "data.format");
     ll_baseline b;
-    if (!format || (strcmp(format, "fasta") && strcmp(format, "words"))) return;
+    if (!format || (strcmp(format, "fasta") && strcmp(format, "words") && strcmp(format, "midi"))) return;
     if (ll_unigram(recipe, split, &b))
         ll_say("no baseline: %s", ll_error());
     else

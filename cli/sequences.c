@@ -14,7 +14,7 @@ static int64_t length, window = 1024;
 
 const ll_arg ll_sequence_args[] = {
     {LL_ARG_TEXT, 0, "format", "KIND", &format, 0, 0,
-     "lines, jsonl, fasta or idx; else by the first byte of each file"},
+     "lines, jsonl, fasta, idx or midi; else by the first byte of each file, or the model"},
     {LL_ARG_FLAG, 0, "whole", NULL, &whole, 0, 0, "each file is one sequence"},
     {LL_ARG_TEXT, 0, "text-key", "KEY", &text_key, 0, 0, "key of the text in JSONL; else text or sequence"},
     {LL_ARG_TEXT, 0, "id-key", "KEY", &id_key, 0, 0, "key of the name in JSONL; else id"},
@@ -262,13 +262,17 @@ static ll_status make_stream(run *r) {
     return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens: gathered, then */
 }
 
-static int choose_format(ll_input_format *kind) {
+/* Files of music are pieces of it, unless it is said that their lines are. */
+static int choose_format(ll_input_format *kind, int music) {
     static const struct {
         const char *name;
         ll_input_format kind;
-    } kinds[] = {
-        {"lines", LL_INPUT_LINES}, {"jsonl", LL_INPUT_JSONL}, {"fasta", LL_INPUT_FASTA}, {"idx", LL_INPUT_IDX}};
-    *kind = whole ? LL_INPUT_WHOLE : LL_INPUT_AUTO;
+    } kinds[] = {{"lines", LL_INPUT_LINES},
+                 {"jsonl", LL_INPUT_JSONL},
+                 {"fasta", LL_INPUT_FASTA},
+                 {"idx", LL_INPUT_IDX},
+                 {"midi", LL_INPUT_MIDI}};
+    *kind = music ? LL_INPUT_MIDI : whole ? LL_INPUT_WHOLE : LL_INPUT_AUTO;
     if (whole && format) return ll_usage("give --whole or --format, not both");
     if (!format) return -1;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -276,7 +280,7 @@ static int choose_format(ll_input_format *kind) {
             *kind = kinds[i].kind;
             return -1;
         }
-    return ll_usage("--format %s: needs lines, jsonl, fasta or idx", format);
+    return ll_usage("--format %s: needs lines, jsonl, fasta, idx or midi", format);
 }
 
 /* The first file that cannot be opened, or NULL. */
@@ -295,7 +299,7 @@ static int open_all(run *r, int files, const char **paths) {
                             .label_key = r->job->label_key,
                             .labels = r->job->labels,
                             .piece = LL_PIECE};
-    const int code = choose_format(&how.format);
+    const int code = choose_format(&how.format, !strcmp(value(r->job, "data.format"), "midi"));
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
@@ -315,7 +319,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->w.arg = r;
     r->image = image_of(job);
     r->by_byte = strcmp(value(job, "data.format"), "words") && strcmp(value(job, "data.format"), "pieces") &&
-                 strcmp(value(job, "data.format"), "listops");
+                 strcmp(value(job, "data.format"), "listops") && strcmp(value(job, "data.format"), "midi");
     int code = open_all(r, files, paths);
     if (code < 0) {
         ll_status status = ll_tokenizer_create(&r->tokenizer, job->model);

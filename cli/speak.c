@@ -25,10 +25,29 @@ void ll_speaker_free(ll_speaker *s) {
     ll_tokenizer_free(s->tokenizer);
     free(s->logits);
     free(s->text);
+    free(s->heard);
     *s = (ll_speaker){0};
 }
 
+static ll_status keep(ll_speaker *s, const int *tokens, size_t n) {
+    if (!s->keeps) return LL_OK;
+    if (s->heard_room - s->heard_n < n) {
+        const size_t room = 2 * (s->heard_n + n);
+        int *heard = realloc(s->heard, room * sizeof *heard);
+        if (!heard) return LL_ENOMEM;
+        s->heard = heard;
+        s->heard_room = room;
+    }
+    memcpy(s->heard + s->heard_n, tokens, n * sizeof *tokens);
+    s->heard_n += n;
+    return LL_OK;
+}
+
 static ll_status feed_tokens(ll_speaker *s, const int *tokens, size_t n) {
+    if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
+    s->fed += (int64_t)n;
+    const ll_status kept = keep(s, tokens, n);
+    if (kept) return kept;
     while (n) {
         const int m = n < 1024 ? (int)n : 1024;
         const ll_status status = ll_stream_feed(s->stream, tokens, m, s->logits);
@@ -69,6 +88,8 @@ ll_status ll_speaker_flush(ll_speaker *s) {
 
 ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size) {
     const int token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
+    const ll_status status = keep(s, &token, 1);
+    if (status) return status;
     *text = ll_tokenizer_text(s->tokenizer, token, size);
     return ll_stream_feed(s->stream, &token, 1, s->logits);
 }

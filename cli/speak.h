@@ -15,6 +15,10 @@ typedef struct {
     float *logits; /* (vocab): of the token that comes next */
     char *text;    /* else: what was fed, until ll_speaker_flush makes tokens of it */
     size_t size, room;
+    int64_t most, fed; /* tokens that are fed at most (0: all of them), and were */
+    int keeps;         /* keep what was fed and what came: */
+    int *heard;
+    size_t heard_n, heard_room;
 } ll_speaker;
 
 /* -1; or, after saying why, the exit code: for a model that does not generate. The model must outlive it. state: a
@@ -26,6 +30,15 @@ ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n);
 ll_status ll_speaker_flush(ll_speaker *s);
 /* The text of the next token, which is fed back. */
 ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size);
+
+/* ---- song.c ---- */
+
+int ll_speaker_is_music(const ll_speaker *s);
+/* Can music be written to a file of this name? -1, or the exit code after saying why not. */
+int ll_song_check(const char *path);
+/* Up to `most` events (0: to the end of the piece) as a MIDI file, with echo after the prompt; the speaker keeps what
+ * it hears. *n: how many came. -1, or the exit code. */
+int ll_song(ll_speaker *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);
 
 /* seq2seq: what the model is asked for, by generate's options. */
 typedef struct {

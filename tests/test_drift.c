@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mechanism.h"
+#include "base/random.h"
 #include "drawn.h"
 
 static const ll_kernel kernels[] = {LL_KERNEL_RELU, LL_KERNEL_ELU1,    LL_KERNEL_FAVOR, LL_KERNEL_EXP,
@@ -126,6 +127,34 @@ static void test_small_features(void **state) {
     draw_config_free(&c);
 }
 
+/* There, too, the bits are the same for any number of threads, which share one head. */
+static void test_threads(void **state) {
+    (void)state;
+    enum { T = 10500, E = 70 };
+    ll_attention_config c = ll_attention_default();
+    c.kernel = LL_KERNEL_ELU1, c.D = 8, c.E = E, c.input_scale = 1;
+    ll_attention *op;
+    float *x = calloc(T * (8 + 3 * E), sizeof *x), *y[2] = {x + T * (8 + E), x + T * (8 + 2 * E)};
+    ll_normal_fill(x, T * (8 + E), 5, 1, 0);
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int i = 0; i < 2; i++) {
+        const ll_attention_call call = {.B = 1,
+                                        .T = T,
+                                        .S = T,
+                                        .q = {x, 0, 0, 8},
+                                        .k = {x, 0, 0, 8},
+                                        .v = {x + T * 8, 0, 0, E},
+                                        .y = {y[i], 0, 0, E}};
+        ll_set_threads(i ? 3 : 1);
+        CHECK_OK(ll_attention_forward(op, &call));
+    }
+    ll_set_threads(0);
+    assert_memory_equal(y[0], y[1], T * E * sizeof *x);
+    assert_true(fabsf(y[0][T * E - 1]) > 0);
+    ll_attention_free(op);
+    free(x);
+}
+
 /* The same of all keys at once: a query whose features are the eps sees what they weigh. */
 static void test_small_features_of_many_keys(void **state) {
     (void)state;
@@ -200,11 +229,15 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drift),          cmocka_unit_test(test_first_token),
-        cmocka_unit_test(test_it_sees),        cmocka_unit_test(test_every_pair),
-        cmocka_unit_test(test_features),       cmocka_unit_test(test_it_stops),
-        cmocka_unit_test(test_small_features), cmocka_unit_test(test_small_features_of_many_keys),
-        cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drift),
+                                       cmocka_unit_test(test_first_token),
+                                       cmocka_unit_test(test_it_sees),
+                                       cmocka_unit_test(test_every_pair),
+                                       cmocka_unit_test(test_features),
+                                       cmocka_unit_test(test_it_stops),
+                                       cmocka_unit_test(test_small_features),
+                                       cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_small_features_of_many_keys),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@ LL_C_BEGIN
 
 typedef struct ll_tokenizer ll_tokenizer;
 
-/* How the model's data.format makes tokens of text (bytes, words, letters of proteins), from the model alone. Borrows
- * the model, which must outlive it. LL_EFORMAT where its vocabulary is damaged. */
+/* How the model's data.format makes tokens of text (bytes, words, letters of proteins, events of music), from the model
+ * alone. Borrows the model, which must outlive it. LL_EFORMAT where its vocabulary is damaged. */
 LL_API LL_MUST_USE ll_status ll_tokenizer_create(ll_tokenizer **tokenizer, const ll_model *model);
 LL_API void ll_tokenizer_free(ll_tokenizer *tokenizer);
 /* Tokens that stand for text are in [0, this); a model may have more (a mask). */
@@ -24,6 +24,28 @@ LL_API LL_MUST_USE ll_status ll_tokenizer_encode(const ll_tokenizer *tokenizer, 
 LL_API void ll_tokens_free(int *tokens);
 /* What a token stands for, *size bytes; tokens put one after the other make a text. Valid until the next call. */
 LL_API const char *ll_tokenizer_text(ll_tokenizer *tokenizer, int token, size_t *size);
+
+/* ---- Music --------------------------------------------------------------------------------------- */
+
+/* The token that stands before every piece of music, and ends the one before it; -1: the model is of something else. */
+LL_API int ll_tokenizer_piece(const ll_tokenizer *tokenizer);
+/* Writes tokens of a model of music (data.format = midi) as a standard MIDI file. Tokens before number `first` say
+ * where in a bar, how fast and on what instruments the music goes on, but are not heard: the file begins with the bar
+ * that `first` is in. Any tokens will do; what makes no sense among them is passed over. LL_EINVAL for other models,
+ * and where no note is left. O(count). */
+LL_API LL_MUST_USE ll_status ll_tokenizer_write_midi(const ll_tokenizer *tokenizer, const char *path, const int *tokens,
+                                                     size_t count, size_t first);
+
+/* How alike two styles are (Cifka et al. 2020; docs/math.md): cosines between histograms of two files of music, or of
+ * all files of folders, 0 to 1. */
+typedef struct {
+    double time_pitch;     /* of distances in time and pitch between notes */
+    double onset_duration; /* of places in the bar and durations of notes */
+    int64_t notes[2];      /* that were counted, without drums */
+} ll_likeness;
+/* MIDI files, or the text of their events. LL_EINVAL where one has no notes to be counted. Time: notes times those
+ * that begin within four quarters after them. */
+LL_API LL_MUST_USE ll_status ll_music_compare(ll_likeness *likeness, const char *a, const char *b);
 
 /* ---- Data sets --------------------------------------------------------------------------------- */
 
@@ -39,7 +61,8 @@ LL_API const ll_known_file *ll_data_known(int i);
 
 /* Draws a data set. "listops": a table of `count` expressions of up to `size` tokens (0: 2000) in the file `out`.
  * "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and
- * labels-idx1-ubyte in the folder `out`. A function of the seed. LL_EINVAL names what cannot be. */
+ * labels-idx1-ubyte in the folder `out`. "music": `count` MIDI files of `size` bars (0: 32) in the folder `out`, a
+ * melody over chords and a bass, some with drums. A function of the seed. LL_EINVAL names what cannot be. */
 LL_API LL_MUST_USE ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed);
 
 /* SHA-256 of a file as it lies there (packed if it is), as 64 digits and a zero; and its bytes. */

@@ -17,7 +17,9 @@ typedef enum {
     LL_INPUT_JSONL, /* every line is an object with a text, up to 64 MiB; empty lines are passed over */
     LL_INPUT_FASTA, /* letters below a line that begins with '>'; gaps (- .), blanks and a last * are left out */
     LL_INPUT_WHOLE, /* every file is one sequence */
-    LL_INPUT_IDX    /* every image is a sequence of pixels */
+    LL_INPUT_IDX,   /* every image is a sequence of pixels */
+    LL_INPUT_MIDI   /* every file is a piece of music: a standard MIDI file, which becomes the text of its events (a bar
+                     * a line; docs/format.md), or that text */
 } ll_input_format;
 
 typedef struct {

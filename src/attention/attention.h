@@ -79,7 +79,8 @@ ll_span ll_sequence_at(const ll_attention_call *c, int i);
 ll_attention_call ll_sequence_call(const ll_attention_call *c, int i);
 /* The most queries and keys that a sequence's room has. */
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
-/* LL_EINVAL where segments are not what they must be (itself: keys are the queries' own tokens); zeros for the queries or keys that are in none. */
+/* LL_EINVAL where segments are not what they must be (itself: keys are the queries' own tokens); zeros for the queries
+ * or keys that are in none. */
 LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int itself);
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
 /* Element (row, head, token, 0) of a view. */

@@ -1,6 +1,6 @@
-/* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the method
- * says: a state (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), those of the last
- * tokens in each bucket (stream_buckets.c), nothing (stream_value.c); or a position around one of these (stream_shell.c). */
+/* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the method says: a state
+ * (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), those of the last tokens in each
+ * bucket (stream_buckets.c), nothing (stream_value.c); or a position around one of these (stream_shell.c). */
 #ifndef LL_ATTENTION_STREAM_H
 #define LL_ATTENTION_STREAM_H
 

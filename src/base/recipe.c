@@ -83,8 +83,9 @@ const char *ll_recipe_unit(const ll_recipe *recipe) {
         [LL_DATA_BYTES] = "byte",       [LL_DATA_IDX] = "token",       [LL_DATA_DEMO] = "byte",
         [LL_DATA_FASTA] = "residue",    [LL_DATA_WORDS] = "word",      [LL_DATA_LABELLED] = "token",
         [LL_DATA_LISTOPS] = "token",    [LL_DATA_RETRIEVAL] = "token", [LL_DATA_CIFAR10] = "token",
-        [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",      [LL_DATA_PAIRS] = "token",
-        [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token"};
+        [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",    [LL_DATA_PAIRS] = "token",
+        [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token",
+        [LL_DATA_MIDI] = "event"};
     return units[c->format];
 }
 

@@ -29,7 +29,7 @@ enum { LL_FP32, LL_BF16 }; /* what training multiplies */
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 enum { LL_DATA_BYTES, LL_DATA_IDX, LL_DATA_DEMO, LL_DATA_FASTA, LL_DATA_WORDS, LL_DATA_LABELLED,
        LL_DATA_LISTOPS, LL_DATA_RETRIEVAL, LL_DATA_CIFAR10, LL_DATA_PATHFINDER, LL_DATA_PIECES,
-       LL_DATA_PAIRS, LL_DATA_COPY, LL_DATA_REVERSE, LL_DATA_COPY_REVERSE };
+       LL_DATA_PAIRS, LL_DATA_COPY, LL_DATA_REVERSE, LL_DATA_COPY_REVERSE, LL_DATA_MIDI };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
 typedef struct {
@@ -68,7 +68,8 @@ typedef struct {
     double valid_fraction;                           /* cut from the end of train where valid is empty */
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
     int resize, shift, margin, only;                 /* images */
-    int joined;                                      /* fasta */
+    int joined;                                      /* fasta, midi */
+    int transpose;                                   /* midi */
     int64_t min_count;                               /* words */
     int vocab_size;                                  /* words */
     int table_separator, header, label_column, text_column; /* labelled: columns from 1 */

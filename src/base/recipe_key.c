@@ -132,9 +132,9 @@ const ll_key ll_keys[] = {
 
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse",
+           "pairs|copy|reverse|copy-reverse|midi",
            "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs, lines of source "
-           "TAB target (pairs), or sources that are made, to be copied or reversed"),
+           "TAB target (pairs), sources that are made, to be copied or reversed, or music (midi)"),
     TEXT("data.train", train, "training data: a file (or for bytes a folder), plain, .gz or .xz"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -151,7 +151,9 @@ const ll_key ll_keys[] = {
     INT("data.shift", shift, "0", -4096, 4096, "pixels that images are moved to the right; what comes in is 0"),
     INT("data.margin", margin, "0", 0, 4096, "only images with so many columns of 0 on both sides"),
     INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
-    FLAG("data.joined", joined, "off", "sequences follow each other in windows of train.length, format = fasta"),
+    FLAG("data.joined", joined, "off",
+         "sequences follow each other in windows of train.length, formats fasta, midi"),
+    INT("data.transpose", transpose, "0", 0, 127, "semitones that music is moved up or down at most in training"),
     INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
     INT("data.vocab-size", vocab_size, "0", 0, 1000000,
         "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),

@@ -7,19 +7,31 @@
 #include "base/memory.h"
 #include "data/fasta.h"
 #include "data/listops.h"
+#include "data/music.h"
 #include "data/pieces.h"
 
 struct ll_coder {
     int format;
     ll_words *words;
     ll_pieces *pieces;
-    char text[16]; /* of one token */
+    char text[32]; /* of one token */
 };
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size) {
     if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
+    if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary);
     if (c->format != LL_DATA_WORDS) return LL_OK;
     return ll_words_list(vocabulary, text, size, c->min_count, c->vocab_size);
+}
+
+/* The events of music are the same in all models of this version. */
+static ll_status check_music(const ll_bytes *vocabulary, const char *name) {
+    ll_bytes list = {0};
+    const ll_status status = ll_music_vocabulary(&list);
+    if (status) return status;
+    const int same = list.size == vocabulary->size && !memcmp(list.data, vocabulary->data, list.size);
+    ll_bytes_free(&list);
+    return same ? LL_OK : ll_fail(LL_EFORMAT, "%s: its vocabulary is not that of the events of music", name);
 }
 
 ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *vocabulary, const char *name) {
@@ -29,6 +41,7 @@ ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *
     ll_status status = LL_OK;
     if (c->format == LL_DATA_WORDS) status = ll_words_create(&o->words, vocabulary, name);
     if (c->format == LL_DATA_PIECES) status = ll_pieces_create(&o->pieces, vocabulary, name);
+    if (c->format == LL_DATA_MIDI) status = check_music(vocabulary, name);
     if (status) {
         ll_coder_free(o);
         return status;
@@ -47,7 +60,16 @@ void ll_coder_free(ll_coder *o) {
 int ll_coder_vocab(const ll_coder *o) {
     if (o->words) return ll_words_count(o->words);
     if (o->pieces) return ll_pieces_count(o->pieces);
-    return o->format == LL_DATA_FASTA ? LL_FASTA_VOCAB : o->format == LL_DATA_LISTOPS ? LL_LISTOPS_VOCAB : 256;
+    switch (o->format) {
+    case LL_DATA_FASTA: return LL_FASTA_VOCAB;
+    case LL_DATA_LISTOPS: return LL_LISTOPS_VOCAB;
+    case LL_DATA_MIDI: return LL_MUSIC_VOCAB;
+    default: return 256;
+    }
+}
+
+int ll_coder_is_music(const ll_coder *o) {
+    return o->format == LL_DATA_MIDI;
 }
 
 /* Tokens of an expression, written over its text. */
@@ -71,6 +93,7 @@ static ll_status encode_bytes(const ll_coder *o, const uint8_t *text, size_t siz
 ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     if (o->words) return ll_words_encode(o->words, text, size, tokens, count);
     if (o->pieces) return ll_pieces_encode(o->pieces, text, size, tokens, count);
+    if (o->format == LL_DATA_MIDI) return ll_music_tokens(tokens, count, text, size, "the text");
     int32_t *out = ll_alloc(size, sizeof *out);
     uint8_t *own = o->format == LL_DATA_LISTOPS ? ll_alloc(size, 1) : NULL;
     ll_status status = out && (own || o->format != LL_DATA_LISTOPS) ? LL_OK : LL_ENOMEM;
@@ -89,10 +112,20 @@ ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, i
     return status;
 }
 
+/* Lines of bars, pieces with an empty line before them. */
+static const char *music_text(ll_coder *o, int token, size_t *size) {
+    const char *before = token == LL_MUSIC_PIECE ? "\n\n" : token == LL_MUSIC_BAR ? "\n" : " ";
+    char word[LL_MUSIC_WORD];
+    ll_music_word(word, token);
+    *size = (size_t)snprintf(o->text, sizeof o->text, "%s%s", before, word);
+    return o->text;
+}
+
 const char *ll_coder_text(ll_coder *o, int token, size_t *size) {
     if (o->words) return ll_words_text(o->words, token, size);
     if (o->pieces) return ll_pieces_text(o->pieces, token, size);
     *size = 1;
+    if (o->format == LL_DATA_MIDI) return music_text(o, token, size);
     if (o->format == LL_DATA_LISTOPS) {
         const char *word = ll_listops_word(token);
         *size = (size_t)snprintf(o->text, sizeof o->text, "%s ", word);

@@ -15,6 +15,7 @@ LL_MUST_USE ll_status ll_coder_create(ll_coder **coder, const ll_config *c, cons
                                       const char *name);
 void ll_coder_free(ll_coder *coder);
 int ll_coder_vocab(const ll_coder *coder);
+int ll_coder_is_music(const ll_coder *coder);
 /* Tokens of a text, in memory that the caller frees with ll_free. */
 LL_MUST_USE ll_status ll_coder_encode(const ll_coder *coder, const uint8_t *text, size_t size, int32_t **tokens,
                                       int64_t *count);

@@ -151,6 +151,7 @@ static const ll_input_kind *kind_of(ll_input *in) {
     case LL_INPUT_FASTA: return &ll_input_fasta;
     case LL_INPUT_WHOLE: return &whole;
     case LL_INPUT_IDX: return &ll_input_idx;
+    case LL_INPUT_MIDI: return &ll_input_midi;
     case LL_INPUT_AUTO: break;
     }
     const int c = ll_input_peek(in);

@@ -1,7 +1,8 @@
 /* Inside the input: what its formats share.
  *
  *   input.c        files one after the other, lines, whole files     input_json.c   JSON, a line each
- *   input_fasta.c  FASTA                                             input_idx.c    images */
+ *   input_fasta.c  FASTA                                             input_idx.c    images
+ *   input_midi.c   music */
 #ifndef LL_INPUT_H
 #define LL_INPUT_H
 
@@ -19,7 +20,7 @@ typedef struct {
     int lines; /* have its errors a line? */
 } ll_input_kind;
 
-extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx;
+extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx, ll_input_midi;
 
 struct ll_input {
     char **path, *text_key, *id_key, *label_key, *labels;
@@ -49,7 +50,7 @@ struct ll_input {
     size_t capacity;
 
     json_t *json;       /* the object that text and id point into */
-    size_t given, left; /* bytes of its text handed out last; not yet */
+    size_t given, left; /* bytes of its text (or of music) handed out; not yet */
     ll_idx images;
     int64_t image;
     ll_unpack *label_source;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/listops.h"
+#include "data/music.h"
 #include "data/pathfinder.h"
 
 #define MNIST "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -66,5 +67,6 @@ ll_status ll_data_make(const char *what, const char *out, int64_t count, int siz
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
     if (!strcmp(what, "listops")) return make_listops(out, count, size, seed);
     if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, seed);
-    return ll_fail(LL_EINVAL, "there is no generator of \"%s\"; there are listops and pathfinder", what);
+    if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed);
+    return ll_fail(LL_EINVAL, "there is no generator of \"%s\"; there are listops, pathfinder and music", what);
 }

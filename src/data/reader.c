@@ -20,6 +20,7 @@ static const ll_format *const formats[] = {
     [LL_DATA_CIFAR10] = &ll_format_cifar10,
     [LL_DATA_PATHFINDER] = &ll_format_pathfinder,
     [LL_DATA_PIECES] = &ll_format_pieces,
+    [LL_DATA_MIDI] = &ll_format_midi,
     [LL_DATA_PAIRS] = &ll_format_pairs,
     [LL_DATA_COPY] = &ll_format_copy,
     [LL_DATA_REVERSE] = &ll_format_reverse,

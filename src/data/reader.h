@@ -13,7 +13,8 @@
  *   image.c    rows of images          resize.c   to another size
  *   png.c      gray pixels of PNG      pathfinder_png.c folders of them
  *   pairs.c    source TAB target      toy.c      sources to be copied or reversed
- *   pathfinder.c and listops.c also draw new examples */
+ *   music.h    MIDI files
+ *   pathfinder.c, listops.c and music_make.c also draw new examples */
 #ifndef LL_READER_H
 #define LL_READER_H
 
@@ -33,7 +34,7 @@ typedef struct {
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
     ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder,
-    ll_format_pieces, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse;
+    ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse;
 
 struct ll_reader {
     const ll_format *format;
@@ -60,7 +61,8 @@ struct ll_reader {
     int64_t first;
     int endless, split, shortest, longest, symbols; /* toys: never the same example again */
     uint64_t seed;
-    ll_bytes file[2];      /* what data and labels point into */
+    int transpose;    /* music: semitones up or down at most */
+    ll_bytes file[2]; /* what data and labels point into */
 };
 
 typedef struct {
@@ -97,6 +99,9 @@ int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x);
 
 /* Masks a row that `fill` has written, by draws of (seed, number, position). */
 void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
+
+/* Moves the notes of a row up or down by a draw of (seed, number). */
+void ll_transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
 
 /* Where place i of [0, n) goes in the shuffle of an epoch: for each (seed, epoch) a permutation of [0, n),
  * n < 2^62. O(1) time and memory. */

@@ -10,7 +10,7 @@ static const double LN2 = 0.69314718055994530942;
 
 /* ---- Text ---- */
 
-enum { PROMPT = 64, WRITTEN = 480, BYTES = 8 /* of a token, on average at most */ };
+enum { PROMPT = 64, WRITTEN = 480, BYTES = 16 /* of a token, on average at most */ };
 
 typedef struct {
     char text[(PROMPT + WRITTEN) * BYTES];

@@ -1,6 +1,7 @@
 /* Text to a model's tokens and back: the model's vocabulary and the coder that reads it. */
 #include "base/memory.h"
 #include "data/coder.h"
+#include "data/music.h"
 #include "model/model.h"
 
 struct ll_tokenizer {
@@ -48,4 +49,23 @@ void ll_tokens_free(int *tokens) {
 
 const char *ll_tokenizer_text(ll_tokenizer *t, int token, size_t *size) {
     return ll_coder_text(t->coder, token, size);
+}
+
+int ll_tokenizer_piece(const ll_tokenizer *t) {
+    return ll_coder_is_music(t->coder) ? LL_MUSIC_PIECE : -1;
+}
+
+ll_status ll_tokenizer_write_midi(const ll_tokenizer *t, const char *path, const int *tokens, size_t count,
+                                  size_t first) {
+    ll_score score = {0};
+    ll_bytes file = {0};
+    if (!ll_coder_is_music(t->coder))
+        return ll_fail(LL_EINVAL, "the model does not write music; a MIDI file needs one of data.format=midi");
+    ll_status status = ll_music_decode(&score, tokens, (int64_t)count, (int64_t)first);
+    if (!status && !score.notes) status = ll_fail(LL_EINVAL, "there is no note in these %zu events", count - first);
+    if (!status) status = ll_midi_write(&file, &score);
+    if (!status) status = ll_file_write(path, file.data, file.size);
+    ll_score_free(&score);
+    ll_bytes_free(&file);
+    return status;
 }

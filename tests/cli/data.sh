@@ -15,7 +15,7 @@ t 0 "$longline" train "$root/recipes/lra/pathfinder.ini" --out run --set data.re
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv --out lists \
     --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
 refused "32, 64, 128 and 256" "$longline" data make pathfinder --out w --size 48
-refused "listops and pathfinder" "$longline" data make nothing --out w
+refused "listops, pathfinder and music" "$longline" data make nothing --out w
 refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "needs the name" "$longline" data get

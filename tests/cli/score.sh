@@ -137,7 +137,7 @@ err "wrong: line 4: byte 0x31"
 refused "missing: No such file" "$longline" score $model lines missing
 refused "no files|is a folder" "$longline" score $model run
 refused "missing.safetensors" "$longline" score missing.safetensors lines
-refused "needs lines, jsonl, fasta or idx" "$longline" score $model lines --format csv
+refused "needs lines, jsonl, fasta, idx or midi" "$longline" score $model lines --format csv
 refused "not both" "$longline" score $model lines --format lines --whole
 refused "not a longline model|no safetensors" "$longline" score lines lines
 if [ -e lines.gz ]; then

@@ -1,0 +1,312 @@
+/* Music as a reader's examples, as sequences, and two styles compared. */
+#include "songs.h"
+
+#include <sys/stat.h>
+
+#include "data/coder.h"
+
+#include "longline/data.h"
+#include "longline/files.h"
+
+static const char one[] = "Piece Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_4 Velocity_66 "
+                          "Bar Position_5 Pitch_127 Duration_2 Velocity_66 Drum_127 Velocity_2";
+static const char two[] = "Piece Bar Meter_3/4 Position_1 Tempo_100 Pitch_50 Duration_4 Velocity_66 Bar Position_2 "
+                          "Pitch_52 Duration_1 Velocity_66";
+static const char three[] = "Bar Position_1 Pitch_40 Duration_1 Velocity_2";
+static char *pieces;
+
+/* A folder of a MIDI file, one packed, and the text of a third piece. */
+static int make_files(void **state) {
+    const int failed = make_folder(state);
+    ll_bytes file = {0};
+    pieces = kept(at("pieces"));
+    assert_int_equal(mkdir(pieces, 0777), 0);
+    for (int i = 0; i < 2; i++) {
+        ll_score s = score_of(i ? two : one, 0);
+        CHECK_OK(ll_midi_write(&file, &s));
+        if (i)
+            put_xz("pieces/b.mid.xz", file.data, file.size);
+        else
+            put("pieces/a.mid", file.data, file.size);
+        ll_bytes_free(&file);
+        ll_score_free(&s);
+    }
+    put("pieces/c.txt", three, sizeof three - 1);
+    return failed;
+}
+
+static ll_config config(void) {
+    return (ll_config){
+        .task = LL_TASK_LM, .batch = 1, .length = 100, .format = LL_DATA_MIDI, .train = pieces, .test = pieces};
+}
+
+/* The words of a row and of what follows its last token. */
+static const char *row_words(const ll_batch *b) {
+    static char text[2000];
+    size_t n = 0;
+    char word[LL_MUSIC_WORD];
+    for (int t = 0; t < b->lengths[0]; t++) {
+        ll_music_word(word, b->tokens[t]);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s ", word);
+        if (t) assert_int_equal(b->targets[t - 1], b->tokens[t]);
+    }
+    ll_music_word(word, b->targets[b->lengths[0] - 1]);
+    snprintf(text + n, sizeof text - n, "> %s", word);
+    return text;
+}
+
+static void a_piece_is_an_example(void **state) {
+    (void)state;
+    const ll_config c = config();
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    char expected[400];
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_size(r), 3);
+    assert_int_equal(ll_reader_vocab(r), LL_MUSIC_VOCAB);
+    for (int i = 0; i < 3; i++) {
+        ll_reader_eval_batch(r, &b, i);
+        snprintf(expected, sizeof expected, "%s%s > Piece", i == 2 ? "Piece " : "", i ? i == 1 ? two : three : one);
+        assert_string_equal(row_words(&b), expected);
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    assert_pure(&c);
+}
+
+static void splits_are_cut_by_pieces(void **state) {
+    (void)state;
+    ll_config c = config();
+    ll_batch b;
+    c.valid_fraction = 0.4;
+    CHECK_OK(ll_batch_create(&b, &c));
+    ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
+    assert_int_equal(ll_reader_size(train), 2);
+    assert_int_equal(ll_reader_size(valid), 1);
+    ll_reader_eval_batch(valid, &b, 0);
+    assert_int_equal(b.lengths[0], 6);
+    ll_reader_free(train);
+    ll_reader_free(valid);
+    c.joined = 1;
+    c.length = 10;
+    valid = opened(&c, "valid");
+    assert_int_equal(ll_reader_size(valid), 7); /* with the piece's end */
+    ll_reader_free(valid);
+    ll_batch_free(&b);
+    c.valid_fraction = 0.9;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "no piece of 3 is left");
+}
+
+/* Tokens of a training row without a move, and with: all pitches by as much, nothing else, and drums stay. */
+static void keys_are_moved(void **state) {
+    (void)state;
+    ll_config c = config(), moved = c;
+    int seen[49] = {0};
+    moved.transpose = 24;
+    ll_reader *r = opened(&c, "train"), *m = opened(&moved, "train"), *test = opened(&moved, "test");
+    ll_batch a, b;
+    CHECK_OK(ll_batch_create(&a, &c));
+    CHECK_OK(ll_batch_create(&b, &c));
+    for (int64_t i = 0; i < 900; i++) {
+        int by = -99, high = 0;
+        ll_reader_batch(r, &a, 5, i);
+        ll_reader_batch(m, &b, 5, i);
+        assert_int_equal(a.lengths[0], b.lengths[0]);
+        for (int t = 0; t < a.lengths[0]; t++) {
+            if (t) assert_int_equal(b.targets[t - 1], b.tokens[t]);
+            if (a.tokens[t] >= LL_MUSIC_PITCH && a.tokens[t] < LL_MUSIC_DRUM) {
+                high |= a.tokens[t] == LL_MUSIC_DRUM - 1;
+                if (by == -99) by = b.tokens[t] - a.tokens[t];
+                assert_int_equal(b.tokens[t] - a.tokens[t], by);
+                assert_true(b.tokens[t] >= LL_MUSIC_PITCH && b.tokens[t] < LL_MUSIC_DRUM);
+            } else {
+                assert_int_equal(a.tokens[t], b.tokens[t]);
+            }
+        }
+        assert_true(by >= -24 && by <= (high ? 0 : 24));
+        if (!high) seen[by + 24]++;
+    }
+    for (int i = 0; i < 49; i++) assert_true(seen[i] > 0 && seen[i] < 40); /* 600 draws */
+    ll_reader_eval_batch(test, &b, 1);
+    ll_reader_free(m);
+    m = opened(&c, "test");
+    ll_reader_eval_batch(m, &a, 1);
+    assert_memory_equal(a.tokens, b.tokens, sizeof(int) * 100);
+    ll_batch_free(&a);
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    ll_reader_free(m);
+    ll_reader_free(test);
+}
+
+static void wrong_files_are_named(void **state) {
+    (void)state;
+    ll_config c = config();
+    c.train = put("wrong.txt", "Bar Bass", 8);
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "wrong.txt is no MIDI file, and as text its word number 2, \"Bass\"");
+    c.train = put("cut.mid", "MThd\0\0\0\6\0\1\0\1\0\x60", 14);
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "cut.mid: the file ends after 0 of 1");
+    c.train = put("empty", "", 0); /* a piece without an event */
+    assert_int_equal(refused(&c, "train"), LL_OK);
+    c = config();
+    c.task = LL_TASK_CLASSIFY;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
+    c = config();
+    assert_memory_can_end(&c, "train");
+}
+
+static void models_keep_the_vocabulary(void **state) {
+    (void)state;
+    const ll_config c = config();
+    ll_reader *r = opened(&c, "train");
+    ll_coder *coder = NULL;
+    ll_bytes list = *ll_reader_vocabulary(r);
+    CHECK_OK(ll_coder_create(&coder, &c, &list, "it"));
+    assert_int_equal(ll_coder_vocab(coder), LL_MUSIC_VOCAB);
+    ll_coder_free(coder);
+    list.size--;
+    CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
+    list.size++;
+    list.data[3]++;
+    CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
+    ll_reader_free(r);
+}
+
+/* Files as sequences of text, in pieces of any size. */
+static void files_are_sequences(void **state) {
+    (void)state;
+    const char *paths[] = {at("pieces/a.mid"), at("pieces/b.mid.xz"), at("pieces/c.txt")};
+    const char *const expected[] = {one, two, three};
+    for (size_t piece = 1; piece < 1000; piece = piece * 3 + 1) {
+        ll_input *in = NULL;
+        ll_sequence s;
+        int found = 0, file = 0;
+        char text[1000];
+        size_t n = 0;
+        const ll_input_options how = {.format = LL_INPUT_MIDI, .piece = piece};
+        CHECK_OK(ll_input_open(&in, paths, 3, &how));
+        for (;;) {
+            CHECK_OK(ll_input_next(in, &s, &found));
+            if (!found) break;
+            if (s.begins) n = 0;
+            assert_true(s.size <= piece);
+            memcpy(text + n, s.text, s.size);
+            n += s.size;
+            if (!s.ends) continue;
+            for (size_t i = 0; i < n; i++)
+                if (text[i] == '\n') text[i] = ' ';
+            text[n - 1] = 0;
+            assert_string_equal(text, expected[file]);
+            assert_string_equal(s.id, paths[file++]);
+        }
+        assert_int_equal(file, 3);
+        ll_input_close(in);
+    }
+}
+
+/* ---- Style ---- */
+
+/* The definition, note against note, in double: bins of a sixth of a quarter. */
+typedef struct {
+    double pairs[24][41], places[48][12];
+} histograms;
+
+static void count(histograms *h, const ll_score *s) {
+    for (int64_t i = 0; i < s->notes; i++) {
+        const ll_note *a = &s->note[i];
+        if (a->instrument == LL_DRUMS) continue;
+        for (int64_t k = 0; k < s->notes; k++) {
+            const ll_note *b = &s->note[k];
+            const double apart = (double)(b->begin - a->begin) / s->division;
+            const int leap = b->pitch - a->pitch;
+            if (i == k || b->instrument != a->instrument || apart < 0 || apart >= 4 || abs(leap) > 20) continue;
+            h->pairs[(int)floor(apart * 6 + 1e-9)][leap + 20]++;
+        }
+        double bar = 0, beats = 4;
+        for (int64_t m = 0; m < s->meters; m++)
+            if (s->meter[m].at <= a->begin) {
+                bar = (double)s->meter[m].at / s->division;
+                beats = 4.0 * s->meter[m].numerator / s->meter[m].denominator;
+            }
+        const double place = fmod((double)a->begin / s->division - bar, beats);
+        const double lasts = (double)(a->end - a->begin) / s->division;
+        if (lasts <= 2) h->places[(int)floor(place * 6 + 1e-9)][lasts == 2 ? 11 : (int)floor(lasts * 6 + 1e-9)]++;
+    }
+}
+
+static double cosine_of(const double *x, const double *y, size_t n) {
+    double xx = 0, yy = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) xx += x[i] * x[i], yy += y[i] * y[i], xy += x[i] * y[i];
+    return xy / sqrt(xx * yy);
+}
+
+static char *put_score(const char *name, const ll_score *s) {
+    ll_bytes file = {0};
+    CHECK_OK(ll_midi_write(&file, s));
+    char *path = put(name, file.data, file.size);
+    ll_bytes_free(&file);
+    return path;
+}
+
+static void styles_are_compared_as_defined(void **state) {
+    (void)state;
+    for (int64_t i = 0; i < 8; i++) {
+        ll_score a = {0}, b = {0};
+        histograms h[2] = {0};
+        ll_likeness like, back;
+        CHECK_OK(ll_music_draw(&a, 8, 11, i));
+        CHECK_OK(ll_music_draw(&b, 8, 12, i));
+        for (int64_t k = 0; k < a.notes; k++) /* times and lengths of all kinds */
+            if (k % 3 == 0) a.note[k].end += k % 5;
+        a.meter[0].numerator = 1 + (int)i;
+        CHECK_OK(ll_music_settle(&a));
+        count(&h[0], &a);
+        count(&h[1], &b);
+        const char *x = put_score("x.mid", &a), *y = put_score("y.mid", &b);
+        CHECK_OK(ll_music_compare(&like, x, y));
+        CHECK_OK(ll_music_compare(&back, y, x));
+        assert_true(fabs(like.time_pitch - cosine_of(h[0].pairs[0], h[1].pairs[0], 24 * 41)) < 1e-12);
+        assert_true(fabs(like.onset_duration - cosine_of(h[0].places[0], h[1].places[0], 48 * 12)) < 1e-12);
+        assert_true(like.time_pitch == back.time_pitch && like.onset_duration == back.onset_duration);
+        CHECK_OK(ll_music_compare(&like, x, x));
+        assert_true(fabs(like.time_pitch - 1) < 1e-12 && fabs(like.onset_duration - 1) < 1e-12);
+        ll_score_free(&a);
+        ll_score_free(&b);
+    }
+}
+
+/* Three notes on the beats of a bar, a fifth up and down, against the same a tone higher, twice as fast. */
+static void similarities_by_hand(void **state) {
+    (void)state;
+    static const char slow[] = "Bar Position_1 Pitch_60 Duration_4 Velocity_66 Position_5 Pitch_67 Duration_4 "
+                               "Velocity_66 Position_9 Pitch_60 Duration_4 Velocity_66";
+    static const char fast[] = "Bar Position_1 Pitch_62 Duration_2 Velocity_66 Position_3 Pitch_69 Duration_2 "
+                               "Velocity_66 Position_5 Pitch_62 Duration_4 Velocity_66 Drum_5 Velocity_66";
+    ll_likeness like;
+    char a[200], b[200];
+    snprintf(a, sizeof a, "%s", put("slow", slow, sizeof slow - 1));
+    snprintf(b, sizeof b, "%s", put("fast", fast, sizeof fast - 1));
+    CHECK_OK(ll_music_compare(&like, a, b));
+    /* Pairs: (1, +7), (1, -7), (2, 0) quarters and semitones against (1/2, +7), (1/2, -7), (1, 0): none in common.
+     * Places and lengths: (0, 1), (1, 1), (2, 1) against (0, 1/2), (1/2, 1/2), (1, 1): one. */
+    assert_true(like.time_pitch == 0 && fabs(like.onset_duration - 1.0 / 3) < 1e-12);
+    assert_true(like.notes[0] == 3 && like.notes[1] == 3);
+    snprintf(b, sizeof b, "%s", put("alone", "Bar Pitch_60 Duration_4 Velocity_66", 35));
+    CHECK_FAILS(ll_music_compare(&like, a, b), LL_EINVAL, "no notes near others");
+    snprintf(b, sizeof b, "%s", put("drums", "Bar Drum_60 Velocity_66 Drum_62 Velocity_66", 44));
+    CHECK_FAILS(ll_music_compare(&like, b, a), LL_EINVAL, "no notes near others");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_piece_is_an_example),
+        cmocka_unit_test(splits_are_cut_by_pieces),
+        cmocka_unit_test(keys_are_moved),
+        cmocka_unit_test(wrong_files_are_named),
+        cmocka_unit_test(models_keep_the_vocabulary),
+        cmocka_unit_test(files_are_sequences),
+        cmocka_unit_test(styles_are_compared_as_defined),
+        cmocka_unit_test(similarities_by_hand),
+    };
+    return cmocka_run_group_tests_name("music data", tests, make_files, remove_folder);
+}
