@@ -4,6 +4,10 @@
  *   num_i = state_i phi_i S + sum_{j <= i} w_ij v_j        den_i likewise with z and 1
  *   S' = carry S + sum_j add_j phi_j v_j^T                 y_i = num_i / den_i
  *
+ * In a long sequence a tile is little beside the sum of all before it, and its small features would be lost in
+ * rounding, always to the same side: 1e-3 of y at a million tokens. From token LATE on the tiles of a stretch of FOLD
+ * tokens are summed on their own, and S is what was before the stretch and that; where the state decays, nothing grows.
+ *
  * Softmax features with an eps under a running maximum c_i (PREFIX) are the exponential part, in units of
  * 2^P_i, and eps: num_i = kappa_i num'_i + eps' Phi_i V_i with kappa_i = 2^P_i e^(-c_i) / sqrt(M),
  * Phi_i = sum phi(q_i), V_i = sum_{j <= i} r^(i-j) v_j. */
@@ -12,11 +16,15 @@
 
 #include "attention/causal.h"
 
+enum { LATE = 8192, FOLD = 1024 };
+
 /* ---- The state between tiles --------------------------------------------------------------------- */
 
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
     const size_t m = (size_t)op->features, E = (size_t)op->c.E;
     ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
+    s.old_S = ll_take(pool, m * E), s.old_z = ll_take(pool, m);
+    s.new_S = ll_take(pool, m * E), s.new_z = ll_take(pool, m);
     ll_causal_state_clear(op, &s);
     return s;
 }
@@ -103,10 +111,10 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
     const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
-    const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + m * (E + 1) + E + 8 * C;
-    if (!backward) return forward + 512;
+    const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + E + 8 * C;
+    if (!backward) return forward + 576;
     return forward + 2 * R * ld + 2 * R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
-           (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1024;
+           (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1088;
 }
 
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
@@ -156,12 +164,44 @@ void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
     st->reach = w->f.reach;
 }
 
+/* A part of S or z, rows ld apart: S itself, or late the two parts that it is the sum of. */
+typedef struct {
+    const ll_kernels *k;
+    int rows, cols, late;
+    size_t ld;
+    float *all, *old, *new;
+} part;
+
+/* Before a tile is added: to .new where late, which begins anew with a stretch. */
+static float *part_open(const part *p, int begins, float carry) {
+    for (int a = 0; a < p->rows; a++) {
+        float *all = p->all + (size_t)a * p->ld, *old = p->old + (size_t)a * p->ld, *new = p->new + (size_t)a * p->ld;
+        if (begins) memcpy(old, all, (size_t)p->cols * sizeof *all), memset(new, 0, (size_t)p->cols * sizeof *all);
+        if (carry == 1) continue;
+        p->k->scale((size_t)p->cols, carry, p->late ? old : all);
+        if (p->late) p->k->scale((size_t)p->cols, carry, new);
+    }
+    return p->late ? p->new : p->all;
+}
+
+static void part_close(const part *p) {
+    for (int a = 0; a < p->rows && p->late; a++) {
+        float *all = p->all + (size_t)a * p->ld;
+        memcpy(all, p->old + (size_t)a * p->ld, (size_t)p->cols * sizeof *all);
+        p->k->add((size_t)p->cols, p->new + (size_t)a * p->ld, all);
+    }
+}
+
 /* What earlier tiles say to the queries; then the keys join them. */
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
     const ll_attention *op = j->op;
     const int m = op->features, n = w->n, t0 = w->t0;
     const size_t ld = (size_t)op->ld, E = (size_t)op->c.E;
-    float *S = st->S + first, *num = w->num + first;
+    const int late = t0 >= LATE && !op->c.decay, before = t0 - j->tile;
+    const int begins = late && (before < LATE || t0 / FOLD != before / FOLD);
+    const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
+    const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
+    float *num = w->num + first;
     ll_ahead next_q = {0}, next_k = {0};
     if (cols == op->c.E) { /* who makes all steps will soon want the next tile */
         ll_ahead_add(&next_q, j, &j->at.q, t0 + n, j->n, op->c.D);
@@ -169,16 +209,16 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
         ll_ahead_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
         ll_ahead_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
     }
-    ll_gemm_ahead(j, n, cols, m, w->phi_q, ld, 1, S, E, num, w->ldv, 0, &next_q);
+    ll_gemm_ahead(j, n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
     for (int i = 0; i < n && !w->f.plain; i++) j->k->scale((size_t)cols, w->f.state[i], num + (size_t)i * w->ldv);
-    for (int a = 0; a < m && w->f.carry != 1; a++) j->k->scale((size_t)cols, w->f.carry, S + (size_t)a * E);
     const float *v = w->f.plain ? w->v : w->added;
-    ll_gemm_ahead(j, m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, S, E, 1, &next_k);
+    ll_gemm_ahead(j, m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1, &next_k);
+    part_close(&S);
     if (first) return;
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
     for (int i = 0; i < n && !w->f.plain; i++) w->s[i] *= w->f.state[i];
-    if (w->f.carry != 1) j->k->scale((size_t)m, w->f.carry, st->z);
-    j->k->gemv(m, n, w->f.add, w->phi_k, ld, st->z, 1);
+    j->k->gemv(m, n, w->f.add, w->phi_k, ld, part_open(&z, begins, w->f.carry), 1);
+    part_close(&z);
 }
 
 /* What keys of the tile itself say, and the division. */

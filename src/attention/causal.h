@@ -6,6 +6,7 @@
 
 typedef struct {
     float *S, *z; /* (features, E), (features): in units of 2^exponent */
+    float *old_S, *old_z, *new_S, *new_z; /* late in a sequence: before a stretch, and of its tiles; S is their sum */
     float *V;     /* (E) sum of r^(i-j) v_j, count the same of ones, top the largest c: only with eps */
     int exponent;
     float reach; /* bounds the state, log2; exponent is reach rounded up */

@@ -25,7 +25,7 @@ size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch,
     const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(stretch / tile);
     const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
     const size_t of_room = C * ld + m * lda + C * lda + 3 * LINE;
-    return tiles * of_tile + (size_t)threads * of_room + m * (E + 1) + E + 3 * LINE +
+    return tiles * of_tile + (size_t)threads * of_room + 3 * m * (E + 1) + E + 7 * LINE +
            floats_of(tiles * sizeof(ll_causal_tile)) + floats_of((size_t)threads * sizeof(ll_causal_room));
 }
 
