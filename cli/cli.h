@@ -11,7 +11,8 @@
 extern const ll_command *const ll_commands[];
 extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_score, ll_command_encode,
     ll_command_classify, ll_command_inspect, ll_command_attend, ll_command_demo, ll_command_report, ll_command_bench,
-    ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_data, ll_command_help, ll_command_version;
+    ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_table, ll_command_data, ll_command_help,
+    ll_command_version;
 
 /* "longline train: message" on stderr. */
 void ll_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -46,6 +47,8 @@ void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *
 
 typedef struct {
     const char *unit; /* ll_unit */
+    const char *name; /* what stands in front of a line, or NULL */
+    double after;     /* seconds of what comes after the run; 0: nothing, NaN: unknown */
     ll_line line;
     double shown;       /* when the last line was written */
     int64_t shown_step; /* and of what step it told */

@@ -83,8 +83,9 @@ static void print_all(void) {
     print_matrix();
     printf(
         "\nT tokens, queries of size D, values of size E, m features, R realizations. stream: what generation keeps.\n"
-        "position.decay = fixed goes with every causal kernel whose stream is constant. 'longline list --pairs' says\n"
-        "why a pair is refused; 'longline recipe attention' and 'longline recipe position' list the keys.\n");
+        "position.decay = fixed goes with every causal kernel of m features, but not with relative-s2. 'longline list\n"
+        "--pairs' says why a pair is refused; 'longline recipe attention' and 'longline recipe position' list the "
+        "keys.\n");
 }
 
 /* ---- For programs ---- */

@@ -13,21 +13,23 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
     signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
 }
 
-/* "step 120/2000  2.314 bits/byte  valid 2.410  38.2k tokens/s  eta 1:23  412 MB" */
+/* "step 120/2000  2.314 bits/byte  valid 2.410  38.2k tokens/s  eta 1:23  412 MB", with a name in front and what comes
+ * after the run: "[2/6] permute, seed 1  step ... eta 1:23, all 12:40  412 MB" */
 static void describe(char *line, size_t size, const ll_watch *w) {
     const ll_progress *p = &w->last;
     const double unit = w->unit ? 1 / log(2) : 1;
-    char valid[64] = "", eta[24], memory[24];
+    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24];
+    if (w->after > 0) snprintf(all, sizeof all, ", all %s", ll_duration(rest, p->eta + w->after));
     if (isfinite(p->valid_loss)) {
         if (w->unit)
             snprintf(valid, sizeof valid, "  valid %.3f", p->valid_loss * unit);
         else
             snprintf(valid, sizeof valid, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
     }
-    snprintf(line, size, "step %lld/%lld  %.3f %s%s%s  %.*f tokens/s  eta %s  %s", (long long)p->step,
-             (long long)p->steps, p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "", valid,
-             p->tokens_per_second < 10, p->tokens_per_second, ll_duration(eta, p->eta),
-             ll_size(memory, (double)ll_memory_now()));
+    snprintf(line, size, "%s%sstep %lld/%lld  %.3f %s%s%s  %.*f tokens/s  eta %s%s  %s", w->name ? w->name : "",
+             w->name ? "  " : "", (long long)p->step, (long long)p->steps, p->loss * unit, w->unit ? "bits/" : "loss",
+             w->unit ? w->unit : "", valid, p->tokens_per_second < 10, p->tokens_per_second, ll_duration(eta, p->eta),
+             all, ll_size(memory, (double)ll_memory_now()));
 }
 
 /* One step may come with several events: an evaluation is news, the end is if nothing told of its step. */
@@ -50,7 +52,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
     }
     w->last = *progress;
     if (is_news(w, progress) || now - w->shown >= every) {
-        char line[256];
+        char line[400];
         describe(line, sizeof line, w);
         ll_line_show(&w->line, line);
         w->shown = now;

@@ -31,7 +31,8 @@
 #include "longline/infer.h"     /* scores, embeddings */
 #include "longline/files.h"     /* sequences out of files, rows into files */
 #include "longline/train.h"     /* training, evaluation */
-#include "longline/report.h"    /* pictures */
+#include "longline/report.h"    /* pictures, reports */
 #include "longline/analyse.h"   /* experiments */
+#include "longline/compare.h"   /* systems of the papers' tables */
 
 #endif

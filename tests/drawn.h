@@ -3,6 +3,7 @@
 #define LL_DRAWN_H
 
 #include "attention/attention.h"
+#include "base/memory.h"
 #include "oracle.h"
 #include "test.h"
 
@@ -35,6 +36,33 @@ static inline void drawn_run(drawn *d, int tile, int backward) {
     CHECK_OK(ll_attention_forward(op, c));
     if (backward) CHECK_OK(ll_attention_backward(op, c));
     ll_attention_free(op);
+    free(c->saved);
+    c->saved = NULL;
+}
+
+/* Whichever allocation is refused, it is said, and nothing is left behind (sanitizers look): of a causal operator, its
+ * stream, and a call forward and backward. */
+static inline void drawn_without_memory(drawn *d) {
+    ll_attention *op;
+    ll_attention_call *c = &d->call;
+    CHECK_OK(ll_attention_create(&op, &d->config));
+    c->saved = calloc(ll_attention_saved(op, c->B, c->T, c->S) + 1, sizeof(float));
+    ll_attention_free(op);
+    for (long n = 1;; n++) {
+        ll_attention_stream *s;
+        ll_memory_fail_at(n);
+        ll_status status = ll_attention_create(&op, &d->config);
+        if (!status) {
+            status = ll_attention_stream_create(&s, op, 1);
+            if (!status) ll_attention_stream_free(s);
+            if (!status) status = ll_attention_forward(op, c);
+            if (!status) status = ll_attention_backward(op, c);
+            ll_attention_free(op);
+        }
+        ll_memory_fail_at(0);
+        if (!status) break;
+        assert_int_equal(status, LL_ENOMEM);
+    }
     free(c->saved);
     c->saved = NULL;
 }

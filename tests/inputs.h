@@ -2,37 +2,13 @@
 #ifndef LL_INPUTS_H
 #define LL_INPUTS_H
 
-#include "test.h"
+#include "folder.h"
 
 #include <lzma.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/memory.h"
 #include "data/reader.h"
-
-static char folder[] = "/tmp/ll-data-XXXXXX";
-
-static inline int make_folder(void **state) {
-    (void)state;
-    return !mkdtemp(folder);
-}
-
-static inline int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
-/* folder/name, in one of a few buffers. */
-static inline char *at(const char *name) {
-    static char names[16][128];
-    static int next;
-    char *text = names[next++ % 16];
-    snprintf(text, sizeof names[0], "%s/%s", folder, name);
-    return text;
-}
 
 /* A copy of a name that stays for many more. */
 static inline char *kept(const char *name) {

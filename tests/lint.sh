@@ -26,7 +26,7 @@ law() {
     room=$1
     shift
     allowed=$(echo "$room $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|model|train|data|dist|report|analyse|cli)/' $(sources "src/$room") /dev/null |
+    grep -nE '#include "(base|kernel|attention|model|train|data|dist|report|analyse|compare|cli)/' $(sources "src/$room") /dev/null |
         grep -vE "#include \"($allowed)/"
 }
 {
@@ -39,6 +39,7 @@ law() {
     law report base
     law analyse base kernel attention model
     law train base kernel attention model data dist report
+    law compare base kernel attention model data report train
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 

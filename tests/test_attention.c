@@ -134,29 +134,50 @@ static float *everything(drawn *d, size_t *count) {
     return all;
 }
 
+/* Case n: 1 thread, and then 2, 3 and 5. */
+static void check_threads(int n, ll_attention_config c, int B, int T, int S, int tile, uint64_t *seed) {
+    static const int threads[] = {1, 2, 3, 5};
+    drawn *d = drawn_create(c, B, T, S, 0.8, draw_int(seed, 0, 3), seed);
+    float *one = NULL;
+    for (int t = 0; t < 4; t++) {
+        size_t count;
+        ll_set_threads(threads[t]);
+        drawn_run(d, tile, 1);
+        float *all = everything(d, &count);
+        if (one && memcmp(one, all, count * sizeof *all))
+            fail_msg("case %d: %d threads and 1 differ: %s", n, threads[t], drawn_name(d));
+        free(one);
+        one = all;
+    }
+    free(one);
+    drawn_free(d);
+    ll_set_threads(0);
+}
+
 static void test_threads_give_the_same_bits(void **state) {
     (void)state;
-    static const int threads[] = {1, 2, 5};
     uint64_t seed = 5;
     for (int n = 0; n < rounds(60); n++) {
         ll_attention_config c = draw_config(&seed);
         const int T = draw_int(&seed, 1, 120), S = c.causal ? T : draw_int(&seed, 1, 120);
-        drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, S, 0.8, draw_int(&seed, 0, 3), &seed);
-        float *one = NULL;
-        for (int t = 0; t < 3; t++) {
-            size_t count;
-            ll_set_threads(threads[t]);
-            drawn_run(d, 16, 1);
-            float *all = everything(d, &count);
-            if (one && memcmp(one, all, count * sizeof *all))
-                fail_msg("case %d: %d threads and 1 differ: %s", n, threads[t], drawn_name(d));
-            free(one);
-            one = all;
-        }
-        free(one);
-        drawn_free(d);
+        check_threads(n, c, draw_int(&seed, 1, 3), T, S, 16, &seed);
     }
-    ll_set_threads(0);
+}
+
+/* Fewer heads than threads, and sequences of some stretches (16 tiles): threads share a head. */
+static void test_threads_share_a_head(void **state) {
+    (void)state;
+    uint64_t seed = 6;
+    for (int n = 0, done = 0; done < rounds(60); n++) {
+        ll_attention_config c = draw_config(&seed);
+        const int tile = draw_int(&seed, 1, 6), T = draw_int(&seed, 32 * tile, 90 * tile);
+        if (c.causal && c.H < 3) done++;
+        if (!c.causal || c.H > 2) {
+            draw_config_free(&c);
+            continue;
+        }
+        check_threads(n, c, 1, T, T, tile, &seed);
+    }
 }
 
 int main(void) {
@@ -166,6 +187,7 @@ int main(void) {
         cmocka_unit_test(test_edges_of_tiles),
         cmocka_unit_test(test_shapes_in_turn),
         cmocka_unit_test(test_threads_give_the_same_bits),
+        cmocka_unit_test(test_threads_share_a_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

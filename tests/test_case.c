@@ -1,28 +1,9 @@
 /* Cases as files (ll_attend_file): random operators written in the layout of docs/format.md come back as the
  * definition says, and files that are wrong in any way give one clear error and no output. */
-#include <unistd.h>
-
 #include "base/memory.h"
 #include "base/safetensors.h"
+#include "cases.h"
 #include "drawn.h"
-
-static char in[64], out[64];
-
-static int make_folder(void **state) {
-    static char folder[] = "/tmp/longline-case-XXXXXX";
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
-    snprintf(in, sizeof in, "%s/in.safetensors", folder);
-    snprintf(out, sizeof out, "%s/out.safetensors", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(in);
-    *strrchr(in, '/') = 0;
-    return rmdir(in);
-}
 
 /* ---- Writing cases ------------------------------------------------------------------------------- */
 
@@ -317,5 +298,5 @@ int main(void) {
         cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_memory_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_files, remove_folder);
 }

@@ -1,29 +1,10 @@
 /* Cases as files with positions that have parameters of their own layout: heads without keys, numbers in the logits,
  * random rotations. What a file gives is what the same operator gives, bit for bit; wrong files are refused by name. */
-#include <unistd.h>
-
 #include "base/safetensors.h"
+#include "cases.h"
 #include "drawn.h"
 
 enum { B = 2, H = 3, T = 9, D = 4, E = 5, CLIP = 2, MOST = 4096 };
-
-static char in[64], out[64];
-
-static int make_folder(void **state) {
-    static char folder[] = "/tmp/longline-place-XXXXXX";
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
-    snprintf(in, sizeof in, "%s/in.safetensors", folder);
-    snprintf(out, sizeof out, "%s/out.safetensors", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(in);
-    *strrchr(in, '/') = 0;
-    return rmdir(in);
-}
 
 typedef struct {
     const char *name;
@@ -215,5 +196,5 @@ int main(void) {
         cmocka_unit_test(test_files_are_operators),
         cmocka_unit_test(test_wrong_files),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_files, remove_folder);
 }

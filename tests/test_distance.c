@@ -268,24 +268,7 @@ static void test_what_cannot_be(void **state) {
     uint64_t seed = 76;
     for (int kind = 0; kind < 2; kind++) {
         placed *p = create(configure(kind, 1, &seed), 3, 1, 20, 20, 0, &seed);
-        p->d->call.saved = calloc(1 << 12, sizeof(float));
-        for (long n = 1;; n++) {
-            ll_attention_stream *s;
-            ll_memory_fail_at(n);
-            ll_status status = ll_attention_create(&op, &p->d->config);
-            if (!status) {
-                status = ll_attention_stream_create(&s, op, 1);
-                if (!status) ll_attention_stream_free(s);
-                if (!status) status = ll_attention_forward(op, &p->d->call);
-                if (!status) status = ll_attention_backward(op, &p->d->call);
-                ll_attention_free(op);
-            }
-            ll_memory_fail_at(0);
-            if (!status) break;
-            assert_int_equal(status, LL_ENOMEM);
-        }
-        free(p->d->call.saved);
-        p->d->call.saved = NULL;
+        drawn_without_memory(p->d);
         destroy(p);
     }
 }

@@ -1,41 +1,19 @@
 /* Pictures: the files are what their endings say, the curves are where the numbers are, what cannot be
  * drawn is left out or refused, and nothing half-made stays behind. */
-#include "test.h"
+#include "folder.h"
 
 #include <cairo/cairo.h>
 #include <dirent.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "report/report.h"
 
-static char root[] = "/tmp/ll-figure-XXXXXX";
 static const double UP[] = {0, 1, 2, 3};
 
-static const char *at(const char *name) {
-    static char text[8][160];
-    static int next;
-    char *out = text[next++ % 8];
-    snprintf(out, sizeof text[0], "%s/%s", root, name);
-    return out;
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    return !mkdtemp(root);
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
-
-static int files_in(const char *folder) {
+static int files_in(const char *path) {
     int n = 0;
-    DIR *d = opendir(folder);
+    DIR *d = opendir(path);
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
     closedir(d);
@@ -207,7 +185,7 @@ static void any_numbers_and_sizes(void **state) {
 
 static void wrong_figures_are_refused(void **state) {
     (void)state;
-    const int before = files_in(root);
+    const int before = files_in(folder);
     const double none[] = {NAN, NAN, NAN, NAN};
     const ll_curve good = {"a", 4, UP, UP}, empty = {"a", 0, NULL, NULL}, nan = {"a", 4, UP, none},
                    bad = {"a", 4, UP, NULL};
@@ -226,7 +204,7 @@ static void wrong_figures_are_refused(void **state) {
     CHECK_FAILS(ll_figure_write(&f, at("a.png")), LL_EINVAL, "no points");
     f.curves = &good, f.width = 100000;
     CHECK_FAILS(ll_figure_write(&f, at("a.png")), LL_EINVAL, "pixels");
-    assert_int_equal(files_in(root), before);
+    assert_int_equal(files_in(folder), before);
 }
 
 static void a_failure_keeps_the_old_picture(void **state) {
@@ -236,7 +214,7 @@ static void a_failure_keeps_the_old_picture(void **state) {
     ll_figure f = figure_of(&good, 1);
     CHECK_OK(ll_figure_write(&f, at("old.png")));
     CHECK_OK(ll_figure_write(&f, at("same.png")));
-    const int before = files_in(root);
+    const int before = files_in(folder);
     f.curves = &nan;
     CHECK_FAILS(ll_figure_write(&f, at("old.png")), LL_EINVAL, "no point");
     f.curves = &good;
@@ -247,7 +225,7 @@ static void a_failure_keeps_the_old_picture(void **state) {
         if (status == LL_OK) break;
         assert_int_equal(status, LL_ENOMEM);
     }
-    assert_int_equal(files_in(root), before);
+    assert_int_equal(files_in(folder), before);
     check_same_file(at("old.png"), at("same.png"), 1);
 }
 
@@ -310,12 +288,12 @@ static void hostile_tables_are_refused(void **state) {
         {HEADER "1,,,,2,,,\0,,,,\n", sizeof HEADER + 14, "zero bytes"},
         {HEADER "\n\n\n", sizeof HEADER + 2, "line 2"},
     };
-    const int before = files_in(root);
+    const int before = files_in(folder);
     CHECK_FAILS(ll_run_picture(at("nowhere"), at("bad.png")), LL_EIO, "nowhere/metrics.csv");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_FAILS(ll_run_picture(run_with(bad[i].text, bad[i].size), at("bad.png")), LL_EFORMAT, bad[i].word);
     assert_true(access(at("bad.png"), F_OK) != 0);
-    assert_true(files_in(root) <= before + 1); /* the run folder */
+    assert_true(files_in(folder) <= before + 1); /* the run folder */
 }
 
 int main(void) {

@@ -1,32 +1,9 @@
 /* Matrices as colours, and bands around curves: pixels are where the numbers are. */
-#include "test.h"
+#include "folder.h"
 
 #include <cairo/cairo.h>
-#include <unistd.h>
 
 #include "base/memory.h"
-
-static char root[] = "/tmp/ll-heat-XXXXXX";
-
-static const char *at(const char *name) {
-    static char text[4][160];
-    static int next;
-    char *out = text[next++ % 4];
-    snprintf(out, sizeof text[0], "%s/%s", root, name);
-    return out;
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    return !mkdtemp(root);
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
 
 typedef struct {
     int count, width, height;

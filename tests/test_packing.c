@@ -121,7 +121,6 @@ static void test_streams(void **state) {
     (void)state;
     static const int cuts[] = {1, 7, T};
     for (int v = 0; v < VARIANTS; v++) {
-        if (strstr(variants[v], "reformer")) continue; /* has no stream */
         ll_model *model = tiny_model(variants[v]);
         ll_stream *stream = NULL;
         int tokens[B * T];

@@ -166,7 +166,7 @@ static void random_value(char *out, const ll_key *k, uint64_t draw) {
     const uint32_t n = ll_below(1000, 12, 3, draw);
     switch (k->type) {
     case LL_KEY_INT:
-    case LL_KEY_INT64: sprintf(out, "%lld", (long long)(n % 2 ? v : k->lo + n % 50)); break;
+    case LL_KEY_INT64: sprintf(out, "%lld", (long long)fmin(n % 2 ? v : k->lo + n % 50, k->hi)); break;
     case LL_KEY_NUMBER: sprintf(out, "%.17g", n % 2 ? v : k->lo + (k->hi - k->lo) * pow(u, 20)); break;
     case LL_KEY_FLAG: strcpy(out, n % 2 ? "on" : "off"); break;
     case LL_KEY_TEXT: strcpy(out, texts[n % (sizeof texts / sizeof *texts)]); break;

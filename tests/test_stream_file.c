@@ -211,6 +211,17 @@ static void test_wrong_tensors(void **state) {
     CHECK_FAILS(load_changed(model, (change){values, OMIT, 0, 0}, NULL, NULL), LL_EFORMAT, values);
     CHECK_FAILS(load_changed(model, (change){keys, RESHAPE, 0, 0}, NULL, NULL), LL_EFORMAT, keys);
     ll_model_free(model);
+    static const char tokens[] = "blocks.1.attention.tokens";
+    model = tiny_model("attention.kernel=reformer attention.buckets=4 attention.chunk=3 attention.rounds=2");
+    save_fed(model, FED, path);
+    CHECK_OK(load_changed(model, (change){0}, NULL, NULL));
+    for (size_t i = 0; i < 4; i++) { /* each bucket's count is what the others leave */
+        const double wrong[] = {-1, 0.5, 1e9, NAN};
+        CHECK_FAILS(load_changed(model, (change){tokens, PATCH, wrong[i], i + 1}, NULL, NULL), LL_EFORMAT, "tokens");
+    }
+    CHECK_FAILS(load_changed(model, (change){0}, "position", "299"), LL_EFORMAT, "the 299 tokens");
+    CHECK_FAILS(load_changed(model, (change){keys, PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "keys is not finite");
+    ll_model_free(model);
 }
 
 /* Cut short anywhere: refused. A byte changed anywhere in front: refused, or a stream that can be fed. */

@@ -24,6 +24,7 @@ static const char *const kernels[] = {
     "attention.kernel=tanh attention.normalise=off",
     "attention.kernel=identity attention.normalise=off",
     "attention.kernel=local attention.window=40",
+    "attention.kernel=reformer attention.buckets=6 attention.chunk=7 attention.rounds=3",
     "attention.kernel=value",
 };
 static const char *const positions[] = {
@@ -37,6 +38,10 @@ static const char *const positions[] = {
     "position.type=sine-spe position.realizations=8 position.gated=on position.shared=on",
     "position.type=conv-spe position.realizations=8 position.taps=9",
     "position.type=relative-s1 position.scales=3",
+    "position.type=relative-s2 position.clip=9",
+    "position.type=t5",
+    "position.type=shaw position.clip=9 position.values=on",
+    "position.type=orthogonal",
 };
 static const char *const decays[] = {"position.decay=none", "position.decay=fixed"};
 enum { KERNELS = sizeof kernels / sizeof *kernels, POSITIONS = sizeof positions / sizeof *positions, V = 11, T = 300 };
@@ -141,9 +146,12 @@ static void test_every_pair(void **state) {
                 if (getenv("LL_FAST") && all % 7) continue;
                 ran += run(kernels[k], positions[p], decays[d]);
             }
-    /* Softmax has no features and no decay; rope-linear no favor with an eps or without a divisor. Local
-     * is softmax in a window; value reads no query, so that only what changes the embedding suits it. */
-    if (!getenv("LL_FAST")) assert_int_equal(ran, 8 + 8 + 3 + 2 * ((KERNELS - 3) * POSITIONS - 3));
+    /* Softmax has no features and no decay, linear kernels have no logits. Of these rope-linear has no favor with an
+     * eps or without a divisor, orthogonal none with an eps, relative-s2 no decay. Local is softmax in a window;
+     * reformer's queries are its keys; value reads no query, so that only what changes the embedding suits it. */
+    enum { SOFTMAX = 11, LINEAR = KERNELS - 4, LOCAL = 8, BUCKETS = 4, VALUE = 3 };
+    const int linear = LINEAR * (2 * (POSITIONS - 3) + 1) - 2 * 3 - 2;
+    if (!getenv("LL_FAST")) assert_int_equal(ran, SOFTMAX + linear + LOCAL + BUCKETS + VALUE);
 }
 
 /* The same on other numbers of threads: from a file that one wrote. */

@@ -108,6 +108,122 @@ static void distances_are_functions(void **state) {
     }
     ll_columns_free(&t);
     ll_model_free(m);
+    m = NULL;
+    run("train.steps=10 train.report=on attention.kernel=softmax position.type=t5", at("biases"), NULL, 0, LL_OK);
+    CHECK_OK(ll_columns_read(&t, at("biases/figures/distance.csv"), (const char *const[]){"128", "15"}, 2, 2));
+    CHECK_OK(ll_model_load(&m, at("biases/best.safetensors")));
+    const float *bias = tensor(m, "blocks.0.position.bias");
+    for (int h = 0; h < 2; h++) /* 15 has a bucket of its own, 128 the last one */
+        assert_true(t.column[1][h] == (double)bias[32 * h + 15] && t.column[0][h] == (double)bias[32 * h + 31]);
+    ll_columns_free(&t);
+    ll_model_free(m);
+}
+
+static double pearson(const double *x, const double *y, int n) {
+    double x1 = 0, y1 = 0, xx = 0, yy = 0, xy = 0;
+    for (int i = 0; i < n; i++) x1 += x[i], y1 += y[i], xx += x[i] * x[i], yy += y[i] * y[i], xy += x[i] * y[i];
+    return (n * xy - x1 * y1) / sqrt((n * xx - x1 * x1) * (n * yy - y1 * y1));
+}
+
+/* What share of each head's attention a letter gets, by definition; of the one held-out sequence there is. */
+static void shares_of(ll_model *m, int token, double *share) {
+    ll_config c = *m->c;
+    ll_reader *reader;
+    ll_batch b;
+    c.batch = 1, c.length = 96;
+    CHECK_OK(ll_reader_open_as(&reader, &c, "valid", &m->vocabulary));
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_eval_batches(reader), 1);
+    ll_reader_eval_batch(reader, &b, 0);
+    const int n = b.lengths[0];
+    int query[96];
+    float *A = calloc((size_t)(2 * n * n), sizeof *A);
+    for (int i = 0; i < n; i++) query[i] = i;
+    for (int l = 0; l < 2; l++) {
+        CHECK_OK(ll_model_attention_rows(m, b.tokens, n, l, query, n, A));
+        for (int h = 0; h < 2; h++) {
+            double all = 0, own = 0;
+            for (int i = 0; i < n * n; i++) {
+                const int to = b.tokens[i % n], letter = to > 0 && !strchr("BOUXZ", "?ABCDEFGHIKLMNOPQRSTUVWXYZ"[to]);
+                if (letter) all += (double)A[h * n * n + i];
+                if (to == token) own += (double)A[h * n * n + i];
+            }
+            share[2 * l + h] = own / all;
+        }
+    }
+    free(A);
+    ll_batch_free(&b);
+    ll_reader_free(reader);
+}
+
+/* Row numbers of the table: panels one after the other, each with a row for C S T P A G N D E Q H R K M I L V F Y W. */
+static void amino_acids_are_compared(void **state) {
+    (void)state;
+    static const char fasta[] = ">a\nMKVLAWGHCDEFIKLMNPQRSTVWYMKVLA\n>b\nGAVLIMFWPSTCYNQDEKRHGAVLIMFWPSTCYNQDEKRH\n";
+    static const char *const columns[2] = {"D", "W"};
+    ll_columns t;
+    ll_model *m = NULL;
+    CHECK_OK(ll_file_write(at("some.fasta"), fasta, sizeof fasta - 1));
+    CHECK_OK(ll_file_write(at("held.fasta"), strchr(fasta + 1, '>'), strlen(strchr(fasta + 1, '>'))));
+    char keys[700];
+    snprintf(keys, sizeof keys,
+             "train.steps=10 train.report=on model.layers=2 model.init-std=0.3 data.format=fasta data.train=%s "
+             "data.valid=%s",
+             at("some.fasta"), at("held.fasta"));
+    run(keys, at("acids"), NULL, 0, LL_OK);
+    CHECK_OK(ll_columns_read(&t, at("acids/figures/amino-acids.csv"), columns, 2, 2));
+    CHECK_OK(ll_model_load(&m, at("acids/best.safetensors")));
+    assert_int_equal(t.n, 60);
+    const double known[][3] = {{7, 0, 6}, {8, 0, 2}, {19, 0, -4}, {19, 1, 11}, {17, 1, 1}, {0, 1, -2}}; /* BLOSUM62 */
+    for (int i = 0; i < 6; i++) assert_true(t.column[(int)known[i][1]][(int)known[i][0]] == known[i][2]);
+    const float *d = tensor(m, "embedding.weight") + 4 * 16, *e = d + 16; /* tokens of D and E */
+    double dd = 0, ee = 0, de = 0, D[4], E[4];
+    for (int i = 0; i < 16; i++)
+        dd += (double)d[i] * (double)d[i], ee += (double)e[i] * (double)e[i], de += (double)d[i] * (double)e[i];
+    assert_true(fabs(t.column[0][20 + 8] - de / sqrt(dd * ee)) < 1e-5 && fabs(t.column[0][20 + 7] - 1) < 1e-6);
+    shares_of(m, 4, D);
+    shares_of(m, 5, E);
+    assert_true(fabs(t.column[0][40 + 8] - pearson(D, E, 4)) < 1e-3);
+    ll_columns_free(&t);
+    ll_model_free(m);
+}
+
+/* All of BLOSUM62, where the original file is there. */
+static void blosum62_is_blosum62(void **state) {
+    (void)state;
+    char path[512], letters[64] = "", line[256];
+    const char *shared = getenv("LL_SHARED");
+    snprintf(path, sizeof path, "%s/data/protein/BLOSUM62.txt", shared ? shared : "../shared");
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        print_message("    (no %s here)\n", path);
+        return;
+    }
+    int checked = 0;
+    while (fgets(line, sizeof line, file)) {
+        if (*line == '#') continue;
+        if (!*letters) {
+            size_t n = 0;
+            for (const char *c = line; *c && n + 1 < sizeof letters; c++)
+                if (*c != ' ' && *c != '\n') letters[n++] = *c;
+            continue;
+        }
+        const char *order = "CSTPAGNDEQHRKMILVFYW", *own = strchr(order, *line);
+        ll_columns t;
+        char name[2] = {*line, 0};
+        const char *const columns[1] = {name};
+        if (!own) continue;
+        CHECK_OK(ll_columns_read(&t, at("acids/figures/amino-acids.csv"), columns, 1, 1));
+        char *rest = line + 1;
+        for (const char *c = letters; *c; c++) {
+            const double score = strtod(rest, &rest);
+            const char *place = strchr(order, *c);
+            if (place) assert_true(t.column[0][place - order] == score), checked++;
+        }
+        ll_columns_free(&t);
+    }
+    fclose(file);
+    assert_int_equal(checked, 400);
 }
 
 static void stopped_runs_have_a_page_too(void **state) {
@@ -141,7 +257,8 @@ static void what_cannot_be_shown_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(positions_add_up),
-        cmocka_unit_test(distances_are_functions),      cmocka_unit_test(stopped_runs_have_a_page_too),
+        cmocka_unit_test(distances_are_functions),      cmocka_unit_test(amino_acids_are_compared),
+        cmocka_unit_test(blosum62_is_blosum62),         cmocka_unit_test(stopped_runs_have_a_page_too),
         cmocka_unit_test(what_cannot_be_shown_is_said),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -46,6 +46,7 @@ typedef struct {
     ll_shades shades;
     int n;
     const ll_panel *panels;
+    const char *const *names; /* of rows, and of columns where they are short; panels have as many of both. Or NULL */
 } ll_heat_map;
 
 /* Draws a heat map into a .svg or .png file (by its ending). */

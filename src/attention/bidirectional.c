@@ -3,15 +3,21 @@
  * the queries give U = sum phi(q) [dnum, dden]^T, and the keys read that. Products per token: 4 forward
  * and 8 backward of features x E, none more than the mathematics asks for.
  *
+ * Sums of FOLD keys are added up, not single keys: beside a long sum small features would be lost in rounding, always to
+ * the same side.
+ *
  * States are transposed for the products that need it, with the normaliser as one more row. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/linear.h"
 
+enum { FOLD = 1024 };
+
 typedef struct {
     float *phi, *work, *dphi, *v, *rows, *s;
     float *S, *z;   /* (features, E), (features) */
+    float *more_S, *more_z; /* the same of keys past the first FOLD, until they are added */
     float *St, *Ut; /* (E + 1, ld) */
     int exponent;   /* of S and z */
     int e[LL_TILE_MOST];
@@ -25,7 +31,7 @@ static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
     const size_t ldv = (E + 16) / 16 * 16 + 16;
-    return 3 * C * ld + 2 * C * ldv + C + m * (E + 1) + (backward ? 2 * (E + 1) * ld + m * E : 0) + 512;
+    return 3 * C * ld + 2 * C * ldv + C + 2 * m * (E + 1) + (backward ? 2 * (E + 1) * ld + m * E : 0) + 512;
 }
 
 static void take_all(ll_head *j, scratch *w, float **pool, int backward) {
@@ -41,6 +47,7 @@ static void take_all(ll_head *j, scratch *w, float **pool, int backward) {
     w->s = ll_take(pool, C);
     w->S = ll_take(pool, m * E);
     w->z = ll_take(pool, m);
+    w->more_S = ll_take(pool, m * E), w->more_z = ll_take(pool, m);
     w->exponent = LL_NO_EXPONENT;
     if (!backward) return;
     w->St = ll_take(pool, (E + 1) * w->ld);
@@ -61,9 +68,16 @@ static void scale_rows(const ll_head *j, const float *weight, int n, int cols, f
         if (weight[i] != 1) j->k->scale((size_t)cols, weight[i], rows + (size_t)i * ld);
 }
 
+/* Sums of more keys go to those of all before. */
+static void fold(const ll_head *j, scratch *w) {
+    const size_t m = (size_t)j->op->features, E = (size_t)j->op->c.E;
+    j->k->add(m * E, w->more_S, w->S), j->k->add(m, w->more_z, w->z);
+    memset(w->more_S, 0, m * E * sizeof *w->more_S), memset(w->more_z, 0, m * sizeof *w->more_z);
+}
+
 static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = op->features, E = op->c.E, more = t0 >= FOLD;
     float weight[LL_TILE_MOST];
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
@@ -73,6 +87,8 @@ static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     if (top > w->exponent && w->exponent > LL_NO_EXPONENT) {
         j->k->scale((size_t)m * (size_t)E, power2(w->exponent - top), w->S);
         j->k->scale((size_t)m, power2(w->exponent - top), w->z);
+        if (more) j->k->scale((size_t)m * (size_t)E, power2(w->exponent - top), w->more_S);
+        if (more) j->k->scale((size_t)m, power2(w->exponent - top), w->more_z);
     }
     w->exponent = top;
     key_weights(j, w, t0, n, top, weight);
@@ -81,8 +97,9 @@ static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     ll_ahead next = {0};
     ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
     ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    ll_gemm_ahead(j, m, E, n, w->phi, 1, w->ld, w->v, w->ldv, w->S, (size_t)E, 1, &next);
-    j->k->gemv(m, n, weight, w->phi, w->ld, w->z, 1);
+    ll_gemm_ahead(j, m, E, n, w->phi, 1, w->ld, w->v, w->ldv, more ? w->more_S : w->S, (size_t)E, 1, &next);
+    j->k->gemv(m, n, weight, w->phi, w->ld, more ? w->more_z : w->z, 1);
+    if (more && (t0 + n == j->s || (t0 + n) / FOLD != t0 / FOLD)) fold(j, w);
 }
 
 static void read_queries(ll_head *j, scratch *w, int t0, int n) {
@@ -112,6 +129,8 @@ void ll_bidirectional_forward(ll_head *j) {
     take_all(j, &w, &pool, 0);
     memset(w.S, 0, m * E * sizeof *w.S);
     memset(w.z, 0, m * sizeof *w.z);
+    memset(w.more_S, 0, (j->s > FOLD ? m * E : 0) * sizeof *w.more_S);
+    memset(w.more_z, 0, (j->s > FOLD ? m : 0) * sizeof *w.more_z);
     for (int t0 = 0; t0 < j->s; t0 += j->tile) add_keys(j, &w, t0, least(j->tile, j->s - t0));
     j->keys = ll_kept_keys(j, 0, j->s);
     for (int t0 = 0; t0 < j->n; t0 += j->tile) read_queries(j, &w, t0, least(j->tile, j->n - t0));

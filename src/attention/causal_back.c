@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attention/causal.h"
+#include "base/parallel.h"
 
 typedef struct {
     float *phi_q, *phi_k; /* (stretch, ld) */
@@ -135,16 +136,27 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     st->reach = f->reach;
 }
 
-/* dv_j += mask_j W with W the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, taken from the last row down. */
-static void eps_values(const ll_head *j, scratch *w, int t0, int at, int n, float *dv, size_t lddv) {
+/* dv_j += mask_j W with W the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, taken from the last row down. dv NULL: W
+ * alone. */
+static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n, float *W, float *dv) {
     const size_t E = (size_t)j->op->c.E;
     const float eps = j->op->c.feature_eps * j->op->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, t0 + i);
-        if (j->op->c.decay) j->k->scale(E, j->power[1], w->W);
-        j->k->axpy(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, w->W);
-        if (!j->mask || j->mask[t0 + i] != 0) j->k->add(E, w->W, dv + (size_t)i * lddv);
+        if (j->op->c.decay) j->k->scale(E, j->power[1], W);
+        j->k->axpy(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W);
+        if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
     }
+}
+
+/* What row i of a tile counts for the tiles before it; and U, of those after it, beside it. next: P of the first row
+ * after the tile. */
+static float fold_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
+    const int running = j->op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
+    for (int i = 0; i < n; i++)
+        first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
+    if (f->P[0] == LL_NO_EXPONENT) return 0;
+    return next == LL_NO_EXPONENT || !running ? j->power[n] : ldexpf(j->power[n], f->P[0] - next);
 }
 
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
@@ -154,10 +166,9 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv, *dv = w->tmp;
     float later[LL_TILE_MOST], first[LL_TILE_MOST];
     const int running = op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
-    for (int i = 0; i < n; i++) { /* what later tiles count for key i, and row i for the tiles before */
+    for (int i = 0; i < n; i++) { /* what later tiles count for key i */
         const int kept = !f->mask || f->mask[i] != 0;
         later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
-        first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
     }
     ll_ahead out = {0};
     ll_ahead_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
@@ -176,14 +187,12 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
         j->k->gemm(cols, E, n - i, w->A + corner, 1, w->lda, dn + (size_t)i * w->ldv, w->ldv, dv + (size_t)i * w->ldv,
                    w->ldv, 1);
     }
-    if (w->V) eps_values(j, w, t0, at, n, dv, w->ldv);
+    if (w->V) eps_values(j, w, t0, at, n, w->W, dv);
     for (int i = 0; i < n; i++) memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
+    const float carry = fold_factors(j, f, w->next, first);
     rows = scaled_rows(j, f, dn, first, n, E + 1, w->ldv, w->tmp);
-    const float carry = f->P[0] == LL_NO_EXPONENT               ? 0
-                        : w->next == LL_NO_EXPONENT || !running ? j->power[n]
-                                                                : ldexpf(j->power[n], f->P[0] - w->next);
     const ll_ahead none = {0};
     fold(j, w, carry, rows, phi_q, n, w->Ut, &none);
     w->next = f->P[0];
@@ -224,29 +233,154 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
     w->count = ll_take(pool, C);
 }
 
-void ll_causal_backward(ll_head *j) {
-    const ll_attention *op = j->op;
-    float *pool = j->pool;
+static scratch begin(ll_head *j, float **pool) {
     scratch w = {.next = LL_NO_EXPONENT};
-    take_all(j, &w, &pool);
-    ll_causal_state st = ll_causal_state_take(op, &pool);
-    memset(w.St, 0, (size_t)(op->c.E + 1) * w.ld * sizeof *w.St);
-    memset(w.Ut, 0, (size_t)(op->c.E + 1) * w.ld * sizeof *w.Ut);
-    memset(w.W, 0, (size_t)op->c.E * sizeof *w.W);
-    const int stretches = (j->n + j->stretch - 1) / j->stretch;
-    for (int s = stretches - 1; s >= 0; s--) {
-        const int from = s * j->stretch, to = least(j->n, from + j->stretch);
-        if (s) {
-            ll_causal_state_load(op, &st, j->states + (size_t)s * ll_state_floats(op));
-        } else {
-            ll_causal_state_clear(op, &st);
-        }
-        load_transposed(j, &w, &st);
-        for (int t0 = from, i = 0; t0 < to; t0 += j->tile, i++)
-            forward_tile(j, &w, &st, t0, t0 - from, least(j->tile, to - t0), &w.f[i]);
-        for (int i = (to - from - 1) / j->tile; i >= 0; i--) {
-            const int t0 = from + i * j->tile;
-            reverse_tile(j, &w, t0, t0 - from, least(j->tile, to - t0), &w.f[i]);
-        }
+    take_all(j, &w, pool);
+    memset(w.St, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.St);
+    memset(w.Ut, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.Ut);
+    memset(w.W, 0, (size_t)j->op->c.E * sizeof *w.W);
+    return w;
+}
+
+/* The tiles of stretch s. */
+static int tiles_of(const ll_head *j, int s) {
+    return (least(j->n - s * j->stretch, j->stretch) + j->tile - 1) / j->tile;
+}
+static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j->n - s * j->stretch - tile * j->tile); }
+
+/* From the state that forward saved: dq. */
+static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
+    if (s) {
+        ll_causal_state_load(j->op, st, j->states + (size_t)s * ll_state_floats(j->op));
+    } else {
+        ll_causal_state_clear(j->op, st);
+    }
+    load_transposed(j, w, st);
+    for (int i = 0; i < tiles_of(j, s); i++)
+        forward_tile(j, w, st, s * j->stretch + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
+}
+
+/* From U of what comes later: dk and dv. */
+static void walk_back(ll_head *j, scratch *w, int s) {
+    for (int i = tiles_of(j, s) - 1; i >= 0; i--)
+        reverse_tile(j, w, s * j->stretch + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
+}
+
+void ll_causal_backward(ll_head *j) {
+    float *pool = j->pool;
+    scratch w = begin(j, &pool);
+    ll_causal_state st = ll_causal_state_take(j->op, &pool);
+    for (int s = (j->n + j->stretch - 1) / j->stretch - 1; s >= 0; s--) {
+        walk_forward(j, &w, &st, s);
+        walk_back(j, &w, s);
+    }
+}
+
+/* ---- One head on all threads ----------------------------------------------------------------------
+ *
+ * As many stretches as there are threads go forward side by side, each from its saved state. Then U, which they pass to
+ * each other, is folded through all of them once, by columns of features; then they go back side by side, each folding
+ * its own once more. That second fold is all that is done twice. */
+
+enum { COLUMNS = 64, LINE = 16 };
+
+typedef struct {
+    ll_head *j;
+    scratch *w;          /* (threads) a stretch each */
+    ll_causal_state *st; /* (threads) */
+    float *U, *W, *rows; /* U and W after the stretches; rows: (threads, tile, ldv) */
+    int first, count;    /* stretches that are on their way */
+    int next;            /* P of the first row after them */
+} walk;
+
+size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads) {
+    const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
+    (void)stretch;
+    return (E + 1) * (size_t)op->ld + E + n * (size_t)tile * ldv + 5 * LINE +
+           n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
+}
+
+static void forward_task(void *arg, size_t i, int worker) {
+    const walk *w = arg;
+    (void)worker;
+    walk_forward(w->j, &w->w[i], &w->st[i], w->first + (int)i);
+}
+
+static void back_task(void *arg, size_t i, int worker) {
+    const walk *w = arg;
+    (void)worker;
+    walk_back(w->j, &w->w[i], w->first + (int)i);
+}
+
+/* U through stretch number i, in some of its columns. */
+static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp, int *next) {
+    const ll_head *j = w->j;
+    const scratch *of = &w->w[i];
+    const int E1 = j->op->c.E + 1;
+    const ll_ahead none = {0};
+    float *U = w->U + column, first[LL_TILE_MOST];
+    for (int e = 0; e < E1; e++)
+        memcpy(of->Ut + (size_t)e * of->ld + column, U + (size_t)e * of->ld, (size_t)cols * sizeof *U);
+    for (int t = tiles_of(j, w->first + i) - 1; t >= 0; t--) {
+        const ll_scales *f = &of->f[t];
+        const size_t at = (size_t)(t * j->tile);
+        const float carry = fold_factors(j, f, *next, first);
+        const float *rows = scaled_rows(j, f, of->dn + at * of->ldv, first, f->n, E1, of->ldv, tmp);
+        for (int e = 0; e < E1 && carry != 1; e++) j->k->scale((size_t)cols, carry, U + (size_t)e * of->ld);
+        ll_gemm_ahead(j, E1, cols, f->n, rows, 1, of->ldv, of->phi_q + at * of->ld + column, of->ld, U, of->ld, 1,
+                      &none);
+        *next = f->P[0];
+    }
+}
+
+static void fold_eps(const walk *w, int i) {
+    const ll_head *j = w->j;
+    const int s = w->first + i;
+    memcpy(w->w[i].W, w->W, (size_t)j->op->c.E * sizeof *w->W);
+    for (int t = tiles_of(j, s) - 1; t >= 0; t--)
+        eps_values(j, &w->w[i], s * j->stretch + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
+}
+
+static void fold_task(void *arg, size_t i, int worker) {
+    const walk *w = arg;
+    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->op->features - column);
+    float *tmp = w->rows + (size_t)worker * (size_t)w->j->tile * w->w->ldv;
+    int next = w->next;
+    for (int s = w->count - 1; s >= 0; s--) {
+        if (cols > 0) fold_stretch(w, s, column, cols, tmp, &next);
+        if (cols <= 0) fold_eps(w, s);
+    }
+}
+
+static void together(walk *w) {
+    const int pieces = (w->j->op->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
+    ll_parallel_for((size_t)w->count, forward_task, w);
+    ll_parallel_for((size_t)(pieces + eps), fold_task, w);
+    for (int i = w->count - 1; i >= 0; i--) {
+        w->w[i].next = w->next;
+        w->next = w->w[i].f->P[0];
+    }
+    ll_parallel_for((size_t)w->count, back_task, w);
+}
+
+void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
+    const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->op->ld;
+    walk w = {.j = j, .next = LL_NO_EXPONENT};
+    w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
+    w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);
+    w.U = ll_take(&shared, (E + 1) * ld);
+    w.W = ll_take(&shared, E);
+    for (size_t i = 0; i < most; i++) {
+        float *own = pool + i * floats;
+        w.w[i] = begin(j, &own);
+        w.st[i] = ll_causal_state_take(j->op, &own);
+    }
+    w.rows = ll_take(&shared, most * (size_t)j->tile * w.w->ldv);
+    memset(w.U, 0, (E + 1) * ld * sizeof *w.U);
+    memset(w.W, 0, E * sizeof *w.W);
+    for (int end = (j->n + j->stretch - 1) / j->stretch; end > 0; end = w.first) {
+        w.first = end > threads ? end - threads : 0;
+        w.count = end - w.first;
+        together(&w);
     }
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/method.h"
 #include "attention/twin.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -14,7 +15,7 @@ typedef struct {
     const ll_attention_config *c;
     int64_t tokens;
     uint64_t seed;
-    ll_view q, k, v, y, tiles; /* (1, H, tokens, D or E), token by token; k NULL for kernels that read none */
+    ll_view q, k, v, y, tiles; /* (1, H, tokens, D or E), token by token */
     ll_drift result;
     int (*progress)(double share, void *arg);
     void *arg;
@@ -93,14 +94,14 @@ static void enter(drift *d, int64_t t, double worst, double largest) {
 
 /* Of the 100 answers up to token 100, 1000, ..., and the last. */
 static ll_status against_twin(drift *d, ll_twin *twin, double *y) {
+    const ll_view *const keys = ll_method_of(d->c->kernel)->reads == 1 ? &d->q : &d->k;
     const int keyed = d->c->position == LL_POSITION_RELATIVE_S2 ? d->c->H - d->c->where.keyless : d->c->H;
     double worst = 0, largest = 0;
     int64_t next = COMPARED;
     ll_status status = LL_OK;
     for (int64_t t = 0; t < d->tokens && !status; t++) {
         for (int h = 0; h < d->c->H; h++)
-            ll_twin_feed(twin, h, d->k.data && h < keyed ? ll_element(&d->k, 0, h, (int)t) : NULL,
-                         ll_element(&d->v, 0, h, (int)t));
+            ll_twin_feed(twin, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL, ll_element(&d->v, 0, h, (int)t));
         const int64_t end = next < d->tokens ? next : d->tokens;
         if (t >= end - COMPARED) compare(d, twin, t, y, &worst, &largest);
         if (t + 1 == end) {

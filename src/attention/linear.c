@@ -1,4 +1,5 @@
-/* Linear attention: shares the heads of a call out over the threads. One (sequence, head) is one task. */
+/* Linear attention: shares the heads of a call out over the threads. One (sequence, head) is one task, unless that left
+ * threads without work. */
 #include "attention/linear.h"
 
 #include <math.h>
@@ -10,15 +11,16 @@
 typedef struct {
     const ll_attention *op;
     const ll_attention_call *c;
-    int backward, tile, stretch;
+    int backward, tile, stretch, threads;
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     size_t scratch; /* floats a worker */
     float *pool;    /* (workers, scratch) */
+    float *shared;  /* for heads that all threads work on */
     /* Of queries and of keys: */
-    ll_top *top[2];    /* (B H) largest exponents, for the released stabilisers; or NULL */
-    double *dtop[2];   /* (B H) gradients of those */
-    int side;          /* whose largest exponents are being looked for */
-    double *ddecay; /* (B H) */
+    ll_top *top[2];  /* (B H) largest exponents, for the released stabilisers; or NULL */
+    double *dtop[2]; /* (B H) gradients of those */
+    int side;        /* whose largest exponents are being looked for */
+    double *ddecay;  /* (B H) */
 } linear_call;
 
 size_t ll_state_floats(const ll_attention *op) {
@@ -36,8 +38,7 @@ float *ll_at(const ll_view *view, int token) { return view->data + (size_t)token
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
     ll_positions(j->op, side == LL_QUERY ? j->first + t0 : t0, C, px, py);
-    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token,
-                             j->shift[side], work};
+    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
 }
 
 float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
@@ -165,15 +166,17 @@ static void set_powers(ll_head *j, float *power, float *reverse) {
     j->reverse = reverse;
 }
 
-static void run_head(void *arg, size_t index, int worker) {
-    linear_call *l = arg;
+/* together: all threads on this head. */
+static void do_head(linear_call *l, size_t index, int worker, int together) {
     ll_head j = head_of(l, index, worker);
     const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
         zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
-        if (l->op->c.causal) {
+        if (l->op->c.causal && together) {
+            ll_causal_forward_together(&j, l->threads, l->shared);
+        } else if (l->op->c.causal) {
             ll_causal_forward(&j);
         } else {
             ll_bidirectional_forward(&j);
@@ -183,12 +186,25 @@ static void run_head(void *arg, size_t index, int worker) {
     zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
     zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
     zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
-    if (l->op->c.causal) {
+    if (l->op->c.causal && together) {
+        ll_causal_backward_together(&j, l->threads, l->shared, l->pool, l->scratch);
+    } else if (l->op->c.causal) {
         ll_causal_backward(&j);
     } else {
         ll_bidirectional_backward(&j);
     }
     if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
+}
+
+static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }
+
+/* How many of the heads, the last ones, all threads are to work on: those that would leave most threads without work.
+ * Who does what changes no bit. Three at most, one after another: beyond that, threads are better off with a head
+ * each. The released stabilisers' gradients are sums over all tokens, which one thread makes. */
+static size_t count_together(const linear_call *l, size_t heads) {
+    const size_t threads = (size_t)l->threads, rest = heads % threads;
+    const int apart = !l->op->c.causal || l->dtop[0] || l->dtop[1] || l->c->T < 2 * l->stretch;
+    return apart || rest > 3 || 2 * rest > threads ? 0 : rest;
 }
 
 /* ---- The released stabilisers: one number for many tokens, known before the scan ----------------- */
@@ -262,7 +278,9 @@ static ll_status run(linear_call *l, size_t heads) {
         for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
         l->top[LL_KEY] = shared;
     }
-    ll_parallel_for(heads, run_head, l);
+    const size_t together = l->shared ? count_together(l, heads) : 0;
+    ll_parallel_for(heads - together, run_head, l);
+    for (size_t i = heads - together; i < heads; i++) do_head(l, i, 0, 1);
     for (int side = 0; side < 2; side++)
         if (l->dtop[side]) push_tops(l, side, side == LL_KEY && own ? own : l->top[side], heads);
     ll_free(own);
@@ -274,11 +292,12 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op)};
     if (!heads) return LL_OK;
     l.stretch = stretch_of(l.tile);
+    l.threads = ll_threads();
     l.scratch = op->c.causal ? ll_causal_scratch(op, l.tile, l.stretch, backward)
                              : ll_bidirectional_scratch(op, l.tile, backward);
     if (backward && c->ddecay && ll_decay_scratch(op) > l.scratch) l.scratch = ll_decay_scratch(op);
     l.scratch = (l.scratch + (size_t)l.tile + 31) / 16 * 16; /* every worker starts on a line */
-    l.pool = ll_alloc((size_t)ll_threads() * l.scratch, sizeof *l.pool);
+    l.pool = ll_alloc((size_t)l.threads * l.scratch, sizeof *l.pool);
     ll_status status = l.pool ? LL_OK : LL_ENOMEM;
     for (int side = 0; side < 2 && backward && op->c.max_gradient; side++)
         if (!status && fixed_rule(op, side)) {
@@ -289,10 +308,17 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
         l.ddecay = ll_alloc(heads, sizeof *l.ddecay);
         if (!l.ddecay) status = LL_ENOMEM;
     }
+    if (!status && count_together(&l, heads)) {
+        const size_t floats = backward ? ll_together_backward_floats(op, l.tile, l.stretch, l.threads)
+                                       : ll_together_forward_floats(op, l.tile, l.stretch, l.threads);
+        l.shared = ll_alloc(floats, sizeof *l.shared);
+        if (!l.shared) status = LL_ENOMEM;
+    }
     if (!status) status = run(&l, heads);
     if (!status && l.ddecay)
         for (size_t i = 0; i < heads; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
     ll_free(l.pool);
+    ll_free(l.shared);
     for (int side = 0; side < 2; side++) {
         ll_free(l.top[side]);
         ll_free(l.dtop[side]);

@@ -65,6 +65,12 @@ void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward);
 void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
+/* The same for one head on all threads, to the same bits; shared: so many floats, besides every worker's scratch. */
+size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch, int threads);
+size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads);
+void ll_causal_forward_together(ll_head *j, int threads, float *shared);
+/* pool: of the first worker; floats: from there to the next one's. */
+void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats);
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
 void ll_bidirectional_forward(ll_head *j);
 /* The queries alone, of a state that forward saved. */

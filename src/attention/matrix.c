@@ -75,7 +75,6 @@ static ll_status rows_create(rows *r, const ll_attention *op, ll_view q, ll_view
     const size_t size = (t + s) * ((size_t)D + 2 * (size_t)E) + ll_attention_saved(op, 1, T, S);
     float *at = ll_alloc(size, sizeof *at);
     if (!at) return LL_ENOMEM;
-    memset(at, 0, size * sizeof *at);
     *r = (rows){.op = op, .memory = at, .values = t * (size_t)E};
     r->call = (ll_attention_call){.B = 1, .T = T, .S = S, .q = q, .k = k};
     r->call.v = take(&at, H, S, E), r->call.y = take(&at, H, T, E), r->call.g = take(&at, H, T, E);

@@ -9,8 +9,8 @@ enum ll_keeps {
     LL_KEEPS_STATE,   /* S and z, of constant size */
     LL_KEEPS_KEYS,    /* keys and values */
     LL_KEEPS_WINDOW,  /* keys and values of the last tokens */
-    LL_KEEPS_NOTHING, /* y is a function of the token */
-    LL_KEEPS_NO_STREAM
+    LL_KEEPS_BUCKETS, /* keys and values of the last tokens of each bucket */
+    LL_KEEPS_NOTHING  /* y is a function of the token */
 };
 
 typedef struct ll_method {

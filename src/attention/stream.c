@@ -16,10 +16,10 @@ static const ll_recurrence *kind_of(const ll_attention *op) {
     case LL_KEEPS_STATE: return &ll_recurrence_linear;
     case LL_KEEPS_KEYS: return &ll_recurrence_exact;
     case LL_KEEPS_WINDOW: return &ll_recurrence_window;
-    case LL_KEEPS_NOTHING: return &ll_recurrence_value;
-    case LL_KEEPS_NO_STREAM: break;
+    case LL_KEEPS_BUCKETS: return &ll_recurrence_buckets;
+    case LL_KEEPS_NOTHING: break;
     }
-    return NULL;
+    return &ll_recurrence_value;
 }
 
 /* Scratch for the threads there are now. */
@@ -39,11 +39,6 @@ ll_status ll_attention_can_stream(const ll_attention *op) {
     if (op->c.position == LL_POSITION_RELATIVE_S2 && op->c.where.keyless == op->c.H)
         return LL_OK; /* no head has keys that a maximum could be over */
     if (op->inner) return ll_attention_can_stream(op->inner);
-    if (!kind_of(op))
-        return ll_fail(LL_EINVAL,
-                       "attention stream: %s keeps every token in its buckets, so that its state would grow without "
-                       "end; generate with local or a linear kernel",
-                       op->method->name);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "

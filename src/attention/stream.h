@@ -1,6 +1,6 @@
-/* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the method
- * says: a state (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), nothing
- * (stream_value.c); or a position around one of these (stream_shell.c). */
+/* Inside streams. stream.c makes them and hands their state out; a stream is of a kind, which the method says: a state
+ * (stream_linear.c), all keys (stream_exact.c), those of a window (stream_window.c), those of the last tokens in each
+ * bucket (stream_buckets.c), nothing (stream_value.c); or a position around one of these (stream_shell.c). */
 #ifndef LL_ATTENTION_STREAM_H
 #define LL_ATTENTION_STREAM_H
 
@@ -50,9 +50,11 @@ struct ll_attention_stream {
     const struct ll_recurrence *recurrence; /* NULL for a shell */
     int B;
     int64_t position; /* tokens so far */
-    double *state;    /* (B, H, state_size); linear kernels */
+    double *state;    /* (B, H, state_size); linear kernels; reformer: tokens of each round and bucket */
     size_t state_size;
-    float *keys, *values;   /* all: (blocks, B, H, D, 256), (blocks, B, H, 256, E); a window: (B, H, window, D or E) */
+    /* all: (blocks, B, H, D, 256), (blocks, B, H, 256, E); a window: (B, H, window, D or E); reformer: (B, H, rounds
+     * buckets 2 chunk, D or E) */
+    float *keys, *values;
     size_t blocks;          /* there is room for */
     ll_distances distances; /* t5, shaw */
     float *pool;            /* (workers, scratch) */
@@ -90,8 +92,9 @@ typedef struct ll_recurrence {
     ll_status (*check)(const ll_attention_stream *s); /* NULL: numbers are finite, and that is all */
 } ll_recurrence;
 
-/* stream_linear.c, stream_exact.c, stream_window.c, stream_value.c */
-extern const ll_recurrence ll_recurrence_linear, ll_recurrence_exact, ll_recurrence_window, ll_recurrence_value;
+/* stream_linear.c, stream_exact.c, stream_window.c, stream_buckets.c, stream_value.c */
+extern const ll_recurrence ll_recurrence_linear, ll_recurrence_exact, ll_recurrence_window, ll_recurrence_buckets,
+    ll_recurrence_value;
 
 /* stream_shell.c: tokens are encoded at the running position and fed to a stream of the engine. */
 LL_MUST_USE ll_status ll_shell_stream_create(ll_shell_stream **s, const ll_attention *op, int B);

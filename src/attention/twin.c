@@ -16,6 +16,7 @@
 struct ll_twin {
     const ll_attention_config *c;
     ll_twin_place place;
+    ll_twin_buckets buckets; /* reformer */
     int m;
     int64_t keep, *count;        /* rows kept; (H) tokens so far */
     double *S, *z, *V;           /* (H, m, E), (H, m), (H, E) the sum of values */
@@ -150,6 +151,7 @@ void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
     }
     if (keys) ll_twin_encode(&t->place, LL_KEY, h, position, k, t->x);
     if (keys && linear(c)) accumulate(t, h, position, v);
+    if (c->kernel == LL_KERNEL_REFORMER) ll_twin_buckets_feed(&t->buckets, h, position, k, t->x, v);
     if (keys && t->keep) memcpy(row(t, t->keys, h, position, t->place.width), t->x, (size_t)t->place.width * 8);
     for (int e = 0; e < c->E; e++) {
         t->V[h * c->E + e] += (double)v[e];
@@ -253,6 +255,8 @@ void ll_twin_answer(ll_twin *t, int h, const float *q, double *y) {
         answer_keyless(t, h, y);
     } else if (linear(c)) {
         answer_linear(t, h, y);
+    } else if (c->kernel == LL_KERNEL_REFORMER) {
+        divide(c, ll_twin_buckets_answer(&t->buckets, h, t->x, y), y);
     } else {
         answer_exact(t, h, y);
     }
@@ -276,6 +280,7 @@ ll_status ll_twin_create(ll_twin **twin, const ll_attention *op, int64_t tokens)
     t->c = c;
     t->keep = rows_kept(c, tokens);
     status = ll_twin_place_create(&t->place, c);
+    if (!status) status = ll_twin_buckets_create(&t->buckets, op);
     const size_t H = (size_t)c->H, width = (size_t)t->place.width, E = (size_t)c->E, keep = (size_t)t->keep;
     const size_t m = (size_t)(t->m = !linear(c) ? 0 : c->M ? ll_feature_count(c) : (int)width);
     if (!status) {
@@ -301,6 +306,7 @@ ll_status ll_twin_create(ll_twin **twin, const ll_attention *op, int64_t tokens)
 void ll_twin_free(ll_twin *t) {
     if (!t) return;
     ll_twin_place_free(&t->place);
+    ll_twin_buckets_free(&t->buckets);
     ll_free(t->count), ll_free(t->S), ll_free(t->z), ll_free(t->V);
     ll_free(t->keys), ll_free(t->values), ll_free(t->power), ll_free(t->x);
     ll_free(t);

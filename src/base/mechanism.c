@@ -40,7 +40,7 @@ static const ll_mechanism_row kernels[] = {
         .cost = "T landmarks (D + E)", .whole = 1, .stream = LL_STREAM_NONE}, KEYS,
         .whole = MIXES, .whole_other = NEARBY},
     [LL_ATT_REFORMER] = {{"reformer", "softmax over what a hash puts together", "Kitaev et al. 2020",
-        .cost = "T rounds chunk (D + E)", .causal = 1, .whole = 1, .stream = LL_STREAM_NONE}, LL_HAS_VECTORS},
+        .cost = "T rounds chunk (D + E)", .causal = 1, .whole = 1}, LL_HAS_VECTORS},
 };
 
 static const ll_mechanism_row positions[] = {

@@ -1,7 +1,7 @@
 /* The table of keys, inside the recipe.
  *
  *   recipe_key.c    the table                      recipe.c        made, copied, set, read, printed
- *   recipe_value.c  text to a field and back       recipe_parse.c  INI text
+ *   recipe_value.c  text to a field and back       recipe_parse.c  from INI text (ini.h)
  *   recipe_check.c  what no single key can tell     recipe_baseline.c  the same of the papers' baselines
  */
 #ifndef LL_RECIPE_KEY_H

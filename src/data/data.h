@@ -26,6 +26,8 @@ const char *ll_reader_class_names(const ll_reader *reader);
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
 /* Pixels in a row and rows of an image; 0 and 0 for what is not an image. */
 void ll_reader_image(const ll_reader *reader, int *width, int *height);
+/* Images come moved to the right by so many pixels from now on, in place of data.shift. */
+void ll_reader_shift(ll_reader *reader, int pixels);
 
 /* Training batch number `index` (B = c->batch): random windows of text, or a shuffled pass through
  * the examples (a new shuffle every epoch, a function of seed and epoch). Fills batch, whose arrays

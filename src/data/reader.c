@@ -123,6 +123,10 @@ void ll_reader_image(const ll_reader *reader, int *width, int *height) {
     *height = reader->height;
 }
 
+void ll_reader_shift(ll_reader *r, int pixels) {
+    r->shift = pixels;
+}
+
 const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size) {
     if (reader->examples || reader->tokens || reader->vocab != 256) return NULL;
     *size = (size_t)reader->size;

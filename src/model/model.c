@@ -116,7 +116,11 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
     const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (!ll_config_causal(c) || c->kernel == LL_ATT_VALUE || c->kernel == LL_ATT_REFORMER) return 0;
+    if (!ll_config_causal(c) || c->kernel == LL_ATT_VALUE) return 0;
+    if (c->kernel == LL_ATT_REFORMER) {
+        const size_t row = (queries + values) * sizeof(float), count = (size_t)c->heads * sizeof(double);
+        return layers * (size_t)c->rounds * (size_t)c->buckets * (2 * (size_t)c->chunk * row + count);
+    }
     const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
     if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);

@@ -141,18 +141,23 @@ static const char *get(const ll_run *run, const char *name) {
 }
 
 static const char *kind(const ll_run *run) {
-    const char *task = get(run, "model.task");
-    if (!strcmp(task, "match")) return "Classifier of pairs";
-    return !strcmp(task, "classify") ? "Classifier" : !strcmp(task, "mlm") ? "Masked language model" : "Language model";
+    static const char *const kinds[][2] = {{"classify", "Classifier"},
+                                           {"match", "Classifier of pairs"},
+                                           {"mlm", "Masked language model"},
+                                           {"seq2seq", "Encoder-decoder"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(get(run, "model.task"), kinds[i][0])) return kinds[i][1];
+    return "Language model";
 }
 
 void ll_run_describe(const ll_run *run, char *out, size_t size) {
     *out = 0;
     if (!run->recipe) return;
     const char *position = get(run, "position.type");
-    snprintf(out, size, "%s with %s attention and %s%s; %s layers of width %s with %s heads.", kind(run),
+    snprintf(out, size, "%s with %s attention and %s%s; %s layer%s of width %s with %s heads.", kind(run),
              get(run, "attention.kernel"), strcmp(position, "none") ? position : "no", " positions",
-             get(run, "model.layers"), get(run, "model.width"), get(run, "model.heads"));
+             get(run, "model.layers"), strcmp(get(run, "model.layers"), "1") ? "s" : "", get(run, "model.width"),
+             get(run, "model.heads"));
 }
 
 static void fact(ll_html *h, const char *name, const char *number, const char *more) {

@@ -64,6 +64,12 @@ double ll_shade_of(const ll_shade_range *r, double v) {
     return r->strongest > 0 ? copysign(sqrt(fabs(v) / r->strongest), v) : 0;
 }
 
+int ll_heat_map_short_names(const ll_heat_map *m) {
+    for (int i = 0; i < m->panels->rows; i++)
+        if (strlen(m->names[i]) > 2) return 0;
+    return 1;
+}
+
 int ll_shades_signed(const ll_heat_map *m) {
     for (int k = 0; k < m->n && m->shades != LL_SHADES_STRETCH; k++)
         for (size_t i = 0; i < size_of(&m->panels[k]); i++)
@@ -136,6 +142,22 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
     return 0;
 }
 
+/* Names of rows, to the right of which there is room for a matrix of the side that is left; of columns below it. */
+static double draw_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double side) {
+    char text[64];
+    double widest = 0;
+    font(cr, SMALL_SIZE, 0);
+    colour(cr, QUIET, 1);
+    for (int i = 0; i < n; i++) widest = fmax(widest, ll_label_fit(cr, text, sizeof text, m->names[i], 0.25 * side));
+    const double left = fmax(widest + 6, SMALL_SIZE + 4), step = (side - left) / n;
+    for (int i = 0; i < n && step >= SMALL_SIZE; i++) {
+        ll_label_fit(cr, text, sizeof text, m->names[i], 0.25 * side);
+        write_text(cr, x + left - 6, y + (i + 0.5) * step + 0.36 * SMALL_SIZE, 1, text);
+        if (ll_heat_map_short_names(m)) write_text(cr, x + left + (i + 0.5) * step, y + side - 4, 0.5, text);
+    }
+    return left;
+}
+
 /* A strip of all colours, and what its ends mean. */
 static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     static const char *const right[] = {
@@ -206,7 +228,8 @@ static int paint(cairo_surface_t *surface, const void *what, int width, int heig
         colour(cr, INK, 1);
         ll_label_fit(cr, text, sizeof text, m->panels[i].label ? m->panels[i].label : "", g.cell);
         write_text(cr, x, y + 14, 0, text);
-        failed = draw_matrix(cr, m, i, x, y + LABEL, g.cell);
+        const double left = m->names ? draw_names(cr, m, m->panels[i].rows, x, y + LABEL, g.cell) : 0;
+        failed = draw_matrix(cr, m, i, x + left, y + LABEL, g.cell - left);
     }
     draw_scale(cr, m, g.height - 34);
     failed |= cairo_status(cr) != CAIRO_STATUS_SUCCESS;

@@ -29,9 +29,20 @@ static void quantise(const ll_heat_map *m, int panel, int sign, unsigned char *i
     }
 }
 
+static void names(ll_html *h, const char *kind, int n, const char *const *name) {
+    ll_html_print(h, "<div class=\"%s\" aria-hidden=\"true\">", kind);
+    for (int i = 0; i < n; i++) {
+        ll_html_put(h, "<span>");
+        ll_html_text(h, name[i]);
+        ll_html_put(h, "</span>");
+    }
+    ll_html_put(h, "</div>\n");
+}
+
 static void panels(ll_html *h, const ll_html_maps *m, int g, int sign) {
     const ll_heat_map *map = &m->group[g];
-    ll_html_print(h, "<div class=\"maps%s\">\n", map->panels->cols > 2 * map->panels->rows ? " wide" : "");
+    const int wide = map->panels->cols > 2 * map->panels->rows;
+    ll_html_print(h, "<div class=\"maps%s\">\n", map->names ? " large" : wide ? " wide" : "");
     for (int i = 0; i < map->n && !h->status; i++) {
         const ll_panel *p = &map->panels[i];
         char alt[300];
@@ -44,7 +55,13 @@ static void panels(ll_html *h, const ll_html_maps *m, int g, int sign) {
                  *p->label ? ", " : "", p->label, p->rows, p->cols);
         quantise(map, i, sign, index);
         ll_html_put(h, "<figure>");
+        if (map->names) {
+            ll_html_put(h, "<div class=\"named\">\n");
+            names(h, "rows", p->rows, map->names);
+        }
         ll_html_png(h, sign ? LL_PNG_SIGNED : LL_PNG_SHADES, p->rows, p->cols, index, alt);
+        if (map->names && ll_heat_map_short_names(map)) names(h, "cols", p->cols, map->names);
+        if (map->names) ll_html_put(h, "</div>\n");
         ll_html_put(h, "<figcaption>");
         ll_html_text(h, p->label);
         ll_html_put(h, "</figcaption></figure>\n");

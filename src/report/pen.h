@@ -5,7 +5,7 @@
 #include <cairo/cairo.h>
 
 enum { INK = 0x1f2328, QUIET = 0x656d76, AXIS = 0x8c959f, GRID = 0xe4e7ea, PAPER = 0xffffff };
-enum { TITLE_SIZE = 18, TEXT_SIZE = 13 };
+enum { TITLE_SIZE = 18, TEXT_SIZE = 13, SMALL_SIZE = 11 };
 
 static inline void colour(cairo_t *cr, int rgb, double alpha) {
     cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);

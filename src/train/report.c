@@ -47,11 +47,12 @@ void ll_study_close(ll_study *s) {
     s->tokenizer = NULL;
 }
 
-ll_status ll_study_excerpt(const ll_study *s, int *tokens, int n, int *length) {
+ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, int *length) {
     ll_batch batch = {0};
     const ll_status status = ll_batch_create(&batch, &s->window);
     if (status) return status;
-    ll_reader_eval_batch(s->data, &batch, (ll_reader_eval_batches(s->data) - 1) / 2); /* never a short last one */
+    const int64_t last = ll_reader_eval_batches(s->data) - 1; /* which may be short */
+    ll_reader_eval_batch(s->data, &batch, (int64_t)(where * (double)last));
     *length = batch.lengths[0] < n ? batch.lengths[0] : n;
     memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
     ll_batch_free(&batch);
@@ -68,6 +69,15 @@ size_t ll_study_token(const ll_study *s, int token, char *out, size_t size) {
     return n;
 }
 
+const float *ll_study_tensor(const ll_study *s, const char *name, int *cols) {
+    for (int i = 0;; i++) {
+        const ll_tensor t = ll_model_tensor(s->model, i);
+        if (t.data && strcmp(t.name, name)) continue;
+        if (t.data && cols) *cols = t.cols;
+        return t.data;
+    }
+}
+
 /* ---- One run ---- */
 
 static int is_lm(const ll_config *c) {
@@ -77,11 +87,17 @@ static int is_classifier(const ll_config *c) {
     return !ll_config_per_token(c);
 }
 static int learns_distance(const ll_config *c) {
-    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1;
+    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
+           c->position == LL_POS_T5;
 }
-static int is_any(const ll_config *c) {
-    (void)c;
-    return 1;
+static int is_protein(const ll_config *c) {
+    return c->format == LL_DATA_FASTA;
+}
+static int is_seq2seq(const ll_config *c) {
+    return c->task == LL_TASK_SEQ2SEQ;
+}
+static int has_one_stack(const ll_config *c) {
+    return !is_seq2seq(c);
 }
 
 /* In the order of the page. */
@@ -91,11 +107,13 @@ static const struct {
     int needs_data;
     ll_status (*write)(const ll_study *s);
 } parts[] = {
-    {"samples", "Text", is_lm, 1, ll_study_sample},
+    {"samples", "Samples", is_lm, 1, ll_study_sample},
+    {"answers", "Answers", is_seq2seq, 1, ll_study_answers},
     {"by-position", "Loss against position", is_lm, 1, ll_study_by_position},
     {"mistakes", "Mistakes", is_classifier, 1, ll_study_classes},
-    {"looks", "Attention", is_any, 1, ll_study_attention},
+    {"looks", "Attention", has_one_stack, 1, ll_study_attention},
     {"distances", "Learned positions", learns_distance, 0, ll_study_distance},
+    {"acids", "Amino acids", is_protein, 1, ll_study_acids},
 };
 
 /* What cannot be shown is said; what stops the page (memory, disk) stops it. */

@@ -3,7 +3,8 @@
  *
  *   report.c      pages of runs                     study_text.c   text it writes, loss against position
  *   study_look.c  what attention looks at           study_place.c  learned functions of the distance
- *   study_class.c classes mistaken for others      study_shift.c images moved to the side
+ *   study_class.c classes mistaken for others       study_shift.c images moved to the side
+ *   study_acids.c amino acids that are alike        study_pairs.c answers to sources
  *
  * A part computes first and writes then: one that fails leaves nothing on the page. */
 #ifndef LL_STUDY_H
@@ -27,15 +28,19 @@ LL_MUST_USE ll_status ll_study_open(ll_study *s);
 void ll_study_close(ll_study *s);
 /* How many times `unit` multiply-adds fit into a part's share of the work, within least..most. */
 int ll_study_bound(double unit, int least, int most);
-/* Tokens of one sequence from the middle of the data, at most n; how many they are. */
-LL_MUST_USE ll_status ll_study_excerpt(const ll_study *s, int *tokens, int n, int *length);
+/* Tokens of one sequence from `where` in the data (0 its beginning, 1 its end), at most n; how many they are. */
+LL_MUST_USE ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, int *length);
 /* Bytes that a token stands for, at most `size` of them. */
 size_t ll_study_token(const ll_study *s, int token, char *out, size_t size);
+/* The numbers of a tensor of the model, and (cols or NULL) its columns; NULL: it has none of this name. */
+const float *ll_study_tensor(const ll_study *s, const char *name, int *cols);
 
 LL_MUST_USE ll_status ll_study_sample(const ll_study *s);
 LL_MUST_USE ll_status ll_study_by_position(const ll_study *s);
 LL_MUST_USE ll_status ll_study_attention(const ll_study *s);
 LL_MUST_USE ll_status ll_study_distance(const ll_study *s);
+LL_MUST_USE ll_status ll_study_acids(const ll_study *s);
+LL_MUST_USE ll_status ll_study_answers(const ll_study *s);
 LL_MUST_USE ll_status ll_study_classes(const ll_study *s);
 LL_MUST_USE ll_status ll_study_shift(const ll_study *s); /* for images; nothing where none of them can be moved */
 /* "valid", or "test" where nothing was held out. */

@@ -104,11 +104,15 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
         for (int j = 0; j < n; j++) shares[i * n + j] = sum > 0 ? (float)(v->table[i * n + j] / sum) : NAN;
     }
     const ll_panel panel = {"", n, n, shares};
+    char name[CLASSES][NAME];
+    const char *names[CLASSES];
+    for (int i = 0; i < n; i++) class_name(name[i], s, i), names[i] = name[i];
     const ll_heat_map map = {.title = "Classes",
                              .x_label = "class that the model says",
                              .y_label = "class that it is, from the top",
                              .n = 1,
-                             .panels = &panel};
+                             .panels = &panel,
+                             .names = names};
     const ll_html_about about = {"classes", caption};
     const ll_html_maps maps = {.tab = "", .groups = 1, .group = &map};
     ll_html_grid_begin(s->h);
@@ -116,17 +120,14 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
     const ll_html_table table = {.label = "Classes", .cols = 3, .head = head, .numbers = 1};
     ll_html_table_begin(s->h, &table);
     for (int i = 0; i < n; i++) {
-        char name[NAME], right[16] = "–", other[40] = "–", worst_name[NAME];
+        char right[16] = "–", other[40] = "–";
         int worst = -1;
         for (int j = 0; j < n; j++)
             if (j != i && shares[i * n + j] > (worst < 0 ? 0 : shares[i * n + worst])) worst = j;
-        class_name(name, s, i);
         if (isfinite(shares[i * n + i])) snprintf(right, sizeof right, "%.1f %%", 100 * (double)shares[i * n + i]);
-        if (worst >= 0) {
-            class_name(worst_name, s, worst);
-            snprintf(other, sizeof other, "%s (%.1f %%)", worst_name, 100 * (double)shares[i * n + worst]);
-        }
-        const char *const cells[3] = {name, right, other};
+        if (worst >= 0)
+            snprintf(other, sizeof other, "%s (%.1f %%)", names[worst], 100 * (double)shares[i * n + worst]);
+        const char *const cells[3] = {names[i], right, other};
         ll_html_row(s->h, 3, cells, 0);
     }
     ll_html_table_end(s->h);

@@ -162,7 +162,7 @@ ll_status ll_study_attention(const ll_study *s) {
     ll_reader_image(s->data, &width, &height);
     const int image = width * height > 1, most = image ? width * height : TOKENS, front = s->model->front;
     int *tokens = ll_alloc((size_t)most, sizeof *tokens);
-    if (!status) status = tokens ? ll_study_excerpt(s, tokens, most, &length) : LL_ENOMEM;
+    if (!status) status = tokens ? ll_study_excerpt(s, 0.5, tokens, most, &length) : LL_ENOMEM;
     if (!status) {
         l->N = length + front;
         l->n = image ? 1 : l->N;

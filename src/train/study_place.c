@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attention/position/distance.h"
 #include "base/memory.h"
 #include "train/study.h"
 
@@ -21,13 +22,8 @@ static const float *parameter(const place *p, const char *name, int *cols) {
     char own[64], shared[64];
     snprintf(own, sizeof own, "blocks.%d.position.%s", p->layer, name);
     snprintf(shared, sizeof shared, "position.%s", name);
-    for (int i = 0;; i++) {
-        const ll_tensor t = ll_model_tensor(p->s->model, i);
-        if (!t.data) return NULL;
-        if (strcmp(t.name, own) && strcmp(t.name, shared)) continue;
-        if (cols) *cols = t.cols;
-        return t.data;
-    }
+    const float *data = ll_study_tensor(p->s, own, cols);
+    return data ? data : ll_study_tensor(p->s, shared, cols);
 }
 
 static double sigmoid(double x) {
@@ -76,13 +72,22 @@ static double wave(const place *p, size_t head, double d) {
     return sum;
 }
 
-static int is_waves(const ll_study *s) {
-    return s->c->position == LL_POS_RELATIVE_S1;
+/* What t5 adds for a key that is d tokens before the query. */
+static double bias(const place *p, size_t head, int d) {
+    int buckets = 0;
+    const float *b = parameter(p, "bias", &buckets);
+    return (double)b[head * (size_t)buckets + (size_t)ll_t5_bucket(-d, p->s->c->task == LL_TASK_LM)];
 }
 
-/* Row `row` of a panel: a feature of the panel's head, or for waves a head along the panel's axis. */
+/* Are they numbers that heads add to logits? */
+static int is_added(const ll_study *s) {
+    return s->c->position == LL_POS_RELATIVE_S1 || s->c->position == LL_POS_T5;
+}
+
+/* Row `row` of a panel: a feature of the panel's head, or of what is added a head (along the panel's axis). */
 static double value(const place *p, int row, int d) {
-    if (is_waves(p->s)) return wave(p, (size_t)row, d);
+    if (p->s->c->position == LL_POS_T5) return bias(p, (size_t)row, d);
+    if (is_added(p->s)) return wave(p, (size_t)row, d);
     const size_t c = (size_t)p->head * (size_t)p->features + (size_t)row;
     return p->s->c->position == LL_POS_SINE_SPE ? sine(p, c, d) : convolution(p, c, d);
 }
@@ -96,7 +101,7 @@ typedef struct {
 } kernels;
 
 static void fill(kernels *k, const ll_study *s) {
-    const int causal = s->c->task == LL_TASK_LM, step = is_waves(s) ? 1 : k->rows;
+    const int causal = s->c->task == LL_TASK_LM, step = is_added(s) ? 1 : k->rows;
     float *at = k->values;
     for (int i = 0; i < k->layers; i++) {
         const int layer = k->layers > 1 ? (int)((int64_t)i * (s->c->layers - 1) / (k->layers - 1)) : 0;
@@ -104,7 +109,7 @@ static void fill(kernels *k, const ll_study *s) {
         k->group[i] = (ll_heat_map){
             .title = k->title[i],
             .x_label = causal ? "distance to the key, 0 to 128 tokens back" : "distance to the key, -64 to 64 tokens",
-            .y_label = is_waves(s) ? "heads, from the top" : "features of the head, from the top",
+            .y_label = is_added(s) ? "heads, from the top" : "features of the head, from the top",
             .shades = LL_SHADES_ROW,
             .n = k->panels,
             .panels = k->panel[i]};
@@ -122,12 +127,12 @@ ll_status ll_study_distance(const ll_study *s) {
     kernels *k = ll_alloc(1, sizeof *k);
     if (!k) return LL_ENOMEM;
     const int D = ll_config_query_size(c), image = c->image != 0;
-    k->panels = is_waves(s) ? 1 + image : c->heads < HEADS ? c->heads : HEADS;
-    k->rows = is_waves(s) ? (c->heads < FEATURES ? c->heads : FEATURES) : D;
+    k->panels = is_added(s) ? 1 + image : c->heads < HEADS ? c->heads : HEADS;
+    k->rows = is_added(s) ? (c->heads < FEATURES ? c->heads : FEATURES) : D;
     k->layers = PANELS / k->panels < c->layers ? PANELS / k->panels : c->layers;
     if (c->shared) k->layers = 1;
     for (int i = 0; i < k->panels; i++) {
-        if (is_waves(s))
+        if (is_added(s))
             snprintf(k->name[i], sizeof k->name[i], "%s", !image ? "" : i ? "along a row" : "along a column");
         else
             snprintf(k->name[i], sizeof k->name[i], "head %d", i + 1);
@@ -137,7 +142,7 @@ ll_status ll_study_distance(const ll_study *s) {
     ll_status status = k->values ? LL_OK : LL_ENOMEM;
     if (!status) {
         const ll_html_about about = {
-            "distance", is_waves(s)
+            "distance", is_added(s)
                             ? "What each head adds to the logits at a distance, shaded up to its own largest."
                             : "P_d(m-n): what the codes of query and key come to at a distance, for each feature "
                               "of a head, shaded up to its own largest."};

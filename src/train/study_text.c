@@ -43,7 +43,7 @@ ll_status ll_study_sample(const ll_study *s) {
     ll_stream *stream = NULL;
     writing *w = ll_alloc(3, sizeof *w); /* the prompt, and a text for each temperature */
     float *logits = ll_alloc((size_t)s->c->vocab, sizeof *logits);
-    ll_status status = w && logits ? ll_study_excerpt(s, prompt, PROMPT, &length) : LL_ENOMEM;
+    ll_status status = w && logits ? ll_study_excerpt(s, 0.5, prompt, PROMPT, &length) : LL_ENOMEM;
     for (int i = 0; i < length; i++) append(&w[2], s, prompt[i]);
     if (!status) status = ll_stream_create(&stream, s->model);
     for (int i = 0; i < 2 && !status; i++) {

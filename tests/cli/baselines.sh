@@ -25,7 +25,12 @@ check "value has no queries and keys" sh -c "! grep -qE '^tensor .*(query|key)\.
 refused "favor or relu" train local --out w --set position.type=permute
 t 0 train reformer --set attention.chunk=8 --set position.type=rope --out reformer
 t 0 "$longline" eval reformer/best.safetensors
-refused "grow without end; generate with local" "$longline" generate reformer/best.safetensors --tokens 9
+t 0 "$longline" generate reformer/best.safetensors --tokens 90 --seed 3
+cp out whole
+t 0 "$longline" generate reformer/best.safetensors --tokens 40 --seed 3 --save-state reformer.state
+cp out first
+t 0 "$longline" generate reformer/best.safetensors --tokens 50 --seed 3 --load-state reformer.state
+check "reformer: a stream goes on" sh -c 'cat first out | cmp - whole'
 refused "make it even" train reformer --out w --set attention.buckets=5
 refused "are the same; use rope" train reformer --out w --set position.type=conv-spe
 refused "attention.window" train local --out w --set attention.window=0

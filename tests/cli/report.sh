@@ -77,6 +77,23 @@ check "shares of a class add up" awk -F, 'NR > 1 {s = 0; for (i = 3; i <= NF; i+
 check "tested" grep -q '<td>64 examples</td>' clothes/report.html
 check "mistakes" grep -q 'taken for' clothes/report.html
 
+# ---- A table of systems ----
+cat >systems.ini <<END
+[table]
+title = Two systems
+recipe = two/recipe.ini
+metric = bits
+split = valid
+differs.data = some lines, some <more>, and a text that is long enough to be broken where a phone is too narrow for it
+[sines]
+published = 1.25
+[none]
+label = no positions, and a name that is rather long for the first column of a table
+published = 2.5
+position.type = none
+END
+t 0 "$longline" table systems.ini --budget 20steps --seeds 2 --out systems
+
 # ---- As a reader has them ----
 browser=$(command -v chromium || command -v chromium-browser || :)
 if [ -z "$browser" ]; then
@@ -119,4 +136,5 @@ if [ -n "$browser" ]; then
     look two/report.html 8
     look clothes/report.html 10
     look comparison.html 3
+    look systems/table.html 2
 fi

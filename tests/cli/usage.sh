@@ -1,5 +1,5 @@
 # The program without any work: help, versions, wrong words, streams that are full or closed.
-commands="train eval generate score encode classify inspect attend demo report bench recipe data help version"
+commands="train eval generate score encode classify inspect attend demo report bench recipe table data help version"
 
 t 0 "$longline" help
 for c in $commands; do out "^  $c +[a-z]"; done

@@ -12,12 +12,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MODELS = 4, KEYS = 10 };
+enum { MODELS = 5, KEYS = 10 };
 static const char *const keys[MODELS][KEYS] = {
     {"model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3", "attention.kernel=exp",
      "position.type=rope-linear", "position.decay=fixed", "train.seed=1", "train.length=4"},
     {"model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3", "attention.kernel=softmax",
      "position.type=learned", "position.max-length=600", "train.length=4", "train.seed=1"},
+    {"model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3", "attention.kernel=reformer",
+     "attention.buckets=4", "attention.chunk=2", "attention.rounds=2", "train.seed=1"},
     {"model.task=seq2seq", "model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3",
      "attention.kernel=exp", "position.type=rope-linear", "position.cross=start", "train.length=4"},
     {"model.task=seq2seq", "model.layers=1", "model.width=4", "model.heads=1", "model.ff=4", "model.vocab=3",

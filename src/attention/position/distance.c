@@ -7,10 +7,8 @@
 
 #include "base/memory.h"
 
-/* T5's bucket of key minus query: half of the buckets hold one distance each, the others grow in equal steps of the
- * logarithm up to LL_T5_REACH. Where both directions are seen, each has half of them. Steps begin at whole numbers only
- * where those are powers of two, whose log2 is exact. */
-static int bucket(int distance, int causal) {
+/* Steps begin at whole numbers only where those are powers of two, whose log2 is exact. */
+int ll_t5_bucket(int distance, int causal) {
     const int buckets = causal ? LL_T5_BUCKETS : LL_T5_BUCKETS / 2, exact = buckets / 2;
     const int n = distance < 0 ? -distance : distance, side = distance > 0 && !causal ? buckets : 0;
     if (n < exact) return side + n;
@@ -64,7 +62,7 @@ void ll_distances_set(ll_distances *d, const ll_attention *op) {
     const ll_kernels *k = ll_kernel_table();
     const size_t D = (size_t)c->D, E = (size_t)c->E, n = (size_t)d->n;
     for (int i = 0; i < d->n && c->position == LL_POSITION_T5; i++) {
-        const int number = bucket(i - d->clip, c->causal);
+        const int number = ll_t5_bucket(i - d->clip, c->causal);
         for (int h = 0; h < c->H; h++)
             d->row[(size_t)h * d->ld + (size_t)i] = c->where.bias[(size_t)h * LL_T5_BUCKETS + (size_t)number];
     }
@@ -181,7 +179,7 @@ void ll_distances_collect(const ll_distances *d, const ll_attention *op, const l
     const size_t H = (size_t)op->c.H, keys = d->keys ? (size_t)d->n * (size_t)op->c.D : 0;
     for (size_t h = 0; h < H && d->biased && to->bias; h++) {
         double bias[LL_T5_BUCKETS] = {0};
-        for (int i = 0; i < d->n; i++) bias[bucket(i - d->clip, op->c.causal)] += total(d, (size_t)i, h, H);
+        for (int i = 0; i < d->n; i++) bias[ll_t5_bucket(i - d->clip, op->c.causal)] += total(d, (size_t)i, h, H);
         for (size_t b = 0; b < LL_T5_BUCKETS; b++) to->bias[h * LL_T5_BUCKETS + b] += (float)bias[b];
     }
     for (size_t at = 0; at < d->size && !d->biased; at++) { /* of all heads: they share the vectors */

@@ -11,6 +11,9 @@
 #include "attention/attention.h"
 
 enum { LL_T5_BUCKETS = 32, LL_T5_REACH = 128 };
+/* T5's bucket of key minus query: half of the buckets hold one distance each, the others grow in equal steps of the
+ * logarithm up to LL_T5_REACH. Where both directions are seen, each has half of them. */
+int ll_t5_bucket(int distance, int causal);
 
 /* Of one call, from the parameters as they are now. */
 typedef struct {

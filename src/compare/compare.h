@@ -1,0 +1,59 @@
+/* Inside a comparison: systems of a table, each a recipe, each run with some seeds.
+ *
+ *   systems.c     the table's file to recipes      result.c      what a run came to, in a file beside it
+ *   compare.c     all runs, one after the other    outcome.c     means, deviations, the order of systems
+ *   table_page.c  table.csv and table.html
+ *
+ * What is done is what the folder says: a run whose result.ini says "done" is one, whoever made it and when. So a
+ * comparison can be killed at any time, and systems can be shared out among processes. */
+#ifndef LL_COMPARE_H
+#define LL_COMPARE_H
+
+#include "base/status.h"
+
+enum { LL_SYSTEMS_MOST = 32, LL_DIFFERENCES_MOST = 16, LL_SEEDS_MOST = 64 };
+enum { LL_METRIC_PERPLEXITY, LL_METRIC_ACCURACY, LL_METRIC_BITS, LL_METRIC_LOSS };
+
+typedef enum { LL_RESULT_NONE, LL_RESULT_BEGUN, LL_RESULT_DONE, LL_RESULT_DIVERGED } ll_result_state;
+
+typedef struct {
+    ll_result_state state;
+    char budget[32], settings[24]; /* as given, and a digest of the recipe: results of others do not compare */
+    int64_t steps;                 /* that were planned */
+    double tokens, seconds, parameters, loss, accuracy, count;
+} ll_result;
+
+typedef struct {
+    char *name, *label;
+    double published;
+    int baseline; /* no model: what the frequencies of tokens alone come to; it has one run */
+    ll_recipe *recipe;
+    ll_result result[LL_SEEDS_MOST]; /* of seed i + 1 */
+} ll_contender;
+
+struct ll_comparison {
+    ll_comparison_about about;
+    ll_difference difference[LL_DIFFERENCES_MOST];
+    int metric, systems, seeds; /* seeds: of the last ll_comparison_run */
+    ll_contender system[LL_SYSTEMS_MOST];
+};
+
+/* ---- result.c ---- */
+
+/* The digest of a recipe: all of it but the seed and what a budget sets. */
+LL_MUST_USE ll_status ll_result_settings(char settings[24], const ll_recipe *recipe);
+/* LL_RESULT_NONE where the run folder has none. */
+LL_MUST_USE ll_status ll_result_read(ll_result *result, const char *run);
+LL_MUST_USE ll_status ll_result_write(const ll_result *result, const char *run);
+
+/* ---- compare.c ---- */
+
+/* "FOLDER/NAME-SEED" in new memory, or NULL. */
+char *ll_contender_folder(const ll_contender *x, const char *folder, int seed);
+
+/* ---- outcome.c ---- */
+
+/* The metric of a run; NaN where it has none. */
+double ll_result_metric(const ll_comparison *c, const ll_result *result);
+
+#endif

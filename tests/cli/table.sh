@@ -1,0 +1,127 @@
+# Tables of systems as a user runs them: whole, killed, taken up again, shared out, wrong.
+small_text
+cat >base.ini <<'END'
+[model]
+layers = 1
+width = 16
+heads = 2
+ff = 32
+[train]
+length = 32
+batch = 4
+warmup = 5
+learning-rate = 0.003
+report = off
+eval-batches = 2
+[data]
+train = text.txt
+valid = text.txt
+test = text.txt
+END
+cat >systems.ini <<'END'
+[table]
+title = Two systems
+paper = Nobody (2021), Table 9
+recipe = base.ini
+metric = perplexity
+batches = 5
+differs.data = a few lines for a book
+
+[exact]
+label = Transformer
+published = 30.18
+attention.kernel = softmax
+position.type = rope
+position.decay = none
+
+[permute]
+label = PermuteFormer
+published = 32.49
+attention.kernel = relu
+position.type = permute
+
+[letters]
+label = letters alone
+baseline = unigram
+END
+t 0 "$longline" table systems.ini --budget 20steps --seeds 2
+out "^Nobody \(2021\), Table 9$"
+out "^Transformer +[0-9.]+ \+- [0-9.]+ +30.18 +2 +20 +2560 "
+out "^letters alone +[0-9.]+ +- +1 +- "
+out "[01] of 1 pairs of systems come in the published order"
+out "^  data +a few lines for a book$"
+out "^table.csv=tables/systems/table.csv$"
+err "\[1/5\] exact, seed 1  step 20/20 .* eta 0:00, all 0:0"
+check "the page" grep -q "<h1>Two systems</h1>" tables/systems/table.html
+cp out whole
+t 0 "$longline" table systems.ini --budget 20steps --seeds 2
+check "what is done is not done again" cmp out whole
+not_err "step"
+t 0 "$longline" table systems.ini --budget 20steps --seeds 3 --only permute
+out "^Transformer .* 30.18 +2 "
+out "^PermuteFormer .* 32.49 +3 "
+err "\[1/1\] permute, seed 3"
+
+# Killed in the middle of a run, again and again.
+numbers() { cut -d , -f 1-9,11- "$1" | sed 's/^\(letters.*\),$/\1/'; } # without seconds
+t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out once
+last="killing a table"
+n=0
+while [ ! -f killed/table.csv ] && [ $n -lt 40 ]; do
+    "$longline" table systems.ini --budget 400steps --seeds 1 --out killed >out 2>err &
+    pid=$!
+    sleep 0.3
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    n=$((n + 1))
+done
+t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out killed
+numbers once/table.csv >a
+numbers killed/table.csv >b
+check "killed or not, the same results" cmp a b
+# Asked to stop: what there is is printed.
+"$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
+pid=$!
+while [ ! -s err ]; do sleep 0.1; done
+kill -TERM $pid
+wait $pid
+check "exit 0 when asked to stop" test $? -eq 0
+err "the same command goes on"
+out "^Transformer +- +30.18 +0 "
+
+t 0 "$longline" table systems.ini --budget 1s --seeds 1 --only exact --out timed
+err "timing a step"
+t 0 "$longline" table systems.ini --list
+out "^permute +32.49  PermuteFormer$"
+for table in "$root"/recipes/tables/*.ini; do
+    t 0 "$longline" table "$table" --list
+    out "What differs from the paper"
+done
+# Data elsewhere.
+mv text.txt moved.txt
+t 2 "$longline" table systems.ini --budget 5steps --seeds 1 --out lost
+err "text.txt: No such file"
+silent
+check "and nothing was begun" test ! -e lost
+t 0 "$longline" table systems.ini --budget 5steps --seeds 1 --out found --set data.train=moved.txt \
+    --set data.valid=moved.txt --set data.test=moved.txt
+mv moved.txt text.txt
+
+refused "needs TABLE" "$longline" table
+refused "nowhere.ini" "$longline" table nowhere.ini
+refused "did you mean 'permute'" "$longline" table systems.ini --only permut
+refused "no such system" "$longline" table systems.ini --only xyzzyxyzzy
+refused "needs a time with its unit" "$longline" table systems.ini --budget 30
+refused "needs a time with its unit" "$longline" table systems.ini --budget soon
+refused "needs a time with its unit" "$longline" table systems.ini --budget -3m
+refused "a second at least" "$longline" table systems.ini --budget 0.01s
+refused "seeds" "$longline" table systems.ini --seeds 0
+refused "model.nose" "$longline" table systems.ini --set model.nose=1
+refused "budget of 20 steps, not 30 steps" "$longline" table systems.ini --budget 30steps --seeds 2
+refused "with other settings" "$longline" table systems.ini --budget 20steps --seeds 2 --set train.batch=8
+sed 's/metric = .*/metric = speed/' systems.ini >bad.ini
+refused "bad.ini:5: metric is" "$longline" table bad.ini
+refused "stands before" "$longline" table base.ini
+: >file
+t 1 "$longline" table systems.ini --budget 5steps --seeds 1 --out file/x
+err "file"
