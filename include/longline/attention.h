@@ -190,8 +190,8 @@ LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const 
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 
 /* The same causal operator as a stream: a state of constant size for linear kernels (softmax keeps its keys and values
- * and grows, local those of the window, reformer the last 2 chunk of each round's buckets), fed with any number of tokens
- * at a time. */
+ * and grows, local those of the window, reformer the last 2 chunk of each round's buckets), fed with any number of
+ * tokens at a time. */
 typedef struct ll_attention_stream ll_attention_stream;
 
 /* Keeps the operator, which must outlive it. LL_EINVAL with the reason for an operator that needs later

@@ -3,8 +3,8 @@
  * the queries give U = sum phi(q) [dnum, dden]^T, and the keys read that. Products per token: 4 forward
  * and 8 backward of features x E, none more than the mathematics asks for.
  *
- * Sums of FOLD keys are added up, not single keys: beside a long sum small features would be lost in rounding, always to
- * the same side.
+ * Sums of FOLD keys are added up, not single keys: beside a long sum small features would be lost in rounding, always
+ * to the same side.
  *
  * States are transposed for the products that need it, with the normaliser as one more row. */
 #include <math.h>
