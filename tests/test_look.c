@@ -21,7 +21,7 @@ static const char *const variants[] = {
     "attention.kernel=softmax model.task=mlm position.type=rope",
     "attention.kernel=value",
     "attention.kernel=local attention.window=3 position.type=rope",
-    "attention.kernel=linformer attention.max-length=8 attention.projected-length=3 model.task=classify model.pool=first",
+    "attention.kernel=linformer attention.max-length=8 attention.projected-length=3 model.task=classify",
     "attention.kernel=nystrom attention.landmarks=3 model.task=classify position.type=rope",
     "attention.kernel=reformer attention.buckets=4 attention.chunk=3 attention.rounds=2",
     "attention.kernel=reformer attention.buckets=4 attention.chunk=3 model.task=classify",
