@@ -105,7 +105,7 @@ static int columns(const char *text) {
 static void print_row(const ll_comparison_about *a, const ll_system *s, int width) {
     char text[5][64], runs[48], minutes[24] = "-";
     snprintf(runs, sizeof runs, s->diverged ? "%d, %d diverged" : "%d", s->runs, s->diverged);
-    if (s->seconds > 0) snprintf(minutes, sizeof minutes, "%.1f", s->seconds / 60);
+    if (s->steps > 0) snprintf(minutes, sizeof minutes, "%.1f", s->seconds / 60);
     printf("%s%*s  %18s  %9s  %4s  %8s  %8s  %7s  %10s\n", s->label, width - columns(s->label), "",
            decimals(text[0], a, s->mean, s->deviation), decimals(text[1], a, s->published, NAN), runs,
            large(text[2], s->steps), large(text[3], s->tokens), minutes, large(text[4], s->parameters));

@@ -77,7 +77,7 @@ ll_status ll_result_write(const ll_result *r, const char *run) {
                      "# A run of longline table.\n[result]\nstate = %s\nbudget = %s\nsettings = %s\nsteps = %lld\n",
                      STATE[r->state], r->budget, r->settings, (long long)r->steps);
     if (r->state >= LL_RESULT_DONE)
-        n += snprintf(text + n, sizeof text - (size_t)n, "tokens = %.0f\nseconds = %.1f\nparameters = %.0f\n",
+        n += snprintf(text + n, sizeof text - (size_t)n, "tokens = %.0f\nseconds = %.3f\nparameters = %.0f\n",
                       r->tokens, r->seconds, r->parameters);
     if (r->state == LL_RESULT_DONE) {
         ll_print_number(digits[0], r->loss);

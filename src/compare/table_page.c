@@ -79,7 +79,7 @@ static void write_row(ll_html *h, const ll_comparison *c, const ll_system *s, in
                                         text[3],
                                         count(text[4], s->steps),
                                         count(text[5], s->tokens),
-                                        s->seconds > 0 ? text[6] : "–",
+                                        s->steps > 0 ? text[6] : "–",
                                         count(text[7], s->parameters)};
     ll_html_row(h, COLUMNS, cells, best);
 }
