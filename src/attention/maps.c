@@ -16,9 +16,18 @@ static void relu_back(const ll_kernels *k, size_t n, const float *u, const float
     k->relu_back(n, u, dphi, du);
 }
 
-/* low = e^-|u| where `magnitude`, else e^min(u, 0), of at most PIECE numbers. */
-static void exp_below(const ll_kernels *k, size_t n, const float *u, int magnitude, float *low) {
-    for (size_t a = 0; a < n; a++) low[a] = magnitude ? -fabsf(u[a]) : u[a] < 0 ? u[a] : 0;
+/* low = e^-|u|, of at most PIECE numbers. */
+static void exp_below(const ll_kernels *k, size_t n, const float *u, float *low) {
+    for (size_t a = 0; a < n; a++) low[a] = -fabsf(u[a]);
+    k->exp(n, low, low);
+}
+
+/* low = e^min(u, 0), of at most PIECE numbers: u less its positive part, which asks no number for its sign. */
+static void exp_negative(const ll_kernels *k, size_t n, const float *u, float *low) {
+    float positive[PIECE];
+    k->relu(n, 0, u, positive);
+    memcpy(low, u, n * sizeof *low);
+    k->axpy(n, -1, positive, low);
     k->exp(n, low, low);
 }
 
@@ -26,8 +35,9 @@ static void elu1(const ll_kernels *k, size_t n, float eps, const float *u, float
     float low[PIECE];
     for (size_t from = 0; from < n; from += PIECE, u += PIECE, phi += PIECE) {
         const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_below(k, part, u, 0, low);
-        for (size_t a = 0; a < part; a++) phi[a] = low[a] + (u[a] > 0 ? u[a] : 0) + eps;
+        exp_negative(k, part, u, low);
+        k->relu(part, eps, u, phi);
+        k->add(part, low, phi);
     }
 }
 
@@ -35,7 +45,7 @@ static void elu1_back(const ll_kernels *k, size_t n, const float *u, const float
     float low[PIECE];
     for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
         const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_below(k, part, u, 0, low);
+        exp_negative(k, part, u, low);
         for (size_t a = 0; a < part; a++) du[a] = dphi[a] * low[a];
     }
 }
@@ -58,7 +68,7 @@ static void sigmoid(const ll_kernels *k, size_t n, float eps, const float *u, fl
     float x[PIECE];
     for (size_t from = 0; from < n; from += PIECE, u += PIECE, phi += PIECE) {
         const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_below(k, part, u, 1, x);
+        exp_below(k, part, u, x);
         for (size_t a = 0; a < part; a++) phi[a] = (u[a] < 0 ? x[a] : 1) / (1 + x[a]) + eps;
     }
 }
@@ -67,7 +77,7 @@ static void sigmoid_back(const ll_kernels *k, size_t n, const float *u, const fl
     float x[PIECE];
     for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
         const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_below(k, part, u, 1, x);
+        exp_below(k, part, u, x);
         for (size_t a = 0; a < part; a++) du[a] = dphi[a] * x[a] / ((1 + x[a]) * (1 + x[a]));
     }
 }
