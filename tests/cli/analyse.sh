@@ -27,7 +27,8 @@ out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
-refused "no attention.kernel \"rule\"" "$longline" analyse drift --kernels rule
+refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse drift --kernels relu,favr
+refused "the nearest is decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
 refused "are for drift" "$longline" analyse periods --kernels relu
 refused "longer streams are for drift" "$longline" analyse periods --length 70000
