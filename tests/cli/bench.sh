@@ -11,9 +11,12 @@ check "there is a picture" grep -q '</svg>' time.svg
 t 0 "$longline" bench --models --repeats 1 --case '*512*' $small
 out '^train/layer/softmax/512 '
 out '^train/lm-512/favor '
-t 0 "$longline" bench --models --repeats 1 --case 'train/text-small/*' --set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 \
-    --set attention.num-features=8
+tiny="--set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 --set attention.num-features=8"
+t 0 "$longline" bench --models --repeats 1 --case train/text-small $tiny
 out '^train/text-small/relu\+permute '
+check "long models wait until they are named" sh -c '! grep -q "text-small-1048576" out'
+t 0 "$longline" bench --models --repeats 1 --case 'train/lm-131072/identity*' $tiny
+out '^train/lm-131072/identity '
 t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
 t 0 "$longline" bench --yardsticks --seconds 1 --json yard.json
