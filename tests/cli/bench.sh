@@ -19,6 +19,8 @@ t 0 "$longline" bench --models --repeats 1 --case 'train/lm-131072/identity*' $t
 out '^train/lm-131072/identity '
 t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
+t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
+out '^attention/relu-one-head/causal/fwdbwd/64 '
 t 0 "$longline" bench --yardsticks --seconds 1 --json yard.json
 out '^yardstick/sgemm-2048/longline/1 '
 out '^bench\.copy_gb_per_s=[1-9]'
