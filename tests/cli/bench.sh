@@ -21,8 +21,9 @@ t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bid
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
 t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
 out '^attention/relu-one-head/causal/fwdbwd/64 '
-t 0 "$longline" bench --yardsticks --seconds 1 --json yard.json
-out '^yardstick/sgemm-2048/longline/1 '
+t 0 "$longline" bench --yardsticks --seconds 1 --repeats 2 --case longline --json yard.json
+check "a yardstick is the median of what was asked for" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
+check "and no other" sh -c '! grep -q libblas out'
 out '^bench\.copy_gb_per_s=[1-9]'
 t 0 "$longline" bench --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
