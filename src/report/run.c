@@ -1,11 +1,9 @@
 /* A run folder as it is seen from outside: its recipe, its metrics, and the picture of its loss. */
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -25,13 +23,6 @@ static void base_name(char *out, size_t size, const char *path) {
     snprintf(out, size, "%.*s", (int)(n - from), path + from);
 }
 
-static ll_status check_folder(const char *folder, const char *metrics) {
-    if (access(folder, F_OK)) return ll_fail(LL_EIO, "there is no run folder %s: %s", folder, strerror(errno));
-    if (!ll_is_folder(folder)) return ll_fail(LL_EIO, "%s is a file; give the folder of a run", folder);
-    if (access(metrics, F_OK)) return ll_fail(LL_EIO, "%s is no run folder: it has no metrics.csv", folder);
-    return LL_OK;
-}
-
 ll_status ll_run_open(ll_run *run, const char *folder) {
     *run = (ll_run){.folder = folder};
     char real[PATH_MAX];
@@ -39,7 +30,7 @@ ll_status ll_run_open(ll_run *run, const char *folder) {
     const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are no names */
     base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
     char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
-    ll_status status = metrics && recipe ? check_folder(folder, metrics) : LL_ENOMEM;
+    ll_status status = metrics && recipe ? ll_run_folder_check(folder, "metrics.csv") : LL_ENOMEM;
     if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
     if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* its curves can be drawn all the same */
     if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* what a bit is of */

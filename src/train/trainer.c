@@ -1,6 +1,7 @@
 /* A run: made from a recipe, or taken over from a checkpoint. All memory is asked for and all data are
  * opened here; the folder is touched last, so that a run that cannot start leaves nothing behind. */
 #include <math.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,6 +87,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const ll_safe
 static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
     ll_safetensors *file = NULL;
     ll_status status = same_folder(out, resume) ? LL_OK : refuse_old_run(out);
+    if (!status) status = ll_run_folder_check(resume, "last.safetensors");
     if (status) return status;
     char *path = ll_path_join(resume, "last.safetensors");
     if (!path) return LL_ENOMEM;
@@ -115,11 +117,7 @@ static ll_status write_recipe(const ll_trainer *t) {
     char *text = NULL;
     char *path = ll_path_join(t->folder, "recipe.ini");
     ll_status status = path ? ll_recipe_text(t->recipe, &text) : LL_ENOMEM;
-    if (!status) {
-        size_t size = 0;
-        while (text[size]) size++;
-        status = ll_file_write(path, text, size);
-    }
+    if (!status) status = ll_file_write(path, text, strlen(text));
     ll_text_free(text);
     ll_free(path);
     return status;
