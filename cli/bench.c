@@ -85,6 +85,20 @@ static int measure(ll_bench *b) {
     return code;
 }
 
+/* Everything that was asked for, before minutes of measuring. -1, or the exit code. */
+static int check(ll_bench *b) {
+    ll_recipe *recipe = NULL;
+    const size_t n = figure ? strlen(figure) : 0;
+    if (figure && (n < 5 || (strcmp(figure + n - 4, ".svg") && strcmp(figure + n - 4, ".png"))))
+        return ll_usage("--figure %s: the picture's name must end in .svg or .png", figure);
+    ll_status status = ll_recipe_create(&recipe);
+    if (!status) status = ll_set_all(recipe, &set);
+    ll_recipe_free(recipe);
+    int code = status ? ll_failed(status, NULL) : read_lengths(b);
+    if (code < 0 && figure) code = ll_target_check("--figure", figure);
+    return code < 0 && json ? ll_target_check("--json", json) : code;
+}
+
 static int bench(int n, const char **words) {
     (void)n, (void)words;
     static ll_bench b;
@@ -94,7 +108,7 @@ static int bench(int n, const char **words) {
                    .position = position,
                    .set = &set,
                    .seconds = seconds};
-    int code = read_lengths(&b);
+    int code = check(&b);
     if (code < 0) code = measure(&b);
     if (code >= 0) return code;
     ll_bench_summary(&b);

@@ -34,4 +34,7 @@ refused 'lengths' "$longline" bench --lengths 0
 refused 'no case' "$longline" bench --ops --case nothing
 refused 'layer' "$longline" bench --models --set model.layer=1
 refused 'did you mean' "$longline" bench --length 5
-t 1 "$longline" bench --ops --lengths 16 --repeats 1 --case softmax --json nowhere/out.json
+refused 'model.layer' "$longline" bench --set model.layer=1
+refused 'nowhere/out.json: cannot write there' "$longline" bench --json nowhere/out.json
+refused 'it is a folder' "$longline" bench --json .
+refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
