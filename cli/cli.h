@@ -38,6 +38,8 @@ void ll_run_model(char *path, size_t size, const char *run);
 int ll_target_check(const char *option, const char *path);
 /* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
+/* Are its data images? */
+int ll_reads_images(const ll_recipe *recipe);
 /* What a language model's loss is counted in (ll_recipe_unit); NULL for what has examples. */
 const char *ll_unit(const ll_recipe *recipe);
 

@@ -49,6 +49,11 @@ int ll_round_weights(ll_model *model, const char *weights) {
     return status ? ll_failed(status, NULL) : -1;
 }
 
+int ll_reads_images(const ll_recipe *recipe) {
+    const char *format = ll_recipe_get(recipe, "data.format");
+    return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder");
+}
+
 const char *ll_unit(const ll_recipe *recipe) {
     const char *unit = ll_recipe_unit(recipe);
     return strcmp(unit, "example") ? unit : NULL;

@@ -56,6 +56,7 @@ refused "missing.txt" run --out w --set data.valid=missing.txt
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
 refused "straight/last.safetensors is a file; give the folder" "$longline" train --resume straight/last.safetensors
+refused "moves images" "$longline" eval straight/best.safetensors --shift 2
 refused "model.width" "$longline" train --resume straight --set model.width=64
 printf 'not a recipe' >bad.ini
 refused "bad.ini" "$longline" train bad.ini
