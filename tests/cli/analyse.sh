@@ -54,6 +54,12 @@ refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensor
 refused "makes its own" "$longline" analyse features --model run/last.safetensors
 refused "one experiment" "$longline" analyse features moments --csv a.csv
 refused "for matrices" "$longline" analyse moments --text text.txt
+refused "for matrices" "$longline" analyse moments --layer 0
+refused "for features" "$longline" analyse moments --spread 0.5
+refused "needs --out" "$longline" analyse moments --png
+: >empty
+refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty
+refused "text: cannot read run: " "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
 t 1 "$longline" analyse periods --quick --out file/x
 t 1 "$longline" analyse periods --quick --csv nowhere/x.csv
