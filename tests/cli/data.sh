@@ -20,6 +20,10 @@ refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "needs the name" "$longline" data get
 refused "no data set 'nothing'" "$longline" data get nothing
+refused "no data set 'mnsit' to get; did you mean 'mnist'" "$longline" data get mnsit
+: >file
+t 1 "$longline" data get mnist --out file --from http://127.0.0.1:1
+err "cannot create folder file: a file has that name"
 printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
