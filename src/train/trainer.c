@@ -28,18 +28,13 @@ static ll_status refuse_old_run(const char *out) {
     return LL_OK;
 }
 
-/* Text from the same file as train, or none given at all: then there is nothing to evaluate on. */
-static int has_valid(const ll_config *c) {
-    return c->format == LL_DATA_DEMO || c->format >= LL_DATA_COPY || (c->valid && c->valid[0]) || c->valid_fraction > 0;
-}
-
 static ll_status open_data(ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_status status = ll_reader_open_as(&t->train, c, "train", t->model ? &t->model->vocabulary : NULL);
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);
     if (status) return status;
-    return has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
+    return ll_fit_has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
 }
 
 static ll_status check_data(const ll_trainer *t) {
