@@ -157,9 +157,11 @@ static int matrices(void) {
 
 /* What was asked for, before anything is computed. */
 static int check(int n, const char **words) {
+    int features = 0;
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
         if (!known(words[i])) return unknown(words[i]);
+        features |= !strcmp(words[i], "features");
         if (length > LONGEST && strcmp(words[i], "drift"))
             return ll_usage("%s takes up to %d tokens (--length); longer streams are for drift", words[i], LONGEST);
         if ((kernels || positions) && strcmp(words[i], "drift"))
@@ -169,7 +171,9 @@ static int check(int n, const char **words) {
     }
     if (csv && n > 1) return ll_usage("--csv takes one experiment's table, and there are %d; use --out DIR", n);
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
-    if (text) return ll_usage("--text is for matrices");
+    if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
+    if (spread != 1 && !features) return ll_usage("--spread is for features: longline analyse features");
+    if (png && !folder) return ll_usage("--png needs --out DIR, where the pictures go");
     return -1;
 }
 

@@ -20,7 +20,8 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = what time allows"},
     {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, where repeats are not given"},
-    {LL_ARG_TEXT, 0, "case", "PATTERN", &pattern, 0, 0, "only cases whose name contains this, or matches it (*)"},
+    {LL_ARG_TEXT, 0, "case", "PATTERN", &pattern, 0, 0,
+     "only cases whose name contains this, or matches it (*); long models only by their full name"},
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
     {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},
@@ -85,6 +86,20 @@ static int measure(ll_bench *b) {
     return code;
 }
 
+/* Everything that was asked for, before minutes of measuring. -1, or the exit code. */
+static int check(ll_bench *b) {
+    ll_recipe *recipe = NULL;
+    const size_t n = figure ? strlen(figure) : 0;
+    if (figure && (n < 5 || (strcmp(figure + n - 4, ".svg") && strcmp(figure + n - 4, ".png"))))
+        return ll_usage("--figure %s: the picture's name must end in .svg or .png", figure);
+    ll_status status = ll_recipe_create(&recipe);
+    if (!status) status = ll_set_all(recipe, &set);
+    ll_recipe_free(recipe);
+    int code = status ? ll_failed(status, NULL) : read_lengths(b);
+    if (code < 0 && figure) code = ll_target_check("--figure", figure);
+    return code < 0 && json ? ll_target_check("--json", json) : code;
+}
+
 static int bench(int n, const char **words) {
     (void)n, (void)words;
     static ll_bench b;
@@ -94,7 +109,7 @@ static int bench(int n, const char **words) {
                    .position = position,
                    .set = &set,
                    .seconds = seconds};
-    int code = read_lengths(&b);
+    int code = check(&b);
     if (code < 0) code = measure(&b);
     if (code >= 0) return code;
     ll_bench_summary(&b);

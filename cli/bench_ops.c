@@ -4,6 +4,7 @@
  *   relu     queries and keys of 256, which a layer would have projected itself
  *   softmax  queries and keys of 64
  *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
+ *   favor-one-head, relu-one-head: what is shared out within a head; only where asked for
  *
  * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
  * head: 2 M D for the features of a query and of a key each (favor alone), 2 M E for what a key adds to the
@@ -24,7 +25,7 @@ static const struct {
     const char *name;
     ll_kernel kernel;
     ll_position position;
-    int decay;
+    int decay, heads; /* heads: 0 = H */
 } KIND[] = {
     {"favor", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0},
     {"favor+permute", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0},
@@ -40,6 +41,8 @@ static const struct {
     {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
     {"local", LL_KERNEL_LOCAL, LL_POSITION_NONE, 0},
     {"value", LL_KERNEL_VALUE, LL_POSITION_NONE, 0},
+    {"favor-one-head", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0, 1},
+    {"relu-one-head", LL_KERNEL_RELU, LL_POSITION_NONE, 0, 1},
 };
 enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
 
@@ -55,6 +58,10 @@ static int query_size(int kind) {
     return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL;
 }
 
+static int heads(int kind) {
+    return KIND[kind].heads ? KIND[kind].heads : H;
+}
+
 static double needed(int kind, int causal, int backward, double T) {
     const ll_kernel k = KIND[kind].kernel;
     const double D = query_size(kind), M = k == LL_KERNEL_ELU1 ? SMALL : WIDE;
@@ -65,7 +72,7 @@ static double needed(int kind, int causal, int backward, double T) {
                                             : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
     if (KIND[kind].position == LL_POSITION_SINE_SPE) token += 2 * 4 * SINES * D * SMALL;
     if (KIND[kind].position == LL_POSITION_CONV_SPE) token += 2 * 2 * TAPS * D * SMALL;
-    return token * H * T * (backward ? 3 : 1);
+    return token * heads(kind) * T * (backward ? 3 : 1);
 }
 
 static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
@@ -73,7 +80,7 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     ll_attention_config a = ll_attention_default();
     a.kernel = KIND[c->kind].kernel;
     a.causal = c->causal;
-    a.H = H, a.D = query_size(c->kind), a.E = E;
+    a.H = heads(c->kind), a.D = query_size(c->kind), a.E = E;
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
     a.baseline.window = WINDOW;
     a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
@@ -91,9 +98,10 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     return ll_attention_create(op, &a);
 }
 
-/* (1, H, T, n) where tokens follow each other, as a model has it. */
-static ll_view view(float *data, int T, int n) {
-    return (ll_view){data, (size_t)T * H * (size_t)n, (size_t)n, (size_t)H * (size_t)n};
+/* (1, heads, T, n) where tokens follow each other, as a model has it. */
+static ll_view view(const ll_bench_case *c, float *data, int n) {
+    const size_t row = (size_t)heads(c->kind) * (size_t)n;
+    return (ll_view){data, (size_t)c->T * row, (size_t)n, row};
 }
 
 static ll_status run(ll_bench_case *c, double *seconds) {
@@ -107,15 +115,15 @@ static ll_status run(ll_bench_case *c, double *seconds) {
         .B = 1,
         .T = c->T,
         .S = c->T,
-        .q = view(t->q, c->T, D),
-        .k = view(t->k, c->T, D),
-        .v = view(t->v, c->T, E),
-        .y = view(t->y, c->T, E),
+        .q = view(c, t->q, D),
+        .k = view(c, t->k, D),
+        .v = view(c, t->v, E),
+        .y = view(c, t->y, E),
         .saved = c->backward ? t->saved : NULL,
-        .g = view(t->g, c->T, E),
-        .dq = view(t->dq, c->T, D),
-        .dk = view(t->dk, c->T, D),
-        .dv = view(t->dv, c->T, E),
+        .g = view(c, t->g, E),
+        .dq = view(c, t->dq, D),
+        .dk = view(c, t->dk, D),
+        .dv = view(c, t->dv, E),
     };
     const double start = ll_now();
     status = ll_attention_forward(op, &call);
@@ -190,7 +198,7 @@ static double available(void) {
 }
 
 static double floats_for(const ll_bench_case *c) {
-    const double row = (double)H * c->T;
+    const double row = (double)heads(c->kind) * c->T;
     return row * (2.0 * query_size(c->kind) + 2 * E) * (c->backward ? 2 : 1);
 }
 
@@ -256,7 +264,7 @@ static void tensors_free(tensors *t) {
 static int tensors_fill(tensors *t, const ll_bench_case *cases, int n) {
     double query = 0, value = 0, dquery = 0, dvalue = 0;
     for (int i = 0; i < n; i++) {
-        const double row = (double)H * cases[i].T;
+        const double row = (double)heads(cases[i].kind) * cases[i].T;
         query = fmax(query, row * query_size(cases[i].kind));
         value = fmax(value, row * E);
         if (!cases[i].backward) continue;

@@ -34,8 +34,12 @@ int ll_failed_data(ll_status status, const ll_recipe *recipe);
 void ll_new_run(char *out, size_t size, const char *name);
 /* The best model of a run, or the last where nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
+/* Can a file be written where an option says? Asked before the work that it is to keep. -1, or the exit code. */
+int ll_target_check(const char *option, const char *path);
 /* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
+/* Are its data images? */
+int ll_reads_images(const ll_recipe *recipe);
 /* What a language model's loss is counted in (ll_recipe_unit); NULL for what has examples. */
 const char *ll_unit(const ll_recipe *recipe);
 

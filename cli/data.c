@@ -1,4 +1,5 @@
 /* longline data: what data sets there are; drawing, checking and fetching them. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,15 @@ static int is_known(const char *set) {
     for (int i = 0; ll_data_known(i); i++)
         if (!strcmp(ll_data_known(i)->set, set)) return 1;
     return 0;
+}
+
+static int unknown(const char *set) {
+    const char *names[64];
+    int n = 0;
+    for (; n < 64 && ll_data_known(n); n++) names[n] = ll_data_known(n)->set;
+    const char *near = ll_args_nearest(set, names, n);
+    if (near) return ll_usage("there is no data set '%s' to get; did you mean '%s'?", set, near);
+    return ll_usage("there is no data set '%s' to get; 'longline data list' names them", set);
 }
 
 static int list(void) {
@@ -114,13 +124,17 @@ static int tell(int64_t bytes, int64_t total, void *arg) {
 
 /* A folder and its parents. */
 static int make_folders(const char *path) {
+    struct stat about;
     char part[4600];
     snprintf(part, sizeof part, "%s", path);
     for (char *p = part + 1;; p++) {
         const char c = *p;
         if (c && c != '/') continue;
         *p = 0;
-        if (mkdir(part, 0777) && access(part, W_OK)) return ll_trouble("cannot create the folder %s", part);
+        const int why = mkdir(part, 0777) ? errno : 0;
+        if (why && (stat(part, &about) || !S_ISDIR(about.st_mode)))
+            return ll_trouble("cannot create folder %s: %s", part,
+                              why == EEXIST ? "a file has that name" : strerror(why));
         if (!c) return 0;
         *p = c;
     }
@@ -146,10 +160,9 @@ static int get_file(const ll_known_file *f) {
 }
 
 static int get(const char *set) {
-    int code = 0;
-    if (!is_known(set)) return ll_usage("there is no data set '%s' to get; 'longline data list' names them", set);
+    if (!is_known(set)) return unknown(set);
     if (from && !*from) return ll_usage("--from needs an address");
-    code = make_folders(folder_of(set));
+    int code = make_folders(folder_of(set));
     for (int i = 0; !code && ll_data_known(i); i++)
         if (!strcmp(ll_data_known(i)->set, set)) code = get_file(ll_data_known(i));
     return code;

@@ -1,5 +1,6 @@
 /* longline encode: vectors that represent sequences. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sequences.h"
@@ -55,6 +56,10 @@ static int show(const ll_item *item) {
 
 static int encode_with(ll_model *model, int files, const char **paths) {
     const int all = kind == LL_EMBED_ALL;
+    const char *layers = ll_recipe_get(ll_model_recipe(model), "model.layers");
+    if (layer > atoi(layers))
+        return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is what enters the first",
+                        (long long)layer, layers);
     width = ll_model_width(model);
     const ll_job job = {
         .model = model, .width = (size_t)width, .per_token = all, .run = run, .show = show, .quiet = out != NULL};

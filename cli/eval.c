@@ -67,6 +67,7 @@ static int evaluate(ll_model *model) {
         const char *test = ll_recipe_get(recipe, "data.test");
         split = data || (test && *test) ? "test" : "valid";
     }
+    if (shift && !ll_reads_images(recipe)) return ll_usage("--shift moves images; this model reads something else");
     if (shift) return shift_all(model);
     ll_evaluation e;
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);

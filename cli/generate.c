@@ -146,18 +146,10 @@ static int speak(ll_speaker *s, const ll_sampling *how) {
 /* Said before hours of work, not after them: where the state is to go, a file can be. */
 static int check_target(const char *model) {
     struct stat target, other;
-    char folder[4096];
-    const char *slash = strrchr(save_state, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - save_state) + 1 : 1, slash ? save_state : ".");
-    if (!*save_state || (slash && !slash[1]))
-        return ll_usage("--save-state '%s': needs the name of a file", save_state);
-    const int exists = !stat(save_state, &target);
-    if (exists && S_ISDIR(target.st_mode)) return ll_usage("--save-state %s: it is a folder; name a file", save_state);
-    if (exists && !stat(model, &other) && target.st_dev == other.st_dev && target.st_ino == other.st_ino)
+    if (!stat(save_state, &target) && !stat(model, &other) && target.st_dev == other.st_dev &&
+        target.st_ino == other.st_ino)
         return ll_usage("--save-state %s: it would take the place of the model", save_state);
-    if (!access(folder, W_OK | X_OK)) return -1;
-    ll_say("--save-state %s: cannot write there: %s", save_state, strerror(errno));
-    return 2;
+    return ll_target_check("--save-state", save_state);
 }
 
 static int check_usage(const char *model) {

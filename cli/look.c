@@ -23,16 +23,18 @@ static int key(const ll_model *model, const char *name) {
 static int read_text(look *x) {
     FILE *file = fopen(x->how->text, "rb");
     if (!file) {
-        ll_say("cannot read %s: %s", x->how->text, strerror(errno));
+        ll_say("--text: cannot read %s: %s", x->how->text, strerror(errno));
         return 2;
     }
     int c;
     while (x->T < x->how->length && (c = getc(file)) != EOF) x->tokens[x->T++] = c;
     const int bad = ferror(file);
     fclose(file);
-    if (bad) return ll_trouble("cannot read %s: %s", x->how->text, strerror(errno));
-    if (x->T) return -1;
-    ll_say("%s is empty", x->how->text);
+    if (!bad && x->T) return -1;
+    if (bad)
+        ll_say("--text: cannot read %s: %s", x->how->text, strerror(errno));
+    else
+        ll_say("--text: %s is empty; name a file that holds some text", x->how->text);
     return 2;
 }
 

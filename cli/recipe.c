@@ -35,9 +35,15 @@ static void list(void) {
 
 static int no_key(const char *word) {
     const char *names[256];
-    int n = 0;
+    char section[16][32];
+    int n = 0, sections = 0;
     const ll_recipe_key *k;
-    for (; n < 256 && (k = ll_recipe_key_at(n)); n++) names[n] = k->name;
+    for (int i = 0; n < 256 && sections < 16 && (k = ll_recipe_key_at(i)); i++) {
+        char *own = section[sections];
+        snprintf(own, sizeof section[0], "%.*s", (int)strcspn(k->name, "."), k->name);
+        if (!sections || strcmp(own, section[sections - 1])) names[n++] = own, sections++;
+        if (n < 256) names[n++] = k->name;
+    }
     const char *near = ll_args_nearest(word, names, n);
     if (near) return ll_usage("there is no key '%s'; did you mean '%s'?", word, near);
     return ll_usage("there is no key or section '%s'", word);

@@ -1,7 +1,9 @@
 /* Recipes as the command line changes them, and where runs are. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -25,6 +27,19 @@ void ll_run_model(char *path, size_t size, const char *run) {
     if (access(path, F_OK)) snprintf(path, size, "%s/last.safetensors", run);
 }
 
+int ll_target_check(const char *option, const char *path) {
+    struct stat about;
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (!*path || (slash && !slash[1])) return ll_usage("%s '%s': needs the name of a file", option, path);
+    const int there = !stat(path, &about);
+    if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
+    if (!access(folder, W_OK | X_OK) || (there && !S_ISREG(about.st_mode))) return -1; /* or /dev/stdout */
+    ll_say("%s %s: cannot write there: %s", option, path, strerror(errno));
+    return 2;
+}
+
 int ll_round_weights(ll_model *model, const char *weights) {
     static const char *const names[] = {"f32", "bf16", "int8"};
     int kind = 0;
@@ -32,6 +47,11 @@ int ll_round_weights(ll_model *model, const char *weights) {
     if (kind == 3) return ll_usage("--weights %s: needs f32, bf16 or int8", weights);
     const ll_status status = ll_model_narrow(model, (ll_precision)kind);
     return status ? ll_failed(status, NULL) : -1;
+}
+
+int ll_reads_images(const ll_recipe *recipe) {
+    const char *format = ll_recipe_get(recipe, "data.format");
+    return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder");
 }
 
 const char *ll_unit(const ll_recipe *recipe) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,15 +80,31 @@ int ll_failed(ll_status status, const char *input) {
     return code_of(status, !input || (readable(input) && !stat(input, &about) && !S_ISDIR(about.st_mode)));
 }
 
+/* The data set that a file is of, if `longline data get` would put it there; or NULL. */
+static const char *set_of(const char *path) {
+    char known[4200];
+    for (int i = 0; ll_data_known(i); i++) {
+        snprintf(known, sizeof known, "data/%s/%s", ll_data_known(i)->set, ll_data_known(i)->file);
+        if (!strcmp(path, known)) return ll_data_known(i)->set;
+    }
+    return NULL;
+}
+
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {
     static const char *const keys[] = {"data.train",        "data.valid",        "data.test",
                                        "data.train-labels", "data.valid-labels", "data.test-labels",
                                        "data.docs"};
+    const char *set = NULL;
     int there = 1;
     for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {
         const char *path = ll_recipe_get(recipe, keys[i]);
-        if (path && *path && !readable(path)) there = 0;
+        if (!path || !*path || readable(path)) continue;
+        there = 0;
+        if (!set && strstr(ll_error(), path)) set = set_of(path);
     }
-    ll_say("%s", ll_error());
+    if (set)
+        ll_say("%s; longline data get %s fetches it", ll_error(), set);
+    else
+        ll_say("%s", ll_error());
     return code_of(status, there);
 }

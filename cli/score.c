@@ -127,8 +127,8 @@ const ll_command ll_command_score = {
     .text =
         "Prints for every sequence its log-probability (nats), bits a token and perplexity, as TSV in the order of\n"
         "the input. The first token, which nothing precedes, is not scored, unless --before says what does. Files\n"
-        "(or standard input) have a text a line, JSONL, or FASTA; plain, .gz or .xz. Memory does not grow with the\n"
-        "input, nor, with linear attention, with the length of a sequence.\n\n"
+        "(or standard input) have a text a line, JSONL, FASTA, or music; plain, .gz or .xz. Memory does not grow with\n"
+        "the input, nor, with linear attention, with the length of a sequence.\n\n"
         "  longline score runs/text-bytes-1/best.safetensors lines.txt\n"
         "  longline score MODEL proteins.fasta.gz --json > scores.jsonl\n"
         "  longline score MODEL book.txt --whole --per-token",

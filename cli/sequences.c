@@ -244,8 +244,7 @@ static const char *value(const ll_job *job, const char *key) {
 /* Pixels of the images that the model knows; 0: it knows none. */
 static int image_of(const ll_job *job) {
     const int pixels = atoi(value(job, "position.width")) * atoi(value(job, "position.height"));
-    const char *kind = value(job, "data.format");
-    if (strcmp(kind, "idx") && strcmp(kind, "cifar10") && strcmp(kind, "pathfinder")) return 0;
+    if (!ll_reads_images(ll_model_recipe(job->model))) return 0;
     return pixels > 0 ? pixels : atoi(value(job, "train.length"));
 }
 

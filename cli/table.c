@@ -191,7 +191,6 @@ static int run(ll_comparison *c, const char *path) {
     ll_comparison_how how = {.seeds = (int)seeds, .only = only.n, .names = only.at, .progress = show, .arg = &f};
     how.folder = out ? out : name_folder(own, sizeof own, path);
     int code = read_budget(&how);
-    if (code < 0) code = check_names(c);
     if (code >= 0) return code;
     ll_stop_on_signals(1);
     const ll_status status = ll_comparison_run(c, &how);
@@ -204,13 +203,12 @@ static int table(int n, const char **words) {
     (void)n;
     ll_status status = ll_comparison_load(&c, words[0]);
     for (int i = 0; i < set.n && !status; i++) status = ll_comparison_set(c, set.at[i]);
-    int code = 0;
-    if (status)
-        code = ll_failed(status, words[0]);
-    else if (list)
+    int code = status ? ll_failed(status, words[0]) : check_names(c);
+    if (code < 0 && list) {
         print_list(c);
-    else
-        code = run(c, words[0]);
+        code = 0;
+    }
+    if (code < 0) code = run(c, words[0]);
     ll_comparison_free(c);
     return code;
 }

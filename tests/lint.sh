@@ -35,10 +35,9 @@ law() {
     law attention base kernel
     law model base kernel attention
     law data base
-    law dist base
     law report base
     law analyse base kernel attention model
-    law train base kernel attention model data dist report
+    law train base kernel attention model data report
     law compare base kernel attention model data report train
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"

@@ -225,7 +225,7 @@ static void test_another_model_is_refused(void **state) {
     CHECK_OK(ll_file_write(in("weights", "last.safetensors"), best.data, best.size));
     ll_bytes_free(&best);
     CHECK_FAILS(refused(NULL, at("weights"), at("weights")), LL_EFORMAT, "cannot be resumed");
-    CHECK_FAILS(refused(NULL, at("nowhere"), at("nowhere")), LL_EIO, "last.safetensors");
+    CHECK_FAILS(refused(NULL, at("nowhere"), at("nowhere")), LL_EIO, "no run folder");
     assert_int_not_equal(access(at("nowhere"), F_OK), 0);
 }
 

@@ -10,6 +10,7 @@
 #include "base/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "model/network.h"
 
 enum { SQUARE_MOST = 30000 /* tokens of softmax */ };
@@ -27,10 +28,14 @@ static int listed(const char *list, const char *name) {
 /* Every name of a list is one of the table; `more` is one besides. */
 static ll_status check_list(const char *list, const char *what, const ll_mechanism *(*row)(int), const char *more) {
     for (const char *at = list; list && strcmp(list, "all") && at; at = strchr(at, ','), at += at != NULL) {
-        const size_t n = strcspn(at, ",");
-        int known = more && n == strlen(more) && !strncmp(at, more, n);
-        for (int i = 0; row(i) && !known; i++) known = n == strlen(row(i)->name) && !strncmp(at, row(i)->name, n);
-        if (!known) return ll_fail(LL_EINVAL, "there is no %s \"%.*s\"; `longline list` has them", what, (int)n, at);
+        char name[64];
+        const char *nearest = more ? more : row(0)->name;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        for (int i = 0; row(i); i++)
+            if (ll_edit_distance(row(i)->name, name) < ll_edit_distance(nearest, name)) nearest = row(i)->name;
+        if (strcmp(nearest, name))
+            return ll_fail(LL_EINVAL, "there is no %s \"%s\"; the nearest is %s, and `longline list` has them all",
+                           what, name, nearest);
     }
     return LL_OK;
 }

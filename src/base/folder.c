@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -29,6 +30,19 @@ char *ll_path_join(const char *folder, const char *name) {
     if (slash) path[n] = '/';
     memcpy(path + n + slash, name, m);
     return path;
+}
+
+ll_status ll_run_folder_check(const char *folder, const char *name) {
+    char *path = ll_path_join(folder, name);
+    ll_status status = path ? LL_OK : LL_ENOMEM;
+    if (!status && access(folder, F_OK))
+        status = ll_fail(LL_EIO, "there is no run folder %s: %s", folder, strerror(errno));
+    else if (!status && !ll_is_folder(folder))
+        status = ll_fail(LL_EIO, "%s is a file; give the folder of a run", folder);
+    else if (!status && access(path, F_OK))
+        status = ll_fail(LL_EIO, "%s is no folder of a run: it has no %s", folder, name);
+    ll_free(path);
+    return status;
 }
 
 static ll_status make(const char *path) {

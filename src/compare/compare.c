@@ -187,13 +187,11 @@ static ll_status evaluate(session *s, const char *run, ll_result *r) {
     ll_model *model = NULL;
     ll_evaluation e;
     if (tell(s, "evaluate", NULL)) return stopped();
-    char *best = ll_path_join(run, "best.safetensors"), *last = ll_path_join(run, "last.safetensors");
-    ll_status status = best && last ? ll_model_load(&model, access(best, F_OK) ? last : best) : LL_ENOMEM;
+    ll_status status = ll_run_load(&model, run);
+    if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to make it again", run);
     if (!status) status = ll_evaluate(model, s->c->about.split, s->c->about.batches, &e);
     if (!status) r->loss = e.loss, r->accuracy = e.accuracy, r->count = (double)e.count;
     ll_model_free(model);
-    ll_free(best);
-    ll_free(last);
     return status;
 }
 

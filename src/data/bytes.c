@@ -57,7 +57,8 @@ static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
     if (status) return status;
     status = ll_files_read(file, from.path);
     if (status) return ll_fail_in(status, from.key);
-    if (file->size == 0) return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; it is empty", from.key, from.path);
+    if (file->size == 0)
+        return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; name a file that holds some text", from.key, from.path);
     ll_split_range(&first, &count, c, split, (int64_t)file->size);
     if (first > 0) status = ll_bytes_keep(file, first, count);
     if (status) return status;

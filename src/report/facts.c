@@ -154,10 +154,9 @@ void ll_run_describe(const ll_run *run, char *out, size_t size) {
     *out = 0;
     if (!run->recipe) return;
     const char *position = get(run, "position.type");
-    snprintf(out, size, "%s with %s attention and %s%s; %s layer%s of width %s with %s heads.", kind(run),
-             get(run, "attention.kernel"), strcmp(position, "none") ? position : "no", " positions",
-             get(run, "model.layers"), strcmp(get(run, "model.layers"), "1") ? "s" : "", get(run, "model.width"),
-             get(run, "model.heads"));
+    snprintf(out, size, "%s with %s attention and %s positions; %s layer%s of width %s with %s heads.", kind(run),
+             get(run, "attention.kernel"), strcmp(position, "none") ? position : "no", get(run, "model.layers"),
+             strcmp(get(run, "model.layers"), "1") ? "s" : "", get(run, "model.width"), get(run, "model.heads"));
 }
 
 static void fact(ll_html *h, const char *name, const char *number, const char *more) {

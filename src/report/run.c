@@ -30,7 +30,7 @@ ll_status ll_run_open(ll_run *run, const char *folder) {
     const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are no names */
     base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
     char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
-    ll_status status = metrics && recipe ? LL_OK : LL_ENOMEM;
+    ll_status status = metrics && recipe ? ll_run_folder_check(folder, "metrics.csv") : LL_ENOMEM;
     if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
     if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* its curves can be drawn all the same */
     if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* what a bit is of */

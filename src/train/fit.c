@@ -19,6 +19,11 @@ static int may_change(const char *key) {
     return 0;
 }
 
+int ll_fit_has_valid(const ll_config *c) {
+    const int made = c->format == LL_DATA_DEMO || c->format >= LL_DATA_COPY;
+    return made || (c->valid && c->valid[0]) || c->valid_fraction > 0;
+}
+
 ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;

@@ -22,8 +22,7 @@ static int longest(const ll_study *s) {
 }
 
 const char *ll_study_split(const ll_config *c) {
-    const int valid = c->format == LL_DATA_DEMO || (c->valid && c->valid[0]) || c->valid_fraction > 0;
-    return valid ? "valid" : "test";
+    return ll_fit_has_valid(c) ? "valid" : "test";
 }
 
 ll_status ll_study_open(ll_study *s) {
@@ -154,8 +153,7 @@ static ll_status test(ll_model *model, ll_run_facts *facts) {
     return status == LL_ENOMEM ? status : LL_OK;
 }
 
-/* The best model of a run, or the last, or none. */
-static ll_status load(ll_model **model, const char *folder) {
+ll_status ll_run_load(ll_model **model, const char *folder) {
     static const char *const names[2] = {"best.safetensors", "last.safetensors"};
     ll_status status = LL_OK;
     for (int i = 0; i < 2 && !*model && !status; i++) {
@@ -187,7 +185,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     if (status) return status;
     ll_run_facts facts = ll_run_facts_of(&run);
     facts.parameters = parameters;
-    if (parameters <= 0) status = load(&model, folder);
+    if (parameters <= 0) status = ll_run_load(&model, folder);
     if (model) {
         facts.parameters = (double)ll_model_parameters(model);
         status = test(model, &facts);
@@ -223,7 +221,7 @@ ll_status ll_trainer_report(const ll_trainer *t, int whole) {
 
 static ll_status count_parameters(double *parameters, const char *folder) {
     ll_model *model = NULL;
-    const ll_status status = load(&model, folder);
+    const ll_status status = ll_run_load(&model, folder);
     if (model) *parameters = (double)ll_model_parameters(model);
     ll_model_free(model);
     return status;

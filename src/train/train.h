@@ -107,6 +107,8 @@ LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_model *model
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
 LL_MUST_USE ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file);
 
+/* Is there a valid split: named, cut off train, or made? */
+int ll_fit_has_valid(const ll_config *c);
 /* Fills what the recipe leaves to the data (sizes that are 0). */
 LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
 /* LL_EINVAL where the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
@@ -128,6 +130,8 @@ LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, 
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
 
+/* The best model of a run, or the last; NULL where it has none yet. */
+LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
 /* report.html of the run: of its files alone, or `whole`: with what its best model does. Nothing where the recipe does
  * not want one. */
 LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole);

@@ -1,6 +1,7 @@
 /* A run: made from a recipe, or taken over from a checkpoint. All memory is asked for and all data are
  * opened here; the folder is touched last, so that a run that cannot start leaves nothing behind. */
 #include <math.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,18 +28,13 @@ static ll_status refuse_old_run(const char *out) {
     return LL_OK;
 }
 
-/* Text from the same file as train, or none given at all: then there is nothing to evaluate on. */
-static int has_valid(const ll_config *c) {
-    return c->format == LL_DATA_DEMO || c->format >= LL_DATA_COPY || (c->valid && c->valid[0]) || c->valid_fraction > 0;
-}
-
 static ll_status open_data(ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_status status = ll_reader_open_as(&t->train, c, "train", t->model ? &t->model->vocabulary : NULL);
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);
     if (status) return status;
-    return has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
+    return ll_fit_has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
 }
 
 static ll_status check_data(const ll_trainer *t) {
@@ -86,6 +82,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const ll_safe
 static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
     ll_safetensors *file = NULL;
     ll_status status = same_folder(out, resume) ? LL_OK : refuse_old_run(out);
+    if (!status) status = ll_run_folder_check(resume, "last.safetensors");
     if (status) return status;
     char *path = ll_path_join(resume, "last.safetensors");
     if (!path) return LL_ENOMEM;
@@ -115,11 +112,7 @@ static ll_status write_recipe(const ll_trainer *t) {
     char *text = NULL;
     char *path = ll_path_join(t->folder, "recipe.ini");
     ll_status status = path ? ll_recipe_text(t->recipe, &text) : LL_ENOMEM;
-    if (!status) {
-        size_t size = 0;
-        while (text[size]) size++;
-        status = ll_file_write(path, text, size);
-    }
+    if (!status) status = ll_file_write(path, text, strlen(text));
     ll_text_free(text);
     ll_free(path);
     return status;

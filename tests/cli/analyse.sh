@@ -27,7 +27,8 @@ out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
-refused "no attention.kernel \"rule\"" "$longline" analyse drift --kernels rule
+refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse drift --kernels relu,favr
+refused "the nearest is decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
 refused "are for drift" "$longline" analyse periods --kernels relu
 refused "longer streams are for drift" "$longline" analyse periods --length 70000
@@ -53,6 +54,12 @@ refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensor
 refused "makes its own" "$longline" analyse features --model run/last.safetensors
 refused "one experiment" "$longline" analyse features moments --csv a.csv
 refused "for matrices" "$longline" analyse moments --text text.txt
+refused "for matrices" "$longline" analyse moments --layer 0
+refused "for features" "$longline" analyse moments --spread 0.5
+refused "needs --out" "$longline" analyse moments --png
+: >empty
+refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty
+refused "text: cannot read run: " "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
 t 1 "$longline" analyse periods --quick --out file/x
 t 1 "$longline" analyse periods --quick --csv nowhere/x.csv

@@ -11,13 +11,19 @@ check "there is a picture" grep -q '</svg>' time.svg
 t 0 "$longline" bench --models --repeats 1 --case '*512*' $small
 out '^train/layer/softmax/512 '
 out '^train/lm-512/favor '
-t 0 "$longline" bench --models --repeats 1 --case 'train/text-small/*' --set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 \
-    --set attention.num-features=8
+tiny="--set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 --set attention.num-features=8"
+t 0 "$longline" bench --models --repeats 1 --case train/text-small $tiny
 out '^train/text-small/relu\+permute '
+check "long models wait until they are named" sh -c '! grep -q "text-small-1048576" out'
+t 0 "$longline" bench --models --repeats 1 --case 'train/lm-131072/identity*' $tiny
+out '^train/lm-131072/identity '
 t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
-t 0 "$longline" bench --yardsticks --seconds 1 --json yard.json
-out '^yardstick/sgemm-2048/longline/1 '
+t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
+out '^attention/relu-one-head/causal/fwdbwd/64 '
+t 0 "$longline" bench --yardsticks --seconds 1 --repeats 2 --case longline --json yard.json
+check "a yardstick is the median of what was asked for" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
+check "and no other" sh -c '! grep -q libblas out'
 out '^bench\.copy_gb_per_s=[1-9]'
 t 0 "$longline" bench --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
@@ -28,4 +34,7 @@ refused 'lengths' "$longline" bench --lengths 0
 refused 'no case' "$longline" bench --ops --case nothing
 refused 'layer' "$longline" bench --models --set model.layer=1
 refused 'did you mean' "$longline" bench --length 5
-t 1 "$longline" bench --ops --lengths 16 --repeats 1 --case softmax --json nowhere/out.json
+refused 'model.layer' "$longline" bench --set model.layer=1
+refused 'nowhere/out.json: cannot write there' "$longline" bench --json nowhere/out.json
+refused 'it is a folder' "$longline" bench --json .
+refused 'must end in .svg or .png' "$longline" bench --figure time.jpg

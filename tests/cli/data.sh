@@ -20,6 +20,12 @@ refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "needs the name" "$longline" data get
 refused "no data set 'nothing'" "$longline" data get nothing
+refused "no data set 'mnsit' to get; did you mean 'mnist'" "$longline" data get mnsit
+: >file
+t 1 "$longline" data get mnist --out file --from http://127.0.0.1:1
+err "cannot create folder file: a file has that name"
+refused "data.train: cannot open data/mnist/.*; longline data get mnist fetches it" "$longline" train "$root/recipes/mnist.ini"
+refused "cannot open nowhere: No such file or directory$" "$longline" train "$root/recipes/mnist.ini" --data nowhere
 printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"

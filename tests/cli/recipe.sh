@@ -10,6 +10,7 @@ t 0 "$longline" recipe train
 out "^train.steps$"
 check "a section lists only its keys" sh -c "! grep -q '^model' out"
 refused "no key 'positon.type'; did you mean 'position.type'" "$longline" recipe positon.type
+refused "no key 'positin'; did you mean 'position'" "$longline" recipe positin
 refused "no key or section 'qqqqqqqqqqqqqqqq'" "$longline" recipe qqqqqqqqqqqqqqqq
 
 small_text

@@ -37,11 +37,12 @@ out "report.html"
 check "the folder one is in" grep -q '<h1>one</h1>' one/report.html
 
 refused "needs RUN" "$longline" report
-refused "nowhere/metrics.csv" "$longline" report nowhere
-refused "nowhere/metrics.csv" "$longline" report one nowhere -o x.html
+refused "no run folder nowhere" "$longline" report nowhere
+refused "no run folder nowhere" "$longline" report one nowhere -o x.html
+refused "text.txt is a file" "$longline" report text.txt
 refused "must end in .html" "$longline" report one -o page.txt
 mkdir empty
-refused "empty/metrics.csv" "$longline" report empty
+refused "empty is no folder of a run: it has no metrics.csv" "$longline" report empty
 : >empty/metrics.csv
 refused "empty or cut off" "$longline" report empty
 check "nothing was left behind" test ! -e x.html -a ! -e empty/report.html

@@ -111,6 +111,7 @@ refused "needs TABLE" "$longline" table
 refused "nowhere.ini" "$longline" table nowhere.ini
 refused "did you mean 'permute'" "$longline" table systems.ini --only permut
 refused "no such system" "$longline" table systems.ini --only xyzzyxyzzy
+refused "no such system" "$longline" table systems.ini --only xyzzyxyzzy --list
 refused "needs a time with its unit" "$longline" table systems.ini --budget 30
 refused "needs a time with its unit" "$longline" table systems.ini --budget soon
 refused "needs a time with its unit" "$longline" table systems.ini --budget -3m

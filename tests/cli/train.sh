@@ -54,7 +54,9 @@ refused "heads" run --out w --set model.heads=3
 refused "missing.txt" run --out w --data missing.txt
 refused "missing.txt" run --out w --set data.valid=missing.txt
 refused "data.train" "$longline" train "$recipe" --out w
-refused "nowhere" "$longline" train --resume nowhere
+refused "no run folder nowhere" "$longline" train --resume nowhere
+refused "straight/last.safetensors is a file; give the folder" "$longline" train --resume straight/last.safetensors
+refused "moves images" "$longline" eval straight/best.safetensors --shift 2
 refused "model.width" "$longline" train --resume straight --set model.width=64
 printf 'not a recipe' >bad.ini
 refused "bad.ini" "$longline" train bad.ini
