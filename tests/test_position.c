@@ -303,16 +303,16 @@ static void test_drawn_noise_means_its_kernel(void **state) {
 /* Angles far out are as good as near ones, and no matter of where a block begins. */
 static void test_angles_far_out(void **state) {
     (void)state;
-    static const double w[] = {1, 0.3535533905932738, 1e-4};
-    double all[2 * 40], one[2];
+    static const double w[] = {1, 0.3535533905932738, 1e-4}, phase = 0.25;
+    const int64_t t0 = 1000000007;
+    float all[2 * 140], one[2];
     for (int i = 0; i < 3; i++) {
-        const int64_t t0 = 1000000007;
-        ll_turns(0.25, w[i], t0, 40, all, 2);
-        for (int t = 0; t < 40; t++) {
+        ll_turns(1, w + i, NULL, &phase, t0, 140, all, 2);
+        for (int t = 0; t < 140; t++) {
             const long double angle = 0.25L + (long double)w[i] * (long double)(t0 + t);
-            ll_turns(0.25, w[i], t0 + t, 1, one, 2);
+            ll_turns(1, w + i, NULL, &phase, t0 + t, 1, one, 2);
             assert_memory_equal(one, all + 2 * t, sizeof one);
-            assert_true(fabs((double)cosl(angle) - one[0]) < 2e-7 && fabs((double)sinl(angle) - one[1]) < 2e-7);
+            assert_true(fabs((double)(cosl(angle) - one[0])) < 2e-7 && fabs((double)(sinl(angle) - one[1])) < 2e-7);
         }
     }
 }

@@ -120,9 +120,10 @@ int ll_scale_cancels(const ll_attention_config *c);
 /* New noise for positions that draw it: those after this call are functions of this seed. */
 void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 
-/* position/turn.c. cos and sin of (a + w t) for t = t0..t0+C-1, at cs[0], cs[1], cs[step], ..; a function of a, w and
- * t alone, in double. */
-void ll_turns(double a, double w, int64_t t0, int C, double *cs, size_t step);
+/* position/turn.c. out (C, 2n), rows ldo apart: pairs size (cos, sin)(phase + w t) of n angles for t = t0..t0+C-1, each
+ * a function of these four alone, from doubles. size NULL: 1; phase NULL: 0. */
+void ll_turns(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
+              size_t ldo);
 /* Turns the pairs of C feature rows of a head by their position, or back; in place allowed. */
 void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo);

@@ -11,6 +11,7 @@
 #include "kernel/body_product.h"
 #include "kernel/body_state.h"
 #include "kernel/body_rotate.h"
+#include "kernel/body_wave.h"
 #include "kernel/body_layer.h"
 
 const ll_kernels LL_TIER = {
@@ -40,6 +41,10 @@ const ll_kernels LL_TIER = {
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
+    .waves = waves,
+    .turn = turn,
+    .spread = spread,
+    .spread_back = spread_back,
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,

@@ -100,82 +100,76 @@ static void halve(size_t n, const float *x, float *y) {
     v_store_n(y + i / 2, (rest + 1) / 2, v_halve(a, b));
 }
 
-/* One row: B is read once, four rows at a time, so the limit is memory. */
-static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
-    if (!add)
-        for (int j = 0; j < N; j++) y[j] = 0;
-    int k = 0;
-    for (; k + 4 <= K; k += 4, B += 4 * ldb) {
-        const vf a = v_set(x[k]), b = v_set(x[k + 1]), c = v_set(x[k + 2]), d = v_set(x[k + 3]);
-        int j = 0;
-        for (; j + VW <= N; j += VW) {
-            vf s = v_fma(a, v_load(B + j), v_load(y + j));
-            s = v_fma(b, v_load(B + ldb + j), s);
-            s = v_fma(c, v_load(B + 2 * ldb + j), s);
-            v_store(y + j, v_fma(d, v_load(B + 3 * ldb + j), s));
-        }
-        if (j < N) {
-            const size_t n = (size_t)(N - j);
-            vf s = v_fma(a, v_load_n(B + j, n), v_load_n(y + j, n));
-            s = v_fma(b, v_load_n(B + ldb + j, n), s);
-            s = v_fma(c, v_load_n(B + 2 * ldb + j, n), s);
-            v_store_n(y + j, n, v_fma(d, v_load_n(B + 3 * ldb + j, n), s));
-        }
-    }
-    for (; k < K; k++, B += ldb) axpy((size_t)N, x[k], B, y);
-}
+/* One row x B. B is read once, so the limit is memory: some rows of B at a time, which spares trips of y, and those
+ * after them are asked for, as the next row of a wide matrix lies where no hardware looks ahead. */
+enum { GEMV_ROWS = 8 };
 
-/* VW, or the first n < VW, of the numbers at place `at` as floats. */
-ALWAYS vf wide(const uint16_t *half, const int8_t *byte, size_t at, vf scale) {
-    return half ? v_load_half(half + at) : v_mul(v_load_byte(byte + at), scale);
+/* Numbers of a matrix as floats; one of the three is not NULL. scale: of each column of bytes. */
+typedef struct {
+    const float *f;
+    const uint16_t *half;
+    const int8_t *byte;
+    const float *scale;
+} gemv_matrix;
+
+ALWAYS const void *gemv_place(gemv_matrix B, size_t at) {
+    return B.f ? (const void *)(B.f + at) : B.half ? (const void *)(B.half + at) : (const void *)(B.byte + at);
 }
-ALWAYS vf wide_n(const uint16_t *half, const int8_t *byte, size_t at, vf scale, size_t n) {
+/* VW, or the first n < VW, of the numbers at place `at`. */
+ALWAYS vf gemv_load(gemv_matrix B, size_t at, vf scale) {
+    return B.f ? v_load(B.f + at) : B.half ? v_load_half(B.half + at) : v_mul(v_load_byte(B.byte + at), scale);
+}
+ALWAYS vf gemv_load_n(gemv_matrix B, size_t at, vf scale, size_t n) {
+    if (B.f) return v_load_n(B.f + at, n);
     float x[VW] = {0};
-    for (size_t i = 0; i < n; i++) x[i] = half ? ll_half_float(half[at + i]) : (float)byte[at + i];
-    return half ? v_load(x) : v_mul(v_load(x), scale);
+    for (size_t i = 0; i < n; i++) x[i] = B.half ? ll_half_float(B.half[at + i]) : (float)B.byte[at + i];
+    return B.half ? v_load(x) : v_mul(v_load(x), scale);
 }
 
-/* y += x B for a few rows of B, which begin at place `at`. */
-ALWAYS void add_narrow(int rows, int N, const vf *x, const uint16_t *half, const int8_t *byte, size_t at, size_t ldb,
-                       const float *scale, float *y) {
+/* y += x B for `rows` rows of B from place `at` on; ahead: as many after them will be read next. */
+ALWAYS void gemv_few(const int rows, int ahead, int N, const float *x, gemv_matrix B, size_t at, size_t ldb, float *y) {
     const int whole = N - N % VW;
+    vf factor[GEMV_ROWS];
+    for (int r = 0; r < rows; r++) factor[r] = v_set(x[r]);
     for (int j = 0; j < whole; j += VW) {
-        const vf unit = half ? v_set(0) : v_load(scale + j);
+        const vf unit = B.byte ? v_load(B.scale + j) : v_set(0);
         vf s = v_load(y + j);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) s = v_fma(x[r], wide(half, byte, at + (size_t)r * ldb + (size_t)j, unit), s);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            const size_t place = at + (size_t)r * ldb + (size_t)j;
+            if (ahead) __builtin_prefetch(gemv_place(B, place + (size_t)rows * ldb));
+            s = v_fma(factor[r], gemv_load(B, place, unit), s);
+        }
         v_store(y + j, s);
     }
     if (whole == N) return;
     const size_t n = (size_t)(N - whole);
-    const vf unit = half ? v_set(0) : v_load_n(scale + whole, n);
+    const vf unit = B.byte ? v_load_n(B.scale + whole, n) : v_set(0);
     vf s = v_load_n(y + whole, n);
     for (int r = 0; r < rows; r++)
-        s = v_fma(x[r], wide_n(half, byte, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
+        s = v_fma(factor[r], gemv_load_n(B, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
     v_store_n(y + whole, n, s);
 }
 
-/* As gemv, sum for sum; one of half and byte is NULL. */
-ALWAYS void gemv_narrow(int N, int K, const float *x, const uint16_t *half, const int8_t *byte, size_t ldb,
-                        const float *scale, float *y) {
+ALWAYS void gemv_of(int N, int K, const float *x, gemv_matrix B, size_t ldb, float *y, int add) {
     int k = 0;
-    for (int j = 0; j < N; j++) y[j] = 0;
-    for (; k + 4 <= K; k += 4) {
-        const vf four[4] = {v_set(x[k]), v_set(x[k + 1]), v_set(x[k + 2]), v_set(x[k + 3])};
-        add_narrow(4, N, four, half, byte, (size_t)k * ldb, ldb, scale, y);
-    }
-    for (; k < K; k++) {
-        const vf one = v_set(x[k]);
-        add_narrow(1, N, &one, half, byte, (size_t)k * ldb, ldb, scale, y);
-    }
+    if (!add)
+        for (int j = 0; j < N; j++) y[j] = 0;
+    for (; k + 2 * GEMV_ROWS <= K; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 1, N, x + k, B, (size_t)k * ldb, ldb, y);
+    for (; k + GEMV_ROWS <= K; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 0, N, x + k, B, (size_t)k * ldb, ldb, y);
+    for (; k < K; k++) gemv_few(1, 0, N, x + k, B, (size_t)k * ldb, ldb, y);
+}
+
+static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
+    gemv_of(N, K, x, (gemv_matrix){.f = B}, ldb, y, add);
 }
 
 static void gemv_half(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
-    gemv_narrow(N, K, x, B, NULL, ldb, NULL, y);
+    gemv_of(N, K, x, (gemv_matrix){.half = B}, ldb, y, 0);
 }
 
 static void gemv_byte(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
-    gemv_narrow(N, K, x, NULL, B, ldb, scale, y);
+    gemv_of(N, K, x, (gemv_matrix){.byte = B, .scale = scale}, ldb, y, 0);
 }
 
 static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {

@@ -193,6 +193,52 @@ static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *c
     }
 }
 
+static void waves(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo) {
+    for (int i = 0; i < C; i++)
+        for (size_t j = 0; j < n; j++) {
+            const double next = c[j] * c1[j] - s[j] * s1[j];
+            if (out) {
+                out[(size_t)i * ldo + 2 * j] = (float)c[j];
+                out[(size_t)i * ldo + 2 * j + 1] = (float)s[j];
+            }
+            s[j] = s[j] * c1[j] + c[j] * s1[j];
+            c[j] = next;
+        }
+}
+
+static void turn(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
+                 size_t ldo) {
+    for (int i = 0; i < C; i++, cs += ldc, x += ldx, out += ldo)
+        for (size_t j = 0; j < 2 * n; j += 2) {
+            const float c = cs[j], s = back ? -cs[j + 1] : cs[j + 1], a = x[j], b = x[j + 1];
+            out[j] = a * c - b * s;
+            out[j + 1] = b * c + a * s;
+        }
+}
+
+static void spread(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out,
+                   size_t ldo) {
+    for (int i = 0; i < C; i++, x += ldx, a += lda, out += ldo)
+        for (int j = 0; j < m * n; j++) out[j] = x[j / n] * a[j];
+}
+
+static void spread_back(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, const float *dout,
+                        size_t ldd, float *dx, size_t lddx, float *sum) {
+    float *S0 = sum, *S1 = sum + m * n, *S2 = sum + 2 * m * n;
+    for (int i = 0; i < C; i++, x += ldx, a += lda, dout += ldd, dx += lddx)
+        for (int c = 0; c < m; c++) {
+            float all = 0;
+            for (int j = c * n; j < (c + 1) * n; j++) {
+                const float across = x[c] * (a[j ^ 1] * dout[j]);
+                all += a[j] * dout[j];
+                S0[j] += x[c] * (a[j] * dout[j]);
+                S1[j] += across;
+                S2[j] += (float)i * across;
+            }
+            dx[c] = all;
+        }
+}
+
 static void state_tokens(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
                          const double *v, size_t ldv, double *S, double *z, double *num, double *den) {
     for (int t = 0; t < C; t++, k += ld, q += ld, v += ldv, num += ldv) {
@@ -318,6 +364,10 @@ const ll_kernels ll_scalar = {
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
+    .waves = waves,
+    .turn = turn,
+    .spread = spread,
+    .spread_back = spread_back,
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,

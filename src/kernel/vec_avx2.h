@@ -84,6 +84,19 @@ static inline vd vd_set(double a) { return _mm256_set1_pd(a); }
 static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
 
+/* Pairs (x, y): swapped; of two vectors of doubles; turned by pairs (c, s), to (c x - s y, c y + s x), and by -s. */
+static inline vf v_swap(vf a) { return _mm256_permute_ps(a, 0xb1); }
+static inline vf v_pairs(vd a, vd b) {
+    const __m128 x = _mm256_cvtpd_ps(a), y = _mm256_cvtpd_ps(b);
+    return _mm256_set_m128(_mm_unpackhi_ps(x, y), _mm_unpacklo_ps(x, y));
+}
+static inline vf v_turn(vf a, vf cs) {
+    return _mm256_fmaddsub_ps(a, _mm256_moveldup_ps(cs), v_mul(v_swap(a), _mm256_movehdup_ps(cs)));
+}
+static inline vf v_turn_back(vf a, vf cs) {
+    return _mm256_fmsubadd_ps(a, _mm256_moveldup_ps(cs), v_mul(v_swap(a), _mm256_movehdup_ps(cs)));
+}
+
 static inline vi vi_load(const int *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }

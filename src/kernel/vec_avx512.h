@@ -64,6 +64,20 @@ static inline vd vd_set(double a) { return _mm512_set1_pd(a); }
 static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
 
+/* Pairs (x, y): swapped; of two vectors of doubles; turned by pairs (c, s), to (c x - s y, c y + s x), and by -s. */
+static inline vf v_swap(vf a) { return _mm512_permute_ps(a, 0xb1); }
+static inline vf v_pairs(vd a, vd b) {
+    const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(_mm512_castps256_ps512(_mm512_cvtpd_ps(a)), order,
+                                  _mm512_castps256_ps512(_mm512_cvtpd_ps(b)));
+}
+static inline vf v_turn(vf a, vf cs) {
+    return _mm512_fmaddsub_ps(a, _mm512_moveldup_ps(cs), v_mul(v_swap(a), _mm512_movehdup_ps(cs)));
+}
+static inline vf v_turn_back(vf a, vf cs) {
+    return _mm512_fmsubadd_ps(a, _mm512_moveldup_ps(cs), v_mul(v_swap(a), _mm512_movehdup_ps(cs)));
+}
+
 static inline vi vi_load(const int *p) { return _mm512_loadu_si512(p); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }

@@ -57,7 +57,8 @@ static void prepare(const ll_before_tile *t) {
             to[0] = to[1] = 0;
             if (t->t0 + i < b->c.before) continue;
             const double w = (double)b->c.where.inv_freq[p % (size_t)scales];
-            ll_turns(0, w, place(b, t->t0 + i, (int)p / scales), 1, to, 2);
+            const double angle = w * (double)place(b, t->t0 + i, (int)p / scales);
+            to[0] = cos(angle), to[1] = sin(angle);
         }
 }
 

@@ -23,11 +23,12 @@ static ll_status check(const ll_attention_config *c) {
     return ll_spe_check(c, "sine-spe");
 }
 
-static size_t rows_of(const ll_before *b) {
-    return 2 * (size_t)b->c.where.sines + (b->c.where.gate != NULL);
+/* Coefficients of a token: 2K of each feature, one after the other, then one of each feature's gate. */
+static size_t waves_of(const ll_before *b) {
+    return (size_t)b->c.D * 2 * (size_t)b->c.where.sines;
 }
 static size_t terms_of(const ll_before *b) {
-    return (size_t)b->c.D * rows_of(b);
+    return waves_of(b) + (b->c.where.gate ? (size_t)b->c.D : 0);
 }
 
 /* Z (terms, R) of each head from z (2K, R) of each feature; then all of them transposed, for backward. */
@@ -38,14 +39,14 @@ static void fill(ll_before *b, const float *given) {
         float *Z = b->noise + (size_t)h * terms * R;
         for (size_t c = 0; c < D; c++) {
             const size_t feature = (size_t)h * D + c;
-            float *to = Z + c * rows_of(b) * R;
+            float *to = Z + c * waves * R;
             if (given) {
                 memcpy(to, given + feature * waves * R, waves * R * sizeof *to);
             } else {
                 ll_spe_noise(b, h, 0, to, waves * R, (uint64_t)(c * waves * R));
             }
             for (size_t i = 0; i < waves * R; i++) to[i] *= root;
-            if (b->gate_noise) memcpy(to + waves * R, b->gate_noise + feature * R, R * sizeof *to);
+            if (b->gate_noise) memcpy(Z + (D * waves + c) * R, b->gate_noise + feature * R, R * sizeof *to);
         }
         float *across = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
         ll_kernel_table()->transpose((int)terms, b->R, Z, R, across, terms);
@@ -66,32 +67,38 @@ static ll_status create(ll_before *b) {
     return LL_OK;
 }
 
-/* What `prepare` leaves: of every sinusoid its l, cos o, sin o; of every feature its gate; of every token and
- * sinusoid cos and sin. After it W (tile, terms). */
+/* What `prepare` leaves: of every sinusoid of the head its angle a token, size l g and phase; of every feature its
+ * gate, and its noise's weight; of every token of the tile the 2K coefficients of every feature, once for queries and
+ * once for keys. After these W (tile, terms) and the sums of a tile. */
 typedef struct {
-    double *wave, *cs;
+    double *angle, *size, *phase;
     ll_gate *gate;
-    float *W;
+    float *noise, *code[2], *W, *sum;
 } sines;
 
 static size_t doubles_of(const ll_before *b) {
-    const size_t D = (size_t)b->c.D, n = D * (size_t)b->c.where.sines;
-    return 3 * n + 2 * n * LL_BEFORE_TILE + D * sizeof(ll_gate) / sizeof(double);
+    const size_t D = (size_t)b->c.D;
+    return 3 * D * (size_t)b->c.where.sines + D * sizeof(ll_gate) / sizeof(double);
 }
 
 static size_t scratch(const ll_before *b) {
-    return 2 * doubles_of(b) + LL_BEFORE_TILE * terms_of(b);
+    return 2 * doubles_of(b) + (size_t)b->c.D + LL_BEFORE_TILE * (2 * waves_of(b) + terms_of(b)) + 3 * waves_of(b);
 }
 static size_t parameters(const ll_before *b) {
     return (size_t)b->c.D * (3 * (size_t)b->c.where.sines + 1);
 }
 
 static sines cut(const ll_before_tile *t) {
-    const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.where.sines;
-    sines s = {.wave = (double *)(void *)t->work};
-    s.cs = s.wave + 3 * n;
-    s.gate = (ll_gate *)(void *)(s.cs + 2 * n * LL_BEFORE_TILE);
-    s.W = t->work + 2 * doubles_of(t->b);
+    const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.where.sines, tile = LL_BEFORE_TILE * waves_of(t->b);
+    sines s = {.angle = (double *)(void *)t->work};
+    s.size = s.angle + n;
+    s.phase = s.size + n;
+    s.gate = (ll_gate *)(void *)(s.phase + n);
+    s.noise = t->work + 2 * doubles_of(t->b);
+    s.code[LL_QUERY] = s.noise + D;
+    s.code[LL_KEY] = s.code[LL_QUERY] + tile;
+    s.W = s.code[LL_KEY] + tile;
+    s.sum = s.W + LL_BEFORE_TILE * terms_of(t->b);
     return s;
 }
 
@@ -102,80 +109,70 @@ static double softplus(double x) {
 static void prepare(const ll_before_tile *t) {
     const ll_before *b = t->b;
     const ll_position_config *w = &b->c.where;
-    const size_t D = (size_t)b->c.D, n = D * (size_t)w->sines, at = (size_t)t->head * n;
+    const size_t D = (size_t)b->c.D, K = (size_t)w->sines, n = D * K, at = (size_t)t->head * n;
     const sines s = cut(t);
-    for (size_t c = 0; c < D; c++) s.gate[c] = ll_gate_at(b, t->head, (int)c);
-    for (size_t i = 0; i < n; i++) {
-        s.wave[3 * i] = softplus((double)w->gains[at + i]);
-        s.wave[3 * i + 1] = cos((double)w->offsets[at + i]);
-        s.wave[3 * i + 2] = sin((double)w->offsets[at + i]);
-        ll_turns(0, TURN * ll_sigmoid((double)w->freqs[at + i]) / 2, t->t0, t->C, s.cs + 2 * i, 2 * n);
+    if (!s.gate[0].code) { /* a new head */
+        for (size_t c = 0; c < D; c++) s.gate[c] = ll_gate_at(b, t->head, (int)c);
+        for (size_t c = 0; c < D; c++) s.noise[c] = (float)s.gate[c].noise;
+        for (size_t i = 0; i < n; i++) {
+            s.angle[i] = TURN * ll_sigmoid((double)w->freqs[at + i]) / 2;
+            s.size[i] = softplus((double)w->gains[at + i]) * s.gate[i / K].code;
+            s.phase[i] = (double)w->offsets[at + i];
+        }
     }
-}
-
-/* cos and sin of sinusoid number n of the head, on one side. */
-static void phase(const sines *s, const double *cs, int side, size_t n, double *c, double *d) {
-    const double *o = s->wave + 3 * n + 1;
-    *c = side == LL_QUERY ? cs[2 * n] * o[0] - cs[2 * n + 1] * o[1] : cs[2 * n];
-    *d = side == LL_QUERY ? cs[2 * n + 1] * o[0] + cs[2 * n] * o[1] : cs[2 * n + 1];
+    ll_turns(n, s.angle, s.size, s.phase, t->t0, t->C, s.code[LL_QUERY], 2 * n);
+    ll_turns(n, s.angle, s.size, NULL, t->t0, t->C, s.code[LL_KEY], 2 * n);
 }
 
 static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const ll_before *b = t->b;
-    const size_t D = (size_t)b->c.D, K = (size_t)b->c.where.sines, R = (size_t)b->R, terms = terms_of(b);
+    const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
-    for (int i = 0; i < n; i++) {
-        const double *cs = s.cs + 2 * (size_t)i * D * K;
-        float *W = s.W + (size_t)i * terms;
-        for (size_t c = 0; c < D; c++) {
-            const double x = (double)in[(size_t)i * token + c];
-            for (size_t k = 0; k < K; k++) {
-                double cosine, sine;
-                phase(&s, cs, side, c * K + k, &cosine, &sine);
-                const double weight = x * s.gate[c].code * s.wave[3 * (c * K + k)];
-                *W++ = (float)(weight * cosine);
-                *W++ = (float)(weight * sine);
-            }
-            if (b->gate_noise) *W++ = (float)(x * s.gate[c].noise);
-        }
-    }
+    t->k->spread(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms);
+    for (int i = 0; i < n && b->gate_noise; i++)
+        for (size_t c = 0; c < D; c++) s.W[(size_t)i * terms + waves + c] = in[(size_t)i * token + c] * s.noise[c];
     t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, b->noise + (size_t)t->head * terms * R, R, out, ldo, 0);
 }
 
-/* From dW of one token and feature: returns dq, adds to the sums of freqs, offsets, gains and gate. */
-static double feature_back(const ll_before_tile *t, const sines *s, int side, size_t c, int64_t position, double x,
-                           const double *cs, const float *dW, double *sum) {
-    const size_t K = (size_t)t->b->c.where.sines, all = (size_t)t->b->c.D * K;
-    double code = 0;
-    for (size_t k = 0; k < K; k++, dW += 2) {
-        const size_t n = c * K + k;
-        const double gain = s->wave[3 * n];
-        double cosine, sine;
-        phase(s, cs, side, n, &cosine, &sine);
-        const double along = cosine * (double)dW[0] + sine * (double)dW[1];
-        const double across = x * s->gate[c].code * gain * (cosine * (double)dW[1] - sine * (double)dW[0]);
-        sum[n] += across * (double)position;
-        if (side == LL_QUERY) sum[all + n] += across;
-        sum[2 * all + n] += x * s->gate[c].code * along;
-        code += gain * along;
+/* The gates' part of din, and of the gates' own gradients. */
+static void noise_back(const ll_before_tile *t, const sines *s, int n, const float *in, size_t token, float *din,
+                       size_t dtoken, double *gate) {
+    const size_t D = (size_t)t->b->c.D, waves = waves_of(t->b), terms = terms_of(t->b);
+    for (int i = 0; i < n; i++)
+        for (size_t c = 0; c < D; c++) {
+            const float dW = s->W[(size_t)i * terms + waves + c];
+            din[(size_t)i * dtoken + c] += s->noise[c] * dW;
+            gate[c] += (double)in[(size_t)i * token + c] * s->gate[c].dnoise * (double)dW;
+        }
+}
+
+/* The sums over a tile, of pairs x size (cos dW0, sin dW1) and x size (sin dW0, cos dW1), the latter also times the
+ * token of the tile, go to those of freqs, offsets and gains (l times them) and of the gates. */
+static void collect_tile(const ll_before_tile *t, const sines *s, int side, double *sum) {
+    const size_t K = (size_t)t->b->c.where.sines, waves = waves_of(t->b), all = waves / 2;
+    for (size_t n = 0; n < all; n++) {
+        const float *along = s->sum + 2 * n, *across = along + waves, *late = across + waves;
+        const double turned = (double)across[1] - (double)across[0], gain = (double)along[0] + (double)along[1];
+        const ll_gate *gate = &s->gate[n / K];
+        if (!s->size[n]) continue; /* a gate that lets nothing through, or a gain too small for a number */
+        sum[n] += turned * (double)t->t0 + ((double)late[1] - (double)late[0]);
+        if (side == LL_QUERY) sum[all + n] += turned;
+        sum[2 * all + n] += gain * gate->code / s->size[n];
+        sum[3 * all + n / K] += gain * gate->dcode / gate->code;
     }
-    const double noise = t->b->gate_noise ? (double)*dW : 0;
-    sum[3 * all + c] += x * (s->gate[c].dcode * code + s->gate[c].dnoise * noise);
-    return s->gate[c].code * code + s->gate[c].noise * noise;
 }
 
 static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const ll_before *b = t->b;
-    const size_t D = (size_t)b->c.D, K = (size_t)b->c.where.sines, terms = terms_of(b);
+    const size_t waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
     const float *Zt = b->noise + ((size_t)b->c.H + (size_t)t->head) * terms * (size_t)b->R;
     t->k->gemm(n, (int)terms, b->R, dout, ldd, 1, Zt, terms, s.W, terms, 0);
-    for (int i = 0; i < n; i++)
-        for (size_t c = 0; c < D; c++)
-            din[(size_t)i * dtoken + c] =
-                (float)feature_back(t, &s, side, c, t->t0 + i, (double)in[(size_t)i * token + c],
-                                    s.cs + 2 * (size_t)i * D * K, s.W + (size_t)i * terms + c * rows_of(b), sum);
+    memset(s.sum, 0, 3 * waves * sizeof *s.sum);
+    t->k->spread_back(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms, din, dtoken, s.sum);
+    collect_tile(t, &s, side, sum);
+    if (b->gate_noise) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
 }
 
 /* Through sigmoid / 2 and softplus to what is stored. */

@@ -5,26 +5,27 @@
 #include "attention/position/before.h"
 #include "base/memory.h"
 
-enum { ANCHOR = 16 }; /* sines are exact at its multiples; between them a turn by w costs four products */
+/* Sines are exact at multiples of ANCHOR; between them a turn by w costs four products. */
+enum { ANCHOR = 64, BLOCK = 64 };
 
-void ll_turns(double a, double w, int64_t t0, int C, double *cs, size_t step) {
-    const double c1 = cos(w), s1 = sin(w);
-    double c = 1, s = 0;
-    int64_t at = -1;
-    for (int i = 0; i < C; i++, cs += step) {
-        const int64_t t = t0 + i, anchor = t - t % ANCHOR;
-        if (at < anchor) {
-            c = cos(a + w * (double)anchor);
-            s = sin(a + w * (double)anchor);
-            at = anchor;
+void ll_turns(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
+              size_t ldo) {
+    const ll_kernels *k = ll_kernel_table();
+    double c1[BLOCK], s1[BLOCK], c[BLOCK], s[BLOCK];
+    for (size_t first = 0; first < n; first += BLOCK, out += 2 * BLOCK) {
+        const size_t m = n - first < BLOCK ? n - first : BLOCK;
+        for (size_t j = 0; j < m; j++) c1[j] = cos(w[first + j]), s1[j] = sin(w[first + j]);
+        for (int i = 0, run; i < C; i += run) {
+            const int past = (int)((t0 + i) % ANCHOR);
+            run = C - i < ANCHOR - past ? C - i : ANCHOR - past;
+            for (size_t j = 0; j < m; j++) {
+                const double angle = (phase ? phase[first + j] : 0) + w[first + j] * (double)(t0 + i - past);
+                const double r = size ? size[first + j] : 1;
+                c[j] = r * cos(angle), s[j] = r * sin(angle);
+            }
+            k->waves(m, c1, s1, c, s, past, NULL, 0);
+            k->waves(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
         }
-        for (; at < t; at++) {
-            const double next = c * c1 - s * s1;
-            s = s * c1 + c * s1;
-            c = next;
-        }
-        cs[0] = c;
-        cs[1] = s;
     }
 }
 
@@ -36,22 +37,20 @@ ll_status ll_theta_create(double **theta, const float *given, int n) {
     return LL_OK;
 }
 
-/* (a, b) -> (a cos - b sin, b cos + a sin); sign -1 turns back. */
-static void turn_pair(const double *cs, double sign, const float *in, float *out) {
-    const float c = (float)cs[0], s = (float)(sign * cs[1]), a = in[0], b = in[1];
-    out[0] = a * c - b * s;
-    out[1] = b * c + a * s;
-}
-
 void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo) {
-    double cs[2 * 256];
-    const double *turn = op->turn + (op->basis ? (size_t)head * (size_t)(op->features / 2) : 0);
-    for (int t = 0; t < op->features / 2; t++) {
-        ll_turns(0, turn[t], position[0], C, cs, 2);
-        for (int i = 0; i < C; i++)
-            turn_pair(cs + 2 * i, back ? -1 : 1, in + (size_t)i * ldi + 2 * t, out + (size_t)i * ldo + 2 * t);
-    }
+    enum { TOKENS = 64, PAIRS = 64 };
+    float cs[TOKENS * 2 * PAIRS];
+    const size_t pairs = (size_t)op->features / 2;
+    const double *w = op->turn + (op->basis ? (size_t)head * pairs : 0);
+    for (int i = 0; i < C; i += TOKENS)
+        for (size_t p = 0; p < pairs; p += PAIRS) {
+            const size_t n = pairs - p < PAIRS ? pairs - p : PAIRS;
+            const int rows = C - i < TOKENS ? C - i : TOKENS;
+            ll_turns(n, w + p, NULL, NULL, position[0] + i, rows, cs, 2 * PAIRS);
+            ll_kernel_table()->turn(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
+                                    out + (size_t)i * ldo + 2 * p, ldo);
+        }
 }
 
 /* ---- Before the feature map ---------------------------------------------------------------------- */
@@ -68,39 +67,30 @@ static ll_status create(ll_before *b) {
     return ll_theta_create(&b->theta, b->c.where.theta, b->c.D);
 }
 static size_t scratch(const ll_before *b) {
-    return 2 * LL_BEFORE_TILE * (size_t)b->c.D;
+    return LL_BEFORE_TILE * (size_t)b->c.D;
 }
 static size_t parameters(const ll_before *b) {
     (void)b;
     return 0;
 }
 
-/* work: cos and sin of each pair and token. */
+/* work: cos and sin of each token and pair. */
 static void prepare(const ll_before_tile *t) {
-    const size_t pairs = (size_t)t->b->c.D / 2;
-    double *cs = (double *)(void *)t->work;
-    for (size_t p = 0; p < pairs; p++) ll_turns(0, t->b->theta[p], t->t0, t->C, cs + 2 * p, 2 * pairs);
-}
-
-static void turn_rows(const ll_before_tile *t, double sign, int n, const float *in, size_t ldi, float *out,
-                      size_t ldo) {
-    const size_t pairs = (size_t)t->b->c.D / 2;
-    const double *cs = (const double *)(const void *)t->work;
-    for (int i = 0; i < n; i++)
-        for (size_t p = 0; p < pairs; p++)
-            turn_pair(cs + 2 * ((size_t)i * pairs + p), sign, in + (size_t)i * ldi + 2 * p,
-                      out + (size_t)i * ldo + 2 * p);
+    const size_t D = (size_t)t->b->c.D;
+    ll_turns(D / 2, t->b->theta, NULL, NULL, t->t0, t->C, t->work, D);
 }
 
 static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+    const size_t D = (size_t)t->b->c.D;
     (void)side;
-    turn_rows(t, 1, n, in, token, out, ldo);
+    t->k->turn(n, D / 2, 0, t->work, D, in, token, out, ldo);
 }
 
 static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
+    const size_t D = (size_t)t->b->c.D;
     (void)side, (void)in, (void)token, (void)sum;
-    turn_rows(t, -1, n, dout, ldd, din, dtoken);
+    t->k->turn(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
 }
 
 static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {

@@ -1,0 +1,157 @@
+/* Waves, turns and weighted rows of every tier against double precision: sizes around the vector width, unaligned
+ * addresses, guard bytes, gaps between rows left alone. */
+#include "guard.h"
+
+#include <float.h>
+
+enum { ROWS = 5, GAP = 3 };
+static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 64, 70};
+static const double EPS = FLT_EPSILON;
+
+typedef void check_fn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed);
+
+static void everywhere(check_fn *check) {
+    uint64_t seed = 3;
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+            for (size_t shift = 0; shift < 4; shift++) check(k, (size_t)sizes[s], shift, next64(&seed));
+}
+
+/* What lies between rows of `used` numbers, ld apart, is as it was: 7. */
+static void check_gaps(const ll_kernels *k, const char *what, guarded x, size_t used, size_t ld) {
+    for (size_t i = 0; i < x.n; i++)
+        if (i % ld >= used) near(k->name, what, x.n, i, 0, x.p[i], 7, 0);
+}
+static guarded sevens(size_t n, size_t shift) {
+    guarded x = guard(n, shift);
+    for (size_t i = 0; i < n; i++) x.p[i] = 7;
+    return x;
+}
+
+/* Forty turns, of which the first ten are not written. */
+static void waves(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    enum { TURNS = 40, LEFT_OUT = 10 };
+    const size_t ld = 2 * n + GAP;
+    double w[70], c1[70], s1[70], c[70], s[70], size[70];
+    for (size_t j = 0; j < n; j++) {
+        w[j] = 3 * (double)signed_one(&seed), size[j] = 1 + (double)signed_one(&seed) / 2;
+        c1[j] = cos(w[j]), s1[j] = sin(w[j]), c[j] = size[j], s[j] = 0;
+    }
+    guarded out = sevens((TURNS - LEFT_OUT) * ld, shift);
+    k->waves(n, c1, s1, c, s, LEFT_OUT, NULL, 0);
+    k->waves(n, c1, s1, c, s, TURNS - LEFT_OUT, out.p, ld);
+    for (size_t t = LEFT_OUT; t < TURNS; t++)
+        for (size_t j = 0; j < n; j++) {
+            const float *got = out.p + (t - LEFT_OUT) * ld + 2 * j;
+            near(k->name, "waves", n, j, seed, got[0], size[j] * cos(w[j] * (double)t), EPS);
+            near(k->name, "waves", n, j, seed, got[1], size[j] * sin(w[j] * (double)t), EPS);
+        }
+    for (size_t j = 0; j < n; j++) {
+        near(k->name, "waves", n, j, seed, c[j], size[j] * cos(w[j] * TURNS), 1e-13);
+        near(k->name, "waves", n, j, seed, s[j], size[j] * sin(w[j] * TURNS), 1e-13);
+    }
+    check_gaps(k, "waves", out, 2 * n, ld);
+    guard_end(out, "waves", k->name);
+}
+static void test_waves(void **state) {
+    (void)state;
+    everywhere(waves);
+}
+
+static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    uint64_t from = seed;
+    const size_t ld = 2 * n, ldo = ld + GAP;
+    guarded x = guard_random(ROWS * ld, shift, &from), cs = guard_random(ROWS * ld, 3 - shift, &from);
+    for (int back = 0; back < 2; back++) {
+        guarded out = sevens(ROWS * ldo, shift);
+        k->turn(ROWS, n, back, cs.p, ld, x.p, ld, out.p, ldo);
+        for (size_t i = 0; i < ROWS; i++)
+            for (size_t j = 0; j < n; j++) {
+                const float *t = cs.p + i * ld + 2 * j, *a = x.p + i * ld + 2 * j, *got = out.p + i * ldo + 2 * j;
+                const double s = (back ? -1 : 1) * (double)t[1], size = 2 * EPS * hypot(t[0], t[1]) * hypot(a[0], a[1]);
+                near(k->name, "turn", n, j, seed, got[0], (double)t[0] * a[0] - s * a[1], size);
+                near(k->name, "turn", n, j, seed, got[1], (double)t[0] * a[1] + s * a[0], size);
+            }
+        check_gaps(k, "turn", out, 2 * n, ldo);
+        guard_end(out, "turn", k->name);
+    }
+    guarded apart = guard(ROWS * ld, shift);
+    k->turn(ROWS, n, 0, cs.p, ld, x.p, ld, apart.p, ld);
+    k->turn(ROWS, n, 0, cs.p, ld, x.p, ld, x.p, ld);
+    for (size_t i = 0; i < x.n; i++) near(k->name, "turn in place", n, i, seed, x.p[i], apart.p[i], 0);
+    guard_end(apart, "turn", k->name);
+    guard_end(x, "turn", k->name);
+    guard_end(cs, "turn", k->name);
+}
+static void test_turn(void **state) {
+    (void)state;
+    everywhere(turn);
+}
+
+/* n numbers for each of 3. */
+static void spread(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    uint64_t from = seed;
+    enum { M = 3 };
+    const size_t ld = M * n, ldo = ld + GAP;
+    guarded x = guard_random(ROWS * M, shift, &from), a = guard_random(ROWS * ld, 3 - shift, &from);
+    guarded out = sevens(ROWS * ldo, shift);
+    k->spread(ROWS, M, (int)n, x.p, M, a.p, ld, out.p, ldo);
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t j = 0; j < ld; j++)
+            near(k->name, "spread", n, j, seed, out.p[i * ldo + j], x.p[i * M + j / n] * a.p[i * ld + j], 0);
+    check_gaps(k, "spread", out, ld, ldo);
+    guard_end(x, "spread", k->name);
+    guard_end(a, "spread", k->name);
+    guard_end(out, "spread", k->name);
+}
+static void test_spread(void **state) {
+    (void)state;
+    everywhere(spread);
+}
+
+static void spread_back(const ll_kernels *k, size_t half, size_t shift, uint64_t seed) {
+    uint64_t from = seed;
+    enum { M = 3 };
+    const size_t n = 2 * half, ld = M * n, ldx = M + GAP;
+    guarded x = guard_random(ROWS * M, shift, &from), a = guard_random(ROWS * ld, 3 - shift, &from);
+    guarded dout = guard_random(ROWS * ld, shift, &from), dx = sevens(ROWS * ldx, 1), sum = guard(3 * ld, 3 - shift);
+    memset(sum.p, 0, 3 * ld * sizeof *sum.p);
+    k->spread_back(ROWS, M, (int)n, x.p, M, a.p, ld, dout.p, ld, dx.p, ldx, sum.p);
+    for (size_t j = 0; j < ld; j++) {
+        double expect[3] = {0};
+        for (size_t i = 0; i < ROWS; i++) {
+            const double weight = (double)x.p[i * M + j / n] * dout.p[i * ld + j];
+            expect[0] += weight * a.p[i * ld + j];
+            expect[1] += weight * a.p[i * ld + (j ^ 1)];
+            expect[2] += weight * a.p[i * ld + (j ^ 1)] * (double)i;
+        }
+        for (size_t s = 0; s < 3; s++) near(k->name, "spread_back", n, j, seed, sum.p[s * ld + j], expect[s], 40 * EPS);
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t c = 0; c < M; c++) {
+            double expect = 0;
+            for (size_t j = c * n; j < (c + 1) * n; j++) expect += (double)a.p[i * ld + j] * dout.p[i * ld + j];
+            near(k->name, "spread_back", n, c, seed, dx.p[i * ldx + c], expect, 8 * EPS * sqrt((double)n));
+        }
+    check_gaps(k, "spread_back", dx, M, ldx);
+    guard_end(x, "spread_back", k->name);
+    guard_end(a, "spread_back", k->name);
+    guard_end(dout, "spread_back", k->name);
+    guard_end(dx, "spread_back", k->name);
+    guard_end(sum, "spread_back", k->name);
+}
+static void test_spread_back(void **state) {
+    (void)state;
+    everywhere(spread_back);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_spread_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
