@@ -91,30 +91,16 @@ typedef struct {
 } ll_views;
 ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
 
-/* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
-LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments);
-/* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and
- * sum l, and the values summed so far, follow. */
+/* exact.c. Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m
+ * and sum l, and the values summed so far, follow. */
 void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
                      float *sum);
-/* Linear attention in tiles (linear.c). */
-LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
 
 /* Columns of the projection: what the position makes of D. */
 int ll_attention_width(const ll_attention_config *c);
-/* Shells (shell.c), and rope-linear (divide.c). */
+/* Operators around others (shell.c). */
 LL_MUST_USE ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config);
 void ll_shell_free(ll_attention *op);
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call);
 /* Do numerator and denominator carry every common factor of the features? */
 int ll_scale_cancels(const ll_attention_config *c);
 /* New noise for positions that draw it: those after this call are functions of this seed. */

@@ -10,6 +10,7 @@
 
 #include "attention/clipped.h"
 #include "attention/linear.h"
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -87,7 +88,7 @@ static size_t inner_saved(const ll_attention *op, int B, int T, int S, int segme
     return has_keys(op) ? (ll_attention_saved_packed(op->inner, B, T, S, segments) + 15) / 16 * 16 : 0;
 }
 
-size_t ll_clipped_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return inner_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
@@ -310,7 +311,7 @@ static size_t heads(const clipped_call *x) {
     return (size_t)x->c->B * (size_t)x->op->c.where.keyless;
 }
 
-ll_status ll_clipped_forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
     clipped_call x;
     ll_status status = has_keys(op) ? ll_attention_forward(op->inner, call) : LL_OK;
     if (status) return status;
@@ -332,7 +333,7 @@ static ll_status collect(clipped_call *x) {
     return ll_vectors_back(&x->w, x->op, x->dphi, x->c->dposition.rpe);
 }
 
-ll_status ll_clipped_backward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
     clipped_call x;
     ll_status status = has_keys(op) ? ll_attention_backward(op->inner, call) : LL_OK;
     if (status) return status;
@@ -346,3 +347,6 @@ ll_status ll_clipped_backward(const ll_attention *op, const ll_attention_call *c
     finish(&x);
     return status;
 }
+
+const ll_method ll_method_clipped = {
+    .name = "relative-s2", .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

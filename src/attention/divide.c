@@ -5,6 +5,7 @@
  * Two operators that divide by nothing: `inner` on features that it turns, and `sums` on plain ones, with one value
  * of 1 for every key. Weights may be negative and do not sum to 1. Saved: s (B, H, T), then what both save. */
 #include "attention/linear.h"
+#include "attention/method.h"
 #include "base/memory.h"
 
 static size_t rows_of(const ll_attention *op, int B, int T) {
@@ -15,7 +16,7 @@ static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments
     return (ll_attention_saved_packed(op, B, T, S, segments) + 15) / 16 * 16;
 }
 
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return rows_of(op, B, T) + saved_of(op->inner, B, T, S, segments) + saved_of(op->sums, B, T, S, segments);
 }
 
@@ -61,7 +62,7 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
                 for (int e = 0; e < op->c.E; e++) at(to, b, h, t)[e] = *factor * at(from, b, h, t)[e];
 }
 
-ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
     float one = 1, *own = call->saved ? NULL : ll_alloc(rows_of(op, call->B, call->T), sizeof *own);
     float *s = own ? own : call->saved;
     ll_attention_call c = *call;
@@ -103,7 +104,7 @@ static ll_view block(const ll_attention *op, float *data, int n, int width) {
     return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
 }
 
-ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->c.D, E = op->c.E;
     const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
     float one = 1;
@@ -128,3 +129,6 @@ ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *c
     ll_free(pool);
     return status;
 }
+
+const ll_method ll_method_divided = {
+    .linear = 1, .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/method.h"
 #include "attention/position/distance.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -318,7 +318,7 @@ static void backward_queries(void *arg, size_t index, int worker) {
 
 /* A head at once takes 5 products a tile; where there are too few heads for the threads, its gradients
  * for keys and for queries are shared out apart, with 7. */
-static void backward(exact *x, size_t heads) {
+static void share_out_backward(exact *x, size_t heads) {
     const size_t threads = (size_t)ll_threads(), rounds = (heads + threads - 1) / threads;
     x->want_q = x->want_kv = 1;
     if (5 * rounds * threads <= 7 * heads) {
@@ -361,7 +361,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
-size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
@@ -371,7 +371,7 @@ static void release(exact *x) {
     ll_free(x->pool);
 }
 
-ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
@@ -381,16 +381,20 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     return LL_OK;
 }
 
-ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     ll_status status = prepare(&x, op, c);
     if (status) return status;
     status = ll_distances_want(&x.d, op, heads, (size_t)x.key_blocks);
     if (!status) {
-        backward(&x, heads);
+        share_out_backward(&x, heads);
         ll_distances_collect(&x.d, op, &c->dposition);
     }
     release(&x);
     return status;
 }
+
+#define EXACT .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward
+const ll_method ll_method_softmax = {.name = "softmax", .keeps = LL_KEEPS_KEYS, EXACT};
+const ll_method ll_method_local = {.name = "local", .itself = 1, .keeps = LL_KEEPS_WINDOW, EXACT};

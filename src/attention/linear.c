@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -118,7 +119,7 @@ static size_t stretches(const ll_attention *op, int T) {
     return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
 }
 
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
@@ -327,5 +328,12 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     return status;
 }
 
-ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 0); }
-ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 1); }
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+    return linear(op, c, 0);
+}
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    return linear(op, c, 1);
+}
+
+const ll_method ll_method_linear = {
+    .name = "linear", .linear = 1, .packs = 1, .reads = 2, .saved = saved, .forward = forward, .backward = backward};

@@ -116,13 +116,13 @@ static ll_status check(const ll_attention *op, const ll_attention_call *c) {
                    op->c.baseline.length);
 }
 
-size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return mixed_floats(op, B, op->c.D) + mixed_floats(op, B, op->c.E) +
            ll_attention_saved(op->part, B, T, op->c.baseline.rank);
 }
 
-ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
     ll_status status = check(op, c);
@@ -142,7 +142,7 @@ ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *
     return status;
 }
 
-ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
     float *d = ll_alloc(2 * both, sizeof *d);
@@ -163,3 +163,6 @@ ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call 
     ll_free(d);
     return status;
 }
+
+const ll_method ll_method_linformer = {
+    .name = "linformer", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};
