@@ -156,7 +156,7 @@ static ll_status feed_clipped(ll_shell_stream *s, int n, ll_view q, ll_view k, l
 }
 
 static ll_view from(ll_view view, int token) {
-    view.data += (size_t)token * view.token;
+    if (view.data) view.data += (size_t)token * view.token;
     return view;
 }
 
