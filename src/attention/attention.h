@@ -83,8 +83,17 @@ void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
  * or keys that are in none. */
 LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int itself);
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
-/* Element (row, head, token, 0) of a view. */
-float *ll_element(const ll_view *view, int row, int head, int token);
+/* Element (row, head, token, 0) of a view; (token, 0) of a head's view. */
+static inline float *ll_element(const ll_view *view, size_t row, size_t head, size_t token) {
+    return view->data + row * view->batch + head * view->head + token * view->token;
+}
+static inline float *ll_at(const ll_view *view, size_t token) {
+    return view->data + token * view->token;
+}
+/* The view from a token on; of one without data, itself. */
+ll_view ll_view_from(ll_view view, int64_t token);
+/* Zeros for tokens from..to-1 of a head's view. */
+void ll_zero_rows(const ll_view *view, int from, int to, int width);
 /* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
 typedef struct {
     ll_view q, k, v, y, g, dq, dk, dv;

@@ -90,10 +90,6 @@ typedef struct {
     ll_view q, v, y;
 } feed;
 
-static float *at(const ll_view *view, size_t b, size_t h, int token) {
-    return view->data + b * view->batch + h * view->head + (size_t)token * view->token;
-}
-
 static void feed_head(void *arg, size_t index, int worker) {
     const feed *f = arg;
     const ll_clipped_stream *s = f->s;
@@ -109,11 +105,11 @@ static void feed_head(void *arg, size_t index, int worker) {
     (void)worker;
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
-        ll_clipped_weights(&s->w, op, C, at(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
+        ll_clipped_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
         for (int i = 0; i < C; i++) {
             const int64_t t = s->position + t0 + i;
-            const float *v = at(&f->v, b, h, t0 + i);
-            float far, *y = at(&f->y, b, h, t0 + i);
+            const float *v = ll_element(&f->v, b, h, t0 + i);
+            float far, *y = ll_element(&f->y, b, h, t0 + i);
             memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
             const int runs = ll_near_keys(op, t, t + 1, run);

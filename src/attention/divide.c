@@ -33,10 +33,6 @@ static ll_attention_call sums_call(const ll_attention *op, const ll_attention_ca
     return c;
 }
 
-static float *at(const ll_view *view, int b, int h, int t) {
-    return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token;
-}
-
 /* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
 static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
     for (int i = 0; i < ll_sequence_count(c); i++) {
@@ -59,7 +55,7 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
     for (int b = 0; b < c->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < c->T; t++, factor++)
-                for (int e = 0; e < op->c.E; e++) at(to, b, h, t)[e] = *factor * at(from, b, h, t)[e];
+                for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
 }
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
@@ -86,7 +82,7 @@ static void gradients(const ll_attention *op, const ll_attention_call *c, const 
     for (int b = 0; b < c->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < c->T; t++, ds++) {
-                const float *d = at(dn, b, h, t), *y = at(&c->y, b, h, t);
+                const float *d = ll_element(dn, b, h, t), *y = ll_element(&c->y, b, h, t);
                 *ds = 0;
                 for (int e = 0; e < op->c.E && op->c.den != LL_DEN_NONE; e++) *ds -= d[e] * y[e];
             }
@@ -96,7 +92,7 @@ static void add_rows(const ll_view *from, const ll_view *to, int B, int H, int n
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++)
             for (int t = 0; t < n; t++)
-                for (int e = 0; e < width; e++) at(to, b, h, t)[e] += at(from, b, h, t)[e];
+                for (int e = 0; e < width; e++) ll_element(to, b, h, t)[e] += ll_element(from, b, h, t)[e];
 }
 
 static ll_view block(const ll_attention *op, float *data, int n, int width) {

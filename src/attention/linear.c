@@ -34,8 +34,6 @@ float *ll_take(float **pool, size_t floats) {
     return p;
 }
 
-float *ll_at(const ll_view *view, int token) { return view->data + (size_t)token * view->token; }
-
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
     ll_positions(j->op, side == LL_QUERY ? j->first + t0 : t0, C, px, py);
@@ -126,10 +124,6 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return rows * (size_t)T + states * ll_state_floats(op);
 }
 
-static void zero_rows(const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(ll_at(view, t), 0, (size_t)n * sizeof(float));
-}
-
 static ll_head head_of(linear_call *l, size_t index, int worker) {
     const ll_attention_call *c = l->c;
     const int H = l->op->c.H;
@@ -174,7 +168,7 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
-        zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
+        ll_zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
         if (l->op->c.causal && together) {
             ll_causal_forward_together(&j, l->threads, l->shared);
         } else if (l->op->c.causal) {
@@ -184,9 +178,9 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
         }
         return;
     }
-    zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
-    zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
-    zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
+    ll_zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
+    ll_zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
+    ll_zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
     if (l->op->c.causal && together) {
         ll_causal_backward_together(&j, l->threads, l->shared, l->pool, l->scratch);
     } else if (l->op->c.causal) {

@@ -26,10 +26,6 @@ typedef struct {
     int H, rank, width;
 } side;
 
-static float *at(const ll_view *view, size_t b, size_t h, int token) {
-    return view->data + b * view->batch + h * view->head + (size_t)token * view->token;
-}
-
 static int least(int a, int b) {
     return a < b ? a : b;
 }
@@ -63,7 +59,7 @@ static void mix(void *arg, size_t index, int worker) {
     memset(out, 0, rank * width * sizeof *out);
     for (int t0 = 0; t0 < n; t0 += TOKENS)
         x->k->gemm(x->rank, x->width, least(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
-                   at(&x->in, b, h, t0), x->in.token, out, width, 1);
+                   ll_element(&x->in, b, h, t0), x->in.token, out, width, 1);
 }
 
 /* din (tokens, width) = weight dmixed. */
@@ -75,7 +71,7 @@ static void unmix(void *arg, size_t index, int worker) {
     (void)worker;
     for (int t0 = 0; t0 < n; t0 += TOKENS)
         x->k->gemm(least(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
-                   at(&x->din, b, h, t0), x->din.token, 0);
+                   ll_element(&x->din, b, h, t0), x->din.token, 0);
     x->k->transpose(x->rank, x->width, d, width, mixed_at(x, x->transposed, index), rank);
 }
 
@@ -88,7 +84,7 @@ static void weigh(void *arg, size_t index, int worker) {
     for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
         const int n = least(TOKENS, ll_method_keys(x->c, (int)(i / (size_t)x->H)) - t0);
         if (n > 0)
-            x->k->gemm(n, x->rank, x->width, at(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
+            x->k->gemm(n, x->rank, x->width, ll_element(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
                        mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);
     }
 }

@@ -318,11 +318,6 @@ static ll_status read_divided(const ll_attention_memory *m, int64_t first, int n
     return status;
 }
 
-static ll_view from(ll_view view, int token) {
-    view.data += (size_t)token * view.token;
-    return view;
-}
-
 ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, int n, ll_view q, ll_view y) {
     const ll_attention *op = m->op;
     if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "attention memory: %d queries, must not be negative", n);
@@ -330,8 +325,8 @@ ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, 
         ll_status status = op->before ? ll_before_reaches(op->before, first + n) : LL_OK;
         for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
             const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
-            status = op->sums ? read_divided(m, first + t, C, from(q, t), from(y, t))
-                              : read_encoded(m, first + t, C, from(q, t), from(y, t));
+            status = op->sums ? read_divided(m, first + t, C, ll_view_from(q, t), ll_view_from(y, t))
+                              : read_encoded(m, first + t, C, ll_view_from(q, t), ll_view_from(y, t));
         }
         return status;
     }

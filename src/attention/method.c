@@ -110,8 +110,7 @@ static void clear(const ll_attention *op, const ll_attention_call *c, const ll_v
     for (int b = 0; b < c->B && view->data; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = of_keys ? ll_method_keys(c, b) : queries(c, b); t < (of_keys ? c->S : c->T); t++)
-                memset(view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token, 0,
-                       (size_t)width * sizeof(float));
+                memset(ll_element(view, b, h, t), 0, (size_t)width * sizeof(float));
 }
 
 void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c) {

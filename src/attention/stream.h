@@ -75,7 +75,7 @@ static inline size_t ll_stream_heads(const ll_attention_stream *s) {
     return (size_t)s->B * (size_t)s->op->c.H;
 }
 static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int token) {
-    return view->data + b * view->batch + h * view->head + (size_t)token * view->token;
+    return ll_element(view, b, h, (size_t)token);
 }
 
 /* What a kind of stream does. Feed's tasks are numbered b H + h. */

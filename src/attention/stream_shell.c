@@ -107,10 +107,6 @@ ll_status ll_shell_stream_check(const ll_shell_stream *s) {
     return status || !s->sums ? status : ll_attention_stream_check(s->sums);
 }
 
-static float *at(const ll_view *view, int b, int h, int token) {
-    return ll_feed_at(view, (size_t)b, (size_t)h, token);
-}
-
 static ll_view encoded(const ll_shell_stream *s, int side) {
     const size_t token = (size_t)s->op->before->R, head = token * LL_BEFORE_TILE, batch = head * (size_t)s->op->c.H;
     return (ll_view){s->buffer + (side == LL_KEY ? (size_t)s->B * batch : 0), batch, head, token};
@@ -124,8 +120,8 @@ static ll_status feed_encoded(ll_shell_stream *s, int n, ll_view q, ll_view k, l
         t.b->kind->prepare(&t);
         for (int b = 0; b < s->B; b++)
             for (int side = LL_QUERY; side <= LL_KEY && in[side].data; side++)
-                t.b->kind->forward(&t, side, n, at(&in[side], b, t.head, 0), in[side].token,
-                                   at(&out[side], b, t.head, 0), out[side].token);
+                t.b->kind->forward(&t, side, n, ll_element(&in[side], b, t.head, 0), in[side].token,
+                                   ll_element(&out[side], b, t.head, 0), out[side].token);
     }
     return ll_attention_stream_feed(s->inner, n, out[LL_QUERY], out[LL_KEY], v, y);
 }
@@ -141,10 +137,11 @@ static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, l
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < n; t++) {
                 const int64_t keys = s->position + t + 1;
-                const float sum = *at(&sums, b, h, t);
+                const float sum = *ll_element(&sums, b, h, t);
                 const float den =
                     op->c.den == LL_DEN_EPS_L ? sum + op->c.den_eps * (float)keys : ll_divisor(op, sum, 0, 0);
-                for (int e = 0; e < op->c.E; e++) at(&y, b, h, t)[e] *= ll_inverse(den);
+                const float factor = ll_inverse(den);
+                for (int e = 0; e < op->c.E; e++) ll_element(&y, b, h, t)[e] *= factor;
             }
     return LL_OK;
 }
@@ -153,11 +150,6 @@ static ll_status feed_clipped(ll_shell_stream *s, int n, ll_view q, ll_view k, l
     const ll_status status = s->inner ? ll_attention_stream_feed(s->inner, n, q, k, v, y) : LL_OK;
     if (!status) ll_clipped_stream_feed(s->clipped, n, q, v, y);
     return status;
-}
-
-static ll_view from(ll_view view, int token) {
-    if (view.data) view.data += (size_t)token * view.token;
-    return view;
 }
 
 ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
@@ -169,7 +161,8 @@ ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, 
         const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
         status = (s->clipped ? feed_clipped
                   : s->sums  ? feed_divided
-                             : feed_encoded)(s, C, from(q, t), from(k, t), from(v, t), from(y, t));
+                             : feed_encoded)(s, C, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t),
+                                            ll_view_from(y, t));
         s->position += C;
     }
     return status;

@@ -22,9 +22,9 @@ static void copy_block(void *arg, size_t index, int worker) {
     const size_t row = (size_t)x->width * sizeof(float), from = index % (size_t)x->blocks * TOKENS;
     const size_t n = (size_t)(x->c->lengths ? x->c->lengths[b] : x->c->T), T = (size_t)x->c->T;
     for (size_t t = from; t < T && t < from + TOKENS; t++) {
-        float *out = x->out.data + b * x->out.batch + h * x->out.head + t * x->out.token;
+        float *out = ll_element(&x->out, b, h, t);
         if (x->in.data && t < n)
-            memcpy(out, x->in.data + b * x->in.batch + h * x->in.head + t * x->in.token, row);
+            memcpy(out, ll_element(&x->in, b, h, t), row);
         else
             memset(out, 0, row);
     }
