@@ -9,9 +9,8 @@
 #include "attention/clipped.h"
 #include "attention/linear.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 
-enum { CHUNK = 16, WORTH = 1 << 20 /* multiply-adds for which other threads are woken */ };
+enum { CHUNK = 16 };
 
 struct ll_clipped_stream {
     const ll_attention *op;
@@ -125,10 +124,7 @@ static void feed_head(void *arg, size_t index, int worker) {
 void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y) {
     feed f = {s, ll_kernel_table(), n, q, v, y};
     ll_vectors_set(&s->w, s->op);
-    if ((double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n) < WORTH) {
-        for (size_t i = 0; i < heads(s); i++) feed_head(&f, i, 0);
-    } else {
-        ll_parallel_for(heads(s), feed_head, &f);
-    }
+    const double work = (double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n);
+    ll_stream_share(work, heads(s), feed_head, &f);
     s->position += n;
 }

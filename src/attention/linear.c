@@ -39,7 +39,7 @@ ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *p
     return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
 }
 
-float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {
     const float eps = op->c.den_eps;
     switch (op->c.den) {
     case LL_DEN_EPS: return s + eps;

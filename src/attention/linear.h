@@ -33,7 +33,7 @@ float *ll_take(float **pool, size_t floats);
 /* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their places. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
 /* The divisor of a row: s the sum of weights, phi the sum of the query's features, keys how many there are. */
-float ll_divisor(const ll_attention *op, float s, float phi, int keys);
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
 /* 1/den; 0 for an empty row, and for one whose weights have all left the range of float (what would be
  * left of them is noise, and its inverse would overflow in the gradients). */
 float ll_inverse(float den);

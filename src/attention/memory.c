@@ -11,9 +11,6 @@
 #include "attention/position/before.h"
 #include "attention/stream.h"
 #include "base/memory.h"
-#include "base/parallel.h"
-
-enum { WORTH = 1 << 20 /* multiply-adds below which waking other threads costs more than it gives */ };
 
 struct ll_attention_memory {
     const ll_attention *op;
@@ -229,9 +226,7 @@ ll_status ll_attention_memory_seek(ll_attention_memory *m, int S) {
 
 ll_status ll_attention_memory_check(const ll_attention_memory *m) {
     ll_state_tensor t[LL_STATE_TENSORS];
-    ll_status status = LL_OK;
-    for (int i = 0, n = ll_attention_memory_state(m, m->S, t); i < n && !status; i++) status = ll_state_check(&t[i]);
-    return status;
+    return ll_state_check(t, ll_attention_memory_state(m, m->S, t));
 }
 
 ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m) {
@@ -333,10 +328,7 @@ ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, 
     reading r = {m, n, first, q, y};
     ll_task *task = is_exact(op) ? read_exact : read_linear;
     const double rows = is_exact(op) ? m->S : op->features;
-    if (rows * n * (op->c.D + op->c.E) * op->c.H < WORTH || m->workers < ll_threads()) {
-        for (size_t h = 0; h < (size_t)op->c.H; h++) task(&r, h, 0);
-    } else {
-        ll_parallel_for((size_t)op->c.H, task, &r);
-    }
+    const double work = m->workers < ll_threads() ? 0 : rows * n * (op->c.D + op->c.E) * op->c.H;
+    ll_stream_share(work, (size_t)op->c.H, task, &r);
     return LL_OK;
 }

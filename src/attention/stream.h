@@ -6,6 +6,7 @@
 
 #include "attention/attention.h"
 #include "attention/position/distance.h"
+#include "base/parallel.h"
 #include "base/safetensors.h"
 
 /* One tensor of what a stream remembers. The data are the stream's own. */
@@ -25,8 +26,8 @@ int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
 size_t ll_state_bytes(const ll_state_tensor *tensor);
-/* LL_EFORMAT where a number of a tensor is not finite. */
-LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor);
+/* LL_EFORMAT where a number of the tensors is not finite. */
+LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
 /* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be; a copy.
@@ -77,6 +78,10 @@ static inline size_t ll_stream_heads(const ll_attention_stream *s) {
 static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int token) {
     return ll_element(view, b, h, (size_t)token);
 }
+
+/* Tasks 0..n-1 on all threads, or one after the other as worker 0 where so many multiply-adds are not worth waking
+ * threads. */
+void ll_stream_share(double work, size_t n, ll_task *task, void *arg);
 
 /* What a kind of stream does. Feed's tasks are numbered b H + h. */
 typedef struct ll_recurrence {

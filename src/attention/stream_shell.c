@@ -102,8 +102,7 @@ ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position) {
 ll_status ll_shell_stream_check(const ll_shell_stream *s) {
     ll_status status = s->inner ? ll_attention_stream_check(s->inner) : LL_OK;
     ll_state_tensor t[LL_STATE_TENSORS];
-    for (int i = 0, n = s->clipped ? ll_clipped_stream_state(s->clipped, t) : 0; i < n && !status; i++)
-        status = ll_state_check(&t[i]);
+    if (!status && s->clipped) status = ll_state_check(t, ll_clipped_stream_state(s->clipped, t));
     return status || !s->sums ? status : ll_attention_stream_check(s->sums);
 }
 
@@ -136,11 +135,7 @@ static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, l
     for (int b = 0; b < s->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < n; t++) {
-                const int64_t keys = s->position + t + 1;
-                const float sum = *ll_element(&sums, b, h, t);
-                const float den =
-                    op->c.den == LL_DEN_EPS_L ? sum + op->c.den_eps * (float)keys : ll_divisor(op, sum, 0, 0);
-                const float factor = ll_inverse(den);
+                const float factor = ll_inverse(ll_divisor(op, *ll_element(&sums, b, h, t), 0, s->position + t + 1));
                 for (int e = 0; e < op->c.E; e++) ll_element(&y, b, h, t)[e] *= factor;
             }
     return LL_OK;
@@ -153,16 +148,17 @@ static ll_status feed_clipped(ll_shell_stream *s, int n, ll_view q, ll_view k, l
 }
 
 ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
-    ll_status status =
-        s->inner ? ll_attention_stream_reserve(s->inner, n) : LL_OK; /* what could fail, before anything is fed */
+    ll_status (*const feed)(ll_shell_stream * s, int n, ll_view q, ll_view k, ll_view v, ll_view y) =
+        s->clipped ? feed_clipped
+        : s->sums  ? feed_divided
+                   : feed_encoded;
+    /* What could fail, before anything is fed. */
+    ll_status status = s->inner ? ll_attention_stream_reserve(s->inner, n) : LL_OK;
     if (!status && s->sums) status = ll_attention_stream_reserve(s->sums, n);
     if (!status && s->op->before) status = ll_before_reaches(s->op->before, s->position + n);
     for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
         const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
-        status = (s->clipped ? feed_clipped
-                  : s->sums  ? feed_divided
-                             : feed_encoded)(s, C, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t),
-                                            ll_view_from(y, t));
+        status = feed(s, C, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t), ll_view_from(y, t));
         s->position += C;
     }
     return status;
