@@ -62,7 +62,11 @@ int ll_feature_count(const ll_attention_config *c);
 /* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
 int ll_is_trigonometric(const ll_attention_config *c);
 
-/* Tokens in a tile for tests and `attend --tile`, at most 256; 0 = default. */
+/* Heads that have keys: in relative-s2 the last ones have none. */
+int ll_keyed_heads(const ll_attention_config *c);
+
+enum { LL_TILE_MOST = 256 };
+/* Tokens in a tile for tests and `attend --tile`, at most LL_TILE_MOST; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);
 int ll_attention_tile(const ll_attention *op);
 /* Replaces the projection (M, D) of an operator that has one: a redraw. */

@@ -43,7 +43,6 @@ typedef struct {
 
 static ll_status check(const ll_attention_config *c) {
     const ll_position_config *w = &c->where;
-    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (w->clip < 1 || w->clip > LL_CLIP_MOST)
         return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
     if (w->keyless < 1 || w->keyless > c->H)
@@ -81,7 +80,7 @@ ll_status ll_clipped_create(ll_attention *op, const ll_attention_config *config)
 }
 
 static int has_keys(const ll_attention *op) {
-    return op->c.H > op->c.where.keyless;
+    return ll_keyed_heads(&op->c) > 0;
 }
 
 static size_t inner_saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -283,7 +282,7 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
     *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
-    x->first = op->c.H - op->c.where.keyless;
+    x->first = ll_keyed_heads(&op->c);
     if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
     const ll_status status = ll_vectors_create(&x->w, op);
     if (status) return status;

@@ -94,7 +94,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const ll_clipped_stream *s = f->s;
     const ll_attention *op = s->op;
     const size_t keyless = (size_t)op->c.where.keyless, E = (size_t)op->c.E;
-    const size_t b = index / keyless, h = (size_t)op->c.H - keyless + index % keyless;
+    const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
     float *pool = s->pool + index * s->scratch, *ring = s->values + index * (size_t)s->keep * E;
     float *phi = ll_take(&pool, CHUNK * s->w.ld), *work = ll_take(&pool, CHUNK * s->w.ld);
     float *a = ll_take(&pool, CHUNK * s->w.ldt), *num = ll_take(&pool, E);

@@ -91,7 +91,7 @@ static void enter(drift *d, int64_t t, double worst, double largest) {
 /* Of the 100 answers up to token 100, 1000, ..., and the last. */
 static ll_status against_twin(drift *d, ll_twin *twin, double *y) {
     const ll_view *const keys = ll_method_of(d->c->kernel)->reads == 1 ? &d->q : &d->k;
-    const int keyed = d->c->position == LL_POSITION_RELATIVE_S2 ? d->c->H - d->c->where.keyless : d->c->H;
+    const int keyed = ll_keyed_heads(d->c);
     double worst = 0, largest = 0;
     int64_t next = COMPARED;
     ll_status status = LL_OK;
@@ -119,7 +119,7 @@ static ll_view view_of(const drift *d, float **data, int heads, int width) {
 /* q and k standard normal, v uniform in [0, 1). */
 static void fill(drift *d, float *data) {
     const ll_attention_config *c = d->c;
-    const int keys = c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
+    const int keys = ll_keyed_heads(c);
     const size_t T = (size_t)d->tokens, D = (size_t)c->D;
     d->q = view_of(d, &data, c->H, c->D), d->k = view_of(d, &data, keys, c->D);
     d->v = view_of(d, &data, c->H, c->E), d->y = view_of(d, &data, c->H, c->E);

@@ -4,8 +4,6 @@
 
 #include "attention/features.h"
 
-enum { LL_TILE_MOST = 256 };
-
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
 typedef struct {

@@ -33,7 +33,6 @@ int ll_attention_width(const ll_attention_config *c) {
 }
 
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
-    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (!ll_method_of(c->kernel)->reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
     if (ll_method_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
@@ -45,7 +44,6 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
 /* Around the sums of features that are turned and of features that are not. */
 static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     const int features = ll_feature_count(&c);
-    if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (!ll_method_of(c.kernel)->linear)
         return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope",
                        ll_method_of(c.kernel)->name);

@@ -35,8 +35,7 @@ static ll_status ready(ll_attention_stream *s) {
 ll_status ll_attention_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (!op->c.causal) return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
-    if (op->c.position == LL_POSITION_RELATIVE_S2 && op->c.where.keyless == op->c.H)
-        return LL_OK; /* no head has keys that a maximum could be over */
+    if (!ll_keyed_heads(&op->c)) return LL_OK; /* nothing that a maximum could be over */
     if (op->inner) return ll_attention_can_stream(op->inner);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,

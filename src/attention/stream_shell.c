@@ -23,7 +23,7 @@ struct ll_shell_stream {
 
 /* Heads with keys, if any, and heads without. */
 static ll_status build_clipped(ll_shell_stream *s) {
-    const int keyed = s->op->c.H > s->op->c.where.keyless;
+    const int keyed = ll_keyed_heads(&s->op->c);
     const ll_status status = keyed ? ll_attention_stream_create(&s->inner, s->op->inner, s->B) : LL_OK;
     return status ? status : ll_clipped_stream_create(&s->clipped, s->op, s->B);
 }

@@ -28,10 +28,6 @@ struct ll_twin {
 
 /* ---- What has a twin ----------------------------------------------------------------------------- */
 
-static int keyless(const ll_attention_config *c) {
-    return c->position == LL_POSITION_RELATIVE_S2 ? c->where.keyless : 0;
-}
-
 static int linear(const ll_attention_config *c) {
     return ll_method_of(c->kernel)->linear;
 }
@@ -143,7 +139,7 @@ static void accumulate(ll_twin *t, int h, int64_t position, const float *v) {
 
 void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
     const ll_attention_config *c = t->c;
-    const int keys = h < c->H - keyless(c) && c->kernel != LL_KERNEL_VALUE;
+    const int keys = h < ll_keyed_heads(c) && c->kernel != LL_KERNEL_VALUE;
     const int64_t position = t->count[h]++;
     for (int a = 0; a < t->m && position && c->permutation; a++) {
         int *power = t->power + (size_t)h * (size_t)t->m + a;
@@ -251,7 +247,7 @@ void ll_twin_answer(ll_twin *t, int h, const float *q, double *y) {
         return;
     }
     ll_twin_encode(&t->place, LL_QUERY, h, t->count[h] - 1, q, t->x);
-    if (h >= c->H - keyless(c)) {
+    if (h >= ll_keyed_heads(c)) {
         answer_keyless(t, h, y);
     } else if (linear(c)) {
         answer_linear(t, h, y);

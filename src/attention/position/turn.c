@@ -45,7 +45,7 @@ static void turn_pair(const double *cs, double sign, const float *in, float *out
 
 void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo) {
-    double cs[2 * 256];
+    double cs[2 * LL_TILE_MOST];
     const double *turn = op->turn + (op->basis ? (size_t)head * (size_t)(op->features / 2) : 0);
     for (int t = 0; t < op->features / 2; t++) {
         ll_turns(0, turn[t], position[0], C, cs, 2);
