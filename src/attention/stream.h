@@ -20,8 +20,7 @@ typedef struct {
 enum { LL_STATE_TENSORS = 4 };
 
 /* All that a stream remembers at a position, besides that; returns how many tensors it is. Where the stream is there,
- * these are its own: what is written to those of another stream of the same operator, makes it go on as this one would.
- */
+ * these are its own: written to those of another stream of the same operator, they make it go on as this one would. */
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
@@ -30,8 +29,8 @@ size_t ll_state_bytes(const ll_state_tensor *tensor);
 LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
-/* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be; a copy.
- */
+/* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be, a copy,
+ * and how many keys. */
 int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
 LL_MUST_USE ll_status ll_attention_memory_seek(ll_attention_memory *m, int S);
 LL_MUST_USE ll_status ll_attention_memory_check(const ll_attention_memory *m);
