@@ -40,6 +40,44 @@ static inline void drawn_run(drawn *d, int tile, int backward) {
     c->saved = NULL;
 }
 
+/* n normal numbers, to be freed. */
+static inline float *drawn_normals(int n, double spread, uint64_t *seed) {
+    float *x = calloc((size_t)n + 1, sizeof *x);
+    assert_non_null(x);
+    for (int i = 0; i < n; i++) x[i] = (float)(spread * draw_normal(seed));
+    return x;
+}
+
+/* All tokens of the call through a stream, in blocks of `least` to `most`. */
+static inline void drawn_feed(const drawn *d, ll_attention_stream *s, int least, int most, uint64_t *seed) {
+    const ll_attention_call *c = &d->call;
+    for (int t = 0; t < c->T;) {
+        const int left = c->T - t, n = draw_int(seed, least, left < most ? left : most);
+        CHECK_OK(ll_attention_stream_feed(s, n, ll_view_from(c->q, t), ll_view_from(c->k, t), ll_view_from(c->v, t),
+                                          ll_view_from(c->y, t)));
+        t += n;
+    }
+}
+
+/* A stream of the operator, token by token, in small blocks and in any, is the definition, which has been solved;
+ * unless it `grows`, it is as large at the end as it was. */
+static inline void drawn_stream(drawn *d, const char *name, int grows, double tolerance, uint64_t *seed) {
+    ll_attention *op;
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_create(&op, &d->config));
+    CHECK_OK(ll_attention_stream_create(&s, op, d->call.B));
+    const size_t bytes = ll_attention_stream_bytes(s);
+    for (int pass = 0; pass < 3; pass++) {
+        drawn_forget(d, &d->call.y);
+        drawn_feed(d, s, 1, pass == 0 ? 1 : pass == 1 ? 9 : d->call.T, seed);
+        drawn_check(d, name, 0, tolerance, 0);
+        ll_attention_stream_reset(s);
+    }
+    if (!grows) assert_int_equal(ll_attention_stream_bytes(s), bytes);
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+}
+
 /* Whichever allocation is refused, it is said, and nothing is left behind (sanitizers look): of a causal operator, its
  * stream, and a call forward and backward. */
 static inline void drawn_without_memory(drawn *d) {

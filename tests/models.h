@@ -32,6 +32,27 @@ static inline ll_model *tiny_model(const char *more) {
     return model;
 }
 
+/* A tensor's gradient against `scale` times central differences, at `most` of its elements. */
+static inline void check_tensor(oracle_model *o, const char *keys, const ll_param *p, const float *grad, double scale,
+                                size_t most) {
+    enum { ROOM = 24 };
+    const size_t n = (size_t)p->rows * (size_t)p->cols, count = n < most ? n : most;
+    float got[ROOM + 1];
+    double expected[ROOM + 1], largest = 0;
+    assert_true(most <= ROOM);
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)grad[p->offset + i]));
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = p->offset + (n <= most ? i : ll_below((uint32_t)n, 9, p->offset, i));
+        got[i] = grad[at];
+        expected[i] = oracle_model_difference(o, at) * scale;
+    }
+    got[count] = (float)largest; /* errors count in units of the largest element */
+    expected[count] = largest;
+    char what[300];
+    snprintf(what, sizeof what, "%s of {%s}", p->name, keys);
+    check_close(what, count + 1, got, expected, 2e-4);
+}
+
 /* Integers in 0..range-1, some of them -1 where `holes`. */
 static inline void random_ints(int *x, int n, int range, int holes, uint64_t seed) {
     for (int i = 0; i < n; i++) {

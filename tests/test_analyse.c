@@ -156,9 +156,9 @@ static void test_positions(void **state) {
         assert_true(fabs(number(t, row_of(t, "rope", d), "weight") - rope) < 0.04);
         assert_true(fabs(number(t, row_of(t, "decay", d), "weight") - decay) < 1e-5);
     }
-    static const char *const invariant[] = {"none",        "sinusoidal",  "permute", "rope",
-                                            "rope-linear", "relative-s1", "decay"};
-    for (int i = 0; i < 7; i++) assert_true(number(t, row_of(t, invariant[i], 0), "invariance") < 1e-5);
+    static const char *const invariant[] = {"none",        "sinusoidal",  "permute",    "rope",
+                                            "rope-linear", "relative-s1", "orthogonal", "decay"};
+    for (int i = 0; i < 8; i++) assert_true(number(t, row_of(t, invariant[i], 0), "invariance") < 1e-5);
     assert_true(number(t, row_of(t, "sine-spe", 0), "invariance") > 1e-3); /* realizations are noise */
     assert_true(number(t, row_of(t, "learned", 0), "invariance") > 0.01);
     assert_true(number(t, row_of(t, "decay", 0), "monotonicity") > 0.999);
@@ -188,6 +188,24 @@ static void test_position_kernel(void **state) {
     }
     CHECK_FAILS(ll_position_kernel(m, 2, T, 1, 1, P), LL_EINVAL, "layer 2");
     CHECK_FAILS(ll_position_kernel(m, 0, 0, 1, 1, P), LL_EINVAL, "tokens");
+    ll_model_free(m);
+}
+
+/* Powers of a rotation of random features: the mean cosine of its angles, times the distance. */
+static void test_kernel_of_rotations(void **state) {
+    (void)state;
+    enum { T = 6, N = 12 };
+    ll_model *m = tiny_model("attention.kernel=favor position.type=orthogonal attention.normalise=off");
+    float P[2 * T * T];
+    CHECK_OK(ll_position_kernel(m, 1, T, 2000, 1, P));
+    for (int h = 0; h < 2; h++)
+        for (int i = 0; i < T; i++)
+            for (int j = 0; j < T; j++) {
+                double mean = 0;
+                for (int t = 0; t < N / 2; t++)
+                    mean += cos((i - j) * (double)m->attention[1]->c.where.theta[h * (N / 2) + t]) / (N / 2);
+                assert_true(fabs((double)P[(h * T + i) * T + j] - mean) < 0.06);
+            }
     ll_model_free(m);
 }
 
@@ -229,6 +247,7 @@ int main(void) {
         cmocka_unit_test(test_periods),
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_position_kernel),
+        cmocka_unit_test(test_kernel_of_rotations),
         cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

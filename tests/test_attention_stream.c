@@ -9,21 +9,6 @@ static int streams(const ll_attention_config *c) {
     return c->causal && !(c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && whole && !cancels);
 }
 
-static ll_view from(ll_view v, int t) {
-    v.data += (size_t)t * v.token;
-    return v;
-}
-
-/* Feeds all tokens in blocks of 1..most. */
-static void feed(drawn *d, ll_attention_stream *s, int most, uint64_t *seed) {
-    const ll_attention_call *c = &d->call;
-    for (int t = 0; t < c->T;) {
-        const int left = c->T - t, n = draw_int(seed, 1, left < most ? left : most);
-        CHECK_OK(ll_attention_stream_feed(s, n, from(c->q, t), from(c->k, t), from(c->v, t), from(c->y, t)));
-        t += n;
-    }
-}
-
 static void test_streams_are_tiles(void **state) {
     (void)state;
     uint64_t seed = 21;
@@ -46,7 +31,7 @@ static void test_streams_are_tiles(void **state) {
         for (int pass = 0; pass < 3; pass++) {
             ll_set_threads(pass == 1 ? 2 : 1);
             drawn_forget(d, &d->call.y);
-            feed(d, s, pass == 0 ? 1 : pass == 1 ? 7 : T, &seed);
+            drawn_feed(d, s, 1, pass == 0 ? 1 : pass == 1 ? 7 : T, &seed);
             drawn_check(d, pass ? "stream in blocks" : "stream of single tokens", 0, 1e-5, 0);
             ll_attention_stream_reset(s);
         }
@@ -72,9 +57,9 @@ static void test_state_does_not_grow(void **state) {
     drawn *d = drawn_create(c, 1, 500, 500, 0.8, 0, &seed);
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
-    feed(d, s, 10, &seed);
+    drawn_feed(d, s, 1, 10, &seed);
     const size_t bytes = ll_attention_stream_bytes(s);
-    for (int i = 0; i < 20; i++) feed(d, s, 10, &seed);
+    for (int i = 0; i < 20; i++) drawn_feed(d, s, 1, 10, &seed);
     assert_in_range(bytes, 2 * 8 * 9 * sizeof(double), 100000);
     assert_int_equal(ll_attention_stream_bytes(s), bytes);
     ll_attention_stream_free(s);
@@ -96,7 +81,7 @@ static void test_long_streams_do_not_drift(void **state) {
     drawn *d = drawn_create(c, 1, 400, 400, 0.8, 0, &seed);
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
-    for (int i = 0; i < 50; i++) feed(d, s, 400, &seed);
+    for (int i = 0; i < 50; i++) drawn_feed(d, s, 1, 400, &seed);
     drawn_solve(d, 0);
     const float *y = drawn_packed(d, &d->call.y, 400, c.E);
     check_close("last tokens", 100 * 5, y + 300 * 5, d->y + 300 * 5, 1e-5);

@@ -271,6 +271,28 @@ static void test_streams(void **state) {
     }
 }
 
+/* Reformer's keys are its queries: what a call has in their place is not looked at, however many tokens it has. */
+static void test_stream_without_keys(void **state) {
+    (void)state;
+    enum { T = 150, D = 4 };
+    uint64_t seed = 46;
+    float x[T * D], y[2][T * D];
+    const ll_view v = {x, 0, 0, D}, none = {NULL, 0, 0, D};
+    ll_attention_config c = {REFORMER(4, 3, 2, 1), .D = D, .E = D, .position = LL_POSITION_ROPE};
+    for (int i = 0; i < T * D; i++) x[i] = (float)draw_normal(&seed);
+    c.H = 1;
+    for (int i = 0; i < 2; i++) {
+        ll_attention *op;
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        CHECK_OK(ll_attention_stream_feed(s, T, v, i ? none : v, v, (ll_view){y[i], 0, 0, D}));
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+}
+
 /* ---- What cannot be ------------------------------------------------------------------------------ */
 
 static void refused(ll_attention_config c, const char *word) {
@@ -327,9 +349,10 @@ static void test_calls_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_definitions),   cmocka_unit_test(test_threads), cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_later_tokens),  cmocka_unit_test(test_streams), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_calls_refused),
+        cmocka_unit_test(test_definitions), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_padding),     cmocka_unit_test(test_later_tokens),
+        cmocka_unit_test(test_streams),     cmocka_unit_test(test_stream_without_keys),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_calls_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

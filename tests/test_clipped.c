@@ -32,13 +32,6 @@ static double loss(clipped *p) {
     return sum;
 }
 
-static float *normals(int n, double spread, uint64_t *seed) {
-    float *x = calloc((size_t)n + 1, sizeof *x);
-    assert_non_null(x);
-    for (int i = 0; i < n; i++) x[i] = (float)(spread * draw_normal(seed));
-    return x;
-}
-
 static ll_attention_config configure(int kernel, int causal, int T, uint64_t *seed) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR,
                                                LL_KERNEL_RELU,    LL_KERNEL_ELU1,  LL_KERNEL_EXP,   LL_KERNEL_SQUARE,
@@ -66,7 +59,7 @@ static ll_attention_config configure(int kernel, int causal, int T, uint64_t *se
     if (c.kernel == LL_KERNEL_RELU || c.kernel == LL_KERNEL_SQUARE) c.feature_eps = 0.05f;
     if (draw_int(seed, 0, 1) && kernel) c.den = dens[draw_int(seed, 0, 4)], c.den_eps = 0.05f;
     if (c.kernel == LL_KERNEL_FAVOR && !ll_scale_cancels(&c)) c.key_max = causal ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
-    c.projection = c.M ? normals(c.M * c.D, 1, seed) : NULL;
+    c.projection = c.M ? drawn_normals(c.M * c.D, 1, seed) : NULL;
     return c;
 }
 
@@ -74,8 +67,8 @@ static clipped *create(ll_attention_config c, int B, int T, int S, int how, doub
     clipped *p = calloc(1, sizeof *p);
     assert_non_null(p);
     p->n = (c.where.clip + 1) * c.D;
-    p->stored = normals(p->n, spread, seed);
-    p->gradient = normals(p->n, 0, seed);
+    p->stored = drawn_normals(p->n, spread, seed);
+    p->gradient = drawn_normals(p->n, 0, seed);
     p->rpe = calloc((size_t)p->n, sizeof *p->rpe);
     for (int i = 0; i < p->n; i++) p->rpe[i] = (double)p->stored[i];
     c.where.rpe = p->stored;
@@ -184,7 +177,7 @@ static void test_same_bits(void **state) {
         ll_set_threads(1);
         drawn_run(d, n % 3 * 16, 1);
         float *y = kept(d, &d->call.y, T, c.E), *dv = kept(d, &d->call.dv, T, c.E);
-        float *rpe = memcpy(normals(p->n, 0, &seed), p->gradient, (size_t)p->n * sizeof(float));
+        float *rpe = memcpy(drawn_normals(p->n, 0, &seed), p->gradient, (size_t)p->n * sizeof(float));
         memset(p->gradient, 0, (size_t)p->n * sizeof(float));
         ll_set_threads(3);
         drawn_run(d, n % 3 * 16, 1);
@@ -208,38 +201,13 @@ static void test_same_bits(void **state) {
     ll_set_threads(0);
 }
 
-static ll_view from(ll_view v, int t) {
-    v.data += (size_t)t * v.token;
-    return v;
-}
-
 static void test_streams(void **state) {
     (void)state;
     uint64_t seed = 64;
     for (int n = 0; n < rounds(10) * KERNELS; n++) {
         const int T = draw_int(&seed, 1, 150);
         clipped *p = create(configure(n % KERNELS, 1, T, &seed), 2, T, T, 0, 0.7, &seed);
-        const ll_attention_call *c = &p->d->call;
-        ll_attention *op;
-        ll_attention_stream *s;
-        CHECK_OK(ll_attention_create(&op, &p->d->config));
-        CHECK_OK(ll_attention_stream_create(&s, op, 2));
-        const size_t bytes = ll_attention_stream_bytes(s);
-        for (int pass = 0; pass < 3; pass++) {
-            drawn_forget(p->d, &c->y);
-            for (int t = 0; t < T;) {
-                const int left = T - t, most = pass == 0 ? 1 : pass == 1 ? 9 : left;
-                const int block = draw_int(&seed, 1, left < most ? left : most);
-                CHECK_OK(
-                    ll_attention_stream_feed(s, block, from(c->q, t), from(c->k, t), from(c->v, t), from(c->y, t)));
-                t += block;
-            }
-            drawn_check(p->d, name(p), 0, 3e-5, 0);
-            ll_attention_stream_reset(s);
-        }
-        if (p->d->config.kernel != LL_KERNEL_SOFTMAX) assert_int_equal(ll_attention_stream_bytes(s), bytes);
-        ll_attention_stream_free(s);
-        ll_attention_free(op);
+        drawn_stream(p->d, name(p), p->d->config.kernel == LL_KERNEL_SOFTMAX, 3e-5, &seed);
         destroy(p);
     }
 }

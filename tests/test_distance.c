@@ -12,13 +12,6 @@ typedef struct {
     float *stored[PARAMETERS], *gradient[PARAMETERS];
 } placed;
 
-static float *normals(int n, double spread, uint64_t *seed) {
-    float *x = calloc((size_t)n + 1, sizeof *x);
-    assert_non_null(x);
-    for (int i = 0; i < n; i++) x[i] = (float)(spread * draw_normal(seed));
-    return x;
-}
-
 static ll_attention_config configure(int t5, int causal, uint64_t *seed) {
     ll_attention_config c = {.kernel = LL_KERNEL_SOFTMAX, .position = t5 ? LL_POSITION_T5 : LL_POSITION_SHAW};
     c.causal = causal, c.H = draw_int(seed, 1, 3), c.D = draw_int(seed, 1, 20), c.E = draw_int(seed, 1, 20);
@@ -36,8 +29,8 @@ static placed *create(ll_attention_config c, int which, int B, int T, int S, int
     p->n[KEYS] = !t5 && which & 1 ? n * c.D : 0;
     p->n[VALUES] = !t5 && which & 2 ? n * c.E : 0;
     for (int i = 0; i < PARAMETERS; i++) {
-        p->stored[i] = normals(p->n[i], 0.8, seed);
-        p->gradient[i] = normals(p->n[i], 0, seed);
+        p->stored[i] = drawn_normals(p->n[i], 0.8, seed);
+        p->gradient[i] = drawn_normals(p->n[i], 0, seed);
         p->parameter[i] = calloc((size_t)p->n[i] + 1, sizeof(double));
         for (int k = 0; k < p->n[i]; k++) p->parameter[i][k] = (double)p->stored[i][k];
     }
@@ -205,36 +198,13 @@ static void test_padding_and_later_tokens(void **state) {
     }
 }
 
-static ll_view from(ll_view v, int t) {
-    v.data += (size_t)t * v.token;
-    return v;
-}
-
 static void test_streams(void **state) {
     (void)state;
     uint64_t seed = 75;
     for (int n = 0; n < rounds(30); n++) {
         const int T = draw_int(&seed, 1, 400);
         placed *p = create(configure(n % 4 == 0, 1, &seed), n % 4, 2, T, T, 0, &seed);
-        const ll_attention_call *c = &p->d->call;
-        ll_attention *op;
-        ll_attention_stream *s;
-        CHECK_OK(ll_attention_create(&op, &p->d->config));
-        CHECK_OK(ll_attention_stream_create(&s, op, 2));
-        for (int pass = 0; pass < 3; pass++) {
-            drawn_forget(p->d, &c->y);
-            for (int t = 0; t < T;) {
-                const int left = T - t, most = pass == 0 ? 1 : pass == 1 ? 9 : left;
-                const int block = draw_int(&seed, 1, left < most ? left : most);
-                CHECK_OK(
-                    ll_attention_stream_feed(s, block, from(c->q, t), from(c->k, t), from(c->v, t), from(c->y, t)));
-                t += block;
-            }
-            drawn_check(p->d, name(p), 0, 2e-5, 0);
-            ll_attention_stream_reset(s);
-        }
-        ll_attention_stream_free(s);
-        ll_attention_free(op);
+        drawn_stream(p->d, name(p), 1, 2e-5, &seed);
         destroy(p);
     }
 }

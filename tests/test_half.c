@@ -1,8 +1,6 @@
 /* Products of bfloat16: rounding against the nearest number found in double, sums against an oracle in double, and
  * every tier against the bits of the plain definition, also where the machine has an instruction for it. */
-#include "guard.h"
-
-#include <float.h>
+#include "products.h"
 
 static double half_at(const float *pairs, size_t i) {
     uint32_t bits;
@@ -63,8 +61,6 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
     return s;
 }
 
-static double slack(int K) { return 8 * FLT_EPSILON * sqrt(K); }
-
 static guarded guard_pairs(size_t n, size_t shift, uint64_t *seed) {
     guarded g = guard(n, shift);
     for (size_t i = 0; i < n; i++) {
@@ -121,60 +117,19 @@ static void test_pairs(void **state) {
     }
 }
 
-typedef struct {
-    int ta, tb, M, N, K, add, biased;
-    uint64_t seed;
-} whole;
-
 /* ll_gemm_half on every tier, on 1, 2 and 5 threads: right, and the same bits. */
-static void whole_once(const whole *w) {
-    uint64_t from = w->seed;
-    const size_t M = (size_t)w->M, N = (size_t)w->N, K = (size_t)w->K, gap = (size_t)below(&from, 4);
-    const size_t lda = (w->ta ? M : K) + gap, ldb = (w->tb ? K : N) + gap, ldc = N + gap;
-    guarded A = guard_random((w->ta ? K : M) * lda, 1, &from), B = guard_random((w->tb ? N : K) * ldb, 2, &from);
-    guarded was = guard_random(M * ldc, 0, &from), bias = guard_random(N, 3, &from), first = guard(M * ldc, 0);
-    const int threads[] = {1, 2, 5};
-    const ll_kernels *k;
-    for (int i = 0; (k = tier_at(i / 3)); i++) {
-        guarded C = guard(M * ldc, 1);
-        memcpy(C.p, was.p, C.n * sizeof(float));
-        CHECK_OK(ll_set_cpu(k->name));
-        ll_set_threads(threads[i % 3]);
-        ll_gemm_half(w->ta, w->tb, w->M, w->N, w->K, A.p, lda, B.p, ldb, C.p, ldc, w->add, w->biased ? bias.p : NULL);
-        if (i == 0) memcpy(first.p, C.p, C.n * sizeof(float));
-        if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
-            fail_msg("ll_gemm_half: %d threads of %s give other bits", threads[i % 3], k->name);
-        guard_end(C, "ll_gemm_half", k->name);
-    }
-    for (size_t i = 0; i < M; i++)
-        for (size_t j = 0; j < ldc; j++) {
-            const size_t at = i * ldc + j;
-            double terms = 0, s = 0, expect = was.p[at], allowed = 0;
-            for (size_t l = 0; l < K && j < N; l++) {
-                const double a = rounded(A.p[w->ta ? l * lda + i : i * lda + l]);
-                const double t = a * rounded(B.p[w->tb ? j * ldb + l : l * ldb + j]);
-                s += t, terms += fabs(t);
-            }
-            if (j < N) {
-                expect = s + (w->add ? was.p[at] : 0) + (double)(w->biased ? bias.p[j] : 0);
-                allowed = slack(w->K) * terms + 4 * FLT_EPSILON * (fabs(s) + 2);
-            }
-            near("scalar", "ll_gemm_half", K, at, w->seed, first.p[at], expect, allowed);
-        }
-    guarded all[] = {A, B, was, bias, first};
-    for (size_t i = 0; i < 5; i++) guard_end(all[i], "ll_gemm_half", "all");
-}
-
 static void test_whole(void **state) {
     (void)state;
-    static const int some[] = {0, 1, 7, 16, 63, 64, 100, 127, 128, 129, 200, 255, 256, 257, 301};
-    enum { SOME = sizeof some / sizeof some[0] };
+    static const int threads[] = {1, 2, 5};
     uint64_t seed = 9;
+    const ll_kernels *k;
     for (int round = 0; round < 16; round++) {
-        whole w = {round & 1, round >> 1 & 1};
-        w.M = some[below(&seed, SOME)], w.N = some[below(&seed, SOME)], w.K = some[below(&seed, SOME)];
-        w.add = round >> 2 & 1, w.biased = round >> 3 & 1, w.seed = next64(&seed);
-        whole_once(&w);
+        whole w = whole_draw(round, &seed);
+        for (int i = 0; (k = tier_at(i / 3)); i++) {
+            CHECK_OK(ll_set_cpu(k->name));
+            whole_run(&w, "ll_gemm_half", ll_gemm_half, threads[i % 3]);
+        }
+        whole_end(&w, "ll_gemm_half", rounded);
     }
     CHECK_OK(ll_set_cpu(NULL));
     ll_set_threads(0);

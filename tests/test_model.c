@@ -109,25 +109,6 @@ static void batch_free(batch *x) {
     free(x);
 }
 
-/* Some elements of a tensor against central differences: all of a small one, some of a large one. */
-static void check_tensor(oracle_model *o, const char *keys, const ll_param *p, const float *grad, float scale) {
-    enum { SOME = 24 };
-    const size_t n = (size_t)p->rows * (size_t)p->cols, count = n < SOME ? n : SOME;
-    float got[SOME + 1];
-    double expected[SOME + 1], largest = 0;
-    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)grad[p->offset + i]));
-    for (size_t i = 0; i < count; i++) {
-        const size_t at = p->offset + (n < SOME ? i : ll_below((uint32_t)n, 9, p->offset, i));
-        got[i] = grad[at];
-        expected[i] = oracle_model_difference(o, at) * (double)scale;
-    }
-    got[count] = (float)largest; /* errors count in units of the largest element */
-    expected[count] = largest;
-    char what[300];
-    snprintf(what, sizeof what, "%s of {%s}", p->name, keys);
-    check_close(what, count + 1, got, expected, 2e-4);
-}
-
 /* The loss is the oracle's, and every tensor's gradient its central difference, added to what was there. */
 static void test_gradients(void **state) {
     (void)state;
@@ -141,7 +122,7 @@ static void test_gradients(void **state) {
         const float loss = (float)x->tally.loss;
         const double expected = oracle_model_loss(&o);
         check_close(variants[v], 1, &loss, &expected, 1e-5);
-        for (int i = 0; i < x->model->count; i++) check_tensor(&o, variants[v], &x->model->param[i], x->grad, 0.5f);
+        for (int i = 0; i < x->model->count; i++) check_tensor(&o, variants[v], &x->model->param[i], x->grad, 0.5, 24);
         free(o.params);
         batch_free(x);
     }

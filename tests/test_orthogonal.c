@@ -75,13 +75,6 @@ static void test_basis_is_orthonormal(void **state) {
 
 enum { KERNELS = 7 };
 
-static float *normals(int n, uint64_t *seed) {
-    float *x = calloc((size_t)n + 1, sizeof *x);
-    assert_non_null(x);
-    for (int i = 0; i < n; i++) x[i] = (float)draw_normal(seed);
-    return x;
-}
-
 /* Weights of both signs leave divisors anywhere: they are as they are only where nothing hangs on them. */
 static ll_attention_config configure(int kernel, int causal, uint64_t *seed) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_RELU,  LL_KERNEL_ELU1, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR,
@@ -96,14 +89,14 @@ static ll_attention_config configure(int kernel, int causal, uint64_t *seed) {
     c.query_max = c.key_max = LL_MAX_NONE;
     c.den = draw_int(seed, 0, 1) ? LL_DEN_NONE : LL_DEN_EPS_L;
     c.den_eps = 300;
-    c.projection = c.M ? normals(c.M * c.D, seed) : NULL;
+    c.projection = c.M ? drawn_normals(c.M * c.D, 1, seed) : NULL;
     const int m = ll_feature_count(&c);
-    float *basis = normals(c.H * m * m, seed), *theta = normals(c.H * (m / 2), seed);
+    float *basis = drawn_normals(c.H * m * m, 1, seed), *theta = drawn_normals(c.H * (m / 2), 1, seed);
     for (int h = 0; h < c.H; h++)
         CHECK_OK(ll_draw_rotation(basis + h * m * m, theta + h * (m / 2), m, 6, draw_int(seed, 0, 99), h));
     c.where.basis = basis, c.where.theta = theta;
     if (causal && draw_int(seed, 0, 1)) {
-        float *decay = normals(c.H, seed);
+        float *decay = drawn_normals(c.H, 1, seed);
         for (int h = 0; h < c.H; h++) decay[h] = (float)(0.5 + 0.5 * draw_uniform(seed));
         c.decay = decay;
     }
@@ -169,11 +162,6 @@ static void test_normalised(void **state) {
     assert_true(ran >= rounds(10));
 }
 
-static ll_view from(ll_view v, int t) {
-    v.data += (size_t)t * v.token;
-    return v;
-}
-
 /* A stream is the definition; any number of threads, the same bits. */
 static void test_streams_and_threads(void **state) {
     (void)state;
@@ -182,22 +170,9 @@ static void test_streams_and_threads(void **state) {
         const int T = draw_int(&seed, 1, 90);
         drawn *d = drawn_create(configure(n % KERNELS, 1, &seed), 2, T, T, 0.8, 0, &seed);
         const ll_attention_call *c = &d->call;
-        ll_attention *op;
-        ll_attention_stream *s;
+        const size_t floats = (size_t)(2 * d->config.H * T * d->config.D);
         drawn_solve(d, 0);
-        CHECK_OK(ll_attention_create(&op, &d->config));
-        CHECK_OK(ll_attention_stream_create(&s, op, 2));
-        const size_t bytes = ll_attention_stream_bytes(s), floats = (size_t)(2 * d->config.H * T * d->config.D);
-        drawn_forget(d, &c->y);
-        for (int t = 0; t < T;) {
-            const int block = draw_int(&seed, 1, T - t < 20 ? T - t : 20);
-            CHECK_OK(ll_attention_stream_feed(s, block, from(c->q, t), from(c->k, t), from(c->v, t), from(c->y, t)));
-            t += block;
-        }
-        drawn_check(d, "orthogonal stream", 0, 3e-5, 0);
-        assert_int_equal(ll_attention_stream_bytes(s), bytes);
-        ll_attention_stream_free(s);
-        ll_attention_free(op);
+        drawn_stream(d, "orthogonal stream", 0, 3e-5, &seed);
         ll_set_threads(1);
         drawn_run(d, 0, 1);
         float *one = malloc(floats * sizeof *one);

@@ -17,13 +17,6 @@ typedef struct {
     oracle_top *tops; /* held: stabilisers are constants */
 } placed;
 
-static float *normals(int n, double spread, uint64_t *seed) {
-    float *x = calloc((size_t)n + 1, sizeof *x);
-    assert_non_null(x);
-    for (int i = 0; i < n; i++) x[i] = (float)(spread * draw_normal(seed));
-    return x;
-}
-
 static void set_kernel(ll_attention_config *c, int kernel) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU,  LL_KERNEL_ELU1, LL_KERNEL_FAVOR,
                                                LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR, LL_KERNEL_EXP};
@@ -54,10 +47,11 @@ static ll_attention_config configure(ll_position position, int kernel, int causa
     if (image) c.width = 5, c.height = T / 5 + 1, c.before = draw_int(seed, 0, 2);
     if (position == LL_POSITION_RELATIVE_S1 && !image) c.before = draw_int(seed, 0, 1);
     if (position == LL_POSITION_CONV_SPE && image) w->taps2 = 2, w->noise_rows = c.height + 2, w->noise_cols = 6;
-    if (position == LL_POSITION_SINE_SPE) w->noise = normals(HD * 4 * 8, 1, seed);
-    if (position == LL_POSITION_CONV_SPE) w->noise = normals(HD * w->noise_rows * (image ? 6 : 1) * 8, 1, seed);
-    if (draw_int(seed, 0, 1)) w->gate = w->gate_noise = normals(HD * 8, 1, seed); /* set_parameters sets w->gate */
-    c.projection = c.M ? normals(c.M * oracle_width(&c), 1, seed) : NULL;
+    if (position == LL_POSITION_SINE_SPE) w->noise = drawn_normals(HD * 4 * 8, 1, seed);
+    if (position == LL_POSITION_CONV_SPE) w->noise = drawn_normals(HD * w->noise_rows * (image ? 6 : 1) * 8, 1, seed);
+    if (draw_int(seed, 0, 1))
+        w->gate = w->gate_noise = drawn_normals(HD * 8, 1, seed); /* set_parameters sets w->gate */
+    c.projection = c.M ? drawn_normals(c.M * oracle_width(&c), 1, seed) : NULL;
     return c;
 }
 
@@ -85,8 +79,8 @@ static placed *create(ll_attention_config c, int B, int T, int S, int how, uint6
     p->d = drawn_create(c, B, T, S, 0.8, how, seed);
     for (int i = 0; i < ORACLE_PARAMETERS; i++) {
         const int n = oracle_parameter_count(&c, i);
-        p->stored[i] = normals(n, 0.7, seed);
-        p->gradient[i] = normals(n, 0, seed);
+        p->stored[i] = drawn_normals(n, 0.7, seed);
+        p->gradient[i] = drawn_normals(n, 0, seed);
         p->parameter[i] = calloc((size_t)n + 1, sizeof(double));
         for (int k = 0; k < n; k++) p->parameter[i][k] = (double)p->stored[i][k];
     }
@@ -214,28 +208,12 @@ static void test_long_sequences(void **state) {
         }
 }
 
-static ll_view from(ll_view v, int t) {
-    v.data += (size_t)t * v.token;
-    return v;
-}
-
-static void feed(placed *p, ll_attention_stream *s, int most, uint64_t *seed) {
-    const ll_attention_call *c = &p->d->call;
-    for (int t = 0; t < c->T;) {
-        const int left = c->T - t, n = draw_int(seed, 1, left < most ? left : most);
-        CHECK_OK(ll_attention_stream_feed(s, n, from(c->q, t), from(c->k, t), from(c->v, t), from(c->y, t)));
-        t += n;
-    }
-}
-
 /* Noise given or drawn: a stream in blocks of any size is the whole sequence. Drawn noise has no definition to compare
  * with but that of the tiles. */
 static void check_stream(ll_position position, int kernel, int drawn_noise, uint64_t *seed) {
     const int T = draw_int(seed, 1, 150);
     placed *p = create(configure(position, kernel, 1, T, seed), 2, T, T, 0, seed);
     drawn *d = p->d;
-    ll_attention *op;
-    ll_attention_stream *s;
     const float *noise = d->config.where.noise;
     solve(p, d->y);
     d->config.where.seed = 5;
@@ -245,16 +223,7 @@ static void check_stream(ll_position position, int kernel, int drawn_noise, uint
         const float *y = drawn_packed(d, &d->call.y, T, d->config.E);
         for (int i = 0; i < 2 * d->config.H * T * d->config.E; i++) d->y[i] = (double)y[i];
     }
-    CHECK_OK(ll_attention_create(&op, &d->config));
-    CHECK_OK(ll_attention_stream_create(&s, op, 2));
-    for (int pass = 0; pass < 3; pass++) {
-        drawn_forget(d, &d->call.y);
-        feed(p, s, pass == 0 ? 1 : pass == 1 ? 9 : T, seed);
-        drawn_check(d, name(p), 0, 2e-5, 0);
-        ll_attention_stream_reset(s);
-    }
-    ll_attention_stream_free(s);
-    ll_attention_free(op);
+    drawn_stream(d, name(p), kernel == 0, 2e-5, seed);
     d->config.where.noise = noise;
     destroy(p);
 }

@@ -1,9 +1,7 @@
 /* Products and transposes of every tier of this machine, and ll_gemm, against sums in double: both
  * strides of A, odd sizes, distances between rows, guard bytes; and the rule that a number depends on
  * its own row and column alone, to the last bit. */
-#include "guard.h"
-
-#include <float.h>
+#include "products.h"
 
 static const int sizes[] = {0, 1, 2, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 61, 64, 97};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
@@ -24,10 +22,6 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
         s += t, *terms += fabs(t);
     }
     return s;
-}
-
-static double slack(int K) {
-    return 8 * FLT_EPSILON * sqrt(K);
 }
 
 static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
@@ -136,67 +130,22 @@ static void test_transpose(void **state) {
     rounds(transpose_once);
 }
 
-typedef struct {
-    int ta, tb, M, N, K, add, biased;
-    uint64_t seed;
-} whole;
+static double itself(float x) {
+    return (double)x;
+}
 
 /* ll_gemm on 1, 2 and 5 threads: right, and the same bits. */
-static void whole_once(const whole *w) {
-    uint64_t from = w->seed;
-    const size_t M = (size_t)w->M, N = (size_t)w->N, K = (size_t)w->K, gap = (size_t)below(&from, 4);
-    const size_t lda = (w->ta ? M : K) + gap, ldb = (w->tb ? K : N) + gap, ldc = N + gap;
-    guarded A = guard_random((w->ta ? K : M) * lda, 1, &from), B = guard_random((w->tb ? N : K) * ldb, 2, &from);
-    guarded was = guard_random(M * ldc, 0, &from), bias = guard_random(N, 3, &from), first = guard(M * ldc, 0);
-    const int threads[] = {1, 2, 5};
-    for (int t = 0; t < 3; t++) {
-        guarded C = guard(M * ldc, 1);
-        memcpy(C.p, was.p, C.n * sizeof(float));
-        ll_set_threads(threads[t]);
-        ll_gemm(w->ta, w->tb, w->M, w->N, w->K, A.p, lda, B.p, ldb, C.p, ldc, w->add, w->biased ? bias.p : NULL);
-        if (t == 0) memcpy(first.p, C.p, C.n * sizeof(float));
-        if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
-            fail_msg("ll_gemm: %d threads give other bits", threads[t]);
-        guard_end(C, "ll_gemm", ll_cpu());
-    }
-    for (size_t i = 0; i < M; i++)
-        for (size_t j = 0; j < ldc; j++) {
-            const size_t at = i * ldc + j;
-            double terms, expect = was.p[at], allowed = 0;
-            if (j < N) {
-                const double s = exact(w->K, A.p + (w->ta ? i : i * lda), w->ta ? lda : 1, B.p + (w->tb ? j * ldb : j),
-                                       w->tb ? 1 : ldb, &terms);
-                const double before = (w->add ? was.p[at] : 0) + (double)(w->biased ? bias.p[j] : 0);
-                expect = s + before, allowed = slack(w->K) * terms + 4 * FLT_EPSILON * (fabs(s) + 2);
-            }
-            near(ll_cpu(),
-                 w->ta   ? w->tb ? "ll_gemm tt" : "ll_gemm tn"
-                 : w->tb ? "ll_gemm nt"
-                         : "ll_gemm nn",
-                 K, at, w->seed, first.p[at], expect, allowed);
-        }
-    guarded all[] = {A, B, was, bias, first};
-    for (size_t i = 0; i < 5; i++) guard_end(all[i], "ll_gemm", ll_cpu());
-}
 static void test_whole(void **state) {
     (void)state;
-    static const int some[] = {0, 1, 7, 16, 63, 64, 100, 127, 128, 129, 200, 255, 256, 257, 301};
-    enum { SOME = sizeof some / sizeof some[0] };
+    static const int threads[] = {1, 2, 5};
     uint64_t seed = 9;
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++) {
         CHECK_OK(ll_set_cpu(k->name));
         for (int round = 0; round < 32; round++) {
-            whole w = {round & 1,
-                       round >> 1 & 1,
-                       some[below(&seed, SOME)],
-                       some[below(&seed, SOME)],
-                       some[below(&seed, SOME)],
-                       round >> 2 & 1,
-                       round >> 3 & 1,
-                       0};
-            w.seed = next64(&seed);
-            whole_once(&w);
+            whole w = whole_draw(round, &seed);
+            for (int i = 0; i < 3; i++) whole_run(&w, "ll_gemm", ll_gemm, threads[i]);
+            whole_end(&w, "ll_gemm", itself);
         }
     }
     CHECK_OK(ll_set_cpu(NULL));

@@ -26,24 +26,7 @@ static void test_gradients(void **state) {
         const float loss = (float)x->tally.loss;
         const double expected = oracle_model_loss(&o);
         check_close(variants[v], 1, &loss, &expected, 1e-5);
-        for (int i = 0; i < x->model->count; i++) {
-            enum { SOME = 4 };
-            const ll_param *p = &x->model->param[i];
-            const size_t n = (size_t)p->rows * (size_t)p->cols, count = n < SOME ? n : SOME;
-            float got[SOME + 1];
-            double wanted[SOME + 1], largest = 0;
-            for (size_t e = 0; e < n; e++) largest = fmax(largest, fabs((double)x->grad[p->offset + e]));
-            for (size_t e = 0; e < count; e++) {
-                const size_t at = p->offset + (n < SOME ? e : ll_below((uint32_t)n, 9, p->offset, e));
-                got[e] = x->grad[at];
-                wanted[e] = oracle_model_difference(&o, at) / 2;
-            }
-            got[count] = (float)largest; /* errors count in units of the largest element */
-            wanted[count] = largest;
-            char what[300];
-            snprintf(what, sizeof what, "%s of {%s}", p->name, variants[v]);
-            check_close(what, count + 1, got, wanted, 2e-4);
-        }
+        for (int i = 0; i < x->model->count; i++) check_tensor(&o, variants[v], &x->model->param[i], x->grad, 0.5, 4);
         free(o.params);
         batch_free(x);
     }

@@ -3,21 +3,6 @@
 #include "base/memory.h"
 #include "drawn.h"
 
-static ll_view from_token(ll_view v, int t) {
-    v.data += (size_t)t * v.token;
-    return v;
-}
-
-/* The whole drawn call through a stream, in pieces of up to `most` tokens (1: one at a time). */
-static void feed_all(ll_attention_stream *s, const ll_attention_call *c, int most, uint64_t *seed) {
-    for (int t = 0, n; t < c->T; t += n) {
-        n = draw_int(seed, most > 3 ? 0 : 1, most);
-        if (n > c->T - t) n = c->T - t;
-        CHECK_OK(ll_attention_stream_feed(s, n, from_token(c->q, t), from_token(c->k, t), from_token(c->v, t),
-                                          from_token(c->y, t)));
-    }
-}
-
 static int streams(const ll_attention_config *c) {
     const int later = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH || c->query_max == LL_MAX_SEQUENCE;
     return c->causal && !(c->kernel == LL_KERNEL_FAVOR && later);
@@ -51,7 +36,7 @@ static void test_definition(void **state) {
             snprintf(what, sizeof what, "stream case %d, way %d", n, way);
             drawn_forget(d, &d->call.y);
             ll_set_threads(threads[way]);
-            feed_all(s, &d->call, most[way], &seed);
+            drawn_feed(d, s, most[way] > 3 ? 0 : 1, most[way], &seed);
             drawn_check(d, what, 0, 1e-5, 0);
             const float *y = drawn_packed(d, &d->call.y, T, c.E);
             if (way == 0) memcpy(first, y, count * sizeof *first);
@@ -101,7 +86,7 @@ static void test_steep_keys(void **state) {
         ll_attention_stream *s;
         CHECK_OK(ll_attention_create(&op, &d->config));
         CHECK_OK(ll_attention_stream_create(&s, op, 1));
-        feed_all(s, &d->call, 5, &seed);
+        drawn_feed(d, s, 0, 5, &seed);
         char what[40];
         snprintf(what, sizeof what, "steep keys %d", n);
         drawn_check(d, what, 0, 1e-4, 0);

@@ -79,7 +79,7 @@ enum { LL_TOKEN_PAD = 256, LL_TOKEN_BEGIN, LL_TOKEN_END, LL_TOKEN_COUNT };
 /* ---- Recipes ----------------------------------------------------------------------------------- */
 
 /* A recipe is INI text with the sections [model] [attention] [position] [train] [data]; it describes
- * model, data and training completely. docs/format.md lists the keys; so does ll_recipe_key. */
+ * model, data and training completely. docs/format.md lists the keys; so does ll_recipe_key_at. */
 typedef struct ll_recipe ll_recipe;
 
 typedef struct {
@@ -100,7 +100,8 @@ LL_API void ll_recipe_free(ll_recipe *recipe);
 LL_API LL_MUST_USE ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment);
 /* Value of a key as text, valid until the key is set again; NULL for an unknown key. */
 LL_API const char *ll_recipe_get(const ll_recipe *recipe, const char *key);
-/* What a loss is counted in: "byte", "word", "piece", "residue" or "token" for language models, else "example". */
+/* What a loss is counted in: "byte", "word", "piece", "residue", "event" or "token" where every token has a target,
+ * else "example". */
 LL_API const char *ll_recipe_unit(const ll_recipe *recipe);
 /* The whole recipe as INI text, resolved (every key). The caller frees it with ll_text_free. */
 LL_API LL_MUST_USE ll_status ll_recipe_text(const ll_recipe *recipe, char **text);

@@ -19,7 +19,7 @@
 static ll_attention_config bare(const ll_attention *op, int T) {
     ll_attention_config c = op->before ? op->before->c : op->c;
     const int after = c.position == LL_POSITION_PERMUTE || c.position == LL_POSITION_PERMUTE2D ||
-                      c.position == LL_POSITION_ROPE_LINEAR;
+                      c.position == LL_POSITION_ROPE_LINEAR || c.position == LL_POSITION_ORTHOGONAL;
     if (after) c.D = ll_feature_count(&op->c);
     c.kernel = LL_KERNEL_IDENTITY, c.features = LL_FEATURES_POSITIVE;
     c.M = 0, c.projection = NULL;

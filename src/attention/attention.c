@@ -29,6 +29,10 @@ int ll_is_trigonometric(const ll_attention_config *c) {
            (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
 }
 
+int ll_keyed_heads(const ll_attention_config *c) {
+    return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
+}
+
 static ll_status check_sizes(const ll_attention_config *c) {
     if (c->H < 1 || c->H > MOST) return ll_fail(LL_EINVAL, "attention: heads is %d, must be 1 to %d", c->H, MOST);
     if (c->D < 1 || c->D > MOST) return ll_fail(LL_EINVAL, "attention: query size is %d, must be 1 to %d", c->D, MOST);
@@ -86,6 +90,8 @@ static ll_status check_parts(const ll_attention_config *c) {
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
         return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
+    if (c->permutation && !permuted(c))
+        return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (c->decay && !c->causal)
         return ll_fail(LL_EINVAL, "attention: decay needs causal attention (r^(i-j) has no meaning for later j)");
     for (int h = 0; c->decay && h < c->H; h++)
@@ -188,10 +194,6 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->method = ll_method_of(config->kernel);
     op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
-    if (config->position == LL_POSITION_NONE && config->permutation) {
-        ll_free(op);
-        return ll_fail(LL_EINVAL, "attention: a permutation is given but position is none");
-    }
     status = is_shell(op->c.position) ? ll_shell_create(op, config) : build(op, config);
     if (status) {
         ll_attention_free(op);
@@ -231,7 +233,7 @@ void ll_attention_free(ll_attention *op) {
 }
 
 void ll_attention_set_tile(ll_attention *op, int tile) {
-    op->tile = tile < 0 ? 0 : tile > 256 ? 256 : tile;
+    op->tile = tile < 0 ? 0 : tile > LL_TILE_MOST ? LL_TILE_MOST : tile;
     ll_attention *const others[] = {op->inner, op->sums, op->part};
     for (int i = 0; i < 3; i++)
         if (others[i]) ll_attention_set_tile(others[i], tile);
@@ -289,10 +291,9 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
     ll_status status = check_call(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
-    const int keyed = op->c.H - (op->c.position == LL_POSITION_RELATIVE_S2 ? op->c.where.keyless : 0);
     if (call->segment) {
         if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
-        if (call->dk.data) ll_segments_clear(call, 1, &call->dk, keyed, op->c.D);
+        if (call->dk.data) ll_segments_clear(call, 1, &call->dk, ll_keyed_heads(&op->c), op->c.D);
         ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
     }
     return ll_method_run(op, call, 1);

@@ -62,7 +62,11 @@ int ll_feature_count(const ll_attention_config *c);
 /* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
 int ll_is_trigonometric(const ll_attention_config *c);
 
-/* Tokens in a tile for tests and `attend --tile`, at most 256; 0 = default. */
+/* Heads that have keys: in relative-s2 the last ones have none. */
+int ll_keyed_heads(const ll_attention_config *c);
+
+enum { LL_TILE_MOST = 256 };
+/* Tokens in a tile for tests and `attend --tile`, at most LL_TILE_MOST; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);
 int ll_attention_tile(const ll_attention *op);
 /* Replaces the projection (M, D) of an operator that has one: a redraw. */
@@ -83,38 +87,33 @@ void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
  * or keys that are in none. */
 LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int itself);
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
-/* Element (row, head, token, 0) of a view. */
-float *ll_element(const ll_view *view, int row, int head, int token);
+/* Element (row, head, token, 0) of a view; (token, 0) of a head's view. */
+static inline float *ll_element(const ll_view *view, size_t row, size_t head, size_t token) {
+    return view->data + row * view->batch + head * view->head + token * view->token;
+}
+static inline float *ll_at(const ll_view *view, size_t token) {
+    return view->data + token * view->token;
+}
+/* The view from a token on; of one without data, itself. */
+ll_view ll_view_from(ll_view view, int64_t token);
+/* Zeros for tokens from..to-1 of a head's view. */
+void ll_zero_rows(const ll_view *view, int from, int to, int width);
 /* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
 typedef struct {
     ll_view q, k, v, y, g, dq, dk, dv;
 } ll_views;
 ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
 
-/* Softmax attention in tiles (exact.c); arguments as ll_attention_forward and _backward. */
-LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments);
-/* Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m and
- * sum l, and the values summed so far, follow. */
+/* exact.c. Columns from..to-1 of a row of logits to e^(s - m), the others up to `width` to zeros; the running maximum m
+ * and sum l, and the values summed so far, follow. */
 void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
                      float *sum);
-/* Linear attention in tiles (linear.c). */
-LL_MUST_USE ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
 
 /* Columns of the projection: what the position makes of D. */
 int ll_attention_width(const ll_attention_config *c);
-/* Shells (shell.c), and rope-linear (divide.c). */
+/* Operators around others (shell.c). */
 LL_MUST_USE ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config);
 void ll_shell_free(ll_attention *op);
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call);
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call);
 /* Do numerator and denominator carry every common factor of the features? */
 int ll_scale_cancels(const ll_attention_config *c);
 /* New noise for positions that draw it: those after this call are functions of this seed. */

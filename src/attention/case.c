@@ -350,7 +350,8 @@ static ll_status write_case(const ll_case *a, const char *out, int streaming) {
 
 ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile) {
     ll_case a = {0};
-    if (tile < 0 || tile > 256) return ll_fail(LL_EINVAL, "a tile of %d tokens: must be 1 to 256, or 0", tile);
+    if (tile < 0 || tile > LL_TILE_MOST)
+        return ll_fail(LL_EINVAL, "a tile of %d tokens: must be 1 to %d, or 0", tile, LL_TILE_MOST);
     ll_status status = ll_safetensors_open(&a.file, in);
     if (!status) {
         status = solve(&a, streaming, tile);

@@ -192,7 +192,6 @@ float ll_clipped_row(const ll_attention *op, const ll_kernels *k, const float *a
 
 float ll_clipped_divisor(const ll_attention *op, float sum, const float *phi, double count) {
     if (is_softmax(op)) return sum;
-    if (op->c.den == LL_DEN_EPS_L) return sum + op->c.den_eps * (float)count;
     const int whole = op->c.den == LL_DEN_EPS_PHI;
-    return ll_divisor(op, sum, whole ? ll_kernel_table()->sum((size_t)op->sums->features, phi) : 0, 0);
+    return ll_divisor(op, sum, whole ? ll_kernel_table()->sum((size_t)op->sums->features, phi) : 0, (int64_t)count);
 }

@@ -57,8 +57,5 @@ float ll_clipped_row(const ll_attention *op, const ll_kernels *k, const float *a
 float ll_clipped_divisor(const ll_attention *op, float sum, const float *phi, double count);
 
 LL_MUST_USE ll_status ll_clipped_create(ll_attention *op, const ll_attention_config *config);
-size_t ll_clipped_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_clipped_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_clipped_backward(const ll_attention *op, const ll_attention_call *call);
 
 #endif

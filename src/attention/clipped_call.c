@@ -10,6 +10,7 @@
 
 #include "attention/clipped.h"
 #include "attention/linear.h"
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -42,7 +43,6 @@ typedef struct {
 
 static ll_status check(const ll_attention_config *c) {
     const ll_position_config *w = &c->where;
-    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (w->clip < 1 || w->clip > LL_CLIP_MOST)
         return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
     if (w->keyless < 1 || w->keyless > c->H)
@@ -80,14 +80,14 @@ ll_status ll_clipped_create(ll_attention *op, const ll_attention_config *config)
 }
 
 static int has_keys(const ll_attention *op) {
-    return op->c.H > op->c.where.keyless;
+    return ll_keyed_heads(&op->c) > 0;
 }
 
 static size_t inner_saved(const ll_attention *op, int B, int T, int S, int segments) {
     return has_keys(op) ? (ll_attention_saved_packed(op->inner, B, T, S, segments) + 15) / 16 * 16 : 0;
 }
 
-size_t ll_clipped_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return inner_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
@@ -131,10 +131,6 @@ static int next(head *j, size_t index, int *i) {
     return 1;
 }
 
-static float *at(const ll_view *view, int token) {
-    return view->data + (size_t)token * view->token;
-}
-
 static int keeps(const head *j, int t) {
     return !j->v.mask || j->v.mask[t] != 0;
 }
@@ -155,23 +151,19 @@ static double begin(const head *j) {
     return count;
 }
 
-static void clear(const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(at(view, t), 0, (size_t)n * sizeof(float));
-}
-
 static void forward_sequence(const head *j) {
     const clipped_call *x = j->x;
     const ll_attention *op = x->op;
     double count = begin(j);
-    clear(&j->at.y, j->n, j->queries, op->c.E);
+    ll_zero_rows(&j->at.y, j->n, j->queries, op->c.E);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
-        ll_clipped_weights(&x->w, op, C, at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        ll_clipped_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0);
             if (op->c.causal) see(j, i, &count);
             const int runs = ll_near_keys(op, i, j->s, j->run);
-            float far, *y = at(&j->at.y, i);
+            float far, *y = ll_at(&j->at.y, i);
             const float sum =
                 ll_clipped_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
             const float den = ll_clipped_divisor(op, sum, j->phi + row * x->w.ld, count);
@@ -192,7 +184,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
     const clipped_call *x = j->x;
     const ll_attention *op = x->op;
     const size_t E = (size_t)op->c.E;
-    const float *g = at(&j->at.g, i), *y = at(&j->at.y, i);
+    const float *g = ll_at(&j->at.g, i), *y = ll_at(&j->at.y, i);
     const float inverse = ll_inverse(j->den[i]), far = j->far[i];
     const float dden =
         op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
@@ -211,7 +203,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
             da[distance] += s;
             rest -= (double)s;
             beyond -= 1;
-            x->k->axpy(E, a[distance] - far, j->num, at(&j->at.dv, (int)t));
+            x->k->axpy(E, a[distance] - far, j->num, ll_at(&j->at.dv, (int)t));
         }
     if (beyond > 0) da[op->c.where.clip] += (float)rest;
 }
@@ -223,7 +215,7 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
     const ll_vectors *w = &x->w;
     const int m = op->sums->features, C = tile->C, softmax = op->c.kernel == LL_KERNEL_SOFTMAX;
     const size_t dtoken = j->at.dq.token;
-    float *dq = at(&j->at.dq, t0);
+    float *dq = ll_at(&j->at.dq, t0);
     for (int i = 0; i < C && softmax; i++)
         x->k->mul((size_t)w->n, j->a + (size_t)i * w->ldt, j->da + (size_t)i * w->ldt);
     x->k->gemm(w->n, m, C, j->da, 1, w->ldt, j->phi, w->ld, dphi_w, w->ld, 1);
@@ -234,7 +226,7 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
             memcpy(dq + (size_t)i * dtoken, d, (size_t)m * sizeof *d);
             x->k->scale((size_t)m, op->c.input_scale, dq + (size_t)i * dtoken);
         } else if (op->c.den == LL_DEN_EPS_PHI) {
-            const float *g = at(&j->at.g, t0 + i), *y = at(&j->at.y, t0 + i);
+            const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
             const float dden = -x->k->dot((size_t)op->c.E, g, y) * ll_inverse(j->den[t0 + i]);
             for (int f = 0; f < m; f++) d[f] += op->c.den_eps * dden;
         }
@@ -248,13 +240,13 @@ static void far_back(const head *j) {
     double *G = j->V;
     memset(G, 0, (size_t)E * sizeof *G);
     for (int i = j->n - 1; i >= 0; i--) {
-        const float *g = at(&j->at.g, i), weight = j->far[i] * ll_inverse(j->den[i]);
-        float *dv = at(&j->at.dv, causal ? i : 0);
+        const float *g = ll_at(&j->at.g, i), weight = j->far[i] * ll_inverse(j->den[i]);
+        float *dv = ll_at(&j->at.dv, causal ? i : 0);
         for (int e = 0; e < E; e++) G[e] += (double)(weight * g[e]);
         for (int e = 0; e < E && causal && keeps(j, i); e++) dv[e] += (float)G[e];
     }
     for (int t = 0; t < j->s && !causal; t++) {
-        float *dv = at(&j->at.dv, t);
+        float *dv = ll_at(&j->at.dv, t);
         for (int e = 0; e < E && keeps(j, t); e++) dv[e] += (float)G[e];
     }
 }
@@ -263,12 +255,12 @@ static void backward_sequence(const head *j, float *dphi_w) {
     const clipped_call *x = j->x;
     const ll_attention *op = x->op;
     double count = begin(j);
-    clear(&j->at.dq, j->n, j->queries, op->c.D);
-    clear(&j->at.dv, 0, j->keys, op->c.E);
+    ll_zero_rows(&j->at.dq, j->n, j->queries, op->c.D);
+    ll_zero_rows(&j->at.dv, 0, j->keys, op->c.E);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
         const ll_feature_tile tile =
-            ll_clipped_weights(&x->w, op, C, at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+            ll_clipped_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         memset(j->da, 0, (size_t)C * x->w.ldt * sizeof *j->da);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0) * x->w.ldt;
@@ -290,7 +282,7 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
     *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
-    x->first = op->c.H - op->c.where.keyless;
+    x->first = ll_keyed_heads(&op->c);
     if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
     const ll_status status = ll_vectors_create(&x->w, op);
     if (status) return status;
@@ -310,7 +302,7 @@ static size_t heads(const clipped_call *x) {
     return (size_t)x->c->B * (size_t)x->op->c.where.keyless;
 }
 
-ll_status ll_clipped_forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
     clipped_call x;
     ll_status status = has_keys(op) ? ll_attention_forward(op->inner, call) : LL_OK;
     if (status) return status;
@@ -332,7 +324,7 @@ static ll_status collect(clipped_call *x) {
     return ll_vectors_back(&x->w, x->op, x->dphi, x->c->dposition.rpe);
 }
 
-ll_status ll_clipped_backward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
     clipped_call x;
     ll_status status = has_keys(op) ? ll_attention_backward(op->inner, call) : LL_OK;
     if (status) return status;
@@ -346,3 +338,6 @@ ll_status ll_clipped_backward(const ll_attention *op, const ll_attention_call *c
     finish(&x);
     return status;
 }
+
+const ll_method ll_method_clipped = {
+    .name = "relative-s2", .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

@@ -9,9 +9,8 @@
 #include "attention/clipped.h"
 #include "attention/linear.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 
-enum { CHUNK = 16, WORTH = 1 << 20 /* multiply-adds for which other threads are woken */ };
+enum { CHUNK = 16 };
 
 struct ll_clipped_stream {
     const ll_attention *op;
@@ -90,16 +89,12 @@ typedef struct {
     ll_view q, v, y;
 } feed;
 
-static float *at(const ll_view *view, size_t b, size_t h, int token) {
-    return view->data + b * view->batch + h * view->head + (size_t)token * view->token;
-}
-
 static void feed_head(void *arg, size_t index, int worker) {
     const feed *f = arg;
     const ll_clipped_stream *s = f->s;
     const ll_attention *op = s->op;
     const size_t keyless = (size_t)op->c.where.keyless, E = (size_t)op->c.E;
-    const size_t b = index / keyless, h = (size_t)op->c.H - keyless + index % keyless;
+    const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
     float *pool = s->pool + index * s->scratch, *ring = s->values + index * (size_t)s->keep * E;
     float *phi = ll_take(&pool, CHUNK * s->w.ld), *work = ll_take(&pool, CHUNK * s->w.ld);
     float *a = ll_take(&pool, CHUNK * s->w.ldt), *num = ll_take(&pool, E);
@@ -109,11 +104,11 @@ static void feed_head(void *arg, size_t index, int worker) {
     (void)worker;
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
-        ll_clipped_weights(&s->w, op, C, at(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
+        ll_clipped_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
         for (int i = 0; i < C; i++) {
             const int64_t t = s->position + t0 + i;
-            const float *v = at(&f->v, b, h, t0 + i);
-            float far, *y = at(&f->y, b, h, t0 + i);
+            const float *v = ll_element(&f->v, b, h, t0 + i);
+            float far, *y = ll_element(&f->y, b, h, t0 + i);
             memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
             const int runs = ll_near_keys(op, t, t + 1, run);
@@ -129,10 +124,7 @@ static void feed_head(void *arg, size_t index, int worker) {
 void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y) {
     feed f = {s, ll_kernel_table(), n, q, v, y};
     ll_vectors_set(&s->w, s->op);
-    if ((double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n) < WORTH) {
-        for (size_t i = 0; i < heads(s); i++) feed_head(&f, i, 0);
-    } else {
-        ll_parallel_for(heads(s), feed_head, &f);
-    }
+    const double work = (double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n);
+    ll_stream_share(work, heads(s), feed_head, &f);
     s->position += n;
 }

@@ -5,6 +5,7 @@
  * Two operators that divide by nothing: `inner` on features that it turns, and `sums` on plain ones, with one value
  * of 1 for every key. Weights may be negative and do not sum to 1. Saved: s (B, H, T), then what both save. */
 #include "attention/linear.h"
+#include "attention/method.h"
 #include "base/memory.h"
 
 static size_t rows_of(const ll_attention *op, int B, int T) {
@@ -15,7 +16,7 @@ static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments
     return (ll_attention_saved_packed(op, B, T, S, segments) + 15) / 16 * 16;
 }
 
-size_t ll_divided_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return rows_of(op, B, T) + saved_of(op->inner, B, T, S, segments) + saved_of(op->sums, B, T, S, segments);
 }
 
@@ -30,10 +31,6 @@ static ll_attention_call sums_call(const ll_attention *op, const ll_attention_ca
     c.y = column(op, s, c.T);
     if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(op->inner, c.B, c.T, c.S, ll_sequence_count(&c));
     return c;
-}
-
-static float *at(const ll_view *view, int b, int h, int t) {
-    return view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token;
 }
 
 /* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
@@ -58,10 +55,10 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
     for (int b = 0; b < c->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < c->T; t++, factor++)
-                for (int e = 0; e < op->c.E; e++) at(to, b, h, t)[e] = *factor * at(from, b, h, t)[e];
+                for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
 }
 
-ll_status ll_divided_forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
     float one = 1, *own = call->saved ? NULL : ll_alloc(rows_of(op, call->B, call->T), sizeof *own);
     float *s = own ? own : call->saved;
     ll_attention_call c = *call;
@@ -85,7 +82,7 @@ static void gradients(const ll_attention *op, const ll_attention_call *c, const 
     for (int b = 0; b < c->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < c->T; t++, ds++) {
-                const float *d = at(dn, b, h, t), *y = at(&c->y, b, h, t);
+                const float *d = ll_element(dn, b, h, t), *y = ll_element(&c->y, b, h, t);
                 *ds = 0;
                 for (int e = 0; e < op->c.E && op->c.den != LL_DEN_NONE; e++) *ds -= d[e] * y[e];
             }
@@ -95,7 +92,7 @@ static void add_rows(const ll_view *from, const ll_view *to, int B, int H, int n
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++)
             for (int t = 0; t < n; t++)
-                for (int e = 0; e < width; e++) at(to, b, h, t)[e] += at(from, b, h, t)[e];
+                for (int e = 0; e < width; e++) ll_element(to, b, h, t)[e] += ll_element(from, b, h, t)[e];
 }
 
 static ll_view block(const ll_attention *op, float *data, int n, int width) {
@@ -103,7 +100,7 @@ static ll_view block(const ll_attention *op, float *data, int n, int width) {
     return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
 }
 
-ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->c.D, E = op->c.E;
     const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
     float one = 1;
@@ -128,3 +125,6 @@ ll_status ll_divided_backward(const ll_attention *op, const ll_attention_call *c
     ll_free(pool);
     return status;
 }
+
+const ll_method ll_method_divided = {
+    .linear = 1, .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

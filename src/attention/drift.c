@@ -34,18 +34,14 @@ static int block_size(const drift *d, uint64_t number, int64_t left) {
     return n < left ? n : (int)left;
 }
 
-static ll_view from(ll_view view, int64_t token) {
-    if (view.data) view.data += (size_t)token * view.token;
-    return view;
-}
-
 static ll_status stream(const drift *d) {
     ll_attention_stream *s = NULL;
     ll_status status = ll_attention_stream_create(&s, d->op, 1);
     uint64_t number = 0;
     for (int64_t t = 0, n; t < d->tokens && !status; t += n) {
         n = block_size(d, number++, d->tokens - t);
-        status = ll_attention_stream_feed(s, (int)n, from(d->q, t), from(d->k, t), from(d->v, t), from(d->y, t));
+        status = ll_attention_stream_feed(s, (int)n, ll_view_from(d->q, t), ll_view_from(d->k, t),
+                                          ll_view_from(d->v, t), ll_view_from(d->y, t));
         if (!status) status = step(d, 0.3 * (double)(t + n) / (double)d->tokens);
     }
     ll_attention_stream_free(s);
@@ -95,7 +91,7 @@ static void enter(drift *d, int64_t t, double worst, double largest) {
 /* Of the 100 answers up to token 100, 1000, ..., and the last. */
 static ll_status against_twin(drift *d, ll_twin *twin, double *y) {
     const ll_view *const keys = ll_method_of(d->c->kernel)->reads == 1 ? &d->q : &d->k;
-    const int keyed = d->c->position == LL_POSITION_RELATIVE_S2 ? d->c->H - d->c->where.keyless : d->c->H;
+    const int keyed = ll_keyed_heads(d->c);
     double worst = 0, largest = 0;
     int64_t next = COMPARED;
     ll_status status = LL_OK;
@@ -123,10 +119,10 @@ static ll_view view_of(const drift *d, float **data, int heads, int width) {
 /* q and k standard normal, v uniform in [0, 1). */
 static void fill(drift *d, float *data) {
     const ll_attention_config *c = d->c;
-    const int keys = c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
+    const int keys = ll_keyed_heads(c);
     const size_t T = (size_t)d->tokens, D = (size_t)c->D;
     d->q = view_of(d, &data, c->H, c->D), d->k = view_of(d, &data, keys, c->D);
-    d->v = view_of(d, &data, c->H, c->E), d->y = view_of(d, &data, c->H, c->E),
+    d->v = view_of(d, &data, c->H, c->E), d->y = view_of(d, &data, c->H, c->E);
     d->tiles = view_of(d, &data, c->H, c->E);
     ll_normal_fill(d->q.data, T * (size_t)c->H * D, d->seed, ll_stream_id(LL_RANDOM_TEST, 0, 0), 0);
     ll_normal_fill(d->k.data, T * (size_t)keys * D, d->seed, ll_stream_id(LL_RANDOM_TEST, 1, 0), 0);

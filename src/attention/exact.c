@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/method.h"
 #include "attention/position/distance.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -55,10 +55,6 @@ typedef struct {
 
 static int least(int a, int b) {
     return a < b ? a : b;
-}
-
-static float *at(const ll_view *view, int token) {
-    return view->data + (size_t)token * view->token;
 }
 
 static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
@@ -101,13 +97,9 @@ static head head_at(const exact *x, size_t index, int worker) {
 
 static void pack(const head *j, const ll_view *view, int token, int rows, int n, float factor, float *out, size_t ld) {
     for (int i = 0; i < rows; i++, out += ld) {
-        memcpy(out, at(view, token + i), (size_t)n * sizeof *out);
+        memcpy(out, ll_at(view, token + i), (size_t)n * sizeof *out);
         if (factor != 1) j->x->k->scale((size_t)n, factor, out);
     }
-}
-
-static void clear(const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(at(view, t), 0, (size_t)n * sizeof(float));
 }
 
 /* Query i sees keys first..last-1. Both grow with i. */
@@ -172,7 +164,7 @@ static void finish(const head *j, int i0, int rows, const float *m, const float 
     const size_t E = (size_t)x->op->c.E;
     if (x->d.values) x->k->gemm(rows, x->op->c.E, x->d.n, j->sum + x->lde, x->ldsum, 1, x->d.v, E, j->sum, x->ldsum, 1);
     for (int i = 0; i < rows; i++) {
-        float *y = at(&j->at.y, i0 + i);
+        float *y = ll_at(&j->at.y, i0 + i);
         memcpy(y, j->sum + (size_t)i * x->ldsum, E * sizeof *y);
         if (l[i] != 0) j->x->k->scale(E, 1 / l[i], y);
         /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
@@ -189,7 +181,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     const int rows = least(x->queries, j.n - i0);
     const int sums = x->d.values ? (int)x->ldsum : o->E;
     float *m = j.lse, *l = j.delta;
-    clear(&j.at.y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, j.query_room), o->E);
+    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, j.query_room), o->E);
     if (rows <= 0) return;
     pack(&j, &j.at.q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
@@ -230,7 +222,7 @@ static void pack_queries(const head *j, int i0, int rows) {
     pack(j, &j->at.g, i0, rows, o->E, 1, j->g, x->lde);
     for (int i = 0; i < rows; i++) {
         j->lse[i] = j->saved[i0 + i];
-        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, at(&j->at.y, i0 + i));
+        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, ll_at(&j->at.y, i0 + i));
     }
 }
 
@@ -255,11 +247,11 @@ static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int
     }
     x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 1);
     ll_distances_values_back(&near, j->P, j->dP);
-    if (x->want_kv) x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, at(&j->at.dv, j0 + skip), j->at.dv.token, 1);
+    if (x->want_kv) x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, ll_at(&j->at.dv, j0 + skip), j->at.dv.token, 1);
     for (int i = 0; i < rows; i++) x->k->mul((size_t)n, P + (size_t)i * lds, dP + (size_t)i * lds);
-    if (x->want_kv) x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, at(&j->at.dk, j0 + skip), j->at.dk.token, 1);
-    if (x->want_q) x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, at(&j->at.dq, i0), j->at.dq.token, 1);
-    ll_distances_logits_back(&near, j->dP, x->want_q ? at(&j->at.dq, i0) : NULL, j->at.dq.token);
+    if (x->want_kv) x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, ll_at(&j->at.dk, j0 + skip), j->at.dk.token, 1);
+    if (x->want_q) x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, ll_at(&j->at.dq, i0), j->at.dq.token, 1);
+    ll_distances_logits_back(&near, j->dP, x->want_q ? ll_at(&j->at.dq, i0) : NULL, j->at.dq.token);
 }
 
 /* The first block of queries of which one sees key j0. */
@@ -273,10 +265,10 @@ static int first_block(const head *j, int j0) {
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(head *j, int k0, int k1, int q0, int q1) {
     const exact *x = j->x;
-    if (x->want_q) clear(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->c.D);
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->c.D);
     if (x->want_kv) {
-        clear(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.D);
-        clear(&j->at.dv, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.E);
+        ll_zero_rows(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.D);
+        ll_zero_rows(&j->at.dv, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.E);
     }
     const int end = least(q1 * x->queries, j->n), none = end <= q0 * x->queries;
     const int from = first(j, q0 * x->queries) / x->keys, to = none ? 0 : last(j, end - 1);
@@ -318,7 +310,7 @@ static void backward_queries(void *arg, size_t index, int worker) {
 
 /* A head at once takes 5 products a tile; where there are too few heads for the threads, its gradients
  * for keys and for queries are shared out apart, with 7. */
-static void backward(exact *x, size_t heads) {
+static void share_out_backward(exact *x, size_t heads) {
     const size_t threads = (size_t)ll_threads(), rounds = (heads + threads - 1) / threads;
     x->want_q = x->want_kv = 1;
     if (5 * rounds * threads <= 7 * heads) {
@@ -361,7 +353,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
-size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
@@ -371,7 +363,7 @@ static void release(exact *x) {
     ll_free(x->pool);
 }
 
-ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
@@ -381,16 +373,20 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     return LL_OK;
 }
 
-ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     ll_status status = prepare(&x, op, c);
     if (status) return status;
     status = ll_distances_want(&x.d, op, heads, (size_t)x.key_blocks);
     if (!status) {
-        backward(&x, heads);
+        share_out_backward(&x, heads);
         ll_distances_collect(&x.d, op, &c->dposition);
     }
     release(&x);
     return status;
 }
+
+#define EXACT .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward
+const ll_method ll_method_softmax = {.name = "softmax", .keeps = LL_KEEPS_KEYS, EXACT};
+const ll_method ll_method_local = {.name = "local", .itself = 1, .keeps = LL_KEEPS_WINDOW, EXACT};

@@ -96,7 +96,7 @@ static void permute(const ll_feature_tile *t, int back, const ll_along *along, c
 static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const ll_attention *op = t->op;
     const size_t m = (size_t)op->features;
-    float n[256];
+    float n[LL_TILE_MOST];
     for (int i = 0; i < t->C; i++) {
         n[i] = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
         exponent[i] = t->k->exp2_exponent(m, n[i], u + (size_t)i * ld);
@@ -219,7 +219,7 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
 static const float *unturn(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_attention *op = t->op;
     const size_t ld = (size_t)op->ld;
-    int exponent[256];
+    int exponent[LL_TILE_MOST];
     ll_turn_features(op, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
     if (op->basis) {
         ll_orthogonal_apply(op, t->k, t->head, 1, t->C, dphi, t->work);
@@ -243,7 +243,7 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int times = permuted && running_favor(op, t->side);
     const ll_along along = {
         .what = masks ? LL_ALONG_WHERE : LL_ALONG_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
-    float sum[256];
+    float sum[LL_TILE_MOST];
     if (op->turn) phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)

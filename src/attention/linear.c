@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -12,7 +13,6 @@ typedef struct {
     const ll_attention *op;
     const ll_attention_call *c;
     int backward, tile, stretch, threads;
-    float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     size_t scratch; /* floats a worker */
     float *pool;    /* (workers, scratch) */
     float *shared;  /* for heads that all threads work on */
@@ -33,15 +33,13 @@ float *ll_take(float **pool, size_t floats) {
     return p;
 }
 
-float *ll_at(const ll_view *view, int token) { return view->data + (size_t)token * view->token; }
-
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
     ll_positions(j->op, side == LL_QUERY ? j->first + t0 : t0, C, px, py);
     return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
 }
 
-float ll_divisor(const ll_attention *op, float s, float phi, int keys) {
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {
     const float eps = op->c.den_eps;
     switch (op->c.den) {
     case LL_DEN_EPS: return s + eps;
@@ -118,15 +116,11 @@ static size_t stretches(const ll_attention *op, int T) {
     return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
 }
 
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
     return rows * (size_t)T + states * ll_state_floats(op);
-}
-
-static void zero_rows(const ll_view *view, int from, int to, int n) {
-    for (int t = from; t < to; t++) memset(ll_at(view, t), 0, (size_t)n * sizeof(float));
 }
 
 static ll_head head_of(linear_call *l, size_t index, int worker) {
@@ -138,8 +132,6 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     j.stretch = l->stretch;
     j.at = ll_views_at(c, &s, j.h);
     j.mask = c->key_mask ? c->key_mask + (size_t)s.row * (size_t)c->S + (size_t)s.key : NULL;
-    j.power = l->power;
-    j.reverse = l->reverse;
     j.pool = l->pool + (size_t)worker * l->scratch;
     if (c->saved) {
         const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
@@ -173,7 +165,7 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
-        zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
+        ll_zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
         if (l->op->c.causal && together) {
             ll_causal_forward_together(&j, l->threads, l->shared);
         } else if (l->op->c.causal) {
@@ -183,9 +175,9 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
         }
         return;
     }
-    zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
-    zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
-    zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
+    ll_zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
+    ll_zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
+    ll_zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
     if (l->op->c.causal && together) {
         ll_causal_backward_together(&j, l->threads, l->shared, l->pool, l->scratch);
     } else if (l->op->c.causal) {
@@ -287,45 +279,54 @@ static ll_status run(linear_call *l, size_t heads) {
     return LL_OK;
 }
 
+/* Memory for a call. */
+static ll_status room(linear_call *l, size_t heads) {
+    const ll_attention *op = l->op;
+    const int dr = l->backward && l->c->ddecay;
+    l->scratch = op->c.causal ? ll_causal_scratch(op, l->tile, l->stretch, l->backward)
+                              : ll_bidirectional_scratch(op, l->tile, l->backward);
+    if (dr && ll_decay_scratch(op) > l->scratch) l->scratch = ll_decay_scratch(op);
+    l->scratch = (l->scratch + (size_t)l->tile + 31) / 16 * 16; /* every worker starts on a line */
+    l->pool = ll_alloc((size_t)l->threads * l->scratch, sizeof *l->pool);
+    if (!l->pool) return LL_ENOMEM;
+    for (int side = 0; side < 2 && l->backward && op->c.max_gradient; side++)
+        if (fixed_rule(op, side) && !(l->dtop[side] = ll_alloc(heads, sizeof *l->dtop[side]))) return LL_ENOMEM;
+    if (dr && op->c.decay && !(l->ddecay = ll_alloc(heads, sizeof *l->ddecay))) return LL_ENOMEM;
+    if (!count_together(l, heads)) return LL_OK;
+    l->shared = ll_alloc(l->backward ? ll_together_backward_floats(op, l->tile, l->stretch, l->threads)
+                                     : ll_together_forward_floats(op, l->tile, l->stretch, l->threads),
+                         sizeof *l->shared);
+    return l->shared ? LL_OK : LL_ENOMEM;
+}
+
+static void release(linear_call *l) {
+    ll_free(l->pool);
+    ll_free(l->shared);
+    for (int side = 0; side < 2; side++) {
+        ll_free(l->top[side]);
+        ll_free(l->dtop[side]);
+    }
+    ll_free(l->ddecay);
+}
+
 static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
-    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op)};
+    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = ll_threads()};
     if (!heads) return LL_OK;
     l.stretch = stretch_of(l.tile);
-    l.threads = ll_threads();
-    l.scratch = op->c.causal ? ll_causal_scratch(op, l.tile, l.stretch, backward)
-                             : ll_bidirectional_scratch(op, l.tile, backward);
-    if (backward && c->ddecay && ll_decay_scratch(op) > l.scratch) l.scratch = ll_decay_scratch(op);
-    l.scratch = (l.scratch + (size_t)l.tile + 31) / 16 * 16; /* every worker starts on a line */
-    l.pool = ll_alloc((size_t)l.threads * l.scratch, sizeof *l.pool);
-    ll_status status = l.pool ? LL_OK : LL_ENOMEM;
-    for (int side = 0; side < 2 && backward && op->c.max_gradient; side++)
-        if (!status && fixed_rule(op, side)) {
-            l.dtop[side] = ll_alloc(heads, sizeof *l.dtop[side]);
-            if (!l.dtop[side]) status = LL_ENOMEM;
-        }
-    if (!status && backward && c->ddecay && op->c.decay) {
-        l.ddecay = ll_alloc(heads, sizeof *l.ddecay);
-        if (!l.ddecay) status = LL_ENOMEM;
-    }
-    if (!status && count_together(&l, heads)) {
-        const size_t floats = backward ? ll_together_backward_floats(op, l.tile, l.stretch, l.threads)
-                                       : ll_together_forward_floats(op, l.tile, l.stretch, l.threads);
-        l.shared = ll_alloc(floats, sizeof *l.shared);
-        if (!l.shared) status = LL_ENOMEM;
-    }
+    ll_status status = room(&l, heads);
     if (!status) status = run(&l, heads);
-    if (!status && l.ddecay)
-        for (size_t i = 0; i < heads; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
-    ll_free(l.pool);
-    ll_free(l.shared);
-    for (int side = 0; side < 2; side++) {
-        ll_free(l.top[side]);
-        ll_free(l.dtop[side]);
-    }
-    ll_free(l.ddecay);
+    for (size_t i = 0; i < heads && !status && l.ddecay; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
+    release(&l);
     return status;
 }
 
-ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 0); }
-ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 1); }
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+    return linear(op, c, 0);
+}
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    return linear(op, c, 1);
+}
+
+const ll_method ll_method_linear = {
+    .name = "linear", .linear = 1, .packs = 1, .reads = 2, .saved = saved, .forward = forward, .backward = backward};

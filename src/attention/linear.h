@@ -4,8 +4,6 @@
 
 #include "attention/features.h"
 
-enum { LL_TILE_MOST = 256 };
-
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
 typedef struct {
@@ -30,12 +28,10 @@ size_t ll_state_floats(const ll_attention *op);
 /* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
 float *ll_take(float **pool, size_t floats);
 
-/* Element (token, 0) of a head's view. */
-float *ll_at(const ll_view *view, int token);
 /* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their places. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
 /* The divisor of a row: s the sum of weights, phi the sum of the query's features, keys how many there are. */
-float ll_divisor(const ll_attention *op, float s, float phi, int keys);
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
 /* 1/den; 0 for an empty row, and for one whose weights have all left the range of float (what would be
  * left of them is noise, and its inverse would overflow in the gradients). */
 float ll_inverse(float den);

@@ -26,10 +26,6 @@ typedef struct {
     int H, rank, width;
 } side;
 
-static float *at(const ll_view *view, size_t b, size_t h, int token) {
-    return view->data + b * view->batch + h * view->head + (size_t)token * view->token;
-}
-
 static int least(int a, int b) {
     return a < b ? a : b;
 }
@@ -63,7 +59,7 @@ static void mix(void *arg, size_t index, int worker) {
     memset(out, 0, rank * width * sizeof *out);
     for (int t0 = 0; t0 < n; t0 += TOKENS)
         x->k->gemm(x->rank, x->width, least(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
-                   at(&x->in, b, h, t0), x->in.token, out, width, 1);
+                   ll_element(&x->in, b, h, t0), x->in.token, out, width, 1);
 }
 
 /* din (tokens, width) = weight dmixed. */
@@ -75,7 +71,7 @@ static void unmix(void *arg, size_t index, int worker) {
     (void)worker;
     for (int t0 = 0; t0 < n; t0 += TOKENS)
         x->k->gemm(least(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
-                   at(&x->din, b, h, t0), x->din.token, 0);
+                   ll_element(&x->din, b, h, t0), x->din.token, 0);
     x->k->transpose(x->rank, x->width, d, width, mixed_at(x, x->transposed, index), rank);
 }
 
@@ -88,7 +84,7 @@ static void weigh(void *arg, size_t index, int worker) {
     for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
         const int n = least(TOKENS, ll_method_keys(x->c, (int)(i / (size_t)x->H)) - t0);
         if (n > 0)
-            x->k->gemm(n, x->rank, x->width, at(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
+            x->k->gemm(n, x->rank, x->width, ll_element(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
                        mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);
     }
 }
@@ -116,13 +112,13 @@ static ll_status check(const ll_attention *op, const ll_attention_call *c) {
                    op->c.baseline.length);
 }
 
-size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return mixed_floats(op, B, op->c.D) + mixed_floats(op, B, op->c.E) +
            ll_attention_saved(op->part, B, T, op->c.baseline.rank);
 }
 
-ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
     ll_status status = check(op, c);
@@ -142,7 +138,7 @@ ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *
     return status;
 }
 
-ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
     float *d = ll_alloc(2 * both, sizeof *d);
@@ -163,3 +159,6 @@ ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call 
     ll_free(d);
     return status;
 }
+
+const ll_method ll_method_linformer = {
+    .name = "linformer", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};

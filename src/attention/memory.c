@@ -11,9 +11,6 @@
 #include "attention/position/before.h"
 #include "attention/stream.h"
 #include "base/memory.h"
-#include "base/parallel.h"
-
-enum { WORTH = 1 << 20 /* multiply-adds below which waking other threads costs more than it gives */ };
 
 struct ll_attention_memory {
     const ll_attention *op;
@@ -229,9 +226,7 @@ ll_status ll_attention_memory_seek(ll_attention_memory *m, int S) {
 
 ll_status ll_attention_memory_check(const ll_attention_memory *m) {
     ll_state_tensor t[LL_STATE_TENSORS];
-    ll_status status = LL_OK;
-    for (int i = 0, n = ll_attention_memory_state(m, m->S, t); i < n && !status; i++) status = ll_state_check(&t[i]);
-    return status;
+    return ll_state_check(t, ll_attention_memory_state(m, m->S, t));
 }
 
 ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m) {
@@ -318,11 +313,6 @@ static ll_status read_divided(const ll_attention_memory *m, int64_t first, int n
     return status;
 }
 
-static ll_view from(ll_view view, int token) {
-    view.data += (size_t)token * view.token;
-    return view;
-}
-
 ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, int n, ll_view q, ll_view y) {
     const ll_attention *op = m->op;
     if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "attention memory: %d queries, must not be negative", n);
@@ -330,18 +320,15 @@ ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, 
         ll_status status = op->before ? ll_before_reaches(op->before, first + n) : LL_OK;
         for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
             const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
-            status = op->sums ? read_divided(m, first + t, C, from(q, t), from(y, t))
-                              : read_encoded(m, first + t, C, from(q, t), from(y, t));
+            status = op->sums ? read_divided(m, first + t, C, ll_view_from(q, t), ll_view_from(y, t))
+                              : read_encoded(m, first + t, C, ll_view_from(q, t), ll_view_from(y, t));
         }
         return status;
     }
     reading r = {m, n, first, q, y};
     ll_task *task = is_exact(op) ? read_exact : read_linear;
     const double rows = is_exact(op) ? m->S : op->features;
-    if (rows * n * (op->c.D + op->c.E) * op->c.H < WORTH || m->workers < ll_threads()) {
-        for (size_t h = 0; h < (size_t)op->c.H; h++) task(&r, h, 0);
-    } else {
-        ll_parallel_for((size_t)op->c.H, task, &r);
-    }
+    const double work = m->workers < ll_threads() ? 0 : rows * n * (op->c.D + op->c.E) * op->c.H;
+    ll_stream_share(work, (size_t)op->c.H, task, &r);
     return LL_OK;
 }

@@ -1,9 +1,8 @@
-/* The table of methods. */
+/* The table of methods, what they cannot take, and calls that go through it. */
 #include "attention/method.h"
 
 #include <string.h>
 
-#include "attention/clipped.h"
 #include "attention/maps.h"
 #include "attention/reformer.h"
 
@@ -18,79 +17,15 @@ enum {
     ROUNDS_MOST = 64
 };
 
-/* By kernel; the linear ones, which have no place here, share the one below. */
-static const ll_method methods[] = {
-    [LL_KERNEL_SOFTMAX] = {.name = "softmax",
-                           .reads = 2,
-                           .packs = 1,
-                           .keeps = LL_KEEPS_KEYS,
-                           .saved = ll_exact_saved,
-                           .forward = ll_exact_forward,
-                           .backward = ll_exact_backward},
-    [LL_KERNEL_VALUE] = {.name = "value",
-                         .itself = 1,
-                         .keeps = LL_KEEPS_NOTHING,
-                         .saved = ll_value_saved,
-                         .forward = ll_value_forward,
-                         .backward = ll_value_backward},
-    [LL_KERNEL_LOCAL] = {.name = "local",
-                         .reads = 2,
-                         .itself = 1,
-                         .packs = 1,
-                         .keeps = LL_KEEPS_WINDOW,
-                         .saved = ll_exact_saved,
-                         .forward = ll_exact_forward,
-                         .backward = ll_exact_backward},
-    [LL_KERNEL_LINFORMER] = {.name = "linformer",
-                             .reads = 2,
-                             .whole = 1,
-                             .part = 1,
-                             .saved = ll_linformer_saved,
-                             .forward = ll_linformer_forward,
-                             .backward = ll_linformer_backward},
-    [LL_KERNEL_NYSTROM] = {.name = "nystrom",
-                           .reads = 2,
-                           .whole = 1,
-                           .part = 1,
-                           .saved = ll_nystrom_saved,
-                           .forward = ll_nystrom_forward,
-                           .backward = ll_nystrom_backward},
-    [LL_KERNEL_REFORMER] = {.name = "reformer",
-                            .reads = 1,
-                            .itself = 1,
-                            .packs = 1,
-                            .keeps = LL_KEEPS_BUCKETS,
-                            .saved = ll_reformer_saved,
-                            .forward = ll_reformer_forward,
-                            .backward = ll_reformer_backward},
+static const ll_method *const methods[] = {
+    [LL_KERNEL_SOFTMAX] = &ll_method_softmax, [LL_KERNEL_VALUE] = &ll_method_value,
+    [LL_KERNEL_LOCAL] = &ll_method_local,     [LL_KERNEL_LINFORMER] = &ll_method_linformer,
+    [LL_KERNEL_NYSTROM] = &ll_method_nystrom, [LL_KERNEL_REFORMER] = &ll_method_reformer,
 };
-static const ll_method linear = {.name = "linear",
-                                 .linear = 1,
-                                 .packs = 1,
-                                 .reads = 2,
-                                 .saved = ll_linear_saved,
-                                 .forward = ll_linear_forward,
-                                 .backward = ll_linear_backward};
-
-const ll_method ll_method_shell = {
-    .reads = 2, .packs = 1, .saved = ll_shell_saved, .forward = ll_shell_forward, .backward = ll_shell_backward};
-const ll_method ll_method_divided = {.linear = 1,
-                                     .reads = 2,
-                                     .packs = 1,
-                                     .saved = ll_divided_saved,
-                                     .forward = ll_divided_forward,
-                                     .backward = ll_divided_backward};
-
-const ll_method ll_method_clipped = {.name = "relative-s2",
-                                     .reads = 2,
-                                     .packs = 1,
-                                     .saved = ll_clipped_saved,
-                                     .forward = ll_clipped_forward,
-                                     .backward = ll_clipped_backward};
 
 const ll_method *ll_method_of(ll_kernel kernel) {
-    if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &linear;
-    return (size_t)kernel < sizeof methods / sizeof *methods && methods[kernel].name ? &methods[kernel] : NULL;
+    if (kernel == LL_KERNEL_FAVOR || ll_map_of(kernel)) return &ll_method_linear;
+    return (size_t)kernel < sizeof methods / sizeof *methods ? methods[kernel] : NULL;
 }
 
 /* ---- What cannot be ------------------------------------------------------------------------------ */
@@ -175,8 +110,7 @@ static void clear(const ll_attention *op, const ll_attention_call *c, const ll_v
     for (int b = 0; b < c->B && view->data; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = of_keys ? ll_method_keys(c, b) : queries(c, b); t < (of_keys ? c->S : c->T); t++)
-                memset(view->data + (size_t)b * view->batch + (size_t)h * view->head + (size_t)t * view->token, 0,
-                       (size_t)width * sizeof(float));
+                memset(ll_element(view, b, h, t), 0, (size_t)width * sizeof(float));
 }
 
 void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c) {

@@ -30,10 +30,12 @@ typedef struct ll_method {
 /* What the kernels that papers compare with cannot take; and what their operators have of their own. */
 LL_MUST_USE ll_status ll_method_check(const ll_attention_config *c);
 LL_MUST_USE ll_status ll_method_prepare(ll_attention *op, const ll_attention_config *config);
-/* The method of a kernel without position, NULL: there is no such kernel; and the ones around another (shell.c,
- * divide.c, clipped.c). */
+/* What stands in exact.c, value.c, linformer.c, nystrom.c and reformer.c; linear.c, for all kernels with features; and
+ * around another method: shell.c, divide.c, clipped_call.c. */
+extern const ll_method ll_method_softmax, ll_method_local, ll_method_value, ll_method_linformer, ll_method_nystrom,
+    ll_method_reformer, ll_method_linear, ll_method_shell, ll_method_divided, ll_method_clipped;
+/* The method of a kernel without position, NULL: there is no such kernel. */
 const ll_method *ll_method_of(ll_kernel kernel);
-extern const ll_method ll_method_shell, ll_method_divided, ll_method_clipped;
 
 /* Forward or backward, whichever way sequences are told apart; and what such calls save. */
 LL_MUST_USE ll_status ll_method_run(const ll_attention *op, const ll_attention_call *call, int backward);
@@ -43,18 +45,5 @@ size_t ll_method_saved(const ll_attention *op, int B, int T, int S, int segments
 int ll_method_keys(const ll_attention_call *c, int b);
 void ll_method_clear_output(const ll_attention *op, const ll_attention_call *c);
 void ll_method_clear_gradients(const ll_attention *op, const ll_attention_call *c);
-
-/* value.c */
-size_t ll_value_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_value_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_value_backward(const ll_attention *op, const ll_attention_call *call);
-/* nystrom.c */
-size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_nystrom_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_nystrom_backward(const ll_attention *op, const ll_attention_call *call);
-/* linformer.c */
-size_t ll_linformer_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_linformer_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_linformer_backward(const ll_attention *op, const ll_attention_call *call);
 
 #endif

@@ -74,7 +74,7 @@ static void lay_out(sequence *x, float *saved, int T) {
     x->W = take(&saved, H * m * E);
 }
 
-size_t ll_nystrom_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return (size_t)B * saved_floats(op, T);
 }
@@ -320,14 +320,17 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
     return status;
 }
 
-ll_status ll_nystrom_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     const ll_status status = run(op, c, 0);
     ll_method_clear_output(op, c);
     return status;
 }
 
-ll_status ll_nystrom_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     const ll_status status = run(op, c, 1);
     ll_method_clear_gradients(op, c);
     return status;
 }
+
+const ll_method ll_method_nystrom = {
+    .name = "nystrom", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};

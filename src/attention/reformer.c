@@ -93,7 +93,7 @@ static size_t saved_floats(const ll_attention *op, int T) {
     return ((size_t)(1 + op->c.baseline.rounds) * (size_t)T + 15) / 16 * 16; /* lse, buckets of all rounds */
 }
 
-size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return (size_t)B * (size_t)op->c.H * saved_floats(op, T);
 }
@@ -332,9 +332,18 @@ static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, 
     return LL_OK;
 }
 
-ll_status ll_reformer_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     return shared_out(op, c, forward_head);
 }
-ll_status ll_reformer_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     return shared_out(op, c, backward_head);
 }
+
+const ll_method ll_method_reformer = {.name = "reformer",
+                                      .reads = 1,
+                                      .itself = 1,
+                                      .packs = 1,
+                                      .keeps = LL_KEEPS_BUCKETS,
+                                      .saved = saved,
+                                      .forward = forward,
+                                      .backward = backward};

@@ -13,8 +13,4 @@ void ll_reformer_hash(const ll_attention *op, const ll_kernels *k, int round, in
 /* 1 / |q|, which makes a query a key; 0 for a vector of zeros. */
 float ll_reformer_inverse(const ll_attention *op, const ll_kernels *k, const float *q);
 
-size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segments);
-LL_MUST_USE ll_status ll_reformer_forward(const ll_attention *op, const ll_attention_call *call);
-LL_MUST_USE ll_status ll_reformer_backward(const ll_attention *op, const ll_attention_call *call);
-
 #endif

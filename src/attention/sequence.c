@@ -96,8 +96,13 @@ ll_attention_call ll_sequence_call(const ll_attention_call *c, int i) {
 
 /* ---- Views --------------------------------------------------------------------------------------- */
 
-float *ll_element(const ll_view *view, int row, int head, int token) {
-    return view->data + (size_t)row * view->batch + (size_t)head * view->head + (size_t)token * view->token;
+ll_view ll_view_from(ll_view view, int64_t token) {
+    if (view.data) view.data += (size_t)token * view.token;
+    return view;
+}
+
+void ll_zero_rows(const ll_view *view, int from, int to, int width) {
+    for (int t = from; t < to; t++) memset(ll_at(view, t), 0, (size_t)width * sizeof(float));
 }
 
 static ll_view from(const ll_view *view, int row, int head, int token) {

@@ -33,7 +33,6 @@ int ll_attention_width(const ll_attention_config *c) {
 }
 
 static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
-    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (!ll_method_of(c->kernel)->reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
     if (ll_method_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
@@ -45,7 +44,6 @@ static ll_status check(const ll_attention_config *c, const ll_before_kind *kind)
 /* Around the sums of features that are turned and of features that are not. */
 static ll_status create_divided(ll_attention *op, ll_attention_config c) {
     const int features = ll_feature_count(&c);
-    if (c.permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (!ll_method_of(c.kernel)->linear)
         return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope",
                        ll_method_of(c.kernel)->name);
@@ -205,7 +203,7 @@ static size_t floats(const ll_attention *op, int B, int T) {
     return ((size_t)B * (size_t)op->c.H * (size_t)T * (size_t)op->before->R + 15) / 16 * 16;
 }
 
-size_t ll_shell_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return floats(op, B, T) + floats(op, B, S) + ll_attention_saved_packed(op->inner, B, T, S, segments);
 }
 
@@ -223,7 +221,7 @@ static ll_attention_call inner_call(const ll_attention *op, const ll_attention_c
     return c;
 }
 
-ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
     int queries, keys;
     ll_sequence_longest(call, &queries, &keys);
     ll_status status = ll_before_reaches(op->before, queries > keys ? queries : keys);
@@ -239,7 +237,7 @@ ll_status ll_shell_forward(const ll_attention *op, const ll_attention_call *call
     return status;
 }
 
-ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
     const size_t queries = floats(op, call->B, call->T);
     float *gradient = ll_alloc(queries + floats(op, call->B, call->S), sizeof *gradient);
     if (!gradient) return LL_ENOMEM;
@@ -253,3 +251,5 @@ ll_status ll_shell_backward(const ll_attention *op, const ll_attention_call *cal
     ll_free(gradient);
     return status;
 }
+
+const ll_method ll_method_shell = {.reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

@@ -7,7 +7,6 @@
 
 #include "attention/method.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 
 enum { WORTH = 1 << 20 /* multiply-adds below which waking other threads costs more than it gives */ };
 
@@ -36,8 +35,7 @@ static ll_status ready(ll_attention_stream *s) {
 ll_status ll_attention_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (!op->c.causal) return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
-    if (op->c.position == LL_POSITION_RELATIVE_S2 && op->c.where.keyless == op->c.H)
-        return LL_OK; /* no head has keys that a maximum could be over */
+    if (!ll_keyed_heads(&op->c)) return LL_OK; /* nothing that a maximum could be over */
     if (op->inner) return ll_attention_can_stream(op->inner);
     if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
@@ -104,19 +102,23 @@ ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
     return status ? status : ready(s);
 }
 
+void ll_stream_share(double work, size_t n, ll_task *task, void *arg) {
+    if (work >= WORTH) {
+        ll_parallel_for(n, task, arg);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) task(arg, i, 0);
+}
+
 ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
     ll_status status = s->shell ? ll_shell_stream_feed(s->shell, n, q, k, v, y) : ll_attention_stream_reserve(s, n);
     if (status) return status;
     if (!s->shell) {
         ll_feed f = {s, ll_kernel_table(), n, q, k, v, y};
-        ll_task *task = s->recurrence->feed;
         ll_distances_set(&s->distances, s->op);
-        if (s->recurrence->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s) < WORTH) {
-            for (size_t i = 0; i < ll_stream_heads(s); i++) task(&f, i, 0);
-        } else {
-            ll_parallel_for(ll_stream_heads(s), task, &f);
-        }
+        const double work = s->recurrence->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s);
+        ll_stream_share(work, ll_stream_heads(s), s->recurrence->feed, &f);
     }
     s->position += n;
     return LL_OK;
@@ -141,9 +143,7 @@ ll_status ll_attention_stream_check(const ll_attention_stream *s) {
     ll_state_tensor t[LL_STATE_TENSORS];
     if (s->shell) return ll_shell_stream_check(s->shell);
     if (s->recurrence->check) return s->recurrence->check(s);
-    ll_status status = LL_OK;
-    for (int i = 0, n = s->recurrence->state(s, s->position, t); i < n && !status; i++) status = ll_state_check(&t[i]);
-    return status;
+    return ll_state_check(t, s->recurrence->state(s, s->position, t));
 }
 
 static size_t count_of(const ll_state_tensor *t) {
@@ -156,12 +156,14 @@ size_t ll_state_bytes(const ll_state_tensor *t) {
     return count_of(t) * (t->dtype == LL_F64 ? sizeof(double) : sizeof(float));
 }
 
-ll_status ll_state_check(const ll_state_tensor *t) {
-    const float *x = t->data;
-    const double *wide = t->data;
-    for (size_t i = 0, n = count_of(t); i < n; i++)
-        if (!isfinite(t->dtype == LL_F64 ? wide[i] : (double)x[i]))
-            return ll_fail(LL_EFORMAT, "tensor %s is not finite at element %zu", t->name, i);
+ll_status ll_state_check(const ll_state_tensor *t, int count) {
+    for (; count; t++, count--) {
+        const float *x = t->data;
+        const double *wide = t->data;
+        for (size_t i = 0, n = count_of(t); i < n; i++)
+            if (!isfinite(t->dtype == LL_F64 ? wide[i] : (double)x[i]))
+                return ll_fail(LL_EFORMAT, "tensor %s is not finite at element %zu", t->name, i);
+    }
     return LL_OK;
 }
 

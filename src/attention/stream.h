@@ -6,6 +6,7 @@
 
 #include "attention/attention.h"
 #include "attention/position/distance.h"
+#include "base/parallel.h"
 #include "base/safetensors.h"
 
 /* One tensor of what a stream remembers. The data are the stream's own. */
@@ -19,18 +20,17 @@ typedef struct {
 enum { LL_STATE_TENSORS = 4 };
 
 /* All that a stream remembers at a position, besides that; returns how many tensors it is. Where the stream is there,
- * these are its own: what is written to those of another stream of the same operator, makes it go on as this one would.
- */
+ * these are its own: written to those of another stream of the same operator, they make it go on as this one would. */
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
 size_t ll_state_bytes(const ll_state_tensor *tensor);
-/* LL_EFORMAT where a number of a tensor is not finite. */
-LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor);
+/* LL_EFORMAT where a number of the tensors is not finite. */
+LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
-/* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be; a copy.
- */
+/* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be, a copy,
+ * and how many keys. */
 int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
 LL_MUST_USE ll_status ll_attention_memory_seek(ll_attention_memory *m, int S);
 LL_MUST_USE ll_status ll_attention_memory_check(const ll_attention_memory *m);
@@ -75,8 +75,12 @@ static inline size_t ll_stream_heads(const ll_attention_stream *s) {
     return (size_t)s->B * (size_t)s->op->c.H;
 }
 static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int token) {
-    return view->data + b * view->batch + h * view->head + (size_t)token * view->token;
+    return ll_element(view, b, h, (size_t)token);
 }
+
+/* Tasks 0..n-1 on all threads, or one after the other as worker 0 where so many multiply-adds are not worth waking
+ * threads. */
+void ll_stream_share(double work, size_t n, ll_task *task, void *arg);
 
 /* What a kind of stream does. Feed's tasks are numbered b H + h. */
 typedef struct ll_recurrence {

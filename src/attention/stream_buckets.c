@@ -145,8 +145,7 @@ static size_t bytes(const ll_attention_stream *s) {
 static ll_status check(const ll_attention_stream *s) {
     const size_t n = (size_t)s->op->c.baseline.buckets, rounds = (size_t)s->op->c.baseline.rounds;
     ll_state_tensor t[LL_STATE_TENSORS];
-    ll_status status = LL_OK;
-    for (int i = 0, tensors = state(s, s->position, t); i < tensors && !status; i++) status = ll_state_check(&t[i]);
+    ll_status status = ll_state_check(t, state(s, s->position, t));
     for (size_t r = 0; r < ll_stream_heads(s) * rounds && !status; r++) {
         double sum = 0;
         for (size_t a = 0; a < n; a++) {

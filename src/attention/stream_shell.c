@@ -23,7 +23,7 @@ struct ll_shell_stream {
 
 /* Heads with keys, if any, and heads without. */
 static ll_status build_clipped(ll_shell_stream *s) {
-    const int keyed = s->op->c.H > s->op->c.where.keyless;
+    const int keyed = ll_keyed_heads(&s->op->c);
     const ll_status status = keyed ? ll_attention_stream_create(&s->inner, s->op->inner, s->B) : LL_OK;
     return status ? status : ll_clipped_stream_create(&s->clipped, s->op, s->B);
 }
@@ -102,13 +102,8 @@ ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position) {
 ll_status ll_shell_stream_check(const ll_shell_stream *s) {
     ll_status status = s->inner ? ll_attention_stream_check(s->inner) : LL_OK;
     ll_state_tensor t[LL_STATE_TENSORS];
-    for (int i = 0, n = s->clipped ? ll_clipped_stream_state(s->clipped, t) : 0; i < n && !status; i++)
-        status = ll_state_check(&t[i]);
+    if (!status && s->clipped) status = ll_state_check(t, ll_clipped_stream_state(s->clipped, t));
     return status || !s->sums ? status : ll_attention_stream_check(s->sums);
-}
-
-static float *at(const ll_view *view, int b, int h, int token) {
-    return ll_feed_at(view, (size_t)b, (size_t)h, token);
 }
 
 static ll_view encoded(const ll_shell_stream *s, int side) {
@@ -124,8 +119,8 @@ static ll_status feed_encoded(ll_shell_stream *s, int n, ll_view q, ll_view k, l
         t.b->kind->prepare(&t);
         for (int b = 0; b < s->B; b++)
             for (int side = LL_QUERY; side <= LL_KEY && in[side].data; side++)
-                t.b->kind->forward(&t, side, n, at(&in[side], b, t.head, 0), in[side].token,
-                                   at(&out[side], b, t.head, 0), out[side].token);
+                t.b->kind->forward(&t, side, n, ll_element(&in[side], b, t.head, 0), in[side].token,
+                                   ll_element(&out[side], b, t.head, 0), out[side].token);
     }
     return ll_attention_stream_feed(s->inner, n, out[LL_QUERY], out[LL_KEY], v, y);
 }
@@ -140,11 +135,8 @@ static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, l
     for (int b = 0; b < s->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < n; t++) {
-                const int64_t keys = s->position + t + 1;
-                const float sum = *at(&sums, b, h, t);
-                const float den =
-                    op->c.den == LL_DEN_EPS_L ? sum + op->c.den_eps * (float)keys : ll_divisor(op, sum, 0, 0);
-                for (int e = 0; e < op->c.E; e++) at(&y, b, h, t)[e] *= ll_inverse(den);
+                const float factor = ll_inverse(ll_divisor(op, *ll_element(&sums, b, h, t), 0, s->position + t + 1));
+                for (int e = 0; e < op->c.E; e++) ll_element(&y, b, h, t)[e] *= factor;
             }
     return LL_OK;
 }
@@ -155,21 +147,18 @@ static ll_status feed_clipped(ll_shell_stream *s, int n, ll_view q, ll_view k, l
     return status;
 }
 
-static ll_view from(ll_view view, int token) {
-    view.data += (size_t)token * view.token;
-    return view;
-}
-
 ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
-    ll_status status =
-        s->inner ? ll_attention_stream_reserve(s->inner, n) : LL_OK; /* what could fail, before anything is fed */
+    ll_status (*const feed)(ll_shell_stream * s, int n, ll_view q, ll_view k, ll_view v, ll_view y) =
+        s->clipped ? feed_clipped
+        : s->sums  ? feed_divided
+                   : feed_encoded;
+    /* What could fail, before anything is fed. */
+    ll_status status = s->inner ? ll_attention_stream_reserve(s->inner, n) : LL_OK;
     if (!status && s->sums) status = ll_attention_stream_reserve(s->sums, n);
     if (!status && s->op->before) status = ll_before_reaches(s->op->before, s->position + n);
     for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
         const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
-        status = (s->clipped ? feed_clipped
-                  : s->sums  ? feed_divided
-                             : feed_encoded)(s, C, from(q, t), from(k, t), from(v, t), from(y, t));
+        status = feed(s, C, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t), ll_view_from(y, t));
         s->position += C;
     }
     return status;

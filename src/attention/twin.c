@@ -23,14 +23,10 @@ struct ll_twin {
     double *keys, *values;       /* rings (H, keep, width), (H, keep, E) */
     int *power;                  /* permute: (H, m), feature a of the next token is power[a] of phi */
     double *x, *vector;          /* (width) */
-    double *phi, *turned, *side; /* (m) */
+    double *phi, *turned;        /* (m) */
 };
 
 /* ---- What has a twin ----------------------------------------------------------------------------- */
-
-static int keyless(const ll_attention_config *c) {
-    return c->position == LL_POSITION_RELATIVE_S2 ? c->where.keyless : 0;
-}
 
 static int linear(const ll_attention_config *c) {
     return ll_method_of(c->kernel)->linear;
@@ -92,15 +88,6 @@ static void features(const ll_twin *t, const double *x, double *phi) {
     }
 }
 
-static void turn(const ll_twin *t, const float *theta, int64_t position, const double *in, double *out) {
-    for (int p = 0; p < t->m / 2; p++) {
-        const double angle = (theta ? (double)theta[p] : pow(10000, -2.0 * p / t->m)) * (double)position;
-        out[2 * p] = in[2 * p] * cos(angle) - in[2 * p + 1] * sin(angle);
-        out[2 * p + 1] = in[2 * p + 1] * cos(angle) + in[2 * p] * sin(angle);
-    }
-    if (t->m % 2) out[t->m - 1] = in[t->m - 1];
-}
-
 /* Features of a token as they stand in the weighted sum, and in its divisor. */
 static void move(const ll_twin *t, int h, int64_t position, double **sum, double **divisor) {
     const ll_attention_config *c = t->c;
@@ -110,15 +97,16 @@ static void move(const ll_twin *t, int h, int64_t position, double **sum, double
         for (size_t a = 0; a < m; a++) t->turned[a] = t->phi[t->power[(size_t)h * m + a]];
         *sum = *divisor = t->turned;
     } else if (c->position == LL_POSITION_ROPE_LINEAR) {
-        turn(t, c->where.theta, position, t->phi, t->turned);
+        memcpy(t->turned, t->phi, m * sizeof *t->turned);
+        ll_twin_turn(t->m, c->where.theta, position, t->turned);
         *sum = t->turned;
     } else if (c->position == LL_POSITION_ORTHOGONAL) {
         for (size_t a = 0; a < m; a++) {
-            t->side[a] = 0;
+            t->turned[a] = 0;
             for (size_t b = 0; b < m; b++)
-                t->side[a] += (double)c->where.basis[((size_t)h * m + a) * m + b] * t->phi[b];
+                t->turned[a] += (double)c->where.basis[((size_t)h * m + a) * m + b] * t->phi[b];
         }
-        turn(t, c->where.theta + (size_t)h * (m / 2), position, t->side, t->turned);
+        ll_twin_turn(t->m, c->where.theta + (size_t)h * (m / 2), position, t->turned);
         *sum = *divisor = t->turned;
     }
 }
@@ -143,7 +131,7 @@ static void accumulate(ll_twin *t, int h, int64_t position, const float *v) {
 
 void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
     const ll_attention_config *c = t->c;
-    const int keys = h < c->H - keyless(c) && c->kernel != LL_KERNEL_VALUE;
+    const int keys = h < ll_keyed_heads(c) && c->kernel != LL_KERNEL_VALUE;
     const int64_t position = t->count[h]++;
     for (int a = 0; a < t->m && position && c->permutation; a++) {
         int *power = t->power + (size_t)h * (size_t)t->m + a;
@@ -152,7 +140,8 @@ void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
     if (keys) ll_twin_encode(&t->place, LL_KEY, h, position, k, t->x);
     if (keys && linear(c)) accumulate(t, h, position, v);
     if (c->kernel == LL_KERNEL_REFORMER) ll_twin_buckets_feed(&t->buckets, h, position, k, t->x, v);
-    if (keys && t->keep) memcpy(row(t, t->keys, h, position, t->place.width), t->x, (size_t)t->place.width * 8);
+    if (keys && t->keep)
+        memcpy(row(t, t->keys, h, position, t->place.width), t->x, (size_t)t->place.width * sizeof *t->x);
     for (int e = 0; e < c->E; e++) {
         t->V[h * c->E + e] += (double)v[e];
         if (t->keep) row(t, t->values, h, position, c->E)[e] = (double)v[e];
@@ -251,7 +240,7 @@ void ll_twin_answer(ll_twin *t, int h, const float *q, double *y) {
         return;
     }
     ll_twin_encode(&t->place, LL_QUERY, h, t->count[h] - 1, q, t->x);
-    if (h >= c->H - keyless(c)) {
+    if (h >= ll_keyed_heads(c)) {
         answer_keyless(t, h, y);
     } else if (linear(c)) {
         answer_linear(t, h, y);
@@ -289,8 +278,8 @@ ll_status ll_twin_create(ll_twin **twin, const ll_attention *op, int64_t tokens)
         t->V = ll_alloc(H, E * sizeof *t->V);
         t->keys = ll_alloc(H * keep, width * sizeof *t->keys), t->values = ll_alloc(H * keep, E * sizeof *t->values);
         t->power = ll_alloc(H, m * sizeof *t->power);
-        t->x = ll_alloc(2 * width + 3 * m, sizeof *t->x);
-        t->vector = t->x + width, t->phi = t->vector + width, t->turned = t->phi + m, t->side = t->turned + m;
+        t->x = ll_alloc(2 * width + 2 * m, sizeof *t->x);
+        t->vector = t->x + width, t->phi = t->vector + width, t->turned = t->phi + m;
         const int there = t->count && t->S && t->z && t->V && t->keys && t->values && t->power && t->x;
         status = there ? LL_OK : LL_ENOMEM;
     }

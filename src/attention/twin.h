@@ -16,6 +16,8 @@ LL_MUST_USE ll_status ll_twin_place_create(ll_twin_place *p, const ll_attention_
 void ll_twin_place_free(ll_twin_place *p);
 /* out (width) = x (D) of head h at a position. Positions of a head come in their order, from 0 on. */
 void ll_twin_encode(ll_twin_place *p, int side, int h, int64_t position, const float *x, double *out);
+/* Turns the pairs of x (n) by `position` times their angles (n/2; NULL: 10000^(-2t/n)). */
+void ll_twin_turn(int n, const float *theta, int64_t position, double *x);
 
 /* Tokens in their buckets (reformer): q is the query in float, x in double. */
 typedef struct {

@@ -51,13 +51,12 @@ void ll_twin_place_free(ll_twin_place *p) {
     memset(p, 0, sizeof *p);
 }
 
-static void rope(const ll_attention_config *c, int64_t position, const float *x, double *out) {
-    for (int t = 0; t < c->D / 2; t++) {
-        const double theta = c->where.theta ? (double)c->where.theta[t] : pow(10000, -2.0 * t / c->D);
-        const double cosine = cos(theta * (double)position), sine = sin(theta * (double)position);
-        const double a = (double)x[2 * t], b = (double)x[2 * t + 1];
-        out[2 * t] = a * cosine - b * sine;
-        out[2 * t + 1] = b * cosine + a * sine;
+void ll_twin_turn(int n, const float *theta, int64_t position, double *x) {
+    for (int t = 0; t < n / 2; t++) {
+        const double angle = (theta ? (double)theta[t] : pow(10000, -2.0 * t / n)) * (double)position;
+        const double cosine = cos(angle), sine = sin(angle), a = x[2 * t], b = x[2 * t + 1];
+        x[2 * t] = a * cosine - b * sine;
+        x[2 * t + 1] = b * cosine + a * sine;
     }
 }
 
@@ -113,24 +112,24 @@ static void spe(ll_twin_place *p, int side, int h, int64_t position, const float
     }
 }
 
-static void relative(const ll_attention_config *c, int side, int h, int64_t position, const float *x, double *out) {
+/* What queries and keys become longer by. */
+static void relative(const ll_attention_config *c, int side, int h, int64_t position, double *out) {
     const ll_position_config *w = &c->where;
-    for (int f = 0; f < c->D; f++) out[f] = (double)x[f];
     for (int n = 0; n < w->scales; n++) {
         const double angle = (double)w->inv_freq[n] * (double)position, s = sin(angle), k = cos(angle);
         const double a = (double)w->alpha[h * w->scales + n], b = (double)w->beta[h * w->scales + n];
-        out[c->D + 2 * n] = side == LL_QUERY ? a * s - b * k : s;
-        out[c->D + 2 * n + 1] = side == LL_QUERY ? b * s + a * k : k;
+        out[2 * n] = side == LL_QUERY ? a * s - b * k : s;
+        out[2 * n + 1] = side == LL_QUERY ? b * s + a * k : k;
     }
 }
 
 void ll_twin_encode(ll_twin_place *p, int side, int h, int64_t position, const float *x, double *out) {
-    switch (p->c->position) {
-    case LL_POSITION_ROPE: rope(p->c, position, x, out); return;
-    case LL_POSITION_SINE_SPE:
-    case LL_POSITION_CONV_SPE: spe(p, side, h, position, x, out); return;
-    case LL_POSITION_RELATIVE_S1: relative(p->c, side, h, position, x, out); return;
-    default:
-        for (int f = 0; f < p->c->D; f++) out[f] = (double)x[f];
+    const ll_attention_config *c = p->c;
+    if (is_sine(c) || is_conv(c)) {
+        spe(p, side, h, position, x, out);
+        return;
     }
+    for (int f = 0; f < c->D; f++) out[f] = (double)x[f];
+    if (c->position == LL_POSITION_ROPE) ll_twin_turn(c->D, c->where.theta, position, out);
+    if (c->position == LL_POSITION_RELATIVE_S1) relative(c, side, h, position, out + c->D);
 }

@@ -22,9 +22,9 @@ static void copy_block(void *arg, size_t index, int worker) {
     const size_t row = (size_t)x->width * sizeof(float), from = index % (size_t)x->blocks * TOKENS;
     const size_t n = (size_t)(x->c->lengths ? x->c->lengths[b] : x->c->T), T = (size_t)x->c->T;
     for (size_t t = from; t < T && t < from + TOKENS; t++) {
-        float *out = x->out.data + b * x->out.batch + h * x->out.head + t * x->out.token;
+        float *out = ll_element(&x->out, b, h, t);
         if (x->in.data && t < n)
-            memcpy(out, x->in.data + b * x->in.batch + h * x->in.head + t * x->in.token, row);
+            memcpy(out, ll_element(&x->in, b, h, t), row);
         else
             memset(out, 0, row);
     }
@@ -35,19 +35,22 @@ static void copy(const ll_attention *op, const ll_attention_call *c, ll_view in,
     if (out.data) ll_parallel_for((size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
 }
 
-size_t ll_value_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)op, (void)B, (void)T, (void)S, (void)segments;
     return 0;
 }
 
-ll_status ll_value_forward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     copy(op, c, c->v, c->y, op->c.E);
     return LL_OK;
 }
 
-ll_status ll_value_backward(const ll_attention *op, const ll_attention_call *c) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     copy(op, c, c->g, c->dv, op->c.E);
     copy(op, c, (ll_view){0}, c->dq, op->c.D);
     copy(op, c, (ll_view){0}, c->dk, op->c.D);
     return LL_OK;
 }
+
+const ll_method ll_method_value = {
+    .name = "value", .itself = 1, .keeps = LL_KEEPS_NOTHING, .saved = saved, .forward = forward, .backward = backward};

@@ -4,6 +4,7 @@
 #include "base/compat.h"
 
 #include "base/mechanism.h"
+#include "base/recipe_key.h"
 
 static const ll_rules ours = {.eps = -1, .query_max = LL_MAX_TOKEN, .key_max = LL_MAX_PREFIX};
 
@@ -60,9 +61,8 @@ static const char *offers(int compat) {
 }
 
 ll_status ll_compat_check(const ll_config *c) {
-    static const char *const names[] = {
-        "none", "google", "lucidrains", "fast-transformers", "permuteformer", "relative-performer"};
-    const char *name = names[c->compat];
+    char room[LL_NUMBER_TEXT];
+    const char *name = ll_key_text(c, ll_key_find("attention.compat"), room);
     const ll_rules *r = ll_config_rules(c);
     const int projected = ll_config_projection(c) != LL_PROJ_NONE;
     if (!r)

@@ -33,7 +33,7 @@ static ll_status check_model(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "attention.query-multiple = %d times heads of size %d is more than %d; make one smaller",
                        c->query_multiple, size, HEAD_MOST);
-    if ((long long)c->batch * (c->task == LL_TASK_MATCH ? 2 : 1) * c->length > INT_MAX)
+    if ((long long)ll_config_sequences(c) * c->length > INT_MAX)
         return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
                        c->batch, c->length, INT_MAX);
     return LL_OK;
@@ -59,9 +59,8 @@ int ll_config_sequences(const ll_config *c) {
     return c->batch * (c->task == LL_TASK_MATCH ? 2 : 1);
 }
 
-/* The recipe's word for the kernel. */
-static const char *kernel_name(const ll_config *c, char room[LL_NUMBER_TEXT]) {
-    return ll_key_text(c, ll_key_find("attention.kernel"), room);
+static const char *kernel_name(const ll_config *c) {
+    return ll_kernel_row(c->kernel)->about.name;
 }
 
 int ll_config_query_size(const ll_config *c) {
@@ -90,20 +89,21 @@ int ll_config_rows(const ll_config *c) {
 }
 
 static ll_status check_features(const ll_config *c) {
-    static const char *const kinds[] = {"positive", "hyperbolic", "trigonometric", "gaussian"};
+    char room[LL_NUMBER_TEXT];
     if (c->features == LL_FEAT_POSITIVE) return LL_OK;
+    const char *kind = ll_key_text(c, ll_key_find("attention.features"), room);
     if (c->kernel != LL_ATT_FAVOR)
         return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
-                       kinds[c->features]);
+                       kind);
     if (c->num_features % 2)
         return ll_fail(LL_EINVAL,
-                       "attention.features = %s makes pairs of features, and attention.num-features = %d is odd",
-                       kinds[c->features], c->num_features);
+                       "attention.features = %s makes pairs of features, and attention.num-features = %d is odd", kind,
+                       c->num_features);
     if (c->features != LL_FEAT_HYPERBOLIC && c->feature_eps > 0)
         return ll_fail(LL_EINVAL,
                        "attention.features = %s have both signs, so that attention.feature-eps = %g makes them no "
                        "safer; set it to 0",
-                       kinds[c->features], c->feature_eps);
+                       kind, c->feature_eps);
     return LL_OK;
 }
 
@@ -116,7 +116,6 @@ static ll_status check_projection(const ll_config *c) {
     const int bare = c->task == LL_TASK_SEQ2SEQ && c->cross == LL_CROSS_NONE; /* cross attention encodes nothing */
     const int own = ll_config_encoded_size(c),
               size = bare && !is_power(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
-    char room[LL_NUMBER_TEXT];
     if (projection == LL_PROJ_NONE) {
         if (c->kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
@@ -129,7 +128,7 @@ static ll_status check_projection(const ll_config *c) {
     if (!ll_config_linear(c))
         return ll_fail(LL_EINVAL,
                        "attention.projection projects to features, and attention.kernel = %s has none; use favor",
-                       kernel_name(c, room));
+                       kernel_name(c));
     if (c->num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
     if (projection == LL_PROJ_HADAMARD && !is_power(size))
@@ -142,13 +141,12 @@ static ll_status check_projection(const ll_config *c) {
 
 /* Cross attention has queries and keys of different sequences, and its decoder sees earlier tokens alone. */
 static ll_status check_cross(const ll_config *c) {
-    const ll_mechanism *kernel = &ll_kernel_row(c->kernel)->about;
     const ll_mechanism_row *position = ll_position_row(c->position);
     if (c->kernel != LL_ATT_SOFTMAX && !ll_config_linear(c))
         return ll_fail(LL_EINVAL,
                        "attention.kernel = %s compares within one sequence, and the cross attention of model.task = "
                        "seq2seq reads another; use softmax, favor or relu",
-                       kernel->name);
+                       kernel_name(c));
     if (!position->about.causal)
         return ll_fail(LL_EINVAL,
                        "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
@@ -186,7 +184,6 @@ static ll_status check_seq2seq(const ll_config *c) {
 }
 
 static ll_status check_attention(const ll_config *c) {
-    char room[LL_NUMBER_TEXT];
     if (c->feature_eps < 0 && c->feature_eps != -1)
         return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
                        c->feature_eps);
@@ -194,12 +191,12 @@ static ll_status check_attention(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
                        "set attention.normalise=on",
-                       kernel_name(c, room));
+                       kernel_name(c));
     if (!ll_config_linear(c) && c->compat != LL_COMPAT_NONE)
         return ll_fail(LL_EINVAL,
                        "attention.compat is about linear kernels; attention.kernel = %s is the same "
                        "everywhere: set it to none",
-                       kernel_name(c, room));
+                       kernel_name(c));
     ll_status status = check_features(c);
     if (!status) status = ll_compat_check(c);
     if (!status) status = check_projection(c);
@@ -240,37 +237,35 @@ static ll_status check_turned(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_before(const ll_config *c) {
-    const int size = ll_config_query_size(c);
-    const int images = c->image && (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
-                                    c->position == LL_POS_RELATIVE_S2);
-    if (c->position == LL_POS_ROPE && size % 2)
+static ll_status check_rope(const ll_config *c) {
+    if (ll_config_query_size(c) % 2)
         return ll_fail(LL_EINVAL,
-                       "position.type = rope turns pairs, and queries of size %d are odd; change model.width", size);
-    if (c->position == LL_POS_ORTHOGONAL && (ll_config_features(c) < 2 || ll_config_features(c) > 2048))
+                       "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
+                       ll_config_query_size(c));
+    return LL_OK;
+}
+
+static ll_status check_orthogonal(const ll_config *c) {
+    if (ll_config_features(c) < 2 || ll_config_features(c) > 2048)
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
                        "change attention.num-features or attention.query-multiple",
                        ll_config_features(c));
-    if (c->position == LL_POS_ORTHOGONAL && c->kernel == LL_ATT_FAVOR && c->feature_eps > 0)
+    if (c->kernel == LL_ATT_FAVOR && c->feature_eps > 0)
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal with attention.kernel = favor would turn the eps, too; set "
                        "attention.feature-eps=0");
-    if (c->position == LL_POS_RELATIVE_S2 && c->heads % 2)
-        return ll_fail(
-            LL_EINVAL,
-            "position.type = relative-s2 takes the keys of one half of the heads, and model.heads = %d is odd; "
-            "change it",
-            c->heads);
-    if (c->position == LL_POS_RELATIVE_S2 && c->decay != LL_DECAY_NONE)
-        return ll_fail(LL_EINVAL,
-                       "position.decay = fixed weighs a state, and heads of position.type = relative-s2 have "
-                       "none; set position.decay=none");
-    if (images && c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
+    return LL_OK;
+}
+
+/* What positions that may know images need there. */
+static ll_status check_image(const ll_config *c) {
+    if (!c->image) return LL_OK;
+    if (c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
                        "tokens alone; set position.image=off");
-    if (images && (c->image_width < 1 || c->image_height < 1))
+    if (c->image_width < 1 || c->image_height < 1)
         return ll_fail(LL_EINVAL,
                        "position.image = on needs the size of images; set position.width and position.height, "
                        "which are %d and %d",
@@ -278,28 +273,59 @@ static ll_status check_before(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_position(const ll_config *c) {
-    const ll_mechanism *kernel = &ll_kernel_row(c->kernel)->about;
-    const ll_status status = ll_pair_check(c->kernel, c->position, c->task == LL_TASK_LM);
-    if (status) return status;
-    if (c->decay != LL_DECAY_NONE && !kernel->decay)
+static ll_status check_relative_s2(const ll_config *c) {
+    if (c->heads % 2)
+        return ll_fail(
+            LL_EINVAL,
+            "position.type = relative-s2 takes the keys of one half of the heads, and model.heads = %d is odd; "
+            "change it",
+            c->heads);
+    if (c->decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
-                       "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
-                       "%s has none; use favor or relu",
-                       kernel->name);
-    if (!ll_config_causal(c) && c->decay != LL_DECAY_NONE)
-        return ll_fail(LL_EINVAL,
-                       "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
-                       "ones; set position.decay=none",
-                       c->task == LL_TASK_MLM     ? "mlm"
-                       : c->task == LL_TASK_MATCH ? "match"
-                                                  : "classify");
-    if (c->position == LL_POS_LEARNED && c->length > c->max_length)
+                       "position.decay = fixed weighs a state, and heads of position.type = relative-s2 have "
+                       "none; set position.decay=none");
+    return check_image(c);
+}
+
+static ll_status check_learned(const ll_config *c) {
+    if (c->length > c->max_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
                        c->length, c->max_length);
-    if (c->position == LL_POS_ROPE_LINEAR) return check_turned(c);
-    return c->position == LL_POS_PERMUTE2D ? check_permute2d(c) : check_before(c);
+    return LL_OK;
+}
+
+static ll_status check_decay(const ll_config *c) {
+    char room[LL_NUMBER_TEXT];
+    if (c->decay == LL_DECAY_NONE) return LL_OK;
+    if (!ll_kernel_row(c->kernel)->about.decay)
+        return ll_fail(LL_EINVAL,
+                       "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
+                       "%s has none; use favor or relu",
+                       kernel_name(c));
+    if (!ll_config_causal(c))
+        return ll_fail(LL_EINVAL,
+                       "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
+                       "ones; set position.decay=none",
+                       ll_key_text(c, ll_key_find("model.task"), room));
+    return LL_OK;
+}
+
+static ll_status check_position(const ll_config *c) {
+    ll_status status = ll_pair_check(c->kernel, c->position, c->task == LL_TASK_LM);
+    if (!status) status = check_decay(c);
+    if (status) return status;
+    switch (c->position) {
+    case LL_POS_LEARNED: return check_learned(c);
+    case LL_POS_PERMUTE2D: return check_permute2d(c);
+    case LL_POS_ROPE: return check_rope(c);
+    case LL_POS_ROPE_LINEAR: return check_turned(c);
+    case LL_POS_ORTHOGONAL: return check_orthogonal(c);
+    case LL_POS_RELATIVE_S2: return check_relative_s2(c);
+    case LL_POS_CONV_SPE:
+    case LL_POS_RELATIVE_S1: return check_image(c);
+    default: return LL_OK;
+    }
 }
 
 ll_status ll_config_check(const ll_config *c) {

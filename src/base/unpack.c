@@ -23,7 +23,7 @@ struct ll_unpack {
     char *name;
     int fd, ended;
     enum packing packing;
-    int64_t size, taken, given; /* of the file; read from it; unpacked */
+    int64_t size, taken, given; /* of the file; read from it; unpacked from an archive */
     size_t at, in;              /* bytes chunk[at .. in) are still to be looked at */
     int between;                /* gzip: a member has ended */
     z_stream gzip;
@@ -157,9 +157,8 @@ static ll_status read_gzip(ll_unpack *u, size_t *got, uint8_t *to, size_t most) 
         u->at = u->in - z->avail_in;
         *got = room - z->avail_out;
         if (r == Z_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
-        u->given += (int64_t)*got; /* for the error, which it is part of */
+        u->given += (int64_t)*got;
         if (r != Z_OK && r != Z_BUF_ERROR && r != Z_STREAM_END) return damaged(u, z->msg ? z->msg : "no gzip data");
-        u->given -= (int64_t)*got;
         u->between = r == Z_STREAM_END;
     }
     return LL_OK;
@@ -177,6 +176,7 @@ static ll_status read_xz(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
         const lzma_ret r = lzma_code(x, u->in ? LZMA_RUN : LZMA_FINISH);
         u->at = u->in - x->avail_in;
         *got = most - x->avail_out;
+        u->given += (int64_t)*got;
         if (r == LZMA_STREAM_END) u->ended = 1;
         if (r == LZMA_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
         if (r == LZMA_MEMLIMIT_ERROR) return damaged(u, "it asks for more than 1 GiB to be unpacked");
@@ -195,7 +195,6 @@ ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most) {
     case XZ: status = read_xz(u, got, to, most); break;
     case PLAIN: status = read_plain(u, got, to, most); break;
     }
-    u->given += (int64_t)*got;
     return status;
 }
 

@@ -66,13 +66,12 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
 ll_status ll_writer_output(ll_writer **writer) {
     ll_writer *w = ll_alloc(1, sizeof *w);
     if (!w) return LL_ENOMEM;
-    w->fd = -1;
+    w->fd = STDOUT_FILENO;
     w->path = ll_strdup("standard output");
     if (!w->path) {
         ll_writer_abandon(w);
         return LL_ENOMEM;
     }
-    w->fd = STDOUT_FILENO;
     *writer = w;
     return LL_OK;
 }

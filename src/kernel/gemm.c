@@ -82,8 +82,8 @@ static void pack_rows(const ll_kernels *kernels, int depth, int n, const float *
         kernels->pair((size_t)n, x, k + 1 < depth ? x + ldx : NULL, packed);
 }
 
-/* op(B) [k0..k0+depth) x [j0..j0+n) as rows of n pairs; a transposed B is rounded first, and half as much transposed.
- */
+/* op(B) [k0..k0+depth) x [j0..j0+n) as rows of n pairs; a transposed B is rounded first, so that half as much is
+ * transposed. */
 static void pack_b_half(const product *p, int k0, int depth, int j0, int n, float *packed) {
     _Alignas(64) float strip[STRIP * (PAIRS + PAD)];
     if (!p->tb) {

@@ -1,6 +1,6 @@
 /* The compute: one table of functions, and what each of them means.
  *
- * scalar.c defines every function in plain C and is the reference; avx2.c and avx512.c are the same
+ * scalar.c defines every function in plain C and is the reference; avx2.c, avx512.c and avx512bf16.c are the same
  * source (body.h) compiled against a vector vocabulary (vec_*.h). All are serial, allocate nothing,
  * take any size, need no alignment, and never read or write outside their arguments. Outputs do not
  * alias inputs unless "in place" is written. */
@@ -145,10 +145,9 @@ static inline float ll_half_float(uint16_t half) {
 const ll_kernels *ll_kernel_table(void);
 const ll_kernels *ll_kernel_tier(const char *name);
 
-/* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and
- * blocked; the sum of an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added
- * to the bias. Rows of A, B, C are
- * lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
+/* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and blocked; the sum of
+ * an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added to the bias. Rows of
+ * A, B, C are lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);
 /* The same with A and B rounded to bfloat16: at twice the speed where the machine multiplies those (AVX512_BF16), to

@@ -29,10 +29,18 @@ typedef struct {
     float *mixed, *saved;
 } attention;
 
+/* Keys and values of cross attention, side by side in rows; d NULL: without gradients. */
+static void set_source(attention *x, const ll_model *m, float *p, float *d) {
+    const size_t queries = (size_t)m->queries, row = queries + (size_t)m->values;
+    const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
+    x->s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, p, d, row};
+    x->s[2] =
+        (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, p ? p + queries : NULL, d ? d + queries : NULL, row};
+}
+
 static attention attention_of(const ll_batch_run *run, int layer, int cross) {
     const ll_model *m = run->model;
     const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
-    const size_t queries = (size_t)m->queries, values = (size_t)m->values;
     ll_workspace *ws = run->ws;
     attention x = {.run = run, .layer = layer, .cross = cross, .j = run->stack->parts * layer + cross};
     x.op = ll_operator_of(run->stack, layer, cross);
@@ -49,12 +57,10 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
         x.mixed = ws->mixed[layer], x.saved = ws->saved[layer];
         return x;
     }
-    const size_t row = queries + values;
-    float *p = ws->cross_source[layer], *d = ws->dsource;
     x.from = ws->source ? ll_source_run(run) : *run;
-    x.s[0] = (section){LL_CROSS_QUERY_WEIGHT, m->queries, query, 0, ws->cross_query[layer], ws->dproject, queries};
-    x.s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, p, d, row};
-    x.s[2] = (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, p ? p + queries : NULL, d ? d + queries : NULL, row};
+    const size_t row = (size_t)m->queries;
+    x.s[0] = (section){LL_CROSS_QUERY_WEIGHT, m->queries, query, 0, ws->cross_query[layer], ws->dproject, row};
+    set_source(&x, m, ws->cross_source[layer], ws->dsource);
     x.mixed = ws->cross_mixed[layer], x.saved = ws->cross_saved[layer];
     return x;
 }
@@ -244,15 +250,10 @@ ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {
 
 ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
                              ll_attention_memory *memory) {
-    const ll_model *m = source->model;
-    const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
-    const size_t queries = (size_t)m->queries, row = queries + (size_t)m->values;
     ll_batch_run reader = *source; /* its weights are the decoder's */
     reader.stack = stack;
     attention x = {.run = &reader, .from = *source, .layer = layer, .cross = 1};
-    x.s[0].source = -1;
-    x.s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, buffer, NULL, row};
-    x.s[2] = (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, buffer + queries, NULL, row};
+    set_source(&x, source->model, buffer, NULL);
     project(&x, 1);
     reverse(&x, 0);
     ll_place_noise(source, ll_operator_of(stack, layer, 1));

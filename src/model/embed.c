@@ -83,11 +83,10 @@ static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
 
 void ll_embed(const ll_batch_run *run) {
     const int norm = run->stack->at.embedding_norm;
-    const size_t C = (size_t)run->c->width;
     if (run->ws->stream && run->ws->sinus)
         ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, run->c->init_std);
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
-        float *x = run->ws->residual[0] + r.first * C;
+        float *x = ll_residual(run, 0, r);
         if (norm >= 0) {
             gather_rows(run, r, run->ws->input);
             ll_norm(run, r.n, norm, run->ws->input, x);

@@ -2,14 +2,13 @@
  * A file is checked against its own recipe before memory is taken for it. What is trained further is copied; a model to
  * use stays in the mapped file, which costs no copy, and no memory that other programs with the same model do not
  * share. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "model/network.h"
 
 static const char format[] = "longline-model", version[] = "1", vocabulary[] = "vocabulary";
@@ -59,12 +58,8 @@ static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
         return ll_fail(LL_EFORMAT, "%s: model format version %s; this program reads version %s", path,
                        number ? number : "(none)", version);
     if (!recipe) return ll_fail(LL_EFORMAT, "%s: the metadata has no recipe", path);
-    char *end = NULL;
-    errno = 0;
-    const long long count = redraws ? strtoll(redraws, &end, 10) : -1;
-    if (count < 0 || errno || *end || end == redraws)
+    if (!redraws || !ll_parse_integer(&m->redraws, redraws) || m->redraws < 0)
         return ll_fail(LL_EFORMAT, "%s: redraws is \"%s\", must be a number from 0", path, redraws ? redraws : "");
-    m->redraws = count;
     ll_status status = ll_recipe_parse(&m->recipe, recipe, path);
     if (status == LL_EINVAL) status = LL_EFORMAT;
     if (!status) m->c = &m->recipe->c;

@@ -37,9 +37,8 @@ void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx) 
         ll_copy_rows(run, rows.n, dx, d);
         return;
     }
-    const float *x = run->ws->residual[ll_sublayers(run->stack)] + rows.first * C;
     memset(d, 0, (size_t)rows.n * C * sizeof *d);
-    ll_norm_back(run, rows.n, run->stack->at.norm, x, dx, d);
+    ll_norm_back(run, rows.n, run->stack->at.norm, ll_residual(run, ll_sublayers(run->stack), rows), dx, d);
 }
 
 /* ---- Logits ---- */

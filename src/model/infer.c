@@ -92,8 +92,8 @@ ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int 
 /* What leaves a block, or enters the first, or what the output layer reads. */
 static const float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
     if (layer == run->c->layers) return ll_head_input(run, rows);
-    if (run->c->norm == LL_NORM_POST) return ll_sublayer_input(run, 2 * layer, rows, run->ws->input);
-    return run->ws->residual[0] + rows.first * (size_t)run->c->width;
+    if (!ll_pre_norm(run)) return ll_sublayer_input(run, run->stack->parts * layer, rows, run->ws->input);
+    return ll_residual(run, 0, rows); /* evaluation has one for all */
 }
 
 /* Where the vector of a token goes, or is added to. */
@@ -130,11 +130,8 @@ static ll_status embed(const embedding *e, int layer) {
     const size_t C = (size_t)run->c->width, B = (size_t)run->B;
     const int front = run->model->front;
     memset(e->out, 0, (e->kind == LL_EMBED_ALL ? B * (size_t)(run->T - front) : B) * C * sizeof *e->out);
-    ll_embed(run);
-    for (int l = 0; l < layer; l++) {
-        const ll_status status = ll_block_forward(run, l);
-        if (status) return status;
-    }
+    const ll_status status = ll_stack_forward(run, layer);
+    if (status) return status;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *x = hidden(run, layer, r);
         for (size_t i = 0; i < (size_t)r.n; i++) take_row(e, r.first + i, x + i * C);

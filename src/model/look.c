@@ -3,21 +3,6 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-static ll_status check(const ll_model *m, const int *tokens, int T, int layer) {
-    if (m->stacks > 1)
-        return ll_fail(LL_EINVAL, "attention matrices are of models with one stack; model.task = seq2seq has two");
-    if (T < 1) return ll_fail(LL_EINVAL, "an attention matrix needs at least 1 token");
-    if (layer < 0 || layer >= m->c->layers)
-        return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->layers - 1);
-    if (m->c->position == LL_POS_LEARNED && T > m->c->max_length)
-        return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
-                       m->c->max_length);
-    for (int t = 0; t < T; t++)
-        if (tokens[t] < 0 || tokens[t] >= m->c->vocab)
-            return ll_fail(LL_EINVAL, "token %d at position %d is not in 0..%d", tokens[t], t, m->c->vocab - 1);
-    return LL_OK;
-}
-
 int ll_model_front(const ll_model *model) {
     return model->front;
 }
@@ -31,9 +16,13 @@ typedef struct {
 } seen;
 
 static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int layer) {
-    ll_status status = check(m, tokens, T, layer);
+    if (m->stacks > 1)
+        return ll_fail(LL_EINVAL, "attention matrices are of models with one stack; model.task = seq2seq has two");
+    if (layer < 0 || layer >= m->c->layers)
+        return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->layers - 1);
+    ll_status status = ll_workspace_create(&s->ws, m, 1, T, 0);
+    if (!status) status = ll_check_tokens(m, tokens, NULL, 1, T);
     if (status) return status;
-    if ((status = ll_workspace_create(&s->ws, m, 1, T, 1))) return status; /* which keeps every layer's q, k, v */
     const ll_batch in = {.B = 1, .T = T, .tokens = (int *)tokens};
     const ll_batch_run run = ll_network_begin(m, s->ws, &in);
     const size_t width = ll_row_width(m), head = (size_t)(m->queries / m->c->heads);
@@ -42,7 +31,7 @@ static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int
     s->q = (ll_view){q, 0, head, width};
     s->k = (ll_view){q + m->queries, 0, head, width};
     s->n = run.T;
-    return ll_network_forward(&run);
+    return ll_stack_forward(&run, layer + 1); /* the last block's q and k stay in the workspace */
 }
 
 ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int layer, int streaming, float *A) {

@@ -74,9 +74,9 @@ static double nystrom_cost(const ll_config *c, double D, double E, double T) {
 }
 
 /* Of one head, for values of E and queries of D. Linear kernels read and write a state of m x (E + 1) and may project
- * q and k; softmax looks at T keys, local at those of its window, value at none;
- * linformer sums each key and value into `rank` of them, and looks at those; reformer
- * hashes, and looks at its run and the one before (causal: on average half of its own). */
+ * q and k; softmax looks at T keys, local at those of its window, value at none; linformer sums each key and value into
+ * `rank` of them, and looks at those; reformer hashes, and looks at its run and the one before (causal: on average half
+ * of its own). */
 static double attention_cost(const ll_config *c, double D, double E, double T) {
     const double F = ll_config_features(c);
     const int causal = c->task == LL_TASK_LM;

@@ -38,13 +38,11 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     return run;
 }
 
-static ll_status stack_forward(const ll_batch_run *run) {
+ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
+    ll_status status = LL_OK;
     ll_embed(run);
-    for (int l = 0; l < run->stack->layers; l++) {
-        ll_status status = ll_block_forward(run, l);
-        if (status) return status;
-    }
-    return LL_OK;
+    for (int l = 0; l < blocks && !status; l++) status = ll_block_forward(run, l);
+    return status;
 }
 
 static ll_status stack_backward(const ll_batch_run *run) {
@@ -58,7 +56,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
 
 ll_status ll_encoder_forward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->width;
-    ll_status status = stack_forward(source);
+    ll_status status = ll_stack_forward(source, source->stack->layers);
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source->rows);)
         ll_copy_rows(source, r.n, ll_head_input(source, r), source->ws->top + r.first * C);
     return status;
@@ -81,7 +79,7 @@ ll_status ll_network_forward(const ll_batch_run *run) {
         const ll_batch_run source = ll_source_run(run);
         status = ll_encoder_forward(&source);
     }
-    return status ? status : stack_forward(run);
+    return status ? status : ll_stack_forward(run, run->stack->layers);
 }
 
 static ll_status network_backward(const ll_batch_run *run) {
@@ -177,10 +175,13 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     const ll_batch in = {B, T, (int *)tokens, NULL, (int *)lengths, S, (int *)source, (int *)source_lengths};
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
-    if (!status && m->c->task == LL_TASK_CLASSIFY)
-        logp_classify(&run, logp);
-    else if (!status)
-        m->c->task == LL_TASK_MATCH ? logp_match(&run, logp) : logp_lm(&run, logp);
+    if (!status) {
+        switch (m->c->task) {
+        case LL_TASK_CLASSIFY: logp_classify(&run, logp); break;
+        case LL_TASK_MATCH: logp_match(&run, logp); break;
+        default: logp_lm(&run, logp);
+        }
+    }
     ll_workspace_free(ws);
     return status;
 }

@@ -121,8 +121,10 @@ typedef struct {
 
 /* ---- stack.c ---- */
 
-/* The stacks that the recipe's task has; LL_EINVAL is not possible after ll_config_check. */
+/* The stacks that the recipe's task has. */
 void ll_stacks_plan(ll_model *model);
+/* The stack that has the head. */
+const ll_stack *ll_top_stack(const ll_model *model);
 /* Whose attention operator number `op` is. */
 typedef struct {
     const ll_stack *stack;
@@ -284,8 +286,6 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
 /* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
 void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
-/* log sum exp of n numbers, the sum in double. */
-double ll_log_sum_exp(const ll_kernels *k, int n, const float *x);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
 
@@ -307,8 +307,6 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp);
 /* For one stack alone; a decoder's with its encoder's, for sources of S tokens. */
 LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, const ll_stack *stack, int B, int T,
                                         int S, int mode);
-/* The stack that has the head. */
-const ll_stack *ll_top_stack(const ll_model *model);
 
 /* ---- network.c ---- */
 
@@ -318,7 +316,11 @@ ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_
 LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* Embedding and blocks, of an encoder first: everything below the head. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
+/* The embedding and the first blocks of the run's stack. */
+LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
 /* The encoder alone: a source run, up to its top. */
 LL_MUST_USE ll_status ll_encoder_forward(const ll_batch_run *source);
+/* log sum exp of n numbers, the sum in double. */
+double ll_log_sum_exp(const ll_kernels *k, int n, const float *x);
 
 #endif

@@ -218,35 +218,24 @@ void ll_operators_free(ll_model *m) {
     m->attention = NULL;
 }
 
+/* A draw of an operator; cols 0: a vector. data NULL: it has none. */
+static ll_status add(ll_st_writer *writer, const ll_model *m, int op, const char *what, enum ll_dtype dtype, int rows,
+                     int cols, const void *data) {
+    const size_t shape[2] = {(size_t)rows, (size_t)cols};
+    char name[NAME];
+    if (!data) return LL_OK;
+    name_of(m, op, what, name);
+    return ll_st_add(writer, name, dtype, cols ? 2 : 1, shape, data);
+}
+
 static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
     const ll_attention_config *a = &m->attention[op]->c;
-    char name[NAME];
-    ll_status status = LL_OK;
-    if (a->projection) {
-        const size_t shape[2] = {(size_t)a->M, (size_t)ll_attention_width(a)};
-        name_of(m, op, "projection", name);
-        status = ll_st_add(writer, name, LL_F32, 2, shape, a->projection);
-    }
-    if (!status && a->permutation) {
-        const size_t shape[2] = {(size_t)a->H, (size_t)permuted(a)};
-        name_of(m, op, "permutation", name);
-        status = ll_st_add(writer, name, LL_I32, 2, shape, a->permutation);
-    }
-    if (!status && a->decay) {
-        const size_t shape[1] = {(size_t)a->H};
-        name_of(m, op, "decay", name);
-        status = ll_st_add(writer, name, LL_F32, 1, shape, a->decay);
-    }
-    if (!status && turned(a)) {
-        const size_t shape[2] = {(size_t)a->H * (size_t)turned(a), (size_t)turned(a)};
-        name_of(m, op, "basis", name);
-        status = ll_st_add(writer, name, LL_F32, 2, shape, a->where.basis);
-    }
-    if (!status && turned(a)) {
-        const size_t shape[2] = {(size_t)a->H, (size_t)turned(a) / 2};
-        name_of(m, op, "angles", name);
-        status = ll_st_add(writer, name, LL_F32, 2, shape, a->where.theta);
-    }
+    const int H = a->H, whole = turned(a);
+    ll_status status = add(writer, m, op, "projection", LL_F32, a->M, ll_attention_width(a), a->projection);
+    if (!status) status = add(writer, m, op, "permutation", LL_I32, H, permuted(a), a->permutation);
+    if (!status) status = add(writer, m, op, "decay", LL_F32, H, 0, a->decay);
+    if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->where.basis);
+    if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->where.theta);
     return status;
 }
 

@@ -118,13 +118,6 @@ void ll_stream_reset(ll_stream *s) {
     forget(s);
 }
 
-static ll_status check_tokens(const ll_config *c, const int *tokens, int n) {
-    for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= c->vocab)
-            return ll_fail(LL_EINVAL, "token %d is not in 0..%d", tokens[i], c->vocab - 1);
-    return LL_OK;
-}
-
 /* The encoder in a workspace of its own, which is let go when all layers remember what they need. */
 static ll_status encode(ll_stream *s, const int *tokens, int n) {
     const ll_model *m = s->model;
@@ -147,7 +140,7 @@ ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
     if (!s->memory)
         return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
     if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
-    ll_status status = check_tokens(s->model->c, tokens, n);
+    ll_status status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     ll_stream_reset(s);
     s->sourced = 0;
@@ -164,7 +157,7 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     ll_status status = ll_stream_whole(s);
     if (status) return status;
     if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
-    status = check_tokens(c, tokens, n);
+    status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     int64_t at = s->position - s->document;
     for (int i = 0; i < n && at <= c->max_length; i++) at = tokens[i] == c->separator ? 1 : at + 1;

@@ -22,7 +22,6 @@ ll_status ll_distances_check(const ll_attention_config *c) {
     if (c->position != LL_POSITION_T5 && c->position != LL_POSITION_SHAW) return LL_OK;
     if (c->kernel != LL_KERNEL_SOFTMAX)
         return ll_fail(LL_EINVAL, "attention: %s adds to logits, and linear kernels have none; use softmax", name);
-    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (c->position == LL_POSITION_T5 && !w->bias) return ll_fail(LL_EINVAL, "attention: t5 needs its biases");
     if (c->position == LL_POSITION_T5) return LL_OK;
     if (w->clip < 1 || w->clip > 255)

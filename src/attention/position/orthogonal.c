@@ -15,7 +15,6 @@ ll_status ll_orthogonal_check(const ll_attention_config *c) {
     if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
     if (c->kernel == LL_KERNEL_SOFTMAX)
         return ll_fail(LL_EINVAL, "attention: softmax has no features that a matrix could turn; use rope");
-    if (c->permutation) return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
     if (m < 2 || m > LL_ORTHOGONAL_MOST)
         return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
                        LL_ORTHOGONAL_MOST, m);
