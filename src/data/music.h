@@ -14,6 +14,7 @@ enum { LL_DRUMS = 128, LL_INSTRUMENTS }; /* programs of General MIDI are 0 .. 12
 typedef struct {
     int64_t begin, end; /* in ticks; begin < end */
     uint8_t instrument, pitch, velocity;
+    uint8_t channel; /* of the file that it was read from */
 } ll_note;
 
 /* Changes from a time on; of several at one time the last counts, by `number`, which sorting sets. */
@@ -36,6 +37,7 @@ typedef struct {
     ll_tempo *tempo;
     ll_meter *meter;
     int64_t notes, tempos, meters;
+    int64_t held; /* notes that a pedal made longer */
 } ll_score;
 
 void ll_score_free(ll_score *score);
@@ -50,7 +52,8 @@ enum { LL_MIDI_MOST = 1 << 24 }; /* bytes of a file that is read */
 /* Is this one, as far as its first bytes tell? */
 int ll_is_midi(const uint8_t *data, size_t size);
 /* Formats 0 and 1, all tracks together. A key that is struck while it sounds ends there and begins anew; what is never
- * released ends with its track; pedals and bends are passed over. LL_EFORMAT names `name` and the byte. */
+ * released ends with its track; what is released while the sustain pedal (controller 64) is down ends when it is
+ * lifted; other pedals and bends are passed over. LL_EFORMAT names `name` and the byte. */
 LL_MUST_USE ll_status ll_midi_read(ll_score *score, const uint8_t *data, size_t size, const char *name);
 /* Format 1: a track of tempos and meters, and one for every instrument. For scores on the grid. */
 LL_MUST_USE ll_status ll_midi_write(ll_bytes *file, const ll_score *score);
