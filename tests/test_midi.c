@@ -242,7 +242,7 @@ static void what_is_written_is_read_again(const ll_score *score) {
     CHECK_OK(ll_midi_write(&file, score));
     CHECK_OK(ll_midi_read(&read, file.data, file.size, "written"));
     assert_int_equal(read.division, 480);
-    CHECK_OK(ll_music_grid(&grid, &read, "written"));
+    CHECK_OK(ll_music_grid(&grid, &read, 1, "written"));
     assert_same_scores(&grid, score);
     ll_bytes_free(&file);
     ll_score_free(&read);
@@ -256,10 +256,10 @@ static void any_score_is_written(void **state) {
     CHECK_OK(ll_score_room(&s, 4000, 20, 20));
     for (int i = 0; i < 4000; i++)
         s.note[s.notes++] =
-            (ll_note){i / 9, i / 9 + 1 + i * 7 % 64, (uint8_t)(i * 13 % 27 < 26 ? i * 13 % 27 : LL_DRUMS),
+            (ll_note){i / 9, i / 9 + 1 + i * 7 % 192, (uint8_t)(i * 13 % 27 < 26 ? i * 13 % 27 : LL_DRUMS),
                       (uint8_t)(i * 11 % 128), (uint8_t)(i % 32 * 4 + 2)};
     for (int i = 0; i < 4000; i++)
-        if (s.note[i].instrument == LL_DRUMS) s.note[i].end = s.note[i].begin + 1;
+        if (s.note[i].instrument == LL_DRUMS) s.note[i].end = s.note[i].begin + LL_THIRDS;
     for (int i = 0; i < 10; i++) {
         s.tempo[s.tempos++] = (ll_tempo){.at = 17 * i, .micros = ll_tempo_micros(5 * i)};
         s.meter[s.meters] = ll_meter_of(6 * i);

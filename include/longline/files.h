@@ -28,6 +28,7 @@ typedef struct {
     const char *label_key;         /* of JSONL: of a string or integer that every object then has; NULL: no labels */
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* of longer sequences so many bytes are handed out at a time; 0: 65536 */
+    int grid;                      /* of music: places of a quarter note, as data.grid of the model; 0: 4 */
 } ll_input_options;
 
 typedef struct {

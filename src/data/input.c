@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/music.h"
 
 /* ---- Bytes ---- */
 
@@ -254,6 +255,9 @@ static ll_status copy(char **to, const char *from) {
 static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_input_options *how) {
     in->format = how->format;
     in->piece = how->piece ? how->piece : 1 << 16;
+    in->fine = how->grid == LL_GRID;
+    if (how->grid && how->grid != 4 && !in->fine)
+        return ll_fail(LL_EINVAL, "a quarter note of music has 4 or %d places, not %d", LL_GRID, how->grid);
     if (n < 1) return ll_fail(LL_EINVAL, "no files to read; \"-\" is standard input");
     if (how->labels && n > 1)
         return ll_fail(LL_EINVAL, "labels %s belong to one file of images, not to %d", how->labels, n);
