@@ -126,8 +126,9 @@ static ll_status more_whole(ll_input *in, int *ends) {
     if (status) return status;
     in->text = in->room;
     in->n = ll_input_bytes(in, in->room, in->piece);
-    *ends = ll_input_peek(in) < 0;
-    return in->status;
+    *ends = ll_input_peek(in) < 0 && in->status != LL_ESTOPPED;
+    /* What came before a signal is handed out before it is told. */
+    return in->status == LL_ESTOPPED && in->n ? LL_OK : in->status;
 }
 
 static const ll_input_kind lines = {begin_line, more_line, 1}, whole = {begin_whole, more_whole, 0};

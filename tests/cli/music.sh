@@ -101,6 +101,12 @@ silent
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --echo --out both.midi
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --out twice.mid
 check "the same seed, the same file" cmp new.mid twice.mid
+for pack in gzip xz; do
+    command -v $pack >/dev/null || continue
+    $pack -c songs/music-000002.mid >packed.$pack
+    t 0 "$longline" generate $model --prompt-file packed.$pack --prompt-tokens 50 --tokens 300 --out twice.mid
+    check "the same from a file packed by $pack" cmp new.mid twice.mid
+done
 if command -v midicsv >/dev/null; then
     check "a continuation is a sound MIDI file" sound new.mid
     notes=$(grep -c Note_on csv)
