@@ -27,7 +27,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0, "drift: with these positions, as none,rope,decay; or all"},
     {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "standard deviation of queries and keys, features alone"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
-    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: on the first bytes of this file"},
+    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: on the first bytes of this file, plain or packed"},
     {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: of this layer alone; -1 = of all"},
     {.type = LL_ARG_END},
 };

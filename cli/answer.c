@@ -1,6 +1,5 @@
 /* What a seq2seq model makes of a source: the source goes through the encoder once, then the target comes byte by byte,
  * until the token that ends it. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,33 +8,35 @@
 
 enum { SOURCE_MOST = 1 << 26 };
 
+typedef struct {
+    const char *path;
+    uint8_t *text;
+    size_t n, room;
+    int code; /* -1, or the exit code */
+} source;
+
+static int add_block(const uint8_t *bytes, size_t n, void *arg) {
+    source *s = arg;
+    if (s->n + n > SOURCE_MOST) {
+        s->code = ll_usage("%s is longer than %d bytes", s->path, SOURCE_MOST);
+    } else if (s->n + n > s->room) {
+        uint8_t *more = realloc(s->text, s->room = 2 * (s->n + n));
+        if (more) s->text = more;
+        if (!more) s->code = ll_trouble("out of memory");
+    }
+    if (s->code < 0 && n) memcpy(s->text + s->n, bytes, n);
+    s->n += n;
+    return s->code >= 0;
+}
+
 /* A whole file as text; the newline at its end is the file's. -1, or the exit code. */
 static int read_file(const char *path, uint8_t **text, size_t *size) {
-    const int standard = !strcmp(path, "-");
-    FILE *file = standard ? stdin : fopen(path, "rb");
-    if (!file) {
-        ll_say("cannot read %s: %s", path, strerror(errno));
-        return 2;
-    }
-    size_t n = 0, room = 0;
-    int code = -1;
-    for (size_t got = 1; got && code < 0; n += got) {
-        if (n == room) {
-            uint8_t *more = realloc(*text, room = room ? 2 * room : 4096);
-            if (more) *text = more;
-            if (!more) code = ll_trouble("out of memory");
-            if (code >= 0) break;
-        }
-        got = fread(*text + n, 1, room - n, file);
-        if (n > SOURCE_MOST) code = ll_usage("%s is longer than %d bytes", path, SOURCE_MOST);
-    }
-    if (code < 0 && ferror(file)) {
-        ll_say("cannot read %s: %s", standard ? "standard input" : path, strerror(errno));
-        code = 2;
-    }
-    if (!standard) fclose(file);
-    *size = n && (*text)[n - 1] == '\n' ? n - 1 : n;
-    return code;
+    source s = {.path = path, .code = -1};
+    const int code = ll_read_blocks(path, add_block, &s);
+    *text = s.text;
+    *size = s.n && s.code < 0 && s.text[s.n - 1] == '\n' ? s.n - 1 : s.n;
+    if (code < 0 && ll_stop_wanted()) return 1; /* half a source is another one */
+    return code >= 0 ? code : s.code;
 }
 
 /* -1, or the exit code. */

@@ -74,6 +74,11 @@ double ll_watch_rate(const ll_watch *watch);
 void ll_stop_on_signals(int restart);
 int ll_stop_wanted(void);
 
+/* Hands out a file ("-": standard input) of any length, plain, .gz or .xz, block by block, until `take` gives non-zero,
+ * or a signal is there, which it says. -1, or the exit code after saying why the file cannot be read. */
+typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
+int ll_read_blocks(const char *path, ll_block_fn *take, void *arg);
+
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);
 char *ll_size(char *text, double bytes);

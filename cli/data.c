@@ -179,8 +179,22 @@ static int compare(const char *a, const char *b) {
     return 0;
 }
 
+/* How much of music lies on the grids that its events can be on. */
+static int measure(const char *path) {
+    ll_music_fit fit;
+    const ll_status status = ll_music_measure(&fit, path);
+    if (status) return ll_failed(status, path);
+    printf("grid.files=%lld\ngrid.notes=%lld\n", (long long)fit.files, (long long)fit.notes);
+    printf("grid.held=%.6f\n", fit.held);
+    for (int i = 0; i < 2; i++)
+        printf("grid.%d.onsets_off=%.6f\ngrid.%d.durations_off=%.6f\ngrid.%d.moved=%.6f\n", fit.grid[i].places,
+               fit.grid[i].onsets_off, fit.grid[i].places, fit.grid[i].durations_off, fit.grid[i].places,
+               fit.grid[i].moved);
+    return 0;
+}
+
 static int data(int n, const char **words) {
-    static const char *const actions[] = {"list", "make", "verify", "get", "compare"};
+    static const char *const actions[] = {"list", "make", "verify", "get", "grid", "compare"};
     const char *action = words[0];
     if (!strcmp(action, "list")) return n == 1 ? list() : ll_usage("list takes no name");
     if (!strcmp(action, "compare"))
@@ -188,17 +202,19 @@ static int data(int n, const char **words) {
     if (n > 2) return ll_usage("unexpected argument '%s'", words[2]);
     for (int i = 1; i < 4; i++)
         if (!strcmp(action, actions[i]) && n < 2) return ll_usage("%s needs the name of a data set", action);
+    if (!strcmp(action, "grid"))
+        return n == 2 ? measure(words[1]) : ll_usage("grid needs a file of music, or a folder of them");
     if (!strcmp(action, "make")) return make(words[1]);
     if (!strcmp(action, "verify")) return verify(words[1]);
     if (!strcmp(action, "get")) return get(words[1]);
-    const char *near = ll_args_nearest(action, actions, 5);
+    const char *near = ll_args_nearest(action, actions, 6);
     if (near) return ll_usage("there is no action '%s'; did you mean '%s'?", action, near);
-    return ll_usage("there is no action '%s'; there are list, make, verify, get and compare", action);
+    return ll_usage("there is no action '%s'; there are list, make, verify, get, grid and compare", action);
 }
 
 const ll_command ll_command_data = {
     .name = "data",
-    .words = "list | make NAME | verify NAME | get NAME | compare MUSIC MUSIC",
+    .words = "list | make NAME | verify NAME | get NAME | grid MUSIC | compare MUSIC MUSIC",
     .least = 1,
     .most = 3,
     .summary = "list, draw, check, fetch and compare data sets",
@@ -207,14 +223,16 @@ const ll_command ll_command_data = {
         "one into data/NAME, goes on where an earlier try stopped, and checks it. verify: checksums of a data\n"
         "set, or of any file. make: draws one, the same for the same seed. compare: how alike the styles of two MIDI\n"
         "files are, or of two folders of them: cosines of their histograms of distances in time and pitch, and of\n"
-        "places in the bar and durations, as in the SPE paper.\n\n"
+        "places in the bar and durations, as in the SPE paper. grid: what share of notes, and of their durations,\n"
+        "is off the grids of data.grid=4 and 12, and how far notes are moved, in quarter notes.\n\n"
         "  longline data list\n"
         "  longline data get mnist\n"
         "  longline data verify fashion-mnist --out /somewhere/fashion-mnist\n"
         "  longline data make pathfinder --out data/pathfinder --count 40000\n"
         "  longline data make listops --out data/listops/train.tsv --count 96000 --seed 1\n"
         "  longline data make music --out data/music --count 500 --size 32\n"
-        "  longline data compare song.mid continued.mid",
+        "  longline data compare song.mid continued.mid\n"
+        "  longline data grid folder-of-midi-files",
     .args = args,
     .run = data,
 };

@@ -17,7 +17,7 @@ static int echo, only_read;
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
-     "the same from a file of any length; - is standard input"},
+     "the same from a file of any length, plain, .gz or .xz; - is standard input"},
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &song, 0, 0,
@@ -45,18 +45,17 @@ static ll_status feed_and_echo(ll_speaker *s, const uint8_t *bytes, size_t n) {
     return ll_speaker_feed(s, bytes, n);
 }
 
-/* Feeds a file block by block: a prompt may be longer than memory. -1, or the exit code. */
-static int feed_file(ll_speaker *s, FILE *file, const char *name) {
-    uint8_t block[4096];
-    size_t n = 0;
-    while (!ll_stop_wanted() && (n = fread(block, 1, sizeof block, file)) > 0) {
-        const ll_status status = feed_and_echo(s, block, n);
-        if (status) return ll_failed(status, NULL);
-    }
-    if (ll_stop_wanted()) ll_say("stopped while reading %s", name);
-    if (ll_stop_wanted() || !ferror(file)) return -1;
-    ll_say("cannot read %s: %s", name, strerror(errno));
-    return 2;
+/* A prompt may be longer than memory: it comes block by block. */
+typedef struct {
+    ll_speaker *speaker;
+    int code; /* -1, or the exit code */
+} feeding;
+
+static int feed_block(const uint8_t *bytes, size_t n, void *arg) {
+    feeding *f = arg;
+    const ll_status status = feed_and_echo(f->speaker, bytes, n);
+    if (status) f->code = ll_failed(status, NULL);
+    return f->code >= 0;
 }
 
 /* What was fed as its tokens are written: where that is not the prompt as it was given, or not all of it. */
@@ -73,19 +72,9 @@ static int feed_prompt(ll_speaker *s) {
     ll_status status = LL_OK;
     if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
     if (status) return ll_failed(status, NULL);
-    int code = -1;
-    if (prompt_file && !strcmp(prompt_file, "-")) {
-        code = feed_file(s, stdin, "standard input");
-    } else if (prompt_file) {
-        FILE *file = fopen(prompt_file, "rb");
-        if (!file) {
-            ll_say("cannot read %s: %s", prompt_file, strerror(errno));
-            return 2;
-        }
-        code = feed_file(s, file, prompt_file);
-        fclose(file);
-    }
-    if (code >= 0) return code;
+    feeding file = {s, -1};
+    const int code = prompt_file ? ll_read_blocks(prompt_file, feed_block, &file) : -1;
+    if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_speaker_flush(s);
     if (echo && s->keeps && !song) echo_tokens(s);
     if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {

@@ -19,22 +19,17 @@ static int key(const ll_model *model, const char *name) {
     return text ? atoi(text) : 0;
 }
 
+static int take_bytes(const uint8_t *bytes, size_t n, void *arg) {
+    look *x = arg;
+    for (size_t i = 0; i < n && x->T < x->how->length; i++) x->tokens[x->T++] = bytes[i];
+    return x->T == x->how->length;
+}
+
 /* The first bytes of the file as tokens; -1, or the exit code. */
 static int read_text(look *x) {
-    FILE *file = fopen(x->how->text, "rb");
-    if (!file) {
-        ll_say("--text: cannot read %s: %s", x->how->text, strerror(errno));
-        return 2;
-    }
-    int c;
-    while (x->T < x->how->length && (c = getc(file)) != EOF) x->tokens[x->T++] = c;
-    const int bad = ferror(file);
-    fclose(file);
-    if (!bad && x->T) return -1;
-    if (bad)
-        ll_say("--text: cannot read %s: %s", x->how->text, strerror(errno));
-    else
-        ll_say("--text: %s is empty; name a file that holds some text", x->how->text);
+    const int code = ll_read_blocks(x->how->text, take_bytes, x);
+    if (code >= 0 || x->T) return code;
+    ll_say("--text: %s is empty; name a file that holds some text", x->how->text);
     return 2;
 }
 

@@ -297,7 +297,8 @@ static int open_all(run *r, int files, const char **paths) {
                             .id_key = id_key,
                             .label_key = r->job->label_key,
                             .labels = r->job->labels,
-                            .piece = LL_PIECE};
+                            .piece = LL_PIECE,
+                            .grid = atoi(value(r->job, "data.grid"))};
     const int code = choose_format(&how.format, !strcmp(value(r->job, "data.format"), "midi"));
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;

@@ -75,7 +75,7 @@ static inline ll_score score_of(const char *words, int64_t first) {
     int32_t *tokens = NULL;
     int64_t n = 0;
     ll_score score = {0};
-    CHECK_OK(ll_music_tokens(&tokens, &n, (const uint8_t *)words, strlen(words), "words"));
+    CHECK_OK(ll_music_tokens(&tokens, &n, (const uint8_t *)words, strlen(words), 1, "words"));
     CHECK_OK(ll_music_decode(&score, tokens, n, first));
     ll_free(tokens);
     return score;

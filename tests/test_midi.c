@@ -24,7 +24,7 @@ static void one_track_is_read(void **state) {
     ll_score_free(&score);
 }
 
-/* What is not of notes is passed over: system exclusive in two parts, text, pedals, bends, touches. */
+/* What is not of notes is passed over: system exclusive in two parts, text, a soft pedal, bends, touches. */
 static void other_events_are_passed_over(void **state) {
     (void)state;
     song s = {0};
@@ -32,7 +32,7 @@ static void other_events_are_passed_over(void **state) {
     open_track(&s);
     ADD(&s, "\0\xf0\3\x7e\x09\xf7\5\xf7\2\x01\xf7");
     ADD(&s, "\0\xff\1\4text\0\xff\x7f\0\0\xff\x59\2\0\0");
-    ADD(&s, "\0\xb0\x40\x7f\0\x40\0\0\xe0\0\x40\0\xd0\x10\0\xa0\x3c\x10");
+    ADD(&s, "\0\xb0\x43\x7f\0\x0b\x7f\0\xe0\0\x40\0\xd0\x10\0\xa0\x3c\x10");
     ADD(&s, "\5\x90\x3c\x50\5\x3c\0");
     ADD(&s, "\0\xff\1\1x\2\x3e\x50"); /* running on after a meta event, as some programs write */
     ADD(&s, "\3\xff\x2f\0");
@@ -91,6 +91,59 @@ static void keys_sound_once_at_a_time(void **state) {
     assert_int_equal(score.notes, 2);
     assert_note(&score, 0, 0, 16, 0, 60, 0x50);
     assert_note(&score, 1, 16, 32, 0, 60, 0x51);
+    ll_score_free(&score);
+}
+
+/* What is released while the pedal is down sounds until it is lifted; not what is still pressed then, nor drums, nor
+ * other channels. */
+static void the_pedal_holds_notes(void **state) {
+    (void)state;
+    song s = {0};
+    add_head(&s, 0, 1, 96);
+    open_track(&s);
+    ADD(&s, "\0\x90\x3c\x50\0\x91\x3c\x51\0\x99\x3c\x52\0\x90\x30\x53"); /* 60 thrice, 48 */
+    ADD(&s, "\5\xb0\x40\x40\0\xb9\x40\x7f");                             /* down at 5 */
+    ADD(&s, "\5\x90\x3c\0\0\x91\x3c\0\0\x99\x3c\0");                     /* released at 10 */
+    ADD(&s, "\5\xb0\x40\x50\0\x42\0\5\x40\x3f");                         /* lifted at 20, by 63 */
+    ADD(&s, "\5\x90\x30\0");                                             /* 48 released at 25 */
+    ADD(&s, "\0\x90\x32\x54\5\x32\0\0\xb0\x40\x7f");                     /* down in the tick of the release, 30 */
+    ADD(&s, "\5\xb0\x79\0");                                             /* reset at 35 */
+    ADD(&s, "\0\x90\x33\x55\0\xb0\x40\x7f\5\x90\x33\0\0\xb0\x40\0");     /* lifted in the tick of the release, 40 */
+    close_track(&s);
+    ll_score score = read_song(&s);
+    assert_int_equal(score.notes, 6);
+    assert_note(&score, 0, 0, 25, 0, 48, 0x53);
+    assert_note(&score, 1, 0, 20, 0, 60, 0x50);
+    assert_note(&score, 2, 0, 10, 0, 60, 0x51);
+    assert_note(&score, 3, 0, 10, LL_DRUMS, 60, 0x52);
+    assert_note(&score, 4, 25, 35, 0, 50, 0x54);
+    assert_note(&score, 5, 35, 40, 0, 51, 0x55);
+    assert_int_equal(score.held, 2);
+    ll_score_free(&score);
+}
+
+/* A pedal is its channel's, in whatever track; it holds a key until that is struck again; one that is never lifted
+ * holds to the end of all tracks. */
+static void pedals_belong_to_channels(void **state) {
+    (void)state;
+    song s = {0};
+    add_head(&s, 1, 3, 96);
+    open_track(&s);
+    ADD(&s, "\0\x90\x3c\x50\5\x3c\0\x0b\x3c\x51\1\x3c\0"); /* 60 at 0 to 5, at 16 to 17 */
+    ADD(&s, "\0\x3e\x52\0\x3e\0");                         /* 62 at 17, released at once */
+    close_track(&s);
+    open_track(&s);
+    ADD(&s, "\4\xb0\x40\x7f\0\xb1\x40\x7f\1\x40\0");
+    close_track(&s);
+    open_track(&s);
+    ADD(&s, "\x0a\x91\x3c\x53\x0a\x3c\0\x0a\xff\x2f\0"); /* 60 on another channel, 10 to 20; the end at 30 */
+    close_track(&s);
+    ll_score score = read_song(&s);
+    assert_int_equal(score.notes, 4);
+    assert_note(&score, 0, 0, 16, 0, 60, 0x50);
+    assert_note(&score, 1, 10, 20, 0, 60, 0x53);
+    assert_note(&score, 2, 16, 30, 0, 60, 0x51);
+    assert_note(&score, 3, 17, 30, 0, 62, 0x52);
     ll_score_free(&score);
 }
 
@@ -189,7 +242,7 @@ static void what_is_written_is_read_again(const ll_score *score) {
     CHECK_OK(ll_midi_write(&file, score));
     CHECK_OK(ll_midi_read(&read, file.data, file.size, "written"));
     assert_int_equal(read.division, 480);
-    CHECK_OK(ll_music_grid(&grid, &read, "written"));
+    CHECK_OK(ll_music_grid(&grid, &read, 1, "written"));
     assert_same_scores(&grid, score);
     ll_bytes_free(&file);
     ll_score_free(&read);
@@ -203,10 +256,10 @@ static void any_score_is_written(void **state) {
     CHECK_OK(ll_score_room(&s, 4000, 20, 20));
     for (int i = 0; i < 4000; i++)
         s.note[s.notes++] =
-            (ll_note){i / 9, i / 9 + 1 + i * 7 % 64, (uint8_t)(i * 13 % 27 < 26 ? i * 13 % 27 : LL_DRUMS),
+            (ll_note){i / 9, i / 9 + 1 + i * 7 % 192, (uint8_t)(i * 13 % 27 < 26 ? i * 13 % 27 : LL_DRUMS),
                       (uint8_t)(i * 11 % 128), (uint8_t)(i % 32 * 4 + 2)};
     for (int i = 0; i < 4000; i++)
-        if (s.note[i].instrument == LL_DRUMS) s.note[i].end = s.note[i].begin + 1;
+        if (s.note[i].instrument == LL_DRUMS) s.note[i].end = s.note[i].begin + LL_THIRDS;
     for (int i = 0; i < 10; i++) {
         s.tempo[s.tempos++] = (ll_tempo){.at = 17 * i, .micros = ll_tempo_micros(5 * i)};
         s.meter[s.meters] = ll_meter_of(6 * i);
@@ -254,6 +307,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_track_is_read),        cmocka_unit_test(other_events_are_passed_over),
         cmocka_unit_test(tracks_are_one_piece),     cmocka_unit_test(keys_sound_once_at_a_time),
+        cmocka_unit_test(the_pedal_holds_notes),    cmocka_unit_test(pedals_belong_to_channels),
         cmocka_unit_test(wrong_events_are_refused), cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(longer_headers_are_read),  cmocka_unit_test(any_score_is_written),
         cmocka_unit_test(drawn_pieces_are_written), cmocka_unit_test(memory_can_end),

@@ -12,10 +12,13 @@ static ll_score two_notes(int64_t begin, int64_t end, int division) {
     return s;
 }
 
-static void on_grid(int64_t begin, int64_t end, int division, int64_t to_begin, int64_t to_end) {
+/* In steps of a sixteenth, or, on the fine grid, of a third of it. */
+static void on(int fine, int64_t begin, int64_t end, int division, int64_t to_begin, int64_t to_end) {
+    const int step = fine ? 1 : LL_THIRDS;
     ll_score s = two_notes(begin, end, division), grid = {0};
-    CHECK_OK(ll_music_grid(&grid, &s, "notes"));
-    assert_note(&grid, 0, to_begin, to_end, 0, 60, 102);
+    CHECK_OK(ll_music_grid(&grid, &s, fine, "notes"));
+    assert_int_equal(grid.division, 12);
+    assert_note(&grid, 0, to_begin * step, to_end * step, 0, 60, 102);
     ll_score_free(&s);
     ll_score_free(&grid);
 }
@@ -23,13 +26,36 @@ static void on_grid(int64_t begin, int64_t end, int division, int64_t to_begin, 
 /* 480 ticks a quarter are 120 a step. */
 static void times_are_rounded(void **state) {
     (void)state;
-    on_grid(0, 120, 480, 0, 1);
-    on_grid(59, 179, 480, 0, 1);
-    on_grid(60, 180, 480, 1, 2);
-    on_grid(0, 5, 480, 0, 1);         /* at least a step */
-    on_grid(0, 120 * 99, 480, 0, 64); /* at most 64 */
-    on_grid(7, 9, 1, 28, 36);
-    on_grid(100, 220, 96, 4, 9);
+    on(0, 0, 120, 480, 0, 1);
+    on(0, 59, 179, 480, 0, 1);
+    on(0, 60, 180, 480, 1, 2);
+    on(0, 0, 5, 480, 0, 1);         /* at least a step */
+    on(0, 0, 120 * 99, 480, 0, 64); /* at most 64 */
+    on(0, 7, 9, 1, 28, 36);
+    on(0, 100, 220, 96, 4, 9);
+    on(0, 160, 320, 480, 1, 3); /* triplets of eighths: 1/3 and 2/3 of a quarter */
+    /* 40 ticks are a step of the fine grid, on which all of a beat's halves, thirds, quarters and sixths are. */
+    on(1, 160, 320, 480, 4, 8);
+    on(1, 120, 240, 480, 3, 6);
+    on(1, 19, 59, 480, 0, 1);
+    on(1, 20, 60, 480, 1, 2);
+    on(1, 0, 5, 480, 0, 1);
+    on(1, 40, 40 + 120 * 99, 480, 1, 1 + 192);
+    on(1, 341, 683, 1024, 4, 8); /* thirds of a division that has none */
+    on(1, 7, 9, 1, 84, 108);
+}
+
+/* A stroke has no length, however fine the grid. */
+static void strokes_are_alike(void **state) {
+    (void)state;
+    for (int fine = 0; fine < 2; fine++) {
+        ll_score s = two_notes(960, 1960, 480), grid = {0};
+        s.note[0].instrument = LL_DRUMS;
+        CHECK_OK(ll_music_grid(&grid, &s, fine, "strokes"));
+        assert_note(&grid, 0, 24, 27, LL_DRUMS, 60, 102);
+        ll_score_free(&s);
+        ll_score_free(&grid);
+    }
 }
 
 static void words_have_their_numbers(void **state) {
@@ -50,8 +76,8 @@ static void words_have_their_numbers(void **state) {
             assert_int_equal(class, n++);
             const ll_meter m = ll_meter_of(class);
             assert_true(m.numerator == k && m.denominator == d);
-            assert_int_equal(ll_bar_steps(&m), k * 16 / d);
-            assert_true(ll_bar_steps(&m) <= LL_POSITIONS);
+            assert_int_equal(ll_bar_steps(&m), 3 * (k * 16 / d));
+            assert_true(ll_bar_steps(&m) <= LL_THIRDS * LL_POSITIONS);
         }
     assert_int_equal(n, LL_METERS);
 }
@@ -65,31 +91,41 @@ static void the_vocabulary_is_fixed(void **state) {
     } some[] = {{0, "Piece"},        {1, "Bar"},           {2, "Meter_1/2"},    {61, "Meter_32/16"},
                 {62, "Position_1"},  {94, "Tempo_28"},     {147, "Tempo_240"},  {148, "Program_0"},
                 {276, "Pitch_0"},    {336, "Pitch_60"},    {404, "Drum_0"},     {531, "Drum_127"},
-                {532, "Duration_1"}, {595, "Duration_64"}, {596, "Velocity_2"}, {627, "Velocity_126"}};
+                {532, "Duration_1"}, {595, "Duration_64"}, {596, "Velocity_2"}, {627, "Velocity_126"},
+                {628, "Position_1+1/3"}, {629, "Position_1+2/3"}, {691, "Position_32+2/3"},
+                {692, "Duration_0+1/3"}, {695, "Duration_1+2/3"}, {819, "Duration_63+2/3"}};
     ll_bytes list = {0};
     int32_t *tokens = NULL;
     int64_t n = 0;
     char word[LL_MUSIC_WORD];
-    assert_int_equal(LL_MUSIC_VOCAB, 628);
+    assert_int_equal(ll_music_vocab(0), 628);
+    assert_int_equal(ll_music_vocab(1), 820);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         ll_music_word(word, some[i].token);
         assert_string_equal(word, some[i].word);
     }
-    CHECK_OK(ll_music_vocabulary(&list));
-    CHECK_OK(ll_music_tokens(&tokens, &n, list.data, list.size, "list"));
-    assert_int_equal(n, LL_MUSIC_VOCAB);
-    for (int i = 0; i < n; i++) assert_int_equal(tokens[i], i);
-    ll_free(tokens);
+    for (int fine = 0; fine < 2; fine++) {
+        CHECK_OK(ll_music_vocabulary(&list, fine));
+        CHECK_OK(ll_music_tokens(&tokens, &n, list.data, list.size, fine, "list"));
+        assert_int_equal(n, ll_music_vocab(fine));
+        for (int i = 0; i < n; i++) assert_int_equal(tokens[i], i);
+        ll_free(tokens);
+        if (!fine) ll_bytes_free(&list);
+    }
+    CHECK_FAILS(ll_music_tokens(&tokens, &n, list.data, list.size, 0, "list"), LL_EINVAL,
+                "list: word number 629, \"Position_1+1/3\", lies between sixteenths; only music with data.grid=12");
     ll_bytes_free(&list);
     static const char *const wrong[] = {"Bars",       "bar",       "Pitch_128", "Pitch_-1",
                                         "Velocity_3", "Meter_3/5", "Tempo_",    "Position_0",
-                                        "Piece_1",    "Pitch_60x", "\xff",      "Velocity_100000000000000000"};
+                                        "Piece_1",    "Pitch_60x", "\xff",      "Velocity_100000000000000000",
+                                        "Position_0+1/3", "Position_33+1/3", "Position_1+3/3", "Duration_64+1/3",
+                                        "Duration_+1/3", "Pitch_60+1/3", "Duration_1+1/3+1/3", "Duration_0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[64];
         const size_t size = (size_t)snprintf(text, sizeof text, "Bar %s", wrong[i]);
-        CHECK_FAILS(ll_music_tokens(&tokens, &n, (const uint8_t *)text, size, "text"), LL_EINVAL, "number 2");
+        CHECK_FAILS(ll_music_tokens(&tokens, &n, (const uint8_t *)text, size, 1, "text"), LL_EINVAL, "number 2");
     }
-    CHECK_OK(ll_music_tokens(&tokens, &n, (const uint8_t *)" \n", 2, "blank"));
+    CHECK_OK(ll_music_tokens(&tokens, &n, (const uint8_t *)" \n", 2, 0, "blank"));
     assert_true(n == 1 && tokens[0] == LL_MUSIC_PIECE);
     ll_free(tokens);
 }
@@ -113,7 +149,7 @@ static void a_piece_by_hand(void **state) {
     memcpy(s.note, notes, sizeof notes);
     s.notes = 9;
     ll_score_sort(&s);
-    CHECK_OK(ll_music_grid(&grid, &s, "by hand"));
+    CHECK_OK(ll_music_grid(&grid, &s, 0, "by hand"));
     assert_string_equal(
         words_of(&grid),
         "Piece\n"
@@ -127,18 +163,51 @@ static void a_piece_by_hand(void **state) {
     ll_score_free(&grid);
 }
 
+/* A tune in triplets and sixteenths, on both grids. */
+static void triplets_by_hand(void **state) {
+    (void)state;
+    ll_score s = {.division = 480}, grid = {0};
+    CHECK_OK(ll_score_room(&s, 9, 1, 1));
+    const ll_note notes[] = {{0, 160, 0, 60, 64},   {160, 320, 0, 62, 64}, {320, 480, 0, 64, 64},
+                             {480, 600, 0, 60, 64}, {600, 960, 0, 62, 64}, {1880, 1900, 0, 64, 64},
+                             {1920, 2560, 0, 60, 64}};
+    memcpy(s.note, notes, sizeof notes);
+    s.notes = 7;
+    CHECK_OK(ll_music_grid(&grid, &s, 1, "by hand"));
+    assert_string_equal(words_of(&grid),
+                        "Piece\n"
+                        "Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_1+1/3 Velocity_66 "
+                        "Position_2+1/3 Pitch_62 Duration_1+1/3 Velocity_66 "
+                        "Position_3+2/3 Pitch_64 Duration_1+1/3 Velocity_66 "
+                        "Position_5 Pitch_60 Duration_1 Velocity_66 Position_6 Pitch_62 Duration_3 Velocity_66 "
+                        "Position_16+2/3 Pitch_64 Duration_0+1/3 Velocity_66\n"
+                        "Bar Position_1 Pitch_60 Duration_5+1/3 Velocity_66\n");
+    ll_score_free(&grid);
+    CHECK_OK(ll_music_grid(&grid, &s, 0, "by hand"));
+    assert_string_equal(words_of(&grid),
+                        "Piece\n"
+                        "Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_1 Velocity_66 "
+                        "Position_2 Pitch_62 Duration_2 Velocity_66 Position_4 Pitch_64 Duration_1 Velocity_66 "
+                        "Position_5 Pitch_60 Duration_1 Velocity_66 Position_6 Pitch_62 Duration_3 Velocity_66\n"
+                        "Bar Position_1 Pitch_60 Duration_5 Velocity_66 Pitch_64 Duration_1 Velocity_66\n");
+    ll_score_free(&s);
+    ll_score_free(&grid);
+}
+
 static void pieces_need_notes_and_an_end(void **state) {
     (void)state;
     ll_score s = two_notes(0, 1, 480), grid = {0};
     s.note[0].begin = 480LL * LL_GRID_MOST / LL_GRID;
-    CHECK_FAILS(ll_music_grid(&grid, &s, "long.mid"), LL_EFORMAT,
+    CHECK_FAILS(ll_music_grid(&grid, &s, 0, "long.mid"), LL_EFORMAT,
                 "long.mid: its last note begins after 262144 quarter");
-    s.note[0].begin -= 120;
+    s.note[0].begin -= 20;
+    CHECK_FAILS(ll_music_grid(&grid, &s, 1, "long.mid"), LL_EFORMAT, "after 262144 quarter");
+    s.note[0].begin -= 100;
     s.note[0].end = s.note[0].begin + 100;
-    CHECK_OK(ll_music_grid(&grid, &s, "long.mid"));
+    CHECK_OK(ll_music_grid(&grid, &s, 0, "long.mid"));
     ll_score_free(&grid);
     s.notes = 0;
-    CHECK_FAILS(ll_music_grid(&grid, &s, "empty.mid"), LL_EFORMAT, "empty.mid: there is no note");
+    CHECK_FAILS(ll_music_grid(&grid, &s, 0, "empty.mid"), LL_EFORMAT, "empty.mid: there is no note");
     ll_score_free(&s);
 }
 
@@ -207,12 +276,16 @@ static void scores_and_tokens_are_inverse(void **state) {
     enum { N = 3000 };
     int32_t tokens[N];
     for (uint64_t seed = 0; seed < 30; seed++) {
+        const int fine = seed % 2 > 0;
         for (int i = 0; i < N; i++) {
             /* Notes with what stands around them, and one token of eight any other. */
-            static const int usual[][2] = {{LL_MUSIC_POSITION, 32}, {LL_MUSIC_PITCH, 128}, {LL_MUSIC_DURATION, 64},
-                                           {LL_MUSIC_VELOCITY, 32}, {LL_MUSIC_BAR, 1},     {LL_MUSIC_METER, 60}};
-            const int *kind = usual[i % 24 < 20 ? i % 4 : 4 + i % 2];
-            const uint32_t any = ll_below(LL_MUSIC_VOCAB, seed, 1, (uint64_t)i);
+            static const int usual[][6][2] = {
+                {{LL_MUSIC_POSITION, 32}, {LL_MUSIC_PITCH, 128}, {LL_MUSIC_DURATION, 64},
+                 {LL_MUSIC_VELOCITY, 32}, {LL_MUSIC_BAR, 1},     {LL_MUSIC_METER, 60}},
+                {{LL_MUSIC_POSITION_THIRD, 64}, {LL_MUSIC_PITCH, 128}, {LL_MUSIC_DURATION_THIRD, 128},
+                 {LL_MUSIC_VELOCITY, 32},       {LL_MUSIC_BAR, 1},     {LL_MUSIC_METER, 60}}};
+            const int *kind = usual[fine && i / 4 % 2][i % 24 < 20 ? i % 4 : 4 + i % 2];
+            const uint32_t any = ll_below((uint32_t)ll_music_vocab(fine), seed, 1, (uint64_t)i);
             tokens[i] = ll_below(8, seed, 2, (uint64_t)i) ? kind[0] + (int)any % kind[1] : (int)any;
         }
         ll_score a = {0}, b = {0}, c = {0};
@@ -221,8 +294,11 @@ static void scores_and_tokens_are_inverse(void **state) {
         CHECK_OK(ll_music_decode(&a, tokens, N, 0));
         CHECK_OK(ll_music_encode(&again, &n, &a));
         CHECK_OK(ll_music_decode(&b, again, n, 0));
-        CHECK_OK(ll_music_grid(&c, &a, "score"));
+        CHECK_OK(ll_music_grid(&c, &a, fine, "score"));
         assert_true(a.notes > 300 && a.meters > 1 && a.tempos > 1);
+        int thirds = 0;
+        for (int64_t i = 0; i < a.notes; i++) thirds += a.note[i].begin % LL_THIRDS || a.note[i].end % LL_THIRDS;
+        assert_true(fine ? thirds > 100 : !thirds);
         assert_same_scores(&a, &b);
         assert_same_scores(&a, &c);
         ll_free(again);
@@ -274,14 +350,15 @@ static void real_songs_come_back(void **state) {
         size = strtoul((const char *)tar.data + at + 124, NULL, 8);
         if (!strstr((const char *)tar.data + at, ".mid")) continue;
         if (songs++ % 9) continue; /* a hundred are enough each time */
+        const int fine = songs % 2;
         ll_score s = {0}, grid = {0}, read = {0}, again = {0};
         ll_bytes file = {0};
         CHECK_OK(ll_midi_read(&s, tar.data + at + 512, size, "song"));
         assert_true(s.notes > 300 && s.notes < 10000);
-        CHECK_OK(ll_music_grid(&grid, &s, "song"));
+        CHECK_OK(ll_music_grid(&grid, &s, fine, "song"));
         CHECK_OK(ll_midi_write(&file, &grid));
         CHECK_OK(ll_midi_read(&read, file.data, file.size, "written"));
-        CHECK_OK(ll_music_grid(&again, &read, "written"));
+        CHECK_OK(ll_music_grid(&again, &read, fine, "written"));
         assert_same_scores(&grid, &again);
         ll_bytes_free(&file);
         ll_score_free(&s);
@@ -296,9 +373,11 @@ static void real_songs_come_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_rounded),
+        cmocka_unit_test(strokes_are_alike),
         cmocka_unit_test(words_have_their_numbers),
         cmocka_unit_test(the_vocabulary_is_fixed),
         cmocka_unit_test(a_piece_by_hand),
+        cmocka_unit_test(triplets_by_hand),
         cmocka_unit_test(pieces_need_notes_and_an_end),
         cmocka_unit_test(what_makes_no_sense_is_passed_over),
         cmocka_unit_test(a_continuation_begins_with_its_bar),

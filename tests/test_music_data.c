@@ -1,4 +1,4 @@
-/* Music as a reader's examples, as sequences, and two styles compared. */
+/* Music as a reader's examples and as sequences. */
 #include "songs.h"
 
 #include <sys/stat.h>
@@ -63,7 +63,7 @@ static void a_piece_is_an_example(void **state) {
     char expected[400];
     CHECK_OK(ll_batch_create(&b, &c));
     assert_int_equal(ll_reader_size(r), 3);
-    assert_int_equal(ll_reader_vocab(r), LL_MUSIC_VOCAB);
+    assert_int_equal(ll_reader_vocab(r), 628);
     for (int i = 0; i < 3; i++) {
         ll_reader_eval_batch(r, &b, i);
         snprintf(expected, sizeof expected, "%s%s > Piece", i == 2 ? "Piece " : "", i ? i == 1 ? two : three : one);
@@ -155,6 +155,59 @@ static void wrong_files_are_named(void **state) {
     assert_memory_can_end(&c, "train");
 }
 
+/* Triplets: with data.grid = 12 they are there, else on sixteenths; as text they need it. */
+static void grids_are_chosen(void **state) {
+    (void)state;
+    static const char tune[] = "Piece Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_1+1/3 Velocity_66 "
+                               "Position_2+1/3 Pitch_60 Duration_1+1/3 Velocity_66";
+    static const char coarse[] = "Piece Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_1 Velocity_66 "
+                                 "Position_2 Pitch_60 Duration_2 Velocity_66";
+    ll_config c = config();
+    ll_score s = score_of(tune, 0);
+    ll_bytes file = {0};
+    CHECK_OK(ll_midi_write(&file, &s));
+    c.train = c.test = kept(put("triplets.mid", file.data, file.size));
+    ll_bytes_free(&file);
+    ll_score_free(&s);
+    for (int fine = 0; fine < 2; fine++) {
+        char expected[400];
+        ll_batch b;
+        c.fine = fine;
+        CHECK_OK(ll_batch_create(&b, &c));
+        ll_reader *r = opened(&c, "test");
+        assert_int_equal(ll_reader_vocab(r), fine ? 820 : 628);
+        ll_reader_eval_batch(r, &b, 0);
+        snprintf(expected, sizeof expected, "%s > Piece", fine ? tune : coarse);
+        assert_string_equal(row_words(&b), expected);
+        /* A model keeps the words of its grid; those of the other one are refused. */
+        ll_coder *coder = NULL;
+        c.fine = !fine;
+        CHECK_FAILS(ll_coder_create(&coder, &c, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
+        c.fine = fine;
+        ll_reader_free(r);
+        ll_batch_free(&b);
+        /* The same as a sequence. */
+        ll_input *in = NULL;
+        ll_sequence q;
+        int found = 0;
+        const char *const path = c.train;
+        const ll_input_options how = {.format = LL_INPUT_MIDI, .grid = fine ? 12 : 0};
+        CHECK_OK(ll_input_open(&in, &path, 1, &how));
+        CHECK_OK(ll_input_next(in, &q, &found));
+        assert_true(found && q.ends && q.size == strlen(fine ? tune : coarse) + 1);
+        assert_int_equal(strstr((const char *)q.text, "Position_2+1/3") != NULL, fine);
+        ll_input_close(in);
+    }
+    c.train = put("triplets.txt", tune, sizeof tune - 1);
+    assert_int_equal(refused(&c, "train"), LL_OK);
+    c.fine = 0;
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "number 7, \"Duration_1+1/3\", lies between sixteenths");
+    ll_input *in = NULL;
+    const char *const path = c.train;
+    const ll_input_options how = {.grid = 24};
+    CHECK_FAILS(ll_input_open(&in, &path, 1, &how), LL_EINVAL, "has 4 or 12 places, not 24");
+}
+
 static void models_keep_the_vocabulary(void **state) {
     (void)state;
     const ll_config c = config();
@@ -162,7 +215,7 @@ static void models_keep_the_vocabulary(void **state) {
     ll_coder *coder = NULL;
     ll_bytes list = *ll_reader_vocabulary(r);
     CHECK_OK(ll_coder_create(&coder, &c, &list, "it"));
-    assert_int_equal(ll_coder_vocab(coder), LL_MUSIC_VOCAB);
+    assert_int_equal(ll_coder_vocab(coder), 628);
     ll_coder_free(coder);
     list.size--;
     CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
@@ -204,109 +257,15 @@ static void files_are_sequences(void **state) {
     }
 }
 
-/* ---- Style ---- */
-
-/* The definition, note against note, in double: bins of a sixth of a quarter. */
-typedef struct {
-    double pairs[24][41], places[48][12];
-} histograms;
-
-static void count(histograms *h, const ll_score *s) {
-    for (int64_t i = 0; i < s->notes; i++) {
-        const ll_note *a = &s->note[i];
-        if (a->instrument == LL_DRUMS) continue;
-        for (int64_t k = 0; k < s->notes; k++) {
-            const ll_note *b = &s->note[k];
-            const double apart = (double)(b->begin - a->begin) / s->division;
-            const int leap = b->pitch - a->pitch;
-            if (i == k || b->instrument != a->instrument || apart < 0 || apart >= 4 || abs(leap) > 20) continue;
-            h->pairs[(int)floor(apart * 6 + 1e-9)][leap + 20]++;
-        }
-        double bar = 0, beats = 4;
-        for (int64_t m = 0; m < s->meters; m++)
-            if (s->meter[m].at <= a->begin) {
-                bar = (double)s->meter[m].at / s->division;
-                beats = 4.0 * s->meter[m].numerator / s->meter[m].denominator;
-            }
-        const double place = fmod((double)a->begin / s->division - bar, beats);
-        const double lasts = (double)(a->end - a->begin) / s->division;
-        if (lasts <= 2) h->places[(int)floor(place * 6 + 1e-9)][lasts == 2 ? 11 : (int)floor(lasts * 6 + 1e-9)]++;
-    }
-}
-
-static double cosine_of(const double *x, const double *y, size_t n) {
-    double xx = 0, yy = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) xx += x[i] * x[i], yy += y[i] * y[i], xy += x[i] * y[i];
-    return xy / sqrt(xx * yy);
-}
-
-static char *put_score(const char *name, const ll_score *s) {
-    ll_bytes file = {0};
-    CHECK_OK(ll_midi_write(&file, s));
-    char *path = put(name, file.data, file.size);
-    ll_bytes_free(&file);
-    return path;
-}
-
-static void styles_are_compared_as_defined(void **state) {
-    (void)state;
-    for (int64_t i = 0; i < 8; i++) {
-        ll_score a = {0}, b = {0};
-        histograms h[2] = {0};
-        ll_likeness like, back;
-        CHECK_OK(ll_music_draw(&a, 8, 11, i));
-        CHECK_OK(ll_music_draw(&b, 8, 12, i));
-        for (int64_t k = 0; k < a.notes; k++) /* times and lengths of all kinds */
-            if (k % 3 == 0) a.note[k].end += k % 5;
-        a.meter[0].numerator = 1 + (int)i;
-        CHECK_OK(ll_music_settle(&a));
-        count(&h[0], &a);
-        count(&h[1], &b);
-        const char *x = put_score("x.mid", &a), *y = put_score("y.mid", &b);
-        CHECK_OK(ll_music_compare(&like, x, y));
-        CHECK_OK(ll_music_compare(&back, y, x));
-        assert_true(fabs(like.time_pitch - cosine_of(h[0].pairs[0], h[1].pairs[0], 24 * 41)) < 1e-12);
-        assert_true(fabs(like.onset_duration - cosine_of(h[0].places[0], h[1].places[0], 48 * 12)) < 1e-12);
-        assert_true(like.time_pitch == back.time_pitch && like.onset_duration == back.onset_duration);
-        CHECK_OK(ll_music_compare(&like, x, x));
-        assert_true(fabs(like.time_pitch - 1) < 1e-12 && fabs(like.onset_duration - 1) < 1e-12);
-        ll_score_free(&a);
-        ll_score_free(&b);
-    }
-}
-
-/* Three notes on the beats of a bar, a fifth up and down, against the same a tone higher, twice as fast. */
-static void similarities_by_hand(void **state) {
-    (void)state;
-    static const char slow[] = "Bar Position_1 Pitch_60 Duration_4 Velocity_66 Position_5 Pitch_67 Duration_4 "
-                               "Velocity_66 Position_9 Pitch_60 Duration_4 Velocity_66";
-    static const char fast[] = "Bar Position_1 Pitch_62 Duration_2 Velocity_66 Position_3 Pitch_69 Duration_2 "
-                               "Velocity_66 Position_5 Pitch_62 Duration_4 Velocity_66 Drum_5 Velocity_66";
-    ll_likeness like;
-    char a[200], b[200];
-    snprintf(a, sizeof a, "%s", put("slow", slow, sizeof slow - 1));
-    snprintf(b, sizeof b, "%s", put("fast", fast, sizeof fast - 1));
-    CHECK_OK(ll_music_compare(&like, a, b));
-    /* Pairs: (1, +7), (1, -7), (2, 0) quarters and semitones against (1/2, +7), (1/2, -7), (1, 0): none in common.
-     * Places and lengths: (0, 1), (1, 1), (2, 1) against (0, 1/2), (1/2, 1/2), (1, 1): one. */
-    assert_true(like.time_pitch == 0 && fabs(like.onset_duration - 1.0 / 3) < 1e-12);
-    assert_true(like.notes[0] == 3 && like.notes[1] == 3);
-    snprintf(b, sizeof b, "%s", put("alone", "Bar Pitch_60 Duration_4 Velocity_66", 35));
-    CHECK_FAILS(ll_music_compare(&like, a, b), LL_EINVAL, "no notes near others");
-    snprintf(b, sizeof b, "%s", put("drums", "Bar Drum_60 Velocity_66 Drum_62 Velocity_66", 44));
-    CHECK_FAILS(ll_music_compare(&like, b, a), LL_EINVAL, "no notes near others");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_is_an_example),
         cmocka_unit_test(splits_are_cut_by_pieces),
         cmocka_unit_test(keys_are_moved),
         cmocka_unit_test(wrong_files_are_named),
+        cmocka_unit_test(grids_are_chosen),
         cmocka_unit_test(models_keep_the_vocabulary),
         cmocka_unit_test(files_are_sequences),
-        cmocka_unit_test(styles_are_compared_as_defined),
-        cmocka_unit_test(similarities_by_hand),
     };
     return cmocka_run_group_tests_name("music data", tests, make_files, remove_folder);
 }

@@ -119,6 +119,67 @@ static void distances_are_functions(void **state) {
     ll_model_free(m);
 }
 
+/* Encoder-decoders show their decoder's. */
+static void decoders_are_shown(void **state) {
+    (void)state;
+    ll_columns t;
+    ll_model *m = NULL;
+    run("model.task=seq2seq model.vocab=259 data.format=copy data.train= data.longest=10 train.length=16 train.steps=4 "
+        "train.report=on position.type=relative-s1 position.scales=2",
+        at("copies"), NULL, 0, LL_OK);
+    CHECK_OK(ll_columns_read(&t, at("copies/figures/distance.csv"), (const char *const[]){"64"}, 1, 1));
+    CHECK_OK(ll_model_load(&m, at("copies/best.safetensors")));
+    const float *a = tensor(m, "decoder.blocks.0.position.alpha");
+    for (int h = 0; h < 2; h++)
+        assert_true(fabs((double)a[2 * h] + (double)a[2 * h + 1] - t.column[0][h]) < 1e-5); /* column 64: distance 0 */
+    ll_columns_free(&t);
+    ll_model_free(m);
+}
+
+/* Vectors of distances: numbers at a distance, and lengths. shaw's are by key minus query, from -clip on. */
+static void vectors_are_shown(void **state) {
+    (void)state;
+    static const char *const first[4] = {"0", "1", "2", "3"};
+    ll_columns t;
+    ll_model *m = NULL;
+    run("train.steps=10 train.report=on attention.kernel=softmax position.type=shaw position.clip=3 position.values=on",
+        at("shaw"), NULL, 0, LL_OK);
+    CHECK_OK(ll_columns_read(&t, at("shaw/figures/distance.csv"), first, 4, 4));
+    CHECK_OK(ll_model_load(&m, at("shaw/best.safetensors")));
+    const float *k = tensor(m, "blocks.0.position.distance_k"), *v = tensor(m, "blocks.0.position.distance_v");
+    assert_int_equal(t.n, 16); /* 8 numbers of a key, 8 of a value */
+    for (int c = 0; c < 8; c++)
+        for (int d = 0; d < 4; d++) {
+            assert_true(t.column[d][c] == (double)k[(3 - d) * 8 + c]);
+            assert_true(t.column[d][8 + c] == (double)v[(3 - d) * 8 + c]);
+        }
+    ll_columns_free(&t);
+    static const char *const lengths[3] = {"tokens back", "layer 1 keys", "layer 1 values"};
+    CHECK_OK(ll_columns_read(&t, at("shaw/figures/distance-length.csv"), lengths, 3, 3));
+    assert_int_equal(t.n, 4);
+    for (int d = 0; d < 4; d++) {
+        double square[2] = {0};
+        for (int c = 0; c < 8; c++) {
+            square[0] += pow((double)k[(3 - d) * 8 + c], 2);
+            square[1] += pow((double)v[(3 - d) * 8 + c], 2);
+        }
+        assert_true(t.column[0][d] == d);
+        for (int i = 0; i < 2; i++) assert_true(fabs(t.column[1 + i][d] - sqrt(square[i])) < 1e-5);
+    }
+    ll_columns_free(&t);
+    ll_model_free(m);
+    m = NULL;
+    run("train.steps=10 train.report=on position.type=relative-s2 position.clip=3", at("clipped"), NULL, 0, LL_OK);
+    CHECK_OK(ll_columns_read(&t, at("clipped/figures/distance.csv"), first, 4, 4));
+    CHECK_OK(ll_model_load(&m, at("clipped/best.safetensors")));
+    const float *w = tensor(m, "blocks.0.position.rpe");
+    assert_int_equal(t.n, 8);
+    for (int c = 0; c < 8; c++)
+        for (int d = 0; d < 4; d++) assert_true(t.column[d][c] == (double)w[d * 8 + c]);
+    ll_columns_free(&t);
+    ll_model_free(m);
+}
+
 static double pearson(const double *x, const double *y, int n) {
     double x1 = 0, y1 = 0, xx = 0, yy = 0, xy = 0;
     for (int i = 0; i < n; i++) x1 += x[i], y1 += y[i], xx += x[i] * x[i], yy += y[i] * y[i], xy += x[i] * y[i];
@@ -258,6 +319,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(positions_add_up),
         cmocka_unit_test(distances_are_functions),      cmocka_unit_test(amino_acids_are_compared),
+        cmocka_unit_test(vectors_are_shown),            cmocka_unit_test(decoders_are_shown),
         cmocka_unit_test(blosum62_is_blosum62),         cmocka_unit_test(stopped_runs_have_a_page_too),
         cmocka_unit_test(what_cannot_be_shown_is_said),
     };

@@ -47,6 +47,20 @@ typedef struct {
  * that begin within four quarters after them. */
 LL_API LL_MUST_USE ll_status ll_music_compare(ll_likeness *likeness, const char *a, const char *b);
 
+/* How much of music is on the grids that its events can be on (data.grid), 4 and 12 places a quarter note. A time is on
+ * one that has a place less than a tick of the file away. */
+typedef struct {
+    int64_t files, notes;
+    double held; /* share of notes that the sustain pedal makes longer */
+    struct {
+        int places;
+        double onsets_off, durations_off; /* shares of those that are not on it; strokes of drums have no duration */
+        double moved;                     /* quarter notes that a note's beginning is moved by, the mean */
+    } grid[2];
+} ll_music_fit;
+/* Of a file or a folder, as above. LL_EINVAL where there are no notes. O(notes). */
+LL_API LL_MUST_USE ll_status ll_music_measure(ll_music_fit *fit, const char *path);
+
 /* ---- Data sets --------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -28,6 +28,7 @@ typedef struct {
     const char *label_key;         /* of JSONL: of a string or integer that every object then has; NULL: no labels */
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* of longer sequences so many bytes are handed out at a time; 0: 65536 */
+    int grid;                      /* of music: places of a quarter note, as data.grid of the model; 0: 4 */
 } ll_input_options;
 
 typedef struct {
@@ -47,7 +48,9 @@ typedef struct ll_input ll_input;
 LL_API LL_MUST_USE ll_status ll_input_open(ll_input **input, const char *const *paths, int n,
                                            const ll_input_options *how);
 /* The next sequence or piece, valid until the next call; *found = 0 after the last. LL_EFORMAT names file and line of
- * what is wrong; the input then is at its end. */
+ * what is wrong; the input then is at its end. LL_ESTOPPED: while it waited for a pipe or a terminal, a signal came
+ * whose handler does not restart calls (sigaction without SA_RESTART); of LL_INPUT_WHOLE, what was read before it has
+ * been handed out. */
 LL_API LL_MUST_USE ll_status ll_input_next(ll_input *input, ll_sequence *sequence, int *found);
 LL_API void ll_input_close(ll_input *input);
 /* Bytes of the files as they are, read so far, and in all (-1: nobody knows). */

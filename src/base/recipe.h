@@ -69,7 +69,7 @@ typedef struct {
     int64_t limit;                                   /* bytes or examples of train in use; 0 = all */
     int resize, shift, margin, only;                 /* images */
     int joined;                                      /* fasta, midi */
-    int transpose;                                   /* midi */
+    int transpose, fine;                             /* midi; fine: thirds of sixteenths */
     int64_t min_count;                               /* words */
     int vocab_size;                                  /* words */
     int table_separator, header, label_column, text_column; /* labelled: columns from 1 */

@@ -32,14 +32,12 @@ struct ll_unpack {
 };
 
 static ll_status take(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
-    for (;;) {
-        const ssize_t n = read(u->fd, to, most < STEP ? most : STEP);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
-        *got = (size_t)n;
-        u->taken += n;
-        return LL_OK;
-    }
+    const ssize_t n = read(u->fd, to, most < STEP ? most : STEP);
+    if (n < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal came while %s was read", u->name);
+    if (n < 0) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
+    *got = (size_t)n;
+    u->taken += n;
+    return LL_OK;
 }
 
 /* The next chunk, where all of the last one has been looked at. */
@@ -78,6 +76,7 @@ static ll_status look(ll_unpack *u) {
 static ll_status open_file(ll_unpack *u, const char *path) {
     struct stat info;
     u->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (u->fd < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal came while %s was opened", u->name);
     if (u->fd < 0) return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(errno));
     if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name a file", u->name);

@@ -11,7 +11,7 @@
 #include "data/pieces.h"
 
 struct ll_coder {
-    int format;
+    int format, fine;
     ll_words *words;
     ll_pieces *pieces;
     char text[32]; /* of one token */
@@ -19,29 +19,31 @@ struct ll_coder {
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size) {
     if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
-    if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary);
+    if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
     if (c->format != LL_DATA_WORDS) return LL_OK;
     return ll_words_list(vocabulary, text, size, c->min_count, c->vocab_size);
 }
 
-/* The events of music are the same in all models of this version. */
-static ll_status check_music(const ll_bytes *vocabulary, const char *name) {
+/* The events of music are the same in all models with this grid. */
+static ll_status check_music(const ll_bytes *vocabulary, int fine, const char *name) {
     ll_bytes list = {0};
-    const ll_status status = ll_music_vocabulary(&list);
+    const ll_status status = ll_music_vocabulary(&list, fine);
     if (status) return status;
     const int same = list.size == vocabulary->size && !memcmp(list.data, vocabulary->data, list.size);
     ll_bytes_free(&list);
-    return same ? LL_OK : ll_fail(LL_EFORMAT, "%s: its vocabulary is not that of the events of music", name);
+    if (same) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s: its vocabulary is not that of the events of music on its data.grid", name);
 }
 
 ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *vocabulary, const char *name) {
     ll_coder *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
     o->format = c->format;
+    o->fine = c->fine;
     ll_status status = LL_OK;
     if (c->format == LL_DATA_WORDS) status = ll_words_create(&o->words, vocabulary, name);
     if (c->format == LL_DATA_PIECES) status = ll_pieces_create(&o->pieces, vocabulary, name);
-    if (c->format == LL_DATA_MIDI) status = check_music(vocabulary, name);
+    if (c->format == LL_DATA_MIDI) status = check_music(vocabulary, c->fine, name);
     if (status) {
         ll_coder_free(o);
         return status;
@@ -63,7 +65,7 @@ int ll_coder_vocab(const ll_coder *o) {
     switch (o->format) {
     case LL_DATA_FASTA: return LL_FASTA_VOCAB;
     case LL_DATA_LISTOPS: return LL_LISTOPS_VOCAB;
-    case LL_DATA_MIDI: return LL_MUSIC_VOCAB;
+    case LL_DATA_MIDI: return ll_music_vocab(o->fine);
     default: return 256;
     }
 }
@@ -93,7 +95,7 @@ static ll_status encode_bytes(const ll_coder *o, const uint8_t *text, size_t siz
 ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     if (o->words) return ll_words_encode(o->words, text, size, tokens, count);
     if (o->pieces) return ll_pieces_encode(o->pieces, text, size, tokens, count);
-    if (o->format == LL_DATA_MIDI) return ll_music_tokens(tokens, count, text, size, "the text");
+    if (o->format == LL_DATA_MIDI) return ll_music_tokens(tokens, count, text, size, o->fine, "the text");
     int32_t *out = ll_alloc(size, sizeof *out);
     uint8_t *own = o->format == LL_DATA_LISTOPS ? ll_alloc(size, 1) : NULL;
     ll_status status = out && (own || o->format != LL_DATA_LISTOPS) ? LL_OK : LL_ENOMEM;

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/music.h"
 
 /* ---- Bytes ---- */
 
@@ -125,8 +126,9 @@ static ll_status more_whole(ll_input *in, int *ends) {
     if (status) return status;
     in->text = in->room;
     in->n = ll_input_bytes(in, in->room, in->piece);
-    *ends = ll_input_peek(in) < 0;
-    return in->status;
+    *ends = ll_input_peek(in) < 0 && in->status != LL_ESTOPPED;
+    /* What came before a signal is handed out before it is told. */
+    return in->status == LL_ESTOPPED && in->n ? LL_OK : in->status;
 }
 
 static const ll_input_kind lines = {begin_line, more_line, 1}, whole = {begin_whole, more_whole, 0};
@@ -254,6 +256,9 @@ static ll_status copy(char **to, const char *from) {
 static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_input_options *how) {
     in->format = how->format;
     in->piece = how->piece ? how->piece : 1 << 16;
+    in->fine = how->grid == LL_GRID;
+    if (how->grid && how->grid != 4 && !in->fine)
+        return ll_fail(LL_EINVAL, "a quarter note of music has 4 or %d places, not %d", LL_GRID, how->grid);
     if (n < 1) return ll_fail(LL_EINVAL, "no files to read; \"-\" is standard input");
     if (how->labels && n > 1)
         return ll_fail(LL_EINVAL, "labels %s belong to one file of images, not to %d", how->labels, n);

@@ -25,6 +25,7 @@ extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx, ll_input
 struct ll_input {
     char **path, *text_key, *id_key, *label_key, *labels;
     int files, file; /* of which the next to be opened */
+    int fine;        /* grid of music */
     ll_input_format format;
     size_t piece;
     int64_t before, total; /* bytes of the files before this one; of all */

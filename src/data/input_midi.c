@@ -25,7 +25,7 @@ static ll_status to_text(ll_input *in) {
     int32_t *tokens = NULL;
     int64_t count = 0;
     ll_bytes text = {0};
-    ll_status status = ll_music_tokens(&tokens, &count, in->room, in->n, ll_unpack_name(in->source));
+    ll_status status = ll_music_tokens(&tokens, &count, in->room, in->n, in->fine, ll_unpack_name(in->source));
     if (!status) status = ll_music_text(&text, tokens, count);
     if (!status) status = ll_input_room(in, text.size, 0);
     if (!status) memcpy(in->room, text.data, in->n = text.size);

@@ -12,20 +12,27 @@
 #include "data/music.h"
 
 enum { HEADER = 14, DRUM_CHANNEL = 9, NO_PROGRAM = 255, PITCHES = 128, CHANNELS = 16 };
+enum { PEDAL = 64, RESET = 121 /* of all controllers, which lifts the pedal */, PRESSED = 64 };
 enum { META_END = 0x2f, META_TEMPO = 0x51, META_METER = 0x58 };
 
+/* Of a channel, in whatever track: its program, or whether its pedal is down. */
 typedef struct {
     int64_t at, number; /* number: of several at one time the last counts */
-    int channel, program;
+    int channel, value;
 } change;
+
+typedef struct {
+    change *item;
+    int64_t n;
+} changes;
 
 typedef struct {
     const uint8_t *data;
     size_t at, end, size; /* end: of the track */
     const char *name;
     ll_score *score;
-    change *change; /* of programs, in all tracks */
-    int64_t changes;
+    changes programs, pedals;
+    int64_t last; /* tick in which an event is */
 
     /* The track that is read. */
     int64_t now;
@@ -68,12 +75,18 @@ static void strike(reader *r, int channel, int pitch, int velocity) {
     ll_score *s = r->score;
     const uint8_t program = r->program[channel];
     release(r, channel, pitch);
-    s->note[s->notes] =
-        (ll_note){r->now, r->now, channel == DRUM_CHANNEL ? LL_DRUMS : program, (uint8_t)pitch, (uint8_t)velocity};
-    /* Until the program is known, the channel stands in its place: take_programs. */
-    if (channel != DRUM_CHANNEL && program == NO_PROGRAM)
-        s->note[s->notes].instrument = (uint8_t)(LL_DRUMS + 1 + channel);
+    s->note[s->notes] = (ll_note){.begin = r->now,
+                                  .end = r->now,
+                                  .instrument = channel == DRUM_CHANNEL ? LL_DRUMS : program,
+                                  .pitch = (uint8_t)pitch,
+                                  .velocity = (uint8_t)velocity,
+                                  .channel = (uint8_t)channel};
     r->open[channel][pitch] = ++s->notes;
+}
+
+static void add_change(changes *c, int64_t at, int channel, int value) {
+    c->item[c->n] = (change){at, c->n, channel, value};
+    c->n++;
 }
 
 static ll_status take_voice(reader *r, int status) {
@@ -88,8 +101,9 @@ static ll_status take_voice(reader *r, int status) {
         release(r, channel, p[0]);
     } else if (kind == 0xc) {
         r->program[channel] = p[0];
-        r->change[r->changes] = (change){r->now, r->changes, channel, p[0]};
-        r->changes++;
+        add_change(&r->programs, r->now, channel, p[0]);
+    } else if (kind == 0xb && (p[0] == PEDAL || p[0] == RESET)) {
+        add_change(&r->pedals, r->now, channel, p[0] == PEDAL && p[1] >= PRESSED);
     }
     r->at += n;
     return LL_OK;
@@ -131,6 +145,7 @@ static ll_status take_event(reader *r) {
     const ll_status status = take_length(r, &ticks);
     if (status) return status;
     r->now += ticks;
+    if (r->now > r->last) r->last = r->now;
     if (r->at == r->end) return wrong(r, "the track ends inside an event; the file is truncated");
     if (r->data[r->at] >= 0xf0) return take_block(r, r->data[r->at++]);
     if (r->data[r->at] >= 0x80) r->status = r->data[r->at++];
@@ -175,6 +190,8 @@ static ll_status take_chunks(reader *r, unsigned tracks) {
     return LL_OK;
 }
 
+/* ---- What a channel's changes, of all tracks, make of the notes ---- */
+
 static int by_time(const void *a, const void *b) {
     const change *x = a, *y = b;
     if (x->channel != y->channel) return x->channel - y->channel;
@@ -182,24 +199,66 @@ static int by_time(const void *a, const void *b) {
     return x->number < y->number ? -1 : 1;
 }
 
-/* Notes of tracks that name no program have their channel's of that time, from whatever track; else a piano's, 0. */
+/* By channel and time, without those that change nothing. */
+static void sort_changes(changes *c) {
+    int64_t n = 0;
+    if (c->n) qsort(c->item, (size_t)c->n, sizeof *c->item, by_time);
+    for (int64_t i = 0; i < c->n; i++) {
+        const change now = c->item[i], *before = n ? &c->item[n - 1] : NULL;
+        if (!before || before->channel != now.channel || before->value != now.value) c->item[n++] = now;
+    }
+    c->n = n;
+}
+
+/* The number of the change that holds for a channel at a time, or -1. */
+static int64_t change_at(const changes *c, int channel, int64_t at) {
+    int64_t low = 0, high = c->n; /* those before `low` are of it and at or before that time, or of lower channels */
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const change *m = &c->item[middle];
+        if (m->channel < channel || (m->channel == channel && m->at <= at))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && c->item[low - 1].channel == channel ? low - 1 : -1;
+}
+
+/* Notes of tracks that name no program have their channel's of that time; else a piano's, 0. */
 static void take_programs(reader *r) {
-    if (r->changes) qsort(r->change, (size_t)r->changes, sizeof *r->change, by_time);
+    sort_changes(&r->programs);
     for (int64_t i = 0; i < r->score->notes; i++) {
         ll_note *note = &r->score->note[i];
-        const int channel = note->instrument - LL_DRUMS - 1;
-        if (channel < 0) continue;
-        int64_t low = 0, high = r->changes; /* changes before `low` are at or before the note */
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            const change *c = &r->change[middle];
-            if (c->channel < channel || (c->channel == channel && c->at <= note->begin))
-                low = middle + 1;
-            else
-                high = middle;
+        if (note->instrument != NO_PROGRAM) continue;
+        const int64_t known = change_at(&r->programs, note->channel, note->begin);
+        note->instrument = (uint8_t)(known < 0 ? 0 : r->programs.item[known].value);
+    }
+}
+
+/* When the pedal, if it is down as a key is released, is lifted. */
+static int64_t lifted(const reader *r, const ll_note *note) {
+    const changes *c = &r->pedals;
+    const int64_t i = change_at(c, note->channel, note->end);
+    if (i < 0 || !c->item[i].value || note->channel == DRUM_CHANNEL) return note->end;
+    return i + 1 < c->n && c->item[i + 1].channel == note->channel ? c->item[i + 1].at : r->last;
+}
+
+/* What is released while the pedal of its channel is down sounds until it is lifted or the key is struck again, which
+ * is Magenta's rule (note_seq, apply_sustain_control_changes). Notes are in the order of their beginnings. */
+static void take_pedals(reader *r) {
+    int64_t struck[CHANNELS][PITCHES]; /* when a key is next */
+    ll_score *s = r->score;
+    sort_changes(&r->pedals);
+    for (int i = 0; i < CHANNELS * PITCHES; i++) struck[i / PITCHES][i % PITCHES] = INT64_MAX;
+    for (int64_t i = s->notes - 1; i >= 0; i--) {
+        ll_note *note = &s->note[i];
+        int64_t *next = &struck[note->channel][note->pitch], end = lifted(r, note);
+        if (end > *next) end = *next;
+        if (end > note->end) {
+            note->end = end;
+            s->held++;
         }
-        const int known = low && r->change[low - 1].channel == channel;
-        note->instrument = (uint8_t)(known ? r->change[low - 1].program : 0);
+        *next = note->begin;
     }
 }
 
@@ -231,7 +290,14 @@ static ll_status check_header(const reader *r, unsigned *tracks, int *division) 
 
 int ll_is_midi(const uint8_t *data, size_t size) { return size >= HEADER && !memcmp(data, "MThd", 4); }
 
-/* An event has three bytes at least, one that tells a tempo or a meter six; so there is room for all that can come. */
+/* An event has three bytes at least, one of a program two, one of a tempo or a meter six; so there is room for all that
+ * can come. */
+static ll_status changes_room(reader *r, size_t size) {
+    r->programs.item = ll_alloc(size / 2 + 1, sizeof *r->programs.item);
+    r->pedals.item = ll_alloc(size / 3 + 1, sizeof *r->pedals.item);
+    return r->programs.item && r->pedals.item ? LL_OK : LL_ENOMEM;
+}
+
 ll_status ll_midi_read(ll_score *score, const uint8_t *data, size_t size, const char *name) {
     ll_score s = {0};
     unsigned tracks = 0;
@@ -246,11 +312,14 @@ ll_status ll_midi_read(ll_score *score, const uint8_t *data, size_t size, const 
     ll_status status = check_header(r, &tracks, &s.division);
     if (!status && big(data + 4, 4) > size - 8) status = wrong(r, "the header is longer than the file");
     if (!status) status = ll_score_room(&s, size / 3 + 1, size / 6 + 1, size / 6 + 1);
-    if (!status && !(r->change = ll_alloc(size / 2 + 1, sizeof *r->change))) status = LL_ENOMEM;
+    if (!status) status = changes_room(r, size);
     if (!status) r->at = 8 + big(data + 4, 4);
     if (!status) status = take_chunks(r, tracks);
     if (!status) take_programs(r);
-    ll_free(r->change);
+    if (!status) ll_score_sort(&s);
+    if (!status) take_pedals(r);
+    ll_free(r->programs.item);
+    ll_free(r->pedals.item);
     ll_free(r);
     if (status) {
         ll_score_free(&s);

@@ -11,12 +11,28 @@ typedef struct {
     int64_t count;
 } part;
 
-static ll_status read_file(part *p, const char *path) {
+static ll_status read_file(part *p, const char *path, int fine) {
     ll_bytes file = {0};
     ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
-    if (!status) status = ll_music_tokens(&p->token, &p->count, file.data, file.size, path);
+    if (!status) status = ll_music_tokens(&p->token, &p->count, file.data, file.size, fine, path);
     ll_bytes_free(&file);
     return status == LL_EINVAL ? LL_EFORMAT : status;
+}
+
+ll_status ll_music_score(ll_score *score, const char *path) {
+    ll_bytes file = {0};
+    int32_t *tokens = NULL;
+    int64_t n = 0;
+    ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
+    if (!status && ll_is_midi(file.data, file.size)) {
+        status = ll_midi_read(score, file.data, file.size, path);
+    } else if (!status) {
+        status = ll_music_tokens(&tokens, &n, file.data, file.size, 1, path);
+        if (!status) status = ll_music_decode(score, tokens, n, 0);
+    }
+    ll_bytes_free(&file);
+    ll_free(tokens);
+    return status;
 }
 
 /* The tokens of all files in one row, each from the beginning of a piece on, and at the end one more beginning. */
@@ -35,14 +51,14 @@ static ll_status join(int32_t **tokens, int64_t *count, const part *parts, int n
     return LL_OK;
 }
 
-static ll_status read_files(int32_t **tokens, int64_t *count, const char *path) {
+static ll_status read_files(int32_t **tokens, int64_t *count, const char *path, int fine) {
     char **names = NULL;
     int n = 0;
     ll_status status = ll_files_list(&names, &n, path);
     if (status) return status;
     part *parts = ll_alloc((size_t)n, sizeof *parts);
     if (!parts) status = LL_ENOMEM;
-    for (int i = 0; !status && i < n; i++) status = read_file(&parts[i], names[i]);
+    for (int i = 0; !status && i < n; i++) status = read_file(&parts[i], names[i], fine);
     if (!status) status = join(tokens, count, parts, n);
     for (int i = 0; parts && i < n; i++) ll_free(parts[i].token);
     ll_free(parts);
@@ -67,14 +83,14 @@ static ll_status open_music(ll_reader *r, const ll_config *c, int split) {
     ll_source from = {0};
     int64_t count = 0, pieces = 0, first = 0, n = 0, *begin = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);
-    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary);
+    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->fine);
     if (status) return status;
-    status = read_files(&r->tokens, &count, from.path);
+    status = read_files(&r->tokens, &count, from.path, c->fine);
     if (status) return ll_fail_in(status, from.key);
     status = find_pieces(&begin, &pieces, r->tokens, count);
     if (status) return status;
     ll_split_range(&first, &n, c, split, pieces);
-    r->vocab = LL_MUSIC_VOCAB;
+    r->vocab = ll_music_vocab(c->fine);
     r->maskable = 1;
     r->transpose = split == LL_SPLIT_TRAIN ? c->transpose : 0;
     if (n < 1) {

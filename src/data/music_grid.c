@@ -1,5 +1,5 @@
-/* Notes on a grid of sixteenths: what a piece becomes before it is made tokens of, the same however often it is done.
- */
+/* Notes on a grid of sixteenths, or their thirds: what a piece becomes before it is made tokens of, the same however
+ * often it is done. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -143,36 +143,46 @@ ll_status ll_music_settle(ll_score *s) {
 
 /* ---- Onto the grid ---- */
 
-/* The nearest step; a half goes up. */
-static int64_t step_of(int64_t ticks, int division) { return (2 * LL_GRID * ticks + division) / (2 * division); }
+typedef struct {
+    int division; /* ticks of a quarter note */
+    int apart;    /* steps from one place that is used to the next */
+} raster;
 
-static ll_note on_grid(const ll_note *from, int division) {
+/* The nearest place; a half goes up. */
+static int64_t step_of(int64_t ticks, raster r) {
+    const int places = LL_GRID / r.apart;
+    return (2 * places * ticks + r.division) / (2 * r.division) * r.apart;
+}
+
+static ll_note on_grid(const ll_note *from, raster r) {
     ll_note note = *from;
-    note.begin = step_of(from->begin, division);
-    note.end = step_of(from->end, division);
-    if (note.end <= note.begin || note.instrument == LL_DRUMS) note.end = note.begin + 1; /* strokes have no length */
-    if (note.end - note.begin > LL_LONGEST) note.end = note.begin + LL_LONGEST;
+    note.begin = step_of(from->begin, r);
+    note.end = step_of(from->end, r);
+    if (note.end <= note.begin) note.end = note.begin + r.apart;
+    if (note.end - note.begin > LL_LONGEST * LL_THIRDS) note.end = note.begin + LL_LONGEST * LL_THIRDS;
+    if (note.instrument == LL_DRUMS) note.end = note.begin + LL_THIRDS; /* strokes have no length */
     note.velocity = (uint8_t)(note.velocity / VELOCITIES * VELOCITIES + VELOCITIES / 2);
     return note;
 }
 
-ll_status ll_music_grid(ll_score *grid, const ll_score *from, const char *name) {
+ll_status ll_music_grid(ll_score *grid, const ll_score *from, int fine, const char *name) {
+    const raster r = {from->division, fine ? 1 : LL_THIRDS};
     ll_score s = {.division = LL_GRID};
     if (!from->notes) return ll_fail(LL_EFORMAT, "%s: there is no note in it", name);
-    if (step_of(from->note[from->notes - 1].begin, from->division) >= LL_GRID_MOST)
+    if (step_of(from->note[from->notes - 1].begin, r) >= LL_GRID_MOST)
         return ll_fail(LL_EFORMAT, "%s: its last note begins after %d quarter notes; pieces up to there are read", name,
                        LL_GRID_MOST / LL_GRID);
     ll_status status = ll_score_room(&s, (size_t)from->notes, (size_t)from->tempos + 1, (size_t)from->meters + 1);
     if (status) return status;
-    for (; s.notes < from->notes; s.notes++) s.note[s.notes] = on_grid(&from->note[s.notes], from->division);
+    for (; s.notes < from->notes; s.notes++) s.note[s.notes] = on_grid(&from->note[s.notes], r);
     for (; s.tempos < from->tempos; s.tempos++)
-        s.tempo[s.tempos] = (ll_tempo){.at = step_of(from->tempo[s.tempos].at, from->division),
+        s.tempo[s.tempos] = (ll_tempo){.at = step_of(from->tempo[s.tempos].at, r),
                                        .micros = ll_tempo_micros(ll_tempo_class(from->tempo[s.tempos].micros))};
     for (; s.meters < from->meters; s.meters++) {
         ll_meter meter = from->meter[s.meters];
         /* A bar that there is no word for counts as one of four quarters: notes stay where they are. */
         if (ll_meter_class(meter.numerator, meter.denominator) < 0) meter.numerator = meter.denominator = 4;
-        meter.at = step_of(meter.at, from->division);
+        meter.at = step_of(meter.at, r);
         s.meter[s.meters] = meter;
     }
     status = ll_music_settle(&s);

@@ -9,6 +9,7 @@
 #include "data/music.h"
 
 enum { PHRASE = 4, BASS = 32, PIANO = 0, KICK = 36, SNARE = 38, HAT = 42, BARS_MOST = 4096, NOTES_A_BAR = 64 };
+enum { QUARTER = 4 }; /* Time is in sixteenths here, up to `play`. */
 
 static const int scales[2][7] = {{0, 2, 4, 5, 7, 9, 11}, {0, 2, 3, 5, 7, 8, 10}};
 static const int chords[][PHRASE] = {{0, 4, 5, 3}, {0, 5, 3, 4}, {0, 3, 4, 0}, {5, 3, 0, 4},
@@ -38,9 +39,10 @@ static int pitch_of(const draft *d, int degree) {
 }
 
 static void play(draft *d, int instrument, int pitch, int at, int steps) {
-    const int loud = at == 0 ? 90 : at % LL_GRID == 0 ? 82 : 74, quiet = instrument == PIANO ? 16 : 0;
+    const int loud = at == 0 ? 90 : at % QUARTER == 0 ? 82 : 74, quiet = instrument == PIANO ? 16 : 0;
     d->score->note[d->score->notes++] =
-        (ll_note){d->bar + at, d->bar + at + steps, (uint8_t)instrument, (uint8_t)pitch, (uint8_t)(loud - quiet)};
+        (ll_note){LL_THIRDS * (d->bar + at), LL_THIRDS * (d->bar + at + steps), (uint8_t)instrument, (uint8_t)pitch,
+                  (uint8_t)(loud - quiet)};
 }
 
 /* On a quarter the tone of the chord that is nearest; else a step up or down. */
@@ -48,8 +50,8 @@ static void draw_tune(draft *d) {
     const int *length = d->steps == 16 ? of_four[draw(d, 8)] : of_three[draw(d, 8)];
     for (int i = 0, at = 0; i < 8 && length[i]; at += length[i++]) {
         d->degree += draw(d, 2) ? 1 : -1;
-        while (at % LL_GRID == 0 && (d->degree - d->chord + 70) % 7 % 2) d->degree++;
-        if (at % LL_GRID == 0 && (d->degree - d->chord + 70) % 7 == 6) d->degree++;
+        while (at % QUARTER == 0 && (d->degree - d->chord + 70) % 7 % 2) d->degree++;
+        if (at % QUARTER == 0 && (d->degree - d->chord + 70) % 7 == 6) d->degree++;
         if (d->degree > 21) d->degree -= 7;
         if (d->degree < 10) d->degree += 7;
         play(d, tunes[d->tune], pitch_of(d, d->degree), at, length[i]);

@@ -61,22 +61,11 @@ static void count_places(profile *p, const ll_score *s) {
 }
 
 static ll_status count_file(profile *p, const char *path) {
-    ll_bytes file = {0};
     ll_score score = {0};
-    int32_t *tokens = NULL;
-    int64_t n = 0;
-    ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
-    if (!status && ll_is_midi(file.data, file.size)) {
-        status = ll_midi_read(&score, file.data, file.size, path);
-    } else if (!status) {
-        status = ll_music_tokens(&tokens, &n, file.data, file.size, path);
-        if (!status) status = ll_music_decode(&score, tokens, n, 0);
-    }
+    ll_status status = ll_music_score(&score, path);
     if (!status) status = count_pairs(p, &score, path);
     if (!status) count_places(p, &score);
-    ll_bytes_free(&file);
     ll_score_free(&score);
-    ll_free(tokens);
     return status;
 }
 

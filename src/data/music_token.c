@@ -7,6 +7,30 @@
 
 enum { VELOCITIES = 4 };
 
+/* ---- Time ---- */
+
+int ll_music_vocab(int fine) { return fine ? LL_MUSIC_VOCAB_FINE : LL_MUSIC_VOCAB; }
+
+/* Tokens of whole sixteenths, the first of which means `least`, and of the thirds between them, from 1/3 on. */
+typedef struct {
+    int whole, least, between, count;
+} ruler;
+static const ruler positions = {LL_MUSIC_POSITION, 0, LL_MUSIC_POSITION_THIRD, LL_POSITIONS},
+                   durations = {LL_MUSIC_DURATION, 1, LL_MUSIC_DURATION_THIRD, LL_LONGEST};
+
+static int token_of(int64_t steps, const ruler *r) {
+    const int sixteenths = (int)(steps / LL_THIRDS), thirds = (int)(steps % LL_THIRDS);
+    return thirds ? r->between + (LL_THIRDS - 1) * sixteenths + thirds - 1 : r->whole + sixteenths - r->least;
+}
+
+/* -1 for a token that is none of these. */
+static int steps_of(int token, const ruler *r) {
+    const int whole = token - r->whole, i = token - r->between;
+    if (whole >= 0 && whole < r->count) return LL_THIRDS * (whole + r->least);
+    if (i < 0 || i >= (LL_THIRDS - 1) * r->count) return -1;
+    return i / (LL_THIRDS - 1) * LL_THIRDS + i % (LL_THIRDS - 1) + 1;
+}
+
 /* ---- Notes to tokens ---- */
 
 /* Tokens that are first counted (out NULL), then written. */
@@ -27,7 +51,7 @@ static void put_note(sink *s, const ll_note *note, int *program) {
         if (note->instrument != *program) put(s, LL_MUSIC_PROGRAM + note->instrument);
         *program = note->instrument;
         put(s, LL_MUSIC_PITCH + note->pitch);
-        put(s, LL_MUSIC_DURATION + (int)(note->end - note->begin) - 1);
+        put(s, token_of(note->end - note->begin, &durations));
     }
     put(s, LL_MUSIC_VELOCITY + note->velocity / VELOCITIES);
 }
@@ -40,7 +64,7 @@ static void put_bar(sink *s, const ll_score *grid, int64_t begin, int64_t end, i
         if (*note < grid->notes && grid->note[*note].begin < at) at = grid->note[*note].begin;
         if (*tempo < grid->tempos && grid->tempo[*tempo].at < at) at = grid->tempo[*tempo].at;
         if (at == end) return;
-        put(s, LL_MUSIC_POSITION + (int)(at - begin));
+        put(s, token_of(at - begin, &positions));
         if (*tempo < grid->tempos && grid->tempo[*tempo].at == at)
             put(s, LL_MUSIC_TEMPO + ll_tempo_class(grid->tempo[(*tempo)++].micros));
         for (; *note < grid->notes && grid->note[*note].begin == at; ++*note) put_note(s, &grid->note[*note], &program);
@@ -111,10 +135,12 @@ static void add_note(listener *l, int velocity) {
     if (l->pitch >= 0 && l->duration) l->score->note[l->score->notes++] = note;
 }
 
-/* What stands around a note, from a piece to a position: the tokens below LL_MUSIC_PITCH. */
-static void hear_frame(listener *l, int token) {
+/* What stands around a note: a position in the bar, or a token below LL_MUSIC_PITCH. */
+static void hear_frame(listener *l, int token, int position) {
     forget(l);
-    if (token == LL_MUSIC_PIECE) {
+    if (position >= 0) {
+        if (position < ll_bar_steps(&l->meter)) l->now = l->bar + position;
+    } else if (token == LL_MUSIC_PIECE) {
         if (l->begun) begin_bar(l);
         l->begun = 0; /* the first bar of the next piece is this one */
         set_meter(l, (ll_meter){.numerator = 4, .denominator = 4});
@@ -124,8 +150,6 @@ static void hear_frame(listener *l, int token) {
     } else if (token < LL_MUSIC_POSITION) {
         if (l->fresh) set_meter(l, ll_meter_of(token - LL_MUSIC_METER));
         return;
-    } else if (token < LL_MUSIC_TEMPO) {
-        if (token - LL_MUSIC_POSITION < ll_bar_steps(&l->meter)) l->now = l->bar + token - LL_MUSIC_POSITION;
     } else if (token < LL_MUSIC_PROGRAM) {
         set_tempo(l, token - LL_MUSIC_TEMPO);
     } else {
@@ -135,24 +159,25 @@ static void hear_frame(listener *l, int token) {
 }
 
 static void hear(listener *l, int token) {
-    if (token < 0 || token >= LL_MUSIC_VOCAB) return;
-    if (token < LL_MUSIC_PITCH) {
-        hear_frame(l, token);
+    const int position = steps_of(token, &positions), duration = steps_of(token, &durations);
+    if (token < 0 || token >= LL_MUSIC_VOCAB_FINE) return;
+    if (position >= 0 || token < LL_MUSIC_PITCH) {
+        hear_frame(l, token, position);
         return;
     }
     l->fresh = 0;
-    if (token < LL_MUSIC_DRUM) {
+    if (duration > 0) {
+        /* Neither a second duration nor one of a stroke: then it is no note. */
+        l->duration = l->duration ? 0 : duration;
+        if (!l->duration) forget(l);
+    } else if (token < LL_MUSIC_DRUM) {
         l->instrument = l->program;
         l->pitch = token - LL_MUSIC_PITCH;
         l->duration = 0;
     } else if (token < LL_MUSIC_DURATION) {
         l->instrument = LL_DRUMS;
         l->pitch = token - LL_MUSIC_DRUM;
-        l->duration = 1;
-    } else if (token < LL_MUSIC_VELOCITY) {
-        /* Neither a second duration nor one of a stroke: then it is no note. */
-        l->duration = l->duration ? 0 : token - LL_MUSIC_DURATION + 1;
-        if (!l->duration) forget(l);
+        l->duration = LL_THIRDS;
     } else {
         add_note(l, (token - LL_MUSIC_VELOCITY) * VELOCITIES + VELOCITIES / 2);
         forget(l);

@@ -25,9 +25,14 @@ static const kind kinds[] = {
     {"Drum_", LL_MUSIC_DRUM, 128, 0, 1},
     {"Duration_", LL_MUSIC_DURATION, LL_LONGEST, 1, 1},
     {"Velocity_", LL_MUSIC_VELOCITY, 32, 2, 4},
+    {"Position_", LL_MUSIC_POSITION_THIRD, (LL_THIRDS - 1) * LL_POSITIONS, 1, 1}, /* "Position_1+1/3" */
+    {"Duration_", LL_MUSIC_DURATION_THIRD, (LL_THIRDS - 1) * LL_LONGEST, 0, 1},
 };
 // clang-format on
 enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Does it have the places between sixteenths? */
+static int is_between(const kind *k) { return k->first >= LL_MUSIC_VOCAB; }
 
 void ll_music_word(char out[LL_MUSIC_WORD], int token) {
     const kind *k = kinds;
@@ -36,6 +41,8 @@ void ll_music_word(char out[LL_MUSIC_WORD], int token) {
     if (k->first == LL_MUSIC_METER) {
         const ll_meter meter = ll_meter_of(i);
         snprintf(out, LL_MUSIC_WORD, "%s%d/%d", k->name, meter.numerator, meter.denominator);
+    } else if (is_between(k)) {
+        snprintf(out, LL_MUSIC_WORD, "%s%d+%d/3", k->name, (k->value + i / 2) & 0x3ff, i % 2 + 1);
     } else if (k->apart) {
         snprintf(out, LL_MUSIC_WORD, "%s%d", k->name, (k->value + k->apart * i) & 0x3ff);
     } else {
@@ -53,10 +60,22 @@ static int meter_token(const char *text) {
     return -1;
 }
 
+/* The token of "3+1/3", or -1. */
+static int between_token(const kind *k, const char *text) {
+    char whole[LL_MUSIC_WORD];
+    int64_t value = 0;
+    const char *plus = strchr(text, '+');
+    if (!plus || (strcmp(plus, "+1/3") && strcmp(plus, "+2/3"))) return -1;
+    snprintf(whole, sizeof whole, "%.*s", (int)(plus - text), text);
+    if (!ll_parse_integer(&value, whole) || value < k->value || value >= k->value + k->count / 2) return -1;
+    return k->first + 2 * (int)(value - k->value) + (plus[1] == '2');
+}
+
 /* A token of a kind, whose name is a word's beginning. */
 static int token_of_kind(const kind *k, const char *rest) {
     int64_t value = 0;
     if (k->first == LL_MUSIC_METER) return meter_token(rest);
+    if (is_between(k)) return between_token(k, rest);
     if (!k->apart) return *rest ? -1 : k->first;
     if (!ll_parse_integer(&value, rest)) return -1;
     const int64_t i = (value - k->value) / k->apart;
@@ -64,17 +83,18 @@ static int token_of_kind(const kind *k, const char *rest) {
 }
 
 static int token_of(const char *word) {
-    for (int i = 0; i < KINDS; i++)
+    int token = -1;
+    for (int i = 0; token < 0 && i < KINDS; i++)
         if (!strncmp(word, kinds[i].name, strlen(kinds[i].name)))
-            return token_of_kind(&kinds[i], word + strlen(kinds[i].name));
-    return -1;
+            token = token_of_kind(&kinds[i], word + strlen(kinds[i].name));
+    return token;
 }
 
-ll_status ll_music_vocabulary(ll_bytes *list) {
-    char *text = ll_alloc(LL_MUSIC_VOCAB, LL_MUSIC_WORD);
+ll_status ll_music_vocabulary(ll_bytes *list, int fine) {
+    char *text = ll_alloc(LL_MUSIC_VOCAB_FINE, LL_MUSIC_WORD);
     if (!text) return LL_ENOMEM;
     size_t n = 0;
-    for (int i = 0; i < LL_MUSIC_VOCAB; i++) {
+    for (int i = 0; i < ll_music_vocab(fine); i++) {
         ll_music_word(text + n, i);
         n += strlen(text + n);
         text[n++] = '\n';
@@ -88,7 +108,7 @@ ll_status ll_music_vocabulary(ll_bytes *list) {
 static int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* Tokens of words, to `out` if it is not NULL; how many to *n. */
-static ll_status take_words(int32_t *out, int64_t *n, const uint8_t *text, size_t size, const char *name) {
+static ll_status take_words(int32_t *out, int64_t *n, const uint8_t *text, size_t size, int fine, const char *name) {
     *n = 0;
     for (size_t at = 0, end; at < size; at = end) {
         char word[LL_MUSIC_WORD] = "";
@@ -105,30 +125,36 @@ static ll_status take_words(int32_t *out, int64_t *n, const uint8_t *text, size_
                 "Piece, Bar, Meter_4/4, Position_1, Tempo_120, Program_0, Pitch_60, Duration_4, Velocity_66, "
                 "Drum_36",
                 name, (long long)*n + 1, ll_is_plain_text(word) ? word : "?");
+        if (token >= ll_music_vocab(fine))
+            return ll_fail(LL_EINVAL,
+                           "%s: word number %lld, \"%s\", lies between sixteenths; only music with data.grid=12 has it",
+                           name, (long long)*n + 1, word);
         if (out) out[*n] = token;
         ++*n;
     }
     return LL_OK;
 }
 
-static ll_status tokens_of_text(int32_t **tokens, int64_t *count, const uint8_t *text, size_t size, const char *name) {
+static ll_status tokens_of_text(int32_t **tokens, int64_t *count, const uint8_t *text, size_t size, int fine,
+                                const char *name) {
     int64_t n = 0;
-    ll_status status = take_words(NULL, &n, text, size, name);
+    ll_status status = take_words(NULL, &n, text, size, fine, name);
     if (status) return status;
     int32_t *out = ll_alloc(n ? (size_t)n : 1, sizeof *out);
     if (!out) return LL_ENOMEM;
     out[0] = LL_MUSIC_PIECE;
     *count = n ? n : 1;
-    status = take_words(out, &n, text, size, name);
+    status = take_words(out, &n, text, size, fine, name);
     *tokens = out;
     return status;
 }
 
-ll_status ll_music_tokens(int32_t **tokens, int64_t *count, const uint8_t *data, size_t size, const char *name) {
+ll_status ll_music_tokens(int32_t **tokens, int64_t *count, const uint8_t *data, size_t size, int fine,
+                          const char *name) {
     ll_score score = {0}, grid = {0};
-    if (!ll_is_midi(data, size)) return tokens_of_text(tokens, count, data, size, name);
+    if (!ll_is_midi(data, size)) return tokens_of_text(tokens, count, data, size, fine, name);
     ll_status status = ll_midi_read(&score, data, size, name);
-    if (!status) status = ll_music_grid(&grid, &score, name);
+    if (!status) status = ll_music_grid(&grid, &score, fine, name);
     if (!status) status = ll_music_encode(tokens, count, &grid);
     ll_score_free(&score);
     ll_score_free(&grid);

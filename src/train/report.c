@@ -89,6 +89,9 @@ static int learns_distance(const ll_config *c) {
     return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
            c->position == LL_POS_T5;
 }
+static int learns_vectors(const ll_config *c) {
+    return c->position == LL_POS_SHAW || c->position == LL_POS_RELATIVE_S2;
+}
 static int is_protein(const ll_config *c) {
     return c->format == LL_DATA_FASTA;
 }
@@ -112,6 +115,7 @@ static const struct {
     {"mistakes", "Mistakes", is_classifier, 1, ll_study_classes},
     {"looks", "Attention", has_one_stack, 1, ll_study_attention},
     {"distances", "Learned positions", learns_distance, 0, ll_study_distance},
+    {"distances", "Learned positions", learns_vectors, 0, ll_study_vectors},
     {"acids", "Amino acids", is_protein, 1, ll_study_acids},
 };
 

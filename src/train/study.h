@@ -5,6 +5,7 @@
  *   study_look.c  what attention looks at           study_place.c  learned functions of the distance
  *   study_class.c classes mistaken for others       study_shift.c images moved to the side
  *   study_acids.c amino acids that are alike        study_pairs.c answers to sources
+ *   study_vectors.c learned vectors of distances
  *
  * A part computes first and writes then: one that fails leaves nothing on the page. */
 #ifndef LL_STUDY_H
@@ -34,11 +35,16 @@ LL_MUST_USE ll_status ll_study_excerpt(const ll_study *s, double where, int *tok
 size_t ll_study_token(const ll_study *s, int token, char *out, size_t size);
 /* The numbers of a tensor of the model, and (cols or NULL) its columns; NULL: it has none of this name. */
 const float *ll_study_tensor(const ll_study *s, const char *name, int *cols);
+/* Parameter `name` of the positions of a layer (of a decoder, where there is one); shared ones belong to none. */
+const float *ll_study_position(const ll_study *s, int layer, const char *name, int *cols);
+/* Which of the layers picture number i of n is of: the first, the last, and evenly between. */
+int ll_study_layer(const ll_study *s, int i, int n);
 
 LL_MUST_USE ll_status ll_study_sample(const ll_study *s);
 LL_MUST_USE ll_status ll_study_by_position(const ll_study *s);
 LL_MUST_USE ll_status ll_study_attention(const ll_study *s);
 LL_MUST_USE ll_status ll_study_distance(const ll_study *s);
+LL_MUST_USE ll_status ll_study_vectors(const ll_study *s);
 LL_MUST_USE ll_status ll_study_acids(const ll_study *s);
 LL_MUST_USE ll_status ll_study_answers(const ll_study *s);
 LL_MUST_USE ll_status ll_study_classes(const ll_study *s);

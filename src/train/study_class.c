@@ -148,7 +148,7 @@ static ll_status show_images(const ll_study *s, const verdicts *v) {
         char is[NAME], said[NAME];
         class_name(is, s, m->is);
         class_name(said, s, m->said);
-        snprintf(captions[i], sizeof captions[i], "is %s, taken for %s (%.0f %%)", is, said, 100 * m->sure);
+        snprintf(captions[i], sizeof captions[i], "is %s, taken for %s (%.0f\u00a0%%)", is, said, 100 * m->sure);
         list[i] = captions[i];
         for (int j = 0; j < n; j++)
             pixels[i * n + j] = (unsigned char)(m->tokens[j] < 0 ? 0 : m->tokens[j] > 255 ? 255 : m->tokens[j]);

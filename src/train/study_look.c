@@ -116,13 +116,14 @@ static void show_sequence(looks *l, const ll_study *s, const int *tokens, int le
         "How much each token (a row) takes from every token (a column), on held-out data. Each row is shaded "
         "up to its own largest weight."};
     char text[8 * TOKENS];
-    size_t size = 0;
+    size_t size = 0, from = 0;
     const ll_html_maps maps = {
         .tab = "Layer", .groups = l->layers, .group = l->group, .head = head, .cols = COLUMNS, .summary = l->cell};
     fill_sequence(l, s);
     for (int i = 0; i < length; i++) size += ll_study_token(s, tokens[i], text + size, sizeof text - size);
     ll_html_maps_write(s->h, &about, &maps);
-    ll_html_sample(s->h, "The text of these tokens", "", 0, text, size);
+    while (from < size && text[from] == '\n') from++; /* the token of a beginning: a line that is empty says nothing */
+    ll_html_sample(s->h, "The text of these tokens", "", 0, text + from, size - from);
 }
 
 /* ---- Images ---- */

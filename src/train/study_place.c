@@ -17,13 +17,20 @@ typedef struct {
     int head, features, axis;
 } place;
 
-/* Parameter `name` of the positions of a layer; shared ones belong to none. NULL: there is none. */
+const float *ll_study_position(const ll_study *s, int layer, const char *name, int *cols) {
+    static const char *const prefixes[] = {"", "decoder."};
+    char own[64];
+    const float *data = NULL;
+    for (int i = 0; i < 2 && !data; i++) {
+        snprintf(own, sizeof own, "%sblocks.%d.position.%s", prefixes[i], layer, name);
+        data = ll_study_tensor(s, own, cols);
+    }
+    snprintf(own, sizeof own, "position.%s", name);
+    return data ? data : ll_study_tensor(s, own, cols);
+}
+
 static const float *parameter(const place *p, const char *name, int *cols) {
-    char own[64], shared[64];
-    snprintf(own, sizeof own, "blocks.%d.position.%s", p->layer, name);
-    snprintf(shared, sizeof shared, "position.%s", name);
-    const float *data = ll_study_tensor(p->s, own, cols);
-    return data ? data : ll_study_tensor(p->s, shared, cols);
+    return ll_study_position(p->s, p->layer, name, cols);
 }
 
 static double sigmoid(double x) {
@@ -92,6 +99,10 @@ static double value(const place *p, int row, int d) {
     return p->s->c->position == LL_POS_SINE_SPE ? sine(p, c, d) : convolution(p, c, d);
 }
 
+int ll_study_layer(const ll_study *s, int i, int n) {
+    return n > 1 ? (int)((int64_t)i * (s->c->layers - 1) / (n - 1)) : 0;
+}
+
 typedef struct {
     int layers, panels, rows;
     float *values;
@@ -104,7 +115,7 @@ static void fill(kernels *k, const ll_study *s) {
     const int causal = s->c->task == LL_TASK_LM, step = is_added(s) ? 1 : k->rows;
     float *at = k->values;
     for (int i = 0; i < k->layers; i++) {
-        const int layer = k->layers > 1 ? (int)((int64_t)i * (s->c->layers - 1) / (k->layers - 1)) : 0;
+        const int layer = ll_study_layer(s, i, k->layers);
         snprintf(k->title[i], sizeof k->title[i], "Functions of the distance, layer %d", layer + 1);
         k->group[i] = (ll_heat_map){
             .title = k->title[i],

@@ -42,6 +42,10 @@ out "^ +0 +1 .* 1.0000 +1.0000 +[0-9.]*e-0[6-9]$"
 check "a heat map" grep -q "</svg>" look/attention.svg
 check "every weight of a layer" test "$(wc -l <look/attention-0.csv)" -eq 801
 t 0 "$longline" analyse matrices --model run/last.safetensors --text text.txt --length 5 --layer 0
+cp out plain
+gzip -c text.txt >text.gz
+t 0 "$longline" analyse matrices --model run/last.safetensors --text text.gz --length 5 --layer 0
+check "packed or not, the same" cmp -s out plain
 t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
 out "^layer 0 head 1 "
 
@@ -59,7 +63,7 @@ refused "for features" "$longline" analyse moments --spread 0.5
 refused "needs --out" "$longline" analyse moments --png
 : >empty
 refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty
-refused "text: cannot read run: " "$longline" analyse matrices --model run/last.safetensors --text run
+refused "run is a folder" "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
 t 1 "$longline" analyse periods --quick --out file/x
 t 1 "$longline" analyse periods --quick --csv nowhere/x.csv

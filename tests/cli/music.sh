@@ -101,6 +101,12 @@ silent
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --echo --out both.midi
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --out twice.mid
 check "the same seed, the same file" cmp new.mid twice.mid
+for pack in gzip xz; do
+    command -v $pack >/dev/null || continue
+    $pack -c songs/music-000002.mid >packed.$pack
+    t 0 "$longline" generate $model --prompt-file packed.$pack --prompt-tokens 50 --tokens 300 --out twice.mid
+    check "the same from a file packed by $pack" cmp new.mid twice.mid
+done
 if command -v midicsv >/dev/null; then
     check "a continuation is a sound MIDI file" sound new.mid
     notes=$(grep -c Note_on csv)
@@ -129,6 +135,37 @@ out "^compare.onset_duration=1.000000$"
 t 0 "$longline" data compare songs both.midi
 out "^compare.time_pitch=0[.][0-9]+$"
 out "^compare.other_notes=[1-9][0-9]*$"
+# What is on the grids: drawn music is on sixteenths. One file is there packed, too.
+t 0 "$longline" data grid songs
+out "^grid.files=13$"
+out "^grid.4.onsets_off=0.000000$"
+out "^grid.12.moved=0.000000$"
+refused "grid needs a file of music" "$longline" data grid
+refused "missing.mid" "$longline" data grid missing.mid
+
+# Triplets: a model of the finer grid has them, one of sixteenths does not.
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/music/none.ini" --data songs $tiny --set data.grid=12 --set train.steps=2 --set train.eval-every=2 \
+    --out fine
+printf 'Bar Position_2+1/3 Pitch_60 Duration_1+1/3 Velocity_66\n' >triplet
+t 0 "$longline" score fine/best.safetensors triplet
+out "^triplet	4	-"
+t 2 "$longline" score $model triplet
+err 'word number 2, "Position_2.1/3", lies between sixteenths; only music with data.grid=12'
+t 0 "$longline" generate fine/best.safetensors --prompt-file triplet --echo --tokens 1
+out "^Bar Position_2.1/3 Pitch_60 Duration_1.1/3"
+t 0 "$longline" inspect fine/best.safetensors
+t 2 "$longline" eval $model --data songs --set data.grid=12
+if command -v csvmidi >/dev/null; then
+    sed 's/^2, 48, Note_on_c, 1, 64/2, 32, Note_on_c, 1, 64/' other.csv | csvmidi >third.mid
+    t 0 "$longline" generate fine/best.safetensors --prompt-file third.mid --echo --tokens 1
+    out "Pitch_60 Duration_4 Velocity_66 Position_2.1/3 Pitch_64"
+    t 0 "$longline" generate $model --prompt-file third.mid --echo --tokens 1
+    out "Pitch_60 Duration_4 Velocity_66 Position_2 Pitch_64"
+    t 0 "$longline" score fine/best.safetensors third.mid --per-token
+    check "a score has the events of the grid" test "$(awk '$1 == "third.mid" && $3 > 627' out | wc -l)" -gt 0
+fi
+
 refused "compare needs two" "$longline" data compare songs
 refused "missing.mid" "$longline" data compare songs missing.mid
 refused "list takes no name" "$longline" data list songs other

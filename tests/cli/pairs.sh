@@ -26,6 +26,9 @@ t 0 "$longline" generate $model --prompt-file source.txt --tokens 5 --seed 3
 check "the same from a file" cmp out first
 t 0 sh -c "printf abc | '$longline' generate $model --prompt-file - --tokens 5 --seed 3"
 check "the same from standard input" cmp out first
+gzip -c source.txt >source.gz
+t 0 "$longline" generate $model --prompt-file source.gz --tokens 5 --seed 3
+check "the same from a packed file" cmp out first
 # ---- It stops and goes on: the source is in the state ----
 for m in 1 2; do
     t 0 "$longline" generate $model --prompt abcdef --tokens $((4 * m)) --seed 3

@@ -21,6 +21,8 @@ check "its figures have their own folder" test -s other/page-figures/loss.svg
 t 0 run --out two --set position.type=sine-spe --set position.decay=none --set position.realizations=8 \
     --set train.checkpoint-every=10
 check "learned positions" test -s two/figures/distance.csv
+t 0 run --out vectors --set attention.kernel=softmax --set position.type=shaw --set position.decay=none
+check "learned vectors" test -s vectors/figures/distance.csv -a -s vectors/figures/distance-length.svg
 t 0 run --out quiet --set train.report=off
 check "none where none is wanted" test ! -e quiet/report.html
 not_err "report"
@@ -135,6 +137,7 @@ look() {
 if [ -n "$browser" ]; then
     look one/report.html 7
     look two/report.html 8
+    look vectors/report.html 9
     look clothes/report.html 10
     look comparison.html 3
     look systems/table.html 2

@@ -131,6 +131,13 @@ t 0 "$longline" generate $m --prompt-file prompt --tokens 300 --seed 5
 check "a prompt from a file" cmp -s out first
 "$longline" generate $m --prompt-file - --tokens 300 --seed 5 <prompt >out 2>err
 check "a prompt from standard input" cmp -s out first
+gzip -c prompt >packed.anything
+t 0 "$longline" generate $m --prompt-file packed.anything --tokens 300 --seed 5
+check "a packed prompt, whatever its name" cmp -s out first
+"$longline" generate $m --prompt-file - --tokens 300 --seed 5 <packed.anything >out 2>err
+check "and from standard input" cmp -s out first
+head -c 15 packed.anything >cut.gz
+refused "cut.gz is truncated" "$longline" generate $m --prompt-file cut.gz
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --echo
 check "echo puts the prompt in front" sh -c "cat prompt first | cmp -s - out"
 t 0 "$longline" generate $m --prompt 'a\nb' --tokens 1 --echo
@@ -143,7 +150,7 @@ check "the likeliest of one is the likeliest" cmp -s out first
 check "without end, until the reader goes" test "$(wc -c <out)" -eq 1000
 check "and quietly" test ! -s err
 refused "missing" "$longline" generate $m --prompt-file missing
-refused "cannot read" "$longline" generate $m --prompt-file .
+refused "is a folder" "$longline" generate $m --prompt-file .
 if [ -w /dev/full ]; then
     "$longline" generate $m --tokens 0 >/dev/full 2>err
     check "text to a full disk is a failure" test $? -eq 1

@@ -26,19 +26,19 @@ static void check_same(const ll_score *a, const ll_score *b) {
 }
 
 /* A score on the grid as tokens, and as a file. */
-static void check_inverse(const ll_score *grid) {
+static void check_inverse(const ll_score *grid, int fine) {
     int32_t *tokens = NULL;
     int64_t count = 0;
     ll_score again = {0}, read = {0};
     ll_bytes file = {0};
     check(!ll_music_encode(&tokens, &count, grid));
-    for (int64_t i = 0; i < count; i++) check(tokens[i] >= 0 && tokens[i] < LL_MUSIC_VOCAB);
+    for (int64_t i = 0; i < count; i++) check(tokens[i] >= 0 && tokens[i] < ll_music_vocab(fine));
     check(!ll_music_decode(&again, tokens, count, 0));
     check_same(grid, &again);
     ll_score_free(&again);
     check(!ll_midi_write(&file, grid));
     check(!ll_midi_read(&read, file.data, file.size, "written"));
-    check(!ll_music_grid(&again, &read, "written"));
+    check(!ll_music_grid(&again, &read, fine, "written"));
     check_same(grid, &again);
     ll_score_free(&again);
     ll_score_free(&read);
@@ -58,20 +58,25 @@ static void try_file(const uint8_t *data, size_t size) {
         check(n->begin < n->end && n->instrument < LL_INSTRUMENTS && n->pitch < 128 && n->velocity < 128);
         check(!i || n[-1].begin <= n->begin);
     }
-    if (!ll_music_grid(&grid, &score, "input")) check_inverse(&grid);
+    for (int fine = 0; fine < 2; fine++) {
+        if (!ll_music_grid(&grid, &score, fine, "input")) check_inverse(&grid, fine);
+        ll_score_free(&grid);
+    }
     ll_score_free(&score);
-    ll_score_free(&grid);
 }
 
 /* Two bytes a token. */
-static void try_tokens(const uint8_t *data, size_t size) {
+static void try_tokens(const uint8_t *data, size_t size, int fine) {
     const size_t n = size / 2;
     int32_t *tokens = malloc(n * sizeof *tokens + 1);
     ll_score grid = {0};
     check(tokens != NULL);
-    for (size_t i = 0; i < n; i++) tokens[i] = (data[2 * i] << 8 | data[2 * i + 1]) % (LL_MUSIC_VOCAB + 1);
+    for (size_t i = 0; i < n; i++) {
+        tokens[i] = (data[2 * i] << 8 | data[2 * i + 1]) % (ll_music_vocab(fine) + 1);
+        if (tokens[i] == ll_music_vocab(fine)) tokens[i] = LL_MUSIC_VOCAB_FINE; /* one that there is not */
+    }
     /* A score without notes keeps nothing. */
-    if (!ll_music_decode(&grid, tokens, (int64_t)n, (int64_t)(n / 3)) && grid.notes) check_inverse(&grid);
+    if (!ll_music_decode(&grid, tokens, (int64_t)n, (int64_t)(n / 3)) && grid.notes) check_inverse(&grid, fine);
     ll_score_free(&grid);
     free(tokens);
 }
@@ -80,8 +85,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int32_t *tokens = NULL;
     int64_t count = 0;
     try_file(data, size);
-    try_tokens(data, size);
-    if (!ll_music_tokens(&tokens, &count, data, size, "input")) check(count > 0);
-    ll_free(tokens);
+    for (int fine = 0; fine < 2; fine++) {
+        try_tokens(data, size, fine);
+        if (!ll_music_tokens(&tokens, &count, data, size, fine, "input")) check(count > 0);
+        ll_free(tokens);
+        tokens = NULL;
+    }
     return 0;
 }
