@@ -1,8 +1,10 @@
-/* Waves, turns and weighted rows of every tier against double precision: sizes around the vector width, unaligned
+/* Waves, turns, weighted rows and normal numbers of every tier against double precision: sizes around the vector width, unaligned
  * addresses, guard bytes, gaps between rows left alone. */
 #include "guard.h"
 
 #include <float.h>
+
+#include "base/random.h"
 
 enum { ROWS = 5, GAP = 3 };
 static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 64, 70};
@@ -146,12 +148,58 @@ static void test_spread_back(void **state) {
     everywhere(spread_back);
 }
 
+/* Beyond 2^32, too. */
+static void random_words(const ll_kernels *k, size_t blocks, size_t shift, uint64_t seed) {
+    const uint64_t index = 0xfffffff0 + shift, stream = next64(&seed);
+    guarded x = guard(4 * blocks, shift);
+    k->random_words(blocks, seed, stream, index, (uint32_t *)(void *)x.p);
+    for (size_t i = 0; i < blocks; i++) {
+        uint32_t expect[4];
+        ll_random4(expect, seed, stream, index + i);
+        assert_memory_equal(expect, x.p + 4 * i, sizeof expect);
+    }
+    guard_end(x, "random_words", k->name);
+}
+static void test_random_words(void **state) {
+    (void)state;
+    everywhere(random_words);
+}
+
+/* Words at both ends and in between. */
+static void normals(const ll_kernels *k, size_t half, size_t shift, uint64_t seed) {
+    static const uint32_t edge[] = {0,          1,          0x40000000, 0x7fffffff, 0x80000000,
+                                    0xb504f333, 0xb504f334, 0xffffff00, 0xffffffff};
+    enum { EDGES = sizeof edge / sizeof edge[0] };
+    uint64_t from = seed;
+    const size_t n = 2 * half;
+    uint32_t word[140];
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t draw = next64(&from);
+        word[i] = draw % 3 ? (uint32_t)(draw >> 32) : edge[(draw >> 32) % EDGES];
+    }
+    guarded x = guard(n, shift);
+    k->normals(n, word, x.p);
+    for (size_t i = 0; i < n; i++) {
+        const double radius = sqrt(-2 * log((word[i / 2 * 2] + 0.5) * 0x1p-32));
+        const double angle = 2 * acos(-1) * 0x1p-32 * word[i / 2 * 2 + 1];
+        near(k->name, "normals", n, i, seed, x.p[i], radius * (i % 2 ? sin(angle) : cos(angle)),
+             2.5e-7 * fmax(1, radius));
+    }
+    guard_end(x, "normals", k->name);
+}
+static void test_normals(void **state) {
+    (void)state;
+    everywhere(normals);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waves),
         cmocka_unit_test(test_turn),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_spread_back),
+        cmocka_unit_test(test_random_words),
+        cmocka_unit_test(test_normals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * call are encoded first, an operator without position runs on the result, and gradients go back the same way. That
  * costs B H (T + S) more rows of memory, and leaves the engines as they are: no kernel knows these positions.
  *
- * Encoding is cut into tasks by shape alone: a head and one of at most STRIPES runs of tokens. Each task keeps its own
+ * Encoding is cut into tasks by shape alone, some TASKS of them: a head and a run of tokens. Each task keeps its own
  * sums for the gradients of parameters; they are added up in order afterwards, in double. */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-enum { STRIPES = 16 };
+enum { TASKS = 32 };
 
 /* ---- The operator -------------------------------------------------------------------------------- */
 
@@ -180,8 +180,8 @@ static ll_status encode(encoding *x) {
     int queries, keys;
     ll_sequence_longest(x->c, &queries, &keys);
     const int most = x->most = queries > keys ? queries : keys, H = b->c.H;
-    const int tiles = (most + LL_BEFORE_TILE - 1) / LL_BEFORE_TILE;
-    x->length = (tiles + STRIPES - 1) / STRIPES * LL_BEFORE_TILE;
+    const int tiles = (most + LL_BEFORE_TILE - 1) / LL_BEFORE_TILE, most_stripes = (TASKS + H - 1) / H;
+    x->length = (tiles + most_stripes - 1) / most_stripes * LL_BEFORE_TILE;
     if (!most || !x->c->B) return LL_OK;
     x->stripes = (most + x->length - 1) / x->length;
     x->parameters = x->backward ? b->kind->parameters(b) : 0;

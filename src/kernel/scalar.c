@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
+
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
     enum { COLS = 64 };
@@ -193,6 +195,19 @@ static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *c
     }
 }
 
+static void random_words(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words) {
+    for (size_t i = 0; i < blocks; i++) ll_random4(words + 4 * i, seed, stream, index + i);
+}
+
+static void normals(size_t n, const uint32_t *words, float *x) {
+    for (size_t i = 0; i < n; i += 2) {
+        const double radius = sqrt(-2 * log(((double)words[i] + 0.5) * 0x1p-32));
+        const double angle = 6.283185307179586477 * 0x1p-32 * (double)words[i + 1];
+        x[i] = (float)(radius * cos(angle));
+        x[i + 1] = (float)(radius * sin(angle));
+    }
+}
+
 static void waves(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo) {
     for (int i = 0; i < C; i++)
         for (size_t j = 0; j < n; j++) {
@@ -364,6 +379,8 @@ const ll_kernels ll_scalar = {
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
     .rotate = rotate,
+    .random_words = random_words,
+    .normals = normals,
     .waves = waves,
     .turn = turn,
     .spread = spread,

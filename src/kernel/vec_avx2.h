@@ -98,6 +98,42 @@ static inline vf v_turn_back(vf a, vf cs) {
 }
 
 static inline vi vi_load(const int *p) { return _mm256_loadu_si256((const __m256i *)p); }
+/* Words of 32 bits: the first, the second of each pair twice; their halves; as floats, with a sign. */
+static inline vi vi_even(vi a) { return _mm256_shuffle_epi32(a, 0xa0); }
+static inline vi vi_odd(vi a) { return _mm256_shuffle_epi32(a, 0xf5); }
+static inline vi vi_high(vi a) { return _mm256_srli_epi32(a, 16); }
+static inline vi vi_low(vi a) { return _mm256_and_si256(a, _mm256_set1_epi32(0xffff)); }
+static inline vf v_from(vi a) { return _mm256_cvtepi32_ps(a); }
+static inline vi vi_set(int a) { return _mm256_set1_epi32(a); }
+static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
+/* Halves of the products of unsigned numbers. */
+static inline vi vi_mul_low(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
+static inline vi vi_mul_high(vi a, vi b) {
+    const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
+    return _mm256_blend_epi32(even, _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)), 0xaa);
+}
+/* Word w of block number i is in lane i / (VW/4) + 4 (i mod VW/4) of c[w]; out has block after block. */
+static inline void vi_store_blocks(uint32_t *out, const vi c[4]) {
+    const vi a = _mm256_unpacklo_epi32(c[0], c[1]), b = _mm256_unpackhi_epi32(c[0], c[1]);
+    const vi d = _mm256_unpacklo_epi32(c[2], c[3]), e = _mm256_unpackhi_epi32(c[2], c[3]);
+    _mm256_storeu_si256((__m256i *)out, _mm256_unpacklo_epi64(a, d));
+    _mm256_storeu_si256((__m256i *)(out + VW), _mm256_unpackhi_epi64(a, d));
+    _mm256_storeu_si256((__m256i *)(out + 2 * VW), _mm256_unpacklo_epi64(b, e));
+    _mm256_storeu_si256((__m256i *)(out + 3 * VW), _mm256_unpackhi_epi64(b, e));
+}
+/* The sign of a changes where bit 31 of b is set. */
+static inline vf v_flip(vf a, vi b) {
+    return _mm256_castsi256_ps(_mm256_xor_si256(_mm256_castps_si256(a), _mm256_and_si256(b, vi_set(INT32_MIN))));
+}
+/* a = 2^exponent mantissa with 1 <= mantissa < 2, for normal a > 0. */
+static inline vf v_exponent(vf a) {
+    return v_from(_mm256_sub_epi32(_mm256_srli_epi32(_mm256_castps_si256(a), 23), _mm256_set1_epi32(127)));
+}
+static inline vf v_mantissa(vf a) {
+    const __m256i digits = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x7fffff));
+    return _mm256_castsi256_ps(_mm256_or_si256(digits, _mm256_set1_epi32(0x3f800000)));
+}
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
 

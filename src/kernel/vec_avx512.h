@@ -79,6 +79,37 @@ static inline vf v_turn_back(vf a, vf cs) {
 }
 
 static inline vi vi_load(const int *p) { return _mm512_loadu_si512(p); }
+/* Words of 32 bits: the first, the second of each pair twice; their halves; as floats, with a sign. */
+static inline vi vi_even(vi a) { return _mm512_shuffle_epi32(a, 0xa0); }
+static inline vi vi_odd(vi a) { return _mm512_shuffle_epi32(a, 0xf5); }
+static inline vi vi_high(vi a) { return _mm512_srli_epi32(a, 16); }
+static inline vi vi_low(vi a) { return _mm512_and_si512(a, _mm512_set1_epi32(0xffff)); }
+static inline vf v_from(vi a) { return _mm512_cvtepi32_ps(a); }
+static inline vi vi_set(int a) { return _mm512_set1_epi32(a); }
+static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+/* Halves of the products of unsigned numbers. */
+static inline vi vi_mul_low(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+static inline vi vi_mul_high(vi a, vi b) {
+    const __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
+    return _mm512_mask_mov_epi32(even, 0xaaaa, _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32)));
+}
+/* Word w of block number i is in lane i / (VW/4) + 4 (i mod VW/4) of c[w]; out has block after block. */
+static inline void vi_store_blocks(uint32_t *out, const vi c[4]) {
+    const vi a = _mm512_unpacklo_epi32(c[0], c[1]), b = _mm512_unpackhi_epi32(c[0], c[1]);
+    const vi d = _mm512_unpacklo_epi32(c[2], c[3]), e = _mm512_unpackhi_epi32(c[2], c[3]);
+    _mm512_storeu_si512(out, _mm512_unpacklo_epi64(a, d));
+    _mm512_storeu_si512(out + VW, _mm512_unpackhi_epi64(a, d));
+    _mm512_storeu_si512(out + 2 * VW, _mm512_unpacklo_epi64(b, e));
+    _mm512_storeu_si512(out + 3 * VW, _mm512_unpackhi_epi64(b, e));
+}
+/* The sign of a changes where bit 31 of b is set. */
+static inline vf v_flip(vf a, vi b) {
+    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_and_si512(b, vi_set(INT32_MIN))));
+}
+/* a = 2^exponent mantissa with 1 <= mantissa < 2, for normal a > 0. */
+static inline vf v_exponent(vf a) { return _mm512_getexp_ps(a); }
+static inline vf v_mantissa(vf a) { return _mm512_getmant_ps(a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
 

@@ -4,7 +4,10 @@
  *
  * so the expected product of codes is the filters' correlation, zero from the filter's length on. Noise is drawn by its
  * number: the row for i + t is the same whichever token asks, in a stream as in tiles. In two dimensions filters
- * and noise are images. D P R multiply-adds a token. */
+ * and noise are images. D P R multiply-adds a token.
+ *
+ * Tokens whose noise begins at rows one after the other go together: their weights form a band, which is multiplied by
+ * the rows that any of them reads. */
 #include <string.h>
 
 #include "attention/position/spe.h"
@@ -72,25 +75,46 @@ typedef struct {
     int64_t from, to;
 } window;
 
-enum { HEADER = 16 };
+/* Floats in front; tokens that go together, forward and backward: a band of N tokens makes 1 + (N - 1) / P times the
+ * products needed. */
+enum { HEADER = 16, FORTH = 8, BACK = 16 };
 
 static size_t room_of(const ll_before *b) {
     return LL_BEFORE_TILE + (size_t)b->c.where.taps - 1;
 }
+static int lines_of(const ll_before *b) { return is_image(&b->c) ? b->c.where.taps : 1; }
+static size_t run_of(const ll_before *b) { return taps_of(b) / (size_t)lines_of(b); }
+
+/* Of forward: the band (FORTH, run + FORTH - 1), the gates' weights (tile, D). Of backward: dout transposed (R, BACK),
+ * products of noise and dout (run + BACK - 1, BACK) and of the gates' (D, BACK), the filter and its gradient from the
+ * last tap to the first, with BACK - 1 numbers on both sides. */
+static size_t room_forward(const ll_before *b) {
+    return FORTH * (run_of(b) + FORTH) + LL_BEFORE_TILE * (size_t)b->c.D;
+}
+static size_t room_back(const ll_before *b) {
+    const size_t run = run_of(b);
+    return BACK * ((size_t)b->R + run + BACK + (size_t)b->c.D) + 2 * (run + 2 * BACK);
+}
+
+static size_t fixed_of(const ll_before *b) {
+    return HEADER + 2 * (size_t)b->c.D * sizeof(ll_gate) / sizeof(double);
+}
+static size_t room_work(const ll_before *b) {
+    const size_t forth = room_forward(b), back = room_back(b);
+    return (forth > back ? forth : back) / 2 * 2 + 2;
+}
 static size_t scratch(const ll_before *b) {
-    const size_t D = (size_t)b->c.D;
-    const size_t fixed = HEADER + 2 * D * sizeof(ll_gate) / sizeof(double) + 2 * taps_of(b);
-    return fixed + (b->noise ? 0 : D * room_of(b) * (size_t)b->R);
+    return fixed_of(b) + room_work(b) + (b->noise ? 0 : (size_t)b->c.D * room_of(b) * (size_t)b->R);
 }
 
 static ll_gate *gates_of(const ll_before_tile *t) {
     return (ll_gate *)(void *)(t->work + HEADER);
 }
-static float *taps_at(const ll_before_tile *t) {
-    return t->work + HEADER + 2 * (size_t)t->b->c.D * sizeof(ll_gate) / sizeof(double);
+static float *work_of(const ll_before_tile *t) {
+    return t->work + fixed_of(t->b);
 }
 static float *rows_at(const ll_before_tile *t) {
-    return taps_at(t) + 2 * taps_of(t->b);
+    return work_of(t) + room_work(t->b);
 }
 
 static size_t parameters(const ll_before *b) {
@@ -139,22 +163,92 @@ static const float *filter_at(const ll_before_tile *t, int side, size_t c) {
     return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * taps_of(t->b);
 }
 
+/* Tokens from i on whose noise begins at rows one after the other, of n, at most `most`. */
+static int together(const ll_before_tile *t, int i, int n, int most) {
+    size_t line;
+    const float *z = noise_at(t, i, 0, &line);
+    int rows = 1;
+    while (rows < most && i + rows < n && noise_at(t, i + rows, 0, &line) == z + rows * t->b->R) rows++;
+    return rows;
+}
+
+static const float *gate_noise_of(const ll_before_tile *t) {
+    return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
+}
+
 static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const ll_before *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D, taps = taps_of(b);
-    const int lines = is_image(&b->c) ? b->c.where.taps : 1, run = (int)taps / lines;
-    float *weight = taps_at(t);
-    for (int i = 0; i < n; i++, out += ldo) {
-        memset(out, 0, R * sizeof *out);
+    const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b), ld = run + FORTH - 1;
+    float *band = work_of(t), *weight = band + FORTH * (run + FORTH);
+    memset(band, 0, FORTH * ld * sizeof *band);
+    for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
+    for (int i = 0, rows; i < n; i += rows) {
+        rows = together(t, i, n, FORTH);
         for (size_t c = 0; c < D; c++) {
-            const float x = in[(size_t)i * token + c], *filter = filter_at(t, side, c);
-            const ll_gate *gate = &gates_of(t)[c];
+            const float code = (float)gates_of(t)[c].code, *filter = filter_at(t, side, c);
             size_t line;
             const float *z = noise_at(t, i, c, &line);
-            for (size_t p = 0; p < taps; p++) weight[p] = (float)((double)x * gate->code * (double)filter[p]);
-            for (int l = 0; l < lines; l++) t->k->gemv(b->R, run, weight + l * run, z + (size_t)l * line, R, out, 1);
-            if (b->gate_noise)
-                t->k->axpy(R, (float)((double)x * gate->noise), b->gate_noise + ((size_t)t->head * D + c) * R, out);
+            float x[FORTH];
+            for (int r = 0; r < rows; r++) x[r] = code * in[(size_t)(i + r) * token + c];
+            for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
+                t->k->spread(rows, 1, (int)run, x, 1, filter, 0, band, ld + 1);
+                t->k->gemm(rows, b->R, (int)run + rows - 1, band, ld, 1, z, R, out + (size_t)i * ldo, ldo, 1);
+            }
+        }
+    }
+    if (!b->gate_noise) return;
+    for (int i = 0; i < n; i++)
+        for (size_t c = 0; c < D; c++)
+            weight[(size_t)i * D + c] = in[(size_t)i * token + c] * (float)gates_of(t)[c].noise;
+    t->k->gemm(n, b->R, b->c.D, weight, D, 1, gate_noise_of(t), R, out, ldo, 1);
+}
+
+/* Scratch of backward, as room_back says. */
+typedef struct {
+    float *dout, *u, *noise, *filter, *gradient;
+} back_room;
+
+/* One line of a feature's filter against the products u of its noise: code[r] += sum_p filter[p] u[r + p][r], and
+ * gradient[p] += sum_r x[r] u[r + p][r]. Both ways, filters lie so that the numbers of one row of u follow each other. */
+static void line_back(const back_room *w, size_t run, const float *filter, const float x[BACK], double code[BACK],
+                      double *gradient) {
+    const size_t last = BACK - 1 + run - 1; /* where tap 0 lies */
+    float sum[BACK] = {0};
+    memset(w->gradient, 0, (run + 2 * BACK - 2) * sizeof *w->gradient);
+    for (size_t p = 0; p < run; p++) w->filter[last - p] = filter[p];
+    for (size_t j = 0; j < run + BACK - 1; j++) {
+        const float *u = w->u + j * BACK, *f = w->filter + (last - j);
+        float *g = w->gradient + (last - j);
+        for (int r = 0; r < BACK; r++) sum[r] += f[r] * u[r];
+        for (int r = 0; r < BACK; r++) g[r] += x[r] * u[r];
+    }
+    for (int r = 0; r < BACK; r++) code[r] += (double)sum[r];
+    for (size_t p = 0; p < run; p++) gradient[p] += (double)w->gradient[last - p];
+}
+
+/* Some tokens that go together, from number i on; what is missing to BACK is zero. */
+static void rows_back(const ll_before_tile *t, int side, int i, int rows, const float *in, size_t token, float *din,
+                      size_t dtoken, const back_room *w, double *sum) {
+    const ll_before *b = t->b;
+    const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b), taps = taps_of(b);
+    double *filters = sum + (side == LL_QUERY ? 0 : D * taps), *gates = sum + 2 * D * taps;
+    for (size_t c = 0; c < D; c++) {
+        const ll_gate *gate = &gates_of(t)[c];
+        const float *filter = filter_at(t, side, c);
+        float x[BACK] = {0};
+        double code[BACK] = {0};
+        size_t line;
+        const float *z = noise_at(t, i, c, &line);
+        for (int r = 0; r < rows; r++) x[r] = (float)gate->code * in[(size_t)r * token + c];
+        for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
+            t->k->gemm((int)run + rows - 1, BACK, b->R, z, R, 1, w->dout, BACK, w->u, BACK, 0);
+            memset(w->u + (run + (size_t)rows - 1) * BACK, 0, (size_t)(BACK - rows) * BACK * sizeof *w->u);
+            line_back(w, run, filter, x, code, filters + c * taps + (size_t)l * run);
+        }
+        for (int r = 0; r < rows; r++) {
+            const double noise = b->gate_noise ? (double)w->noise[c * BACK + (size_t)r] : 0;
+            gates[c] += (double)in[(size_t)r * token + c] * (gate->dcode * code[r] + gate->dnoise * noise);
+            din[(size_t)r * dtoken + c] = (float)(gate->code * code[r] + gate->noise * noise);
         }
     }
 }
@@ -162,27 +256,18 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
 static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const ll_before *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D, taps = taps_of(b);
-    const int lines = is_image(&b->c) ? b->c.where.taps : 1, run = (int)taps / lines;
-    float *u = taps_at(t); /* <z[i + tap], dout> */
-    double *filters = sum + (side == LL_QUERY ? 0 : D * taps), *gates = sum + 2 * D * taps;
-    for (int i = 0; i < n; i++, dout += ldd)
-        for (size_t c = 0; c < D; c++) {
-            const double x = (double)in[(size_t)i * token + c];
-            const float *filter = filter_at(t, side, c);
-            const ll_gate *gate = &gates_of(t)[c];
-            size_t line;
-            const float *z = noise_at(t, i, c, &line);
-            double code = 0, noise = 0;
-            for (int l = 0; l < lines; l++) t->k->gemv_rows(run, b->R, z + (size_t)l * line, R, dout, u + l * run, 0);
-            for (size_t p = 0; p < taps; p++) {
-                code += (double)filter[p] * (double)u[p];
-                filters[c * taps + p] += x * gate->code * (double)u[p];
-            }
-            if (b->gate_noise) noise = (double)t->k->dot(R, b->gate_noise + ((size_t)t->head * D + c) * R, dout);
-            gates[c] += x * (gate->dcode * code + gate->dnoise * noise);
-            din[(size_t)i * dtoken + c] = (float)(gate->code * code + gate->noise * noise);
-        }
+    const size_t R = (size_t)b->R, run = run_of(b);
+    back_room w = {.dout = work_of(t)};
+    w.u = w.dout + BACK * R, w.noise = w.u + BACK * (run + BACK);
+    w.filter = w.noise + BACK * (size_t)b->c.D, w.gradient = w.filter + run + 2 * BACK;
+    memset(w.filter, 0, (run + 2 * BACK) * sizeof *w.filter);
+    for (int i = 0, rows; i < n; i += rows) {
+        rows = together(t, i, n, BACK);
+        memset(w.dout, 0, BACK * R * sizeof *w.dout);
+        t->k->transpose(rows, b->R, dout + (size_t)i * ldd, ldd, w.dout, BACK);
+        if (b->gate_noise) t->k->gemm(b->c.D, BACK, b->R, gate_noise_of(t), R, 1, w.dout, BACK, w.noise, BACK, 0);
+        rows_back(t, side, i, rows, in + (size_t)i * token, token, din + (size_t)i * dtoken, dtoken, &w, sum);
+    }
 }
 
 static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {

@@ -27,8 +27,19 @@ int ll_spe_width(const ll_attention_config *c) {
 }
 
 void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, uint64_t first) {
+    enum { WORDS = 256 };
     const uint32_t which = (uint32_t)head * 2 + (uint32_t)gate;
-    ll_normal_fill(to, n, b->c.where.seed, ll_stream_id(LL_RANDOM_NOISE, (uint32_t)b->c.where.layer, which), first);
+    const uint64_t stream = ll_stream_id(LL_RANDOM_NOISE, (uint32_t)b->c.where.layer, which), end = first + n;
+    const ll_kernels *k = ll_kernel_table();
+    uint32_t word[WORDS];
+    float x[WORDS];
+    for (uint64_t at = first / 4 * 4; at < end; at += WORDS) {
+        const size_t left = (size_t)(end - at), all = left < WORDS ? left : WORDS, skip = at < first ? first - at : 0;
+        k->random_words((all + 3) / 4, b->c.where.seed, stream, at / 4, word);
+        k->normals((all + 1) / 2 * 2, word, x);
+        memcpy(to, x + skip, (all - skip) * sizeof *to);
+        to += all - skip;
+    }
 }
 
 void ll_spe_gate_draw(ll_before *b) {
