@@ -1,5 +1,5 @@
-/* Waves, turns, weighted rows and normal numbers of every tier against double precision: sizes around the vector width, unaligned
- * addresses, guard bytes, gaps between rows left alone. */
+/* Waves, turns, weighted rows and random numbers of every tier against double precision and Random123: sizes around the
+ * vector width, unaligned addresses, guard bytes, gaps between rows left alone. */
 #include "guard.h"
 
 #include <float.h>

@@ -3,7 +3,8 @@
  *
  * Why not OpenMP: its threads spin between loops for milliseconds, and where two programs share the
  * cores each spins away the other's time (a training step took 16 times the processor time beside a
- * second program). These spin for some microseconds, then sleep. */
+ * second program). These spin for some ten microseconds, as long as what lies between the loops of one
+ * token's generation, then sleep. */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@
 
 #include "base/status.h"
 
-enum { CPUS = 8192, MOST = 256, SPINS = 8000, CLOSED = 1 << 30 };
+enum { CPUS = 8192, MOST = 256, SPINS = 60000, CLOSED = 1 << 30 };
 
 static atomic_int chosen; /* 0: physical cores */
 static atomic_int cores;  /* 0: not counted yet */

@@ -89,8 +89,8 @@ typedef struct {
 
     /* Random words: blocks of four as ll_random4 makes them (base/random.h), from number `index` on. */
     void (*random_words)(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words);
-    /* Standard normals, x[i] and x[i + 1] of words i and i + 1 (Box and Muller): r cos a and r sin a, r^2 = -2 log((w_i +
-     * 1/2) / 2^32), a = 2 pi w_(i+1) / 2^32; within 2.5e-7 max(r, 1). n even. */
+    /* Standard normals, x[i] and x[i + 1] of words i and i + 1 (Box and Muller): r cos a and r sin a,
+     * r^2 = -2 log((w_i + 1/2) / 2^32), a = 2 pi w_(i+1) / 2^32; within 2.5e-7 max(r, 1). n even. */
     void (*normals)(size_t n, const uint32_t *words, float *x);
     /* n waves, pairs (c, s): for each of C tokens out (C, 2n), rows ldo apart, gets c_0 s_0 c_1 s_1 .. as floats, then
      * every wave turns by (c1, s1); out NULL: they only turn. In double, for the error grows with every turn. */

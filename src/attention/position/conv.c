@@ -209,7 +209,7 @@ typedef struct {
 } back_room;
 
 /* One line of a feature's filter against the products u of its noise: code[r] += sum_p filter[p] u[r + p][r], and
- * gradient[p] += sum_r x[r] u[r + p][r]. Both ways, filters lie so that the numbers of one row of u follow each other. */
+ * gradient[p] += sum_r x[r] u[r + p][r]. Filters lie so that what meets one row of u lies in one row. */
 static void line_back(const back_room *w, size_t run, const float *filter, const float x[BACK], double code[BACK],
                       double *gradient) {
     const size_t last = BACK - 1 + run - 1; /* where tap 0 lies */
