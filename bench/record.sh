@@ -15,10 +15,11 @@ part() {
 part attention --ops --repeats 9 --figure "$folder/time.svg"
 part in-cache --ops --repeats 25 --threads 1 --lengths 256 --case attention/relu/causal
 part one-thread --ops --repeats 9 --threads 1 --lengths 1024,4096 --case relu
-for case in elu1 favor+rope favor+sine-spe; do part "$case" --ops --repeats 5 --lengths 4096 --case "$case"; done
+for case in elu1 favor+rope favor+sine-spe favor+conv-spe; do part "$case" --ops --repeats 5 --lengths 4096 --case "$case"; done
 for n in 1 2; do part "one-head-$n" --ops --repeats 9 --threads $n --lengths 16384 --case one-head/causal; done
 part training --models --repeats 5
 part text --models --repeats 3 --case text-small
+part text-permuteformer --models --repeats 3 --case text-permuteformer/relu+permute
 part yardsticks --yardsticks
 part generation --generate --case small --position 1000000
 part generation-lm --generate --case lm --position 4096

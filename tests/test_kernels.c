@@ -202,6 +202,16 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     k->relu_back(n, x.p, d.p, d.p);
     if (n) assert_memory_equal(d.p, y.p, n * sizeof(float));
     for (size_t i = 0; i < n; i++) x.p[i] *= 8, d.p[i] = signed_one(&from);
+    k->elu1(n, 1e-3f, x.p, y.p);
+    for (size_t i = 0; i < n; i++) {
+        const double v = fmax(x.p[i], 0) + exp(fmin(x.p[i], 0)) + (double)1e-3f;
+        near(k->name, "elu1", n, i, seed, y.p[i], v, 3 * EPS * v);
+    }
+    k->elu1_back(n, x.p, d.p, y.p);
+    for (size_t i = 0; i < n; i++) {
+        const double slope = exp(fmin(x.p[i], 0));
+        near(k->name, "elu1_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * slope * 3 * EPS);
+    }
     k->gelu(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) {
         const double v = x.p[i], phi = 0.5 * erfc(-v / sqrt(2));

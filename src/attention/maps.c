@@ -22,32 +22,10 @@ static void exp_below(const ll_kernels *k, size_t n, const float *u, float *low)
     k->exp(n, low, low);
 }
 
-/* low = e^min(u, 0), of at most PIECE numbers: u less its positive part, which asks no number for its sign. */
-static void exp_negative(const ll_kernels *k, size_t n, const float *u, float *low) {
-    float positive[PIECE];
-    k->relu(n, 0, u, positive);
-    memcpy(low, u, n * sizeof *low);
-    k->axpy(n, -1, positive, low);
-    k->exp(n, low, low);
-}
-
-static void elu1(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
-    float low[PIECE];
-    for (size_t from = 0; from < n; from += PIECE, u += PIECE, phi += PIECE) {
-        const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_negative(k, part, u, low);
-        k->relu(part, eps, u, phi);
-        k->add(part, low, phi);
-    }
-}
+static void elu1(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) { k->elu1(n, eps, u, phi); }
 
 static void elu1_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    float low[PIECE];
-    for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
-        const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_negative(k, part, u, low);
-        for (size_t a = 0; a < part; a++) du[a] = dphi[a] * low[a];
-    }
+    k->elu1_back(n, u, dphi, du);
 }
 
 static void exponential(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {

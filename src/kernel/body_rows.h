@@ -111,6 +111,20 @@ static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
         store_upto(dx + i, n - i, v_positive(load_upto(x + i, n - i), load_upto(dy + i, n - i)));
 }
 
+static void elu1(size_t n, float eps, const float *x, float *y) {
+    const vf zero = v_set(0), ve = v_set(eps);
+    for (size_t i = 0; i < n; i += VW) {
+        const vf u = load_upto(x + i, n - i);
+        store_upto(y + i, n - i, v_add(v_add(v_max(zero, u), ve), exp_vector(v_min(zero, u))));
+    }
+}
+
+static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
+    const vf zero = v_set(0);
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), exp_vector(v_min(zero, load_upto(x + i, n - i)))));
+}
+
 /* 12 chains of multiply-adds, none waiting for another: n times 12 vectors, which fit the registers of every tier. */
 static float peak(size_t n) {
     vf a[12];

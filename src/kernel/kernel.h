@@ -74,6 +74,9 @@ typedef struct {
     /* y = max(x, 0) + eps; and dx = dy where x > 0, else 0 (in place on dy allowed). */
     void (*relu)(size_t n, float eps, const float *x, float *y);
     void (*relu_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* y = max(x, 0) + e^min(x, 0) + eps; and dx = dy e^min(x, 0). */
+    void (*elu1)(size_t n, float eps, const float *x, float *y);
+    void (*elu1_back)(size_t n, const float *x, const float *dy, float *dx);
     /* y = exp(x - shift) / 2^e with e the smallest integer for which no y exceeds 1 (e = 0 and y = 0 if
      * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. In place allowed. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);

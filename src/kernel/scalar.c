@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "kernel/scalar_wave.h"
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
@@ -146,6 +147,14 @@ static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
     for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
 }
 
+static void elu1(size_t n, float eps, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + eps + 1 : (float)exp((double)x[i]) + eps;
+}
+
+static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : dy[i] * (float)exp((double)x[i]);
+}
+
 /* e^t / 2^e: exp(t) = 2^k p with k = rint(t / ln 2): p depends on t alone and is rounded once, so that another e
  * moves the exponent and no bit of the fraction. NaN or +inf gives NaN; below FLT_MIN: 0. */
 static float exp_in_units(float t, int e) {
@@ -193,65 +202,6 @@ static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *c
             }
         }
     }
-}
-
-static void random_words(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words) {
-    for (size_t i = 0; i < blocks; i++) ll_random4(words + 4 * i, seed, stream, index + i);
-}
-
-static void normals(size_t n, const uint32_t *words, float *x) {
-    for (size_t i = 0; i < n; i += 2) {
-        const double radius = sqrt(-2 * log(((double)words[i] + 0.5) * 0x1p-32));
-        const double angle = 6.283185307179586477 * 0x1p-32 * (double)words[i + 1];
-        x[i] = (float)(radius * cos(angle));
-        x[i + 1] = (float)(radius * sin(angle));
-    }
-}
-
-static void waves(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo) {
-    for (int i = 0; i < C; i++)
-        for (size_t j = 0; j < n; j++) {
-            const double next = c[j] * c1[j] - s[j] * s1[j];
-            if (out) {
-                out[(size_t)i * ldo + 2 * j] = (float)c[j];
-                out[(size_t)i * ldo + 2 * j + 1] = (float)s[j];
-            }
-            s[j] = s[j] * c1[j] + c[j] * s1[j];
-            c[j] = next;
-        }
-}
-
-static void turn(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
-                 size_t ldo) {
-    for (int i = 0; i < C; i++, cs += ldc, x += ldx, out += ldo)
-        for (size_t j = 0; j < 2 * n; j += 2) {
-            const float c = cs[j], s = back ? -cs[j + 1] : cs[j + 1], a = x[j], b = x[j + 1];
-            out[j] = a * c - b * s;
-            out[j + 1] = b * c + a * s;
-        }
-}
-
-static void spread(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out,
-                   size_t ldo) {
-    for (int i = 0; i < C; i++, x += ldx, a += lda, out += ldo)
-        for (int j = 0; j < m * n; j++) out[j] = x[j / n] * a[j];
-}
-
-static void spread_back(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, const float *dout,
-                        size_t ldd, float *dx, size_t lddx, float *sum) {
-    float *S0 = sum, *S1 = sum + m * n, *S2 = sum + 2 * m * n;
-    for (int i = 0; i < C; i++, x += ldx, a += lda, dout += ldd, dx += lddx)
-        for (int c = 0; c < m; c++) {
-            float all = 0;
-            for (int j = c * n; j < (c + 1) * n; j++) {
-                const float across = x[c] * (a[j ^ 1] * dout[j]);
-                all += a[j] * dout[j];
-                S0[j] += x[c] * (a[j] * dout[j]);
-                S1[j] += across;
-                S2[j] += (float)i * across;
-            }
-            dx[c] = all;
-        }
 }
 
 static void state_tokens(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
@@ -375,6 +325,8 @@ const ll_kernels ll_scalar = {
     .exp = exp_all,
     .relu = relu,
     .relu_back = relu_back,
+    .elu1 = elu1,
+    .elu1_back = elu1_back,
     .exp2_rows = exp2_rows,
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
