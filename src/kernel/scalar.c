@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "kernel/scalar_wave.h"
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,

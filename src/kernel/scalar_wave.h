@@ -1,4 +1,8 @@
-/* The part of scalar.c for positions: random words and normal numbers, waves over tokens, and their products with rows. */
+/* The part of scalar.c for positions: random words, normal numbers, waves over tokens and their products with rows. */
+#include <math.h>
+
+#include "base/random.h"
+#include "kernel/kernel.h"
 
 static void random_words(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words) {
     for (size_t i = 0; i < blocks; i++) ll_random4(words + 4 * i, seed, stream, index + i);
