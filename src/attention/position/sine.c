@@ -111,7 +111,7 @@ static void prepare(const ll_before_tile *t) {
     const ll_position_config *w = &b->c.where;
     const size_t D = (size_t)b->c.D, K = (size_t)w->sines, n = D * K, at = (size_t)t->head * n;
     const sines s = cut(t);
-    if (!s.gate[0].code) { /* a new head */
+    if (s.gate[0].code == 0) { /* a new head */
         for (size_t c = 0; c < D; c++) s.gate[c] = ll_gate_at(b, t->head, (int)c);
         for (size_t c = 0; c < D; c++) s.noise[c] = (float)s.gate[c].noise;
         for (size_t i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ static void collect_tile(const ll_before_tile *t, const sines *s, int side, doub
         const float *along = s->sum + 2 * n, *across = along + waves, *late = across + waves;
         const double turned = (double)across[1] - (double)across[0], gain = (double)along[0] + (double)along[1];
         const ll_gate *gate = &s->gate[n / K];
-        if (!s->size[n]) continue; /* a gate that lets nothing through, or a gain too small for a number */
+        if (s->size[n] == 0) continue; /* a gate that lets nothing through, or a gain too small for a number */
         sum[n] += turned * (double)t->t0 + ((double)late[1] - (double)late[0]);
         if (side == LL_QUERY) sum[all + n] += turned;
         sum[2 * all + n] += gain * gate->code / s->size[n];
