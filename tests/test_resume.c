@@ -54,14 +54,17 @@ static int stop_at_news(const ll_progress *p, void *arg) {
     return p->event && !strcmp(p->event, "eval");
 }
 
-/* Stopped before it could evaluate, and again when it had caught up: no row twice. */
+/* Stopped before it could evaluate, and again when it had caught up: no row twice; and no other run in its folder. */
 static void test_stop_again_at_the_same_step(void **state) {
     (void)state;
     ll_trainer *trainer = NULL;
     run(NULL, at("again"), NULL, 7, LL_ESTOPPED);
     copy_folder(at("again"), at("lost"));
     for (int i = 0; i < 2; i++) {
+        ll_trainer *second = NULL;
         CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("again")));
+        CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("again")), LL_EIO, "another run is writing to");
+        assert_null(second);
         CHECK_FAILS(ll_trainer_run(trainer, stop_at_news, NULL), LL_ESTOPPED, i ? "step 14" : "step 7");
         ll_trainer_free(trainer);
     }

@@ -1,8 +1,10 @@
 /* Folders: made with their parents, and listed in an order that does not depend on the disk. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +45,15 @@ ll_status ll_run_folder_check(const char *folder, const char *name) {
         status = ll_fail(LL_EIO, "%s is no folder of a run: it has no %s", folder, name);
     ll_free(path);
     return status;
+}
+
+ll_status ll_folder_lock(int *lock, const char *path) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0) return ll_fail(LL_EIO, "cannot open folder %s: %s", path, strerror(errno));
+    if (!flock(*lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return LL_OK; /* not every file system has locks */
+    close(*lock);
+    *lock = -1;
+    return ll_fail(LL_EIO, "another run is writing to %s; wait for its end, or choose another folder", path);
 }
 
 static ll_status make(const char *path) {

@@ -144,6 +144,7 @@ struct ll_trainer {
     ll_metrics metrics;
     ll_run_state state;
     char *folder, *last, *best; /* paths */
+    int lock;                   /* of the folder, -1: not taken */
     int64_t saved;              /* step of the checkpoint on disk, -1: none */
     int unsaved;                /* has the state changed since? */
     ll_progress progress;

@@ -124,6 +124,7 @@ static ll_status open_folder(ll_trainer *t, const char *out, const char *resume)
     t->best = ll_path_join(out, "best.safetensors");
     if (!t->folder || !t->last || !t->best) return LL_ENOMEM;
     ll_status status = ll_folder_create(out);
+    if (!status) status = ll_folder_lock(&t->lock, out);
     if (!status) status = write_recipe(t);
     if (!status) status = ll_metrics_open(&t->metrics, out, resume, t->state.row);
     if (status || !resume) return status;
@@ -137,6 +138,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     ll_trainer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
     t->saved = -1;
+    t->lock = -1;
     t->unsaved = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
     if (resume && !out) out = resume;
@@ -153,6 +155,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
 void ll_trainer_free(ll_trainer *t) {
     if (!t) return;
     ll_metrics_close(&t->metrics);
+    if (t->lock >= 0) close(t->lock);
     ll_engine_free(t->engine);
     ll_reader_free(t->train);
     ll_reader_free(t->valid);
