@@ -49,15 +49,17 @@ static void uniform_block(float x[4], const uint32_t r[4]) {
     for (int i = 0; i < 4; i++) x[i] = uniform_of(r[i]);
 }
 
-/* Box and Muller: two words make two normals. Half a unit keeps the logarithm finite; 32 bits reach 6.7
- * standard deviations. */
+/* Half a unit keeps the logarithm finite; 32 bits reach 6.7 standard deviations. */
+void ll_normal_pair(float x[2], uint32_t radius, uint32_t angle) {
+    const double r = sqrt(-2 * log(((double)radius + 0.5) * 0x1p-32));
+    const double a = 6.283185307179586477 * (double)angle * 0x1p-32;
+    x[0] = (float)(r * cos(a));
+    x[1] = (float)(r * sin(a));
+}
+
 static void normal_block(float x[4], const uint32_t r[4]) {
-    for (int i = 0; i < 4; i += 2) {
-        const double radius = sqrt(-2 * log(((double)r[i] + 0.5) * 0x1p-32));
-        const double angle = 6.283185307179586477 * (double)r[i + 1] * 0x1p-32;
-        x[i] = (float)(radius * cos(angle));
-        x[i + 1] = (float)(radius * sin(angle));
-    }
+    ll_normal_pair(x, r[0], r[1]);
+    ll_normal_pair(x + 2, r[2], r[3]);
 }
 
 /* Cuts a run of draws, wherever it begins and ends, out of whole blocks. */

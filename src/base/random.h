@@ -21,7 +21,9 @@ void ll_random4(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t index)
 /* Uniform in [0, 1) from 24 bits; uniform integer in [0, n), n >= 1, without bias worth naming (64-bit multiply). */
 float ll_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 uint32_t ll_below(uint32_t n, uint64_t seed, uint64_t stream, uint64_t index);
-/* x[i] = draw number first + i: standard normal (Box-Muller in double), uniform [0, 1). */
+/* Two words as two standard normals (Box and Muller, in double). */
+void ll_normal_pair(float x[2], uint32_t radius, uint32_t angle);
+/* x[i] = draw number first + i: standard normal, by pairs; uniform [0, 1). */
 void ll_normal_fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t first);
 void ll_uniform_fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t first);
 /* A uniformly random permutation of 0..n-1 (Fisher-Yates). */

@@ -1,6 +1,4 @@
 /* The part of scalar.c for positions: random words, normal numbers, waves over tokens and their products with rows. */
-#include <math.h>
-
 #include "base/random.h"
 #include "kernel/kernel.h"
 
@@ -9,12 +7,7 @@ static void random_words(size_t blocks, uint64_t seed, uint64_t stream, uint64_t
 }
 
 static void normals(size_t n, const uint32_t *words, float *x) {
-    for (size_t i = 0; i < n; i += 2) {
-        const double radius = sqrt(-2 * log(((double)words[i] + 0.5) * 0x1p-32));
-        const double angle = 6.283185307179586477 * 0x1p-32 * (double)words[i + 1];
-        x[i] = (float)(radius * cos(angle));
-        x[i + 1] = (float)(radius * sin(angle));
-    }
+    for (size_t i = 0; i < n; i += 2) ll_normal_pair(x + i, words[i], words[i + 1]);
 }
 
 static void waves(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo) {
