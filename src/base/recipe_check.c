@@ -203,18 +203,20 @@ static ll_status check_attention(const ll_config *c) {
     return status ? status : ll_config_check_baseline(c);
 }
 
+static ll_status check_image_size(const ll_config *c, const char *what) {
+    if (c->image_width > 0 && c->image_height > 0) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "%s needs the size of images; set position.width and position.height, which are %d and %d", what,
+                   c->image_width, c->image_height);
+}
+
 static ll_status check_permute2d(const ll_config *c) {
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
                        "change attention.num-features or model.width",
                        ll_config_features(c));
-    if (c->image_width < 1 || c->image_height < 1)
-        return ll_fail(LL_EINVAL,
-                       "position.type = permute2d needs the size of images; set position.width and "
-                       "position.height, which are %d and %d",
-                       c->image_width, c->image_height);
-    return LL_OK;
+    return check_image_size(c, "position.type = permute2d");
 }
 
 /* rope-linear turns everything that features are made of, an eps too, and has a divisor of its own. */
@@ -265,12 +267,7 @@ static ll_status check_image(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
                        "tokens alone; set position.image=off");
-    if (c->image_width < 1 || c->image_height < 1)
-        return ll_fail(LL_EINVAL,
-                       "position.image = on needs the size of images; set position.width and position.height, "
-                       "which are %d and %d",
-                       c->image_width, c->image_height);
-    return LL_OK;
+    return check_image_size(c, "position.image = on");
 }
 
 static ll_status check_relative_s2(const ll_config *c) {
