@@ -24,6 +24,26 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
     return s;
 }
 
+/* Rows to be asked for; it does no harm where nothing is. */
+static ll_ahead some_ahead(uint64_t *from, const float *data) {
+    ll_ahead next = {.parts = below(from, 5)};
+    for (int i = 0; i < next.parts; i++) {
+        next.part[i] = (ll_part){data, (size_t)below(from, 4096), 1 + below(from, 40), 1 + below(from, 20)};
+        next.lines += next.part[i].rows * next.part[i].lines;
+    }
+    return next;
+}
+
+/* Every line once, where the product is large enough for all; never one more. */
+static void asked(const ll_ahead *next, const ll_kernels *k, int m, int n, int K) {
+    int left = 0, wanted = 0;
+    for (int i = 0; i < next->parts; i++) wanted += next->part[i].rows * next->part[i].lines;
+    for (int i = next->at; i < next->parts; i++) left += next->part[i].rows * next->part[i].lines;
+    if (next->at < next->parts) left -= next->row * next->part[next->at].lines + next->line;
+    assert_int_equal(left, next->lines);
+    if (k->width > 1 && m / k->rows * (n / (2 * k->width)) * K >= 2 * wanted) assert_int_equal(left, 0);
+}
+
 static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
     const int M = size[0], N = size[1], K = size[2];
     uint64_t from = seed;
@@ -47,13 +67,15 @@ static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
             }
             near(k->name, "gemm", (size_t)K, at, seed, C.p[at], expect, allowed);
         }
-    if (M > 2 && N > 2 && K > 0) { /* a part of C alone: the same bits */
+    if (M > 2 && N > 2 && K > 0) { /* a part of C alone, which asks for some lines as it goes: the same bits */
         const int i0 = below(&from, M), j0 = below(&from, N), m = 1 + below(&from, M - i0),
                   n = 1 + below(&from, N - j0);
         guarded part = guard((size_t)m * (size_t)n, 1);
         for (int i = 0; i < m; i++)
             memcpy(part.p + i * n, was.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float));
-        k->gemm(m, n, K, A.p + (size_t)i0 * row, row, col, B.p + j0, ldb, part.p, (size_t)n, add);
+        ll_ahead next = some_ahead(&from, A.p);
+        k->gemm_ahead(m, n, K, A.p + (size_t)i0 * row, row, col, B.p + j0, ldb, part.p, (size_t)n, add, &next);
+        asked(&next, k, m, n, K);
         for (int i = 0; i < m; i++)
             if (memcmp(part.p + i * n, C.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float)))
                 fail_msg("%s gemm: %d x %d x %d, seed %llx: rows %d+%d, columns %d+%d alone give other bits", k->name,

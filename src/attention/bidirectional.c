@@ -97,7 +97,7 @@ static void add_keys(ll_head *j, scratch *w, int t0, int n) {
     ll_ahead next = {0};
     ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
     ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    ll_gemm_ahead(j, m, E, n, w->phi, 1, w->ld, w->v, w->ldv, more ? w->more_S : w->S, (size_t)E, 1, &next);
+    j->k->gemm_ahead(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, more ? w->more_S : w->S, (size_t)E, 1, &next);
     j->k->gemv(m, n, weight, w->phi, w->ld, more ? w->more_z : w->z, 1);
     if (more && (t0 + n == j->s || (t0 + n) / FOLD != t0 / FOLD)) fold(j, w);
 }
@@ -110,7 +110,7 @@ static void read_queries(ll_head *j, scratch *w, int t0, int n) {
     ll_ahead next = {0};
     ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
     ll_ahead_add(&next, j, &j->at.y, t0, j->n, op->c.E);
-    ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next);
+    j->k->gemm_ahead(n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, w->z, w->s, 0);
     for (int i = 0; i < n; i++) {
         const float *num = w->rows + (size_t)i * w->ldv;
@@ -165,7 +165,7 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
     }
     ll_ahead out = {0};
     ll_ahead_add(&out, j, &j->at.dq, t0, j->n, op->c.D);
-    ll_gemm_ahead(j, n, m, E + 1, w->rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &out);
+    j->k->gemm_ahead(n, m, E + 1, w->rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int a = 0; a < m; a++)
@@ -174,7 +174,7 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
     ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
     ll_ahead_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_ahead_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
-    ll_gemm_ahead(j, E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1, &next);
+    j->k->gemm_ahead(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->Ut, w->ld, 1, &next);
     ll_features_back(&q, w->phi, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
 }
 
@@ -190,12 +190,12 @@ static void keys_back(ll_head *j, scratch *w, int t0, int n) {
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
     ll_ahead out = {0};
     ll_ahead_add(&out, j, &j->at.dk, t0, j->s, op->c.D);
-    ll_gemm_ahead(j, n, m, E + 1, w->v, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
+    j->k->gemm_ahead(n, m, E + 1, w->v, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     ll_ahead next = {0};
     ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
     ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
     ll_ahead_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
-    ll_gemm_ahead(j, n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next); /* S holds U here */
+    j->k->gemm_ahead(n, E, m, w->phi, w->ld, 1, w->S, (size_t)E, w->rows, w->ldv, 0, &next); /* S holds U here */
     scale_rows(j, weight, n, E, w->rows, w->ldv);
     for (int i = 0; i < n; i++)
         memcpy(ll_at(&j->at.dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);

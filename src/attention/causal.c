@@ -209,10 +209,10 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
         ll_ahead_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
         ll_ahead_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
     }
-    ll_gemm_ahead(j, n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
+    j->k->gemm_ahead(n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
     for (int i = 0; i < n && !w->f.plain; i++) j->k->scale((size_t)cols, w->f.state[i], num + (size_t)i * w->ldv);
     const float *v = w->f.plain ? w->v : w->added;
-    ll_gemm_ahead(j, m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1, &next_k);
+    j->k->gemm_ahead(m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1, &next_k);
     part_close(&S);
     if (first) return;
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);

@@ -81,10 +81,10 @@ static const float *scaled_rows(const ll_head *j, const ll_scales *f, const floa
 
 /* state (E+1 x m) = carry state + rows^T phi. */
 static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
-                 float *state, const ll_ahead *next) {
+                 float *state, ll_ahead *next) {
     const int E1 = j->op->c.E + 1, m = j->op->features;
     if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
-    ll_gemm_ahead(j, E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
+    j->k->gemm_ahead(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
@@ -114,7 +114,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_ahead_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
     ll_ahead_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, dn, f->state, n, E + 1, w->ldv, w->tmp);
-    ll_gemm_ahead(j, n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
+    j->k->gemm_ahead(n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
     for (int i = 0; i < n; i++)
         for (int a = 0; a < m && every[i] != 0; a++) w->dphi[(size_t)i * w->ld + (size_t)a] += every[i];
     products_within(j, w, at, n, f);
@@ -174,7 +174,7 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     ll_ahead_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
     ll_ahead_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, v, later, n, E + 1, w->ldv, dv);
-    ll_gemm_ahead(j, n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
+    j->k->gemm_ahead(n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
     j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
     j->k->transpose(E, n, w->dvt, w->lda, dv, w->ldv);
@@ -193,8 +193,7 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
     const float carry = fold_factors(j, f, w->next, first);
     rows = scaled_rows(j, f, dn, first, n, E + 1, w->ldv, w->tmp);
-    const ll_ahead none = {0};
-    fold(j, w, carry, rows, phi_q, n, w->Ut, &none);
+    fold(j, w, carry, rows, phi_q, n, w->Ut, NULL);
     w->next = f->P[0];
 }
 
@@ -317,7 +316,6 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
     const ll_head *j = w->j;
     const scratch *of = &w->w[i];
     const int E1 = j->op->c.E + 1;
-    const ll_ahead none = {0};
     float *U = w->U + column, first[LL_TILE_MOST];
     for (int e = 0; e < E1; e++)
         memcpy(of->Ut + (size_t)e * of->ld + column, U + (size_t)e * of->ld, (size_t)cols * sizeof *U);
@@ -327,8 +325,7 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
         const float carry = fold_factors(j, f, *next, first);
         const float *rows = scaled_rows(j, f, of->dn + at * of->ldv, first, f->n, E1, of->ldv, tmp);
         for (int e = 0; e < E1 && carry != 1; e++) j->k->scale((size_t)cols, carry, U + (size_t)e * of->ld);
-        ll_gemm_ahead(j, E1, cols, f->n, rows, 1, of->ldv, of->phi_q + at * of->ld + column, of->ld, U, of->ld, 1,
-                      &none);
+        j->k->gemm(E1, cols, f->n, rows, 1, of->ldv, of->phi_q + at * of->ld + column, of->ld, U, of->ld, 1);
         *next = f->P[0];
     }
 }

@@ -73,40 +73,6 @@ void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0,
     next->lines += rows * lines;
 }
 
-/* Where the asking has come to. */
-typedef struct {
-    int part, row, line, done;
-} cursor;
-
-static void ask(const ll_ahead *next, cursor *at, int upto) {
-    for (; at->done < upto; at->done++) {
-        const ll_part *p = &next->part[at->part];
-        __builtin_prefetch(p->data + (size_t)at->row * p->token + at->line * 16, 0, 2);
-        if (++at->line < p->lines) continue;
-        at->line = 0;
-        if (++at->row < p->rows) continue;
-        at->row = 0, at->part++;
-    }
-}
-
-void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
-                   size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next) {
-    enum { COLS = 32, DEPTH = 64 };
-    const int step = j->k->rows, rows = (M + step - 1) / step, cols = (N + COLS - 1) / COLS;
-    const int parts = K / DEPTH > 0 ? K / DEPTH : 1, depth = (K + parts - 1) / parts;
-    const int pieces = rows * cols * parts;
-    cursor at = {0};
-    int piece = 0;
-    for (int n = 0; n < N; n += COLS)
-        for (int m = 0; m < M; m += step)
-            for (int k = 0; k < K; k += depth) {
-                ask(next, &at, (int)((int64_t)next->lines * ++piece / pieces));
-                j->k->gemm(least(step, M - m), least(COLS, N - n), least(depth, K - k),
-                           A + (size_t)m * row + (size_t)k * col, row, col, B + (size_t)k * ldb + n, ldb,
-                           C + (size_t)m * ldc + n, ldc, add || k > 0);
-            }
-}
-
 /* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this
  * token lies in: no two are the same, however a row is packed. Bidirectional ones save the whole sum. */
 static int stretch_of(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }

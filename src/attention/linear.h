@@ -40,23 +40,9 @@ int ll_kept_keys(const ll_head *j, int from, int to);
 /* C rows of a view of E values, packed with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
 
-/* Rows that will be read or written next: rows of some lines, `token` floats apart. */
-typedef struct {
-    const float *data;
-    size_t token;
-    int rows, lines;
-} ll_part;
-typedef struct {
-    ll_part part[4];
-    int parts, lines;
-} ll_ahead;
-/* Adds the tile of a view from token t0 on, none past `end`. */
+/* Adds the tile of a view from token t0 on, none past `end`: rows lie a whole token apart, where no hardware looks
+ * ahead. */
 void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
-/* The kernel table's gemm in pieces of a register tile, asking in between for those rows: memory and arithmetic
- * overlap, which the hardware cannot arrange for rows that lie a whole token apart. A few lines at a time, for more
- * would wait in line; and into L2, for L1 has the tile's work. */
-void ll_gemm_ahead(const ll_head *j, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
-                   size_t ldb, float *C, size_t ldc, int add, const ll_ahead *next);
 
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward);
 void ll_causal_forward(ll_head *j);

@@ -19,6 +19,7 @@ const ll_kernels LL_TIER = {
     .width = VW,
     .rows = VROWS,
     .gemm = gemm,
+    .gemm_ahead = gemm_ahead,
     .halve = halve,
     .pair = pair,
     .gemm_pairs = gemm_pairs,

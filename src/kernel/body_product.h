@@ -3,28 +3,51 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* The next line of what will be wanted, into L2, for L1 has the work at hand. */
+ALWAYS void ask(ll_ahead *next) {
+    const ll_part *p = &next->part[next->at];
+    __builtin_prefetch(p->data + (size_t)next->row * p->token + next->line * 16, 0, 2);
+    next->lines--;
+    if (++next->line < p->lines) return;
+    next->line = 0;
+    if (++next->row < p->rows) return;
+    next->row = 0, next->at++;
+}
+
+/* Step k of a register tile. */
+ALWAYS void micro_step(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail,
+                       const float *restrict A, size_t row, const float *restrict B, vf acc[VROWS][2]) {
+    vf b[2];
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; v++) b[v] = TAIL && v == NV - 1 ? v_load_n(B + v * VW, tail) : v_load(B + v * VW);
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; i++) {
+        const vf a = v_set(A[(size_t)i * row]);
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; v++) acc[i][v] = PAIRS ? v_fma_pairs(a, b[v], acc[i][v]) : v_fma(a, b[v], acc[i][v]);
+    }
+}
+
 /* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B, of PAIRS or of floats; all but K, strides and
  * pointers are constants after inlining. */
 ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail, int K,
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
-                  float *restrict C, size_t ldc, int add) {
+                  float *restrict C, size_t ldc, int add, ll_ahead *next, int asks) {
     vf acc[VROWS][2];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < NV; v++) acc[i][v] = v_set(0);
-    for (int k = 0; k < K; k++, A += col, B += ldb) {
-        vf b[2];
-#pragma GCC unroll 2
-        for (int v = 0; v < NV; v++) b[v] = TAIL && v == NV - 1 ? v_load_n(B + v * VW, tail) : v_load(B + v * VW);
-#pragma GCC unroll 8
-        for (int i = 0; i < MR; i++) {
-            const vf a = v_set(A[(size_t)i * row]);
-#pragma GCC unroll 2
-            for (int v = 0; v < NV; v++)
-                acc[i][v] = PAIRS ? v_fma_pairs(a, b[v], acc[i][v]) : v_fma(a, b[v], acc[i][v]);
+        for (int v = 0; v < NV; v++) {
+            acc[i][v] = v_set(0);
+            if (add) __builtin_prefetch(C + (size_t)i * ldc + v * VW, 1, 3);
         }
+    int k = 0;
+    for (const int every = asks ? K / asks : 0; asks > 0; asks--) {
+        ask(next);
+        for (const int end = k + every; k < end; k++, A += col, B += ldb)
+            micro_step(PAIRS, MR, NV, TAIL, tail, A, row, B, acc);
     }
+    for (; k < K; k++, A += col, B += ldb) micro_step(PAIRS, MR, NV, TAIL, tail, A, row, B, acc);
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
@@ -38,48 +61,63 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
         }
 }
 
-/* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. */
+/* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. asks: for so many lines each whole tile
+ * asks. */
 ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
-                       size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add) {
+                       size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add,
+                       ll_ahead *next, int asks) {
     for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
-        micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+        micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next,
+              asks && next->lines < asks ? next->lines : asks);
     for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc)
-        micro(PAIRS, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+        micro(PAIRS, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
     for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc)
-        micro(PAIRS, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
-    if (M) micro(PAIRS, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add);
+        micro(PAIRS, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
+    if (M) micro(PAIRS, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
 }
 
 /* One of the strides of A is the constant 1 after inlining. */
 ALWAYS void gemm_strided(const int PAIRS, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
-                         size_t ldb, float *C, size_t ldc, int add) {
+                         size_t ldb, float *C, size_t ldc, int add, ll_ahead *next) {
+    const int tiles = M / VROWS * (N / (2 * VW));
+    const int asks = next && tiles ? (next->lines + tiles - 1) / tiles : 0, most = asks < K ? asks : K;
     int j = 0;
-    for (; j + 2 * VW <= N; j += 2 * VW) micro_rows(PAIRS, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+    for (; j + 2 * VW <= N; j += 2 * VW)
+        micro_rows(PAIRS, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, most);
     const size_t tail = (size_t)(N - j) % VW;
     if (N - j > VW) {
-        micro_rows(PAIRS, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+        micro_rows(PAIRS, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
     } else if (N - j == VW) {
-        micro_rows(PAIRS, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+        micro_rows(PAIRS, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
     } else if (N - j > 0) {
-        micro_rows(PAIRS, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add);
+        micro_rows(PAIRS, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+    }
+}
+
+static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add, ll_ahead *next) {
+    if (col == 1) {
+        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
+    } else {
+        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, add, next);
     }
 }
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
     if (col == 1) {
-        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add);
+        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add, NULL);
     } else {
-        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, add);
+        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, add, NULL);
     }
 }
 
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                        float *C, size_t ldc, int add) {
     if (col == 1) {
-        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add);
+        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add, NULL);
     } else {
-        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, add);
+        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, add, NULL);
     }
 }
 

@@ -30,6 +30,19 @@ typedef struct {
     size_t ld;
 } ll_along;
 
+/* Rows that will be read or written next: `rows` of them, `token` floats apart, of some lines of 16 floats each; and
+ * how far the asking for them has come. */
+typedef struct {
+    const float *data;
+    size_t token;
+    int rows, lines;
+} ll_part;
+typedef struct {
+    ll_part part[4];
+    int parts, lines; /* lines of all parts that are still to be asked for */
+    int at, row, line;
+} ll_ahead;
+
 typedef struct {
     const char *name;
     int width; /* floats in a vector */
@@ -40,6 +53,9 @@ typedef struct {
      * then, if `add`, what was there. */
     void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add);
+    /* The same, which asks for those lines on its way, evenly: memory and arithmetic overlap. next NULL: for none. */
+    void (*gemm_ahead)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add, ll_ahead *next);
     /* y (N) = or += x (K) B (K x N): one row, for generation; without `add` the bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
     /* y (N) = x (K) B as gemv without `add`, of numbers that take less memory: bfloat16, the upper half of a float, and

@@ -49,6 +49,12 @@ static void part(const float *pair, float *low, float *high) {
     *high = ll_half_float((uint16_t)(bits >> 16));
 }
 
+static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add, ll_ahead *next) {
+    (void)next; /* multiplying takes so long that memory is no matter */
+    gemm(M, N, K, A, row, col, B, ldb, C, ldc, add);
+}
+
 /* Products are exact in float, so that a sum is rounded once a step, as by fma. */
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                        float *C, size_t ldc, int add) {
@@ -306,6 +312,7 @@ const ll_kernels ll_scalar = {
     .width = 1,
     .rows = 8,
     .gemm = gemm,
+    .gemm_ahead = gemm_ahead,
     .halve = halve,
     .pair = pair,
     .gemm_pairs = gemm_pairs,
