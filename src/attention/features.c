@@ -238,8 +238,9 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&op->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)op->ld;
     const int direct = !op->weight && !op->permute.reorder && op->c.input_scale == 1;
-    /* What the way back of the map takes from the features, it takes on the way through the permutation. */
-    const int permuted = op->permute.axes > 0, masks = permuted && op->c.kernel == LL_KERNEL_RELU;
+    /* What the way back of the map takes from the features, it takes on the way through the permutation; relu takes all
+     * from them, which spares it the rows of x that memory holds by now. */
+    const int permuted = op->permute.axes > 0, masks = op->c.kernel == LL_KERNEL_RELU && !op->turn;
     const int times = permuted && running_favor(op, t->side);
     const ll_along along = {
         .what = masks ? LL_ALONG_WHERE : LL_ALONG_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
@@ -252,6 +253,11 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     if (permuted) {
         du = direct ? dx : t->work;
         permute(t, 1, masks || times ? &along : NULL, dphi, ld, du, direct ? dtoken : ld);
+    } else if (masks) {
+        du = direct ? dx : dphi;
+        for (int i = 0; i < t->C; i++)
+            t->k->relu_back((size_t)m, op->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
+                            row(du, i, direct ? dtoken : ld));
     }
     if (!exponents && !masks) /* the rows of dphi are free again once du has left them */
         map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,

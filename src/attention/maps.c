@@ -13,7 +13,7 @@ static void relu(const ll_kernels *k, size_t n, float eps, const float *u, float
     k->relu(n, eps, u, phi);
 }
 static void relu_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    k->relu_back(n, u, dphi, du);
+    k->relu_back(n, 0, u, dphi, du);
 }
 
 /* low = e^-|u|, of at most PIECE numbers. */

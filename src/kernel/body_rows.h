@@ -106,9 +106,10 @@ static void relu(size_t n, float eps, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_add(v_max(zero, load_upto(x + i, n - i)), ve));
 }
 
-static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
+static void relu_back(size_t n, float eps, const float *x, const float *dy, float *dx) {
+    const vf ve = v_set(eps);
     for (size_t i = 0; i < n; i += VW)
-        store_upto(dx + i, n - i, v_positive(load_upto(x + i, n - i), load_upto(dy + i, n - i)));
+        store_upto(dx + i, n - i, v_positive(v_sub(load_upto(x + i, n - i), ve), load_upto(dy + i, n - i)));
 }
 
 static void elu1(size_t n, float eps, const float *x, float *y) {

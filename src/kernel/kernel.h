@@ -87,9 +87,9 @@ typedef struct {
     void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place, 2 ulp; or 0 below FLT_MIN */
 
     /* Feature maps of one token, m features. */
-    /* y = max(x, 0) + eps; and dx = dy where x > 0, else 0 (in place on dy allowed). */
+    /* y = max(x, 0) + eps; and dx = dy where x > eps, else 0 (in place on dy allowed). */
     void (*relu)(size_t n, float eps, const float *x, float *y);
-    void (*relu_back)(size_t n, const float *x, const float *dy, float *dx);
+    void (*relu_back)(size_t n, float eps, const float *x, const float *dy, float *dx);
     /* y = max(x, 0) + e^min(x, 0) + eps; and dx = dy e^min(x, 0). */
     void (*elu1)(size_t n, float eps, const float *x, float *y);
     void (*elu1_back)(size_t n, const float *x, const float *dy, float *dx);

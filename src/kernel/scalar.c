@@ -148,8 +148,8 @@ static void relu(size_t n, float eps, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] = (x[i] < 0 ? 0 : x[i]) + eps; /* NaN stays */
 }
 
-static void relu_back(size_t n, const float *x, const float *dy, float *dx) {
-    for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
+static void relu_back(size_t n, float eps, const float *x, const float *dy, float *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = x[i] > eps ? dy[i] : 0;
 }
 
 static void elu1(size_t n, float eps, const float *x, float *y) {

@@ -179,7 +179,7 @@ static void activate_back_task(void *arg, size_t i, int worker) {
     (void)worker;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
     if (j->run->c->activation == LL_ACT_RELU) {
-        j->k->relu_back(n, j->x + at, j->y + at, j->out + at);
+        j->k->relu_back(n, 0, j->x + at, j->y + at, j->out + at);
     } else {
         j->k->gelu_back(n, j->x + at, j->y + at, j->out + at);
     }
