@@ -86,6 +86,31 @@ static void test_written_is_read(void **state) {
     ll_safetensors_free(f);
 }
 
+/* Tensors of whole lines lie on them, whatever else the file holds. */
+static void test_lines(void **state) {
+    (void)state;
+    static const double odd[3] = {1, 2, 3};
+    static float row[32];
+    ll_st_writer *w;
+    ll_safetensors *f = NULL;
+    for (int i = 0; i < 32; i++) row[i] = (float)i;
+    CHECK_OK(ll_st_writer_create(&w));
+    CHECK_OK(ll_st_add(w, "odd", LL_F64, 1, (size_t[]){3}, odd));
+    CHECK_OK(ll_st_add(w, "row", LL_F32, 1, (size_t[]){32}, row));
+    CHECK_OK(ll_st_add(w, "part", LL_F32, 1, (size_t[]){5}, row));
+    CHECK_OK(ll_st_add(w, "half", LL_F32, 2, (size_t[]){2, 8}, row + 16));
+    CHECK_OK(ll_st_save(w, at("lines")));
+    ll_st_writer_free(w);
+    CHECK_OK(ll_safetensors_open(&f, at("lines")));
+    const char *first = ll_safetensors_find(f, "row")->data;
+    assert_int_equal((const char *)ll_safetensors_find(f, "half")->data - first, sizeof row);
+    assert_int_equal((const char *)ll_safetensors_find(f, "odd")->data - first, sizeof row + 64);
+    assert_int_equal((uintptr_t)first % 64, 0);
+    assert_memory_equal(first, row, sizeof row);
+    assert_memory_equal(ll_safetensors_find(f, "odd")->data, odd, sizeof odd);
+    ll_safetensors_free(f);
+}
+
 /* The same file with a JSON parser and the format's own words: nothing of our reader. */
 static void test_written_is_the_format(void **state) {
     (void)state;
@@ -251,6 +276,7 @@ static void test_digest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_written_is_read),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_written_is_the_format),
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_every_truncation_is_noticed),

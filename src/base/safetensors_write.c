@@ -1,6 +1,7 @@
 /* Writing safetensors. The format allows no holes, so padding can only stand at the end of the header:
- * there it makes the data begin at a multiple of 64. Tensors follow by size of their elements, largest
- * first, which aligns every one to its element. */
+ * there it makes the data begin at a multiple of 64. Tensors of whole lines of 64 bytes follow, so that each of those
+ * begins on a line, which a mapped model is read faster from; then the others by size of their elements, largest first,
+ * which aligns every one to its element. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,11 +103,17 @@ static json_t *describe(const entry *e) {
                      (json_int_t)e->begin, (json_int_t)(e->begin + e->bytes));
 }
 
-/* Gives every tensor of this element size its place, and its line in the header. */
+/* What a tensor consists of: lines, or elements. */
+static size_t unit(const entry *e) { return e->bytes % ALIGN ? dtypes[e->dtype].size : ALIGN; }
+
+static const size_t units[] = {ALIGN, 8, 4, 1}; /* in this order */
+enum { UNITS = sizeof units / sizeof *units };
+
+/* Gives every tensor of this unit its place, and its line in the header. */
 static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
     for (int i = 0; i < w->count; i++) {
         entry *e = &w->entry[i];
-        if (dtypes[e->dtype].size != size) continue;
+        if (unit(e) != size) continue;
         e->begin = *at;
         *at += e->bytes;
         if (json_object_set_new(header, e->name, describe(e))) return 0;
@@ -114,14 +121,11 @@ static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
     return 1;
 }
 
-static const size_t sizes[] = {8, 4, 1};
-enum { SIZES = sizeof sizes / sizeof *sizes };
-
 static json_t *make_header(ll_st_writer *w) {
     json_t *header = json_object();
     size_t at = 0;
     int ok = header && (!json_object_size(w->meta) || !json_object_set(header, "__metadata__", w->meta));
-    for (int i = 0; i < SIZES && ok; i++) ok = place(w, header, sizes[i], &at);
+    for (int i = 0; i < UNITS && ok; i++) ok = place(w, header, units[i], &at);
     if (ok) return header;
     json_decref(header);
     return NULL;
@@ -158,9 +162,9 @@ ll_status ll_st_save(ll_st_writer *w, const char *path) {
     ll_status status = make_head(&head, w, path);
     if (!status) status = ll_writer_open(&out, path);
     if (!status) status = ll_writer_put(out, head.data, head.size);
-    for (int k = 0; k < SIZES; k++)
+    for (int k = 0; k < UNITS; k++)
         for (int i = 0; i < w->count && !status; i++)
-            if (dtypes[w->entry[i].dtype].size == sizes[k])
+            if (unit(&w->entry[i]) == units[k])
                 status = ll_writer_put(out, w->entry[i].data, w->entry[i].bytes);
     ll_bytes_free(&head);
     if (!status) return ll_writer_commit(out);
