@@ -3,8 +3,8 @@
  *
  * Why not OpenMP: its threads spin between loops for milliseconds, and where two programs share the
  * cores each spins away the other's time (a training step took 16 times the processor time beside a
- * second program). These spin for some ten microseconds, as long as what lies between the loops of one
- * token's generation, then sleep. */
+ * second program). These look for some ten microseconds, then look on for some hundred, but let others have the core
+ * in between: as long as what lies between the loops of one token's generation. Then they sleep. */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 
-enum { CPUS = 8192, MOST = 256, SPINS = 60000, CLOSED = 1 << 30 };
+enum { CPUS = 8192, MOST = 256, SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
 
 static atomic_int chosen; /* 0: physical cores */
 static atomic_int cores;  /* 0: not counted yet */
@@ -95,8 +95,10 @@ static void take_pieces(int worker) {
 }
 
 static unsigned wait_for_loop(unsigned seen) {
-    for (int spin = 0; spin < SPINS; spin++)
+    for (int spin = 0; spin < SPINS + YIELDS; spin++) {
         if (atomic_load(&pool.loop) != seen) return atomic_load(&pool.loop);
+        if (spin >= SPINS) sched_yield();
+    }
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.loop) == seen) pthread_cond_wait(&pool.work, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
@@ -156,8 +158,10 @@ static int start_workers(int wanted) {
 }
 
 static void wait_for_workers(void) {
-    for (int spin = 0; spin < SPINS; spin++)
+    for (int spin = 0; spin < SPINS + YIELDS; spin++) {
         if (atomic_load(&pool.inside) == CLOSED) return;
+        if (spin >= SPINS) sched_yield();
+    }
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.inside) != CLOSED) pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
