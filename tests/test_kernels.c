@@ -72,6 +72,8 @@ static void updates(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) 
     memcpy(y.p, was.p, n * sizeof(float));
     k->scale(n, a, y.p);
     for (size_t i = 0; i < n; i++) near(k->name, "scale", n, i, seed, y.p[i], a * was.p[i], 0);
+    k->scaled(n, a, x.p, y.p);
+    for (size_t i = 0; i < n; i++) near(k->name, "scaled", n, i, seed, y.p[i], a * x.p[i], 0);
     guard_end(x, "updates", k->name);
     guard_end(y, "updates", k->name);
     guard_end(was, "updates", k->name);

@@ -116,8 +116,7 @@ static void read_queries(ll_head *j, scratch *w, int t0, int n) {
         const float *num = w->rows + (size_t)i * w->ldv;
         const float phi = op->c.den == LL_DEN_EPS_PHI ? j->k->sum((size_t)m, w->phi + (size_t)i * w->ld) : 0;
         const float den = ll_divisor(op, w->s[i], phi, j->keys), inverse = ll_inverse(den);
-        float *y = ll_at(&j->at.y, t0 + i);
-        for (int e = 0; e < E; e++) y[e] = num[e] * inverse;
+        j->k->scaled((size_t)E, inverse, num, ll_at(&j->at.y, t0 + i));
         if (j->states) j->den[t0 + i] = den;
     }
 }
@@ -160,7 +159,7 @@ static void queries_back(ll_head *j, scratch *w, int t0, int n) {
         const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
         const float inverse = ll_inverse(j->den[t0 + i]);
         float *dn = w->rows + (size_t)i * w->ldv;
-        for (int e = 0; e < E; e++) dn[e] = g[e] * inverse;
+        j->k->scaled((size_t)E, inverse, g, dn);
         dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
     }
     ll_ahead out = {0};

@@ -101,8 +101,7 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
         j->k->axpy(E, eps * phi, w->V + (size_t)i * E, num);
     }
     const float den = ll_divisor(op, s, phi, keys), inverse = ll_inverse(den);
-    float *y = ll_at(&j->at.y, w->t0 + i);
-    for (size_t e = 0; e < E; e++) y[e] = num[e] * inverse;
+    j->k->scaled(E, inverse, num, ll_at(&j->at.y, w->t0 + i));
     if (j->states) j->den[w->t0 + i] = den;
 }
 
@@ -154,10 +153,8 @@ void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
     const size_t E = (size_t)j->op->c.E;
     ll_scales_set(&w->f, j, w->t0, w->n, st->exponent, st->reach);
     if (ll_causal_has_eps(j->op)) ll_causal_rows(st, j, w->t0, &w->f, w->top, w->v, w->ldv, w->kappa, w->V, w->count);
-    for (int i = 0; i < w->n && !w->f.plain; i++) {
-        memcpy(w->added + (size_t)i * w->ldv, w->v + (size_t)i * w->ldv, E * sizeof *w->v);
-        j->k->scale(E, w->f.add[i], w->added + (size_t)i * w->ldv);
-    }
+    for (int i = 0; i < w->n && !w->f.plain; i++)
+        j->k->scaled(E, w->f.add[i], w->v + (size_t)i * w->ldv, w->added + (size_t)i * w->ldv);
     w->keys = j->keys;
     j->keys += ll_kept_keys(j, w->t0, w->t0 + w->n);
     st->exponent = w->f.next;

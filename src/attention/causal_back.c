@@ -33,7 +33,7 @@ static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, flo
     for (int i = 0; i < n; i++, dn += w->ldv) {
         const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
         const float inverse = ll_inverse(j->den[t0 + i]);
-        for (size_t e = 0; e < E; e++) dn[e] = g[e] * inverse;
+        j->k->scaled(E, inverse, g, dn);
         dn[E] = j->op->c.den == LL_DEN_NONE ? 0 : -j->k->dot(E, g, y) * inverse;
     }
 }
@@ -72,10 +72,7 @@ static void products_within(const ll_head *j, scratch *w, int at, int n, const l
 static const float *scaled_rows(const ll_head *j, const ll_scales *f, const float *in, const float *factor, int n,
                                 int cols, size_t ld, float *out) {
     if (f->plain) return in;
-    for (int i = 0; i < n; i++) {
-        memcpy(out + (size_t)i * ld, in + (size_t)i * ld, (size_t)cols * sizeof *out);
-        j->k->scale((size_t)cols, factor[i], out + (size_t)i * ld);
-    }
+    for (int i = 0; i < n; i++) j->k->scaled((size_t)cols, factor[i], in + (size_t)i * ld, out + (size_t)i * ld);
     return out;
 }
 

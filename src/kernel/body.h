@@ -32,6 +32,7 @@ const ll_kernels LL_TIER = {
     .sum = sum,
     .axpy = axpy,
     .scale = scale,
+    .scaled = scaled,
     .add = add,
     .mul = mul,
     .max = max,

@@ -34,10 +34,12 @@ static void axpy(size_t n, float a, const float *x, float *y) {
         store_upto(y + i, n - i, v_fma(va, load_upto(x + i, n - i), load_upto(y + i, n - i)));
 }
 
-static void scale(size_t n, float a, float *x) {
+static void scaled(size_t n, float a, const float *x, float *y) {
     const vf va = v_set(a);
-    for (size_t i = 0; i < n; i += VW) store_upto(x + i, n - i, v_mul(va, load_upto(x + i, n - i)));
+    for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_mul(va, load_upto(x + i, n - i)));
 }
+
+static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
 static void add(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW)

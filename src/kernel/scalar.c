@@ -121,9 +121,11 @@ static void axpy(size_t n, float a, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += a * x[i];
 }
 
-static void scale(size_t n, float a, float *x) {
-    for (size_t i = 0; i < n; i++) x[i] *= a;
+static void scaled(size_t n, float a, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = a * x[i];
 }
+
+static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
 static void mul(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] *= x[i];
@@ -325,6 +327,7 @@ const ll_kernels ll_scalar = {
     .sum = sum,
     .axpy = axpy,
     .scale = scale,
+    .scaled = scaled,
     .add = add,
     .mul = mul,
     .max = max,
