@@ -25,7 +25,7 @@ typedef struct {
     int rows;
     ll_bench_row row[LL_BENCH_ROWS];
     double peak_one, peak; /* flop/s of one and of all threads */
-    double copy;           /* bytes/s read and written; 0: not measured */
+    double copy, read;     /* bytes/s read and written, and read alone; 0: not measured */
     double per_flop;       /* seconds that the cases so far took for one */
     int lengths, length[LL_BENCH_LENGTHS];
     int figure;          /* also what the figure shows */

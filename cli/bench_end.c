@@ -89,6 +89,7 @@ void ll_bench_summary(const ll_bench *b) {
     printf("bench.peak_gflops=%.1f\n", 1e-9 * b->peak);
     printf("bench.peak_gflops_1_thread=%.1f\n", 1e-9 * b->peak_one);
     if (b->copy > 0) printf("bench.copy_gb_per_s=%.1f\n", 1e-9 * b->copy);
+    if (b->read > 0) printf("bench.read_gb_per_s=%.1f\n", 1e-9 * b->read);
     for (int k = 0; k < 5; k++)
         for (int f = 0; f < 4; f++) {
             snprintf(group, sizeof group, "attention/%s/%s", kernels[k], FORMS[f]);
@@ -148,6 +149,7 @@ int ll_bench_json(const ll_bench *b, const char *path) {
             ll_cpu(), ll_threads());
     fprintf(file, "  \"peak_gflops\": %.2f, \"peak_gflops_1_thread\": %.2f, ", 1e-9 * b->peak, 1e-9 * b->peak_one);
     if (b->copy > 0) fprintf(file, "\"copy_gb_per_s\": %.2f, ", 1e-9 * b->copy);
+    if (b->read > 0) fprintf(file, "\"read_gb_per_s\": %.2f, ", 1e-9 * b->read);
     fprintf(file, "\n  \"rows\": [\n");
     write_rows(file, b);
     fprintf(file, "  ]\n}\n");

@@ -87,5 +87,6 @@ ll_status ll_bench_yardstick(ll_bench *b) {
     for (int i = from; i < b->rows; i++) b->row[i].bytes = 0; /* those of the matrices */
     free(other.block);
     if (!status) b->copy = 1e9 * ll_measure_copy(ll_threads(), fmin(0.6, seconds / 10));
+    if (!status) b->read = 1e9 * ll_measure_read(ll_threads(), fmin(0.6, seconds / 10));
     return status;
 }

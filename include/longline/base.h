@@ -65,6 +65,8 @@ LL_API double ll_measure_peak(int threads, double seconds);
 LL_API double ll_measure_product(int n, int threads, double seconds);
 /* GB/s read and GB/s written together, copying 256 MiB back and forth; 0 where there is no memory for it. */
 LL_API double ll_measure_copy(int threads, double seconds);
+/* GB/s of reading 128 MiB: what generation with large weights waits for; 0 where there is no memory for it. */
+LL_API double ll_measure_read(int threads, double seconds);
 
 /* Seconds on a clock that never goes back; bytes this process holds in memory now and at most. */
 LL_API double ll_now(void);

@@ -54,30 +54,50 @@ double ll_measure_product(int n, int threads, double seconds) {
     return best;
 }
 
-enum { COPY = 1 << 25, PIECES = 256 }; /* floats of one side, and tasks */
+enum { SIDE = 1 << 25, PIECES = 256 }; /* floats that are read, or written; and tasks */
+
+typedef struct {
+    const ll_kernels *k;
+    float *from, *to, sum[PIECES];
+} traffic;
 
 static void copy_piece(void *arg, size_t i, int worker) {
-    float **side = arg;
-    const size_t n = COPY / PIECES;
+    traffic *t = arg;
+    const size_t n = SIDE / PIECES;
     (void)worker;
-    memcpy(side[1] + i * n, side[0] + i * n, n * sizeof(float));
+    memcpy(t->to + i * n, t->from + i * n, n * sizeof(float));
 }
 
-double ll_measure_copy(int threads, double seconds) {
-    float *block = ll_alloc(2 * (size_t)COPY, sizeof *block);
+static void read_piece(void *arg, size_t i, int worker) {
+    traffic *t = arg;
+    const size_t n = SIDE / PIECES;
+    (void)worker;
+    t->sum[i] = t->k->sum(n, t->from + i * n);
+}
+
+static double measure_memory(ll_task *task, double bytes, int threads, double seconds) {
+    float *block = ll_alloc(2 * (size_t)SIDE, sizeof *block);
     if (!block) return 0;
-    float *side[2] = {block, block + COPY};
+    traffic t = {.k = ll_kernel_table(), .from = block, .to = block + SIDE};
     const int before = ll_threads();
     ll_set_threads(threads);
-    memset(block, 1, 2 * (size_t)COPY * sizeof *block);
+    memset(block, 1, 2 * (size_t)SIDE * sizeof *block);
     double best = 0;
     for (const double end = ll_now() + seconds; best == 0 || ll_now() < end;) {
         const double start = ll_now();
-        ll_parallel_for(PIECES, copy_piece, side);
-        const double rate = 2e-9 * COPY * sizeof *block / (ll_now() - start + 1e-9);
+        ll_parallel_for(PIECES, task, &t);
+        const double rate = 1e-9 * bytes / (ll_now() - start + 1e-9);
         if (rate > best) best = rate;
     }
     ll_set_threads(before);
     ll_free(block);
     return best;
+}
+
+double ll_measure_copy(int threads, double seconds) {
+    return measure_memory(copy_piece, 2.0 * SIDE * sizeof(float), threads, seconds);
+}
+
+double ll_measure_read(int threads, double seconds) {
+    return measure_memory(read_piece, 1.0 * SIDE * sizeof(float), threads, seconds);
 }

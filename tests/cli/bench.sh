@@ -25,6 +25,7 @@ t 0 "$longline" bench --yardsticks --seconds 1 --repeats 2 --case longline --jso
 check "a yardstick is the median of what was asked for" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
 check "and no other" sh -c '! grep -q libblas out'
 out '^bench\.copy_gb_per_s=[1-9]'
+out '^bench\.read_gb_per_s=[1-9]'
 t 0 "$longline" bench --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
 out '^bench\.late_state\.small\.favor=1\.000$'
