@@ -8,7 +8,7 @@
 #include "attention/method.h"
 #include "base/memory.h"
 
-enum { WORTH = 1 << 20 /* multiply-adds below which waking other threads costs more than it gives */ };
+enum { WORTH = 1 << 16 /* multiply-adds below which waking other threads costs more than it gives */ };
 
 static const ll_recurrence *kind_of(const ll_attention *op) {
     switch (op->method->keeps) {

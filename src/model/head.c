@@ -49,7 +49,7 @@ typedef struct {
     float *out;
 } job;
 
-enum { ROWS = 1024 /* of the embedding, in one task of a single row of logits */ };
+enum { ROWS = 128 /* of the embedding, in one task of a single row of logits */ };
 
 static void logits_task(void *arg, size_t i, int worker) {
     const job *j = arg;
