@@ -1,6 +1,6 @@
-/* Products of whole matrices: cut into blocks of rows and columns by shape alone, each block one task;
- * within a task k runs in blocks that fit L2, and what the kernel would read in long strides is packed
- * first. */
+/* Products of whole matrices: cut into blocks of rows and columns by shape alone, each block one task, of small
+ * matrices smaller blocks; within a task k runs in blocks that fit L2, and what the kernel would read in long strides
+ * is packed first. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -9,10 +9,12 @@
 enum { ROWS = 128, COLS = 128, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
 /* Of products of pairs, which take half as long: a larger block reads each number less often. */
 enum { HALF_ROWS = 256, HALF_COLS = 128, PAIRS = DEPTH / 2, STRIP = 32 };
+enum { TASKS = 8, LEAST = 32 /* rows and columns of a block, which are no fewer for the sake of more tasks */ };
 
 typedef struct {
     const ll_kernels *k;
-    int ta, tb, M, N, K, add, tasks_m;
+    int ta, tb, M, N, K, add;
+    int rows, cols, tasks_m; /* of a block; blocks above each other */
     const float *A, *B, *bias;
     float *C;
     size_t lda, ldb, ldc;
@@ -54,18 +56,20 @@ static void block(void *arg, size_t index, int worker) {
     const product *p = arg;
     (void)worker;
     _Alignas(64) float a[DEPTH * (ROWS + PAD)], b[DEPTH * COLS];
-    const int i0 = (int)(index % (size_t)p->tasks_m) * ROWS, j0 = (int)(index / (size_t)p->tasks_m) * COLS;
-    const int m = least(ROWS, p->M - i0), n = least(COLS, p->N - j0);
+    const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
+    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
     float *C = begin_block(p, i0, j0, m, n);
     for (int k0 = 0; k0 < p->K; k0 += DEPTH) {
         const int depth = least(DEPTH, p->K - k0), add = p->add || p->bias || k0 > 0;
         const float *B = p->B + (size_t)k0 * p->ldb + j0;
         size_t ldb = p->ldb;
-        if (p->tb || m >= 16) {
+        if (p->tb || (m >= 16 && ldb > COLS)) {
             pack_b(p, k0, depth, j0, n, b, COLS);
             B = b, ldb = COLS;
         }
-        if (p->ta) {
+        if (p->ta && p->lda <= ROWS) {
+            p->k->gemm(m, n, depth, p->A + (size_t)k0 * p->lda + i0, 1, p->lda, B, ldb, C, p->ldc, add);
+        } else if (p->ta) {
             for (int k = 0; k < depth; k++)
                 memcpy(a + (size_t)k * (ROWS + PAD), p->A + (size_t)(k0 + k) * p->lda + i0, (size_t)m * sizeof *a);
             p->k->gemm(m, n, depth, a, 1, ROWS + PAD, B, ldb, C, p->ldc, add);
@@ -102,8 +106,8 @@ static void block_half(void *arg, size_t index, int worker) {
     const product *p = arg;
     (void)worker;
     _Alignas(64) float a[HALF_ROWS * (PAIRS + PAD)], b[PAIRS * HALF_COLS];
-    const int i0 = (int)(index % (size_t)p->tasks_m) * HALF_ROWS, j0 = (int)(index / (size_t)p->tasks_m) * HALF_COLS;
-    const int m = least(HALF_ROWS, p->M - i0), n = least(HALF_COLS, p->N - j0);
+    const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
+    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
     float *C = begin_block(p, i0, j0, m, n);
     for (int k0 = 0; k0 < p->K; k0 += DEPTH) {
         const int depth = least(DEPTH, p->K - k0), pairs = (depth + 1) / 2, add = p->add || p->bias || k0 > 0;
@@ -119,21 +123,29 @@ static void block_half(void *arg, size_t index, int worker) {
     }
 }
 
+static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
+
 static void run(product *p, ll_task *task, int rows, int cols) {
     if (p->M <= 0 || p->N <= 0) return;
     p->k = ll_kernel_table();
-    p->tasks_m = (p->M + rows - 1) / rows;
-    ll_parallel_for((size_t)p->tasks_m * (size_t)((p->N + cols - 1) / cols), task, p);
+    p->rows = rows, p->cols = cols;
+    p->tasks_m = pieces(p->M, rows);
+    ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->N, cols), task, p);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, 0, A, B, bias, C, lda, ldb, ldc};
-    run(&p, block, ROWS, COLS);
+    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
+    int rows = ROWS, cols = COLS;
+    while (pieces(M, rows) * pieces(N, cols) < TASKS && (rows > LEAST || cols > LEAST)) {
+        const int of_rows = rows > LEAST && (cols == LEAST || least(M, rows) > least(N, cols));
+        *(of_rows ? &rows : &cols) /= 2;
+    }
+    run(&p, block, rows, cols);
 }
 
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, 0, A, B, bias, C, lda, ldb, ldc};
+    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
     run(&p, block_half, HALF_ROWS, HALF_COLS);
 }
