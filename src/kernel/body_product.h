@@ -105,11 +105,7 @@ static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t c
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
-    if (col == 1) {
-        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add, NULL);
-    } else {
-        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, add, NULL);
-    }
+    gemm_ahead(M, N, K, A, row, col, B, ldb, C, ldc, add, NULL);
 }
 
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
