@@ -158,10 +158,8 @@ ll_feature_tile ll_clipped_weights(const ll_vectors *w, const ll_attention *op, 
         .op = map, .k = ll_kernel_table(), .side = LL_QUERY, .C = C, .in = q, .token = token, .work = work};
     int exponent[LL_TILE_MOST]; /* a common factor of a row of weights: it cancels */
     if (is_softmax(op)) {
-        for (int i = 0; i < C; i++) {
-            memcpy(phi + (size_t)i * w->ld, q + (size_t)i * token, (size_t)map->c.D * sizeof *phi);
-            tile.k->scale((size_t)map->c.D, op->c.input_scale, phi + (size_t)i * w->ld);
-        }
+        for (int i = 0; i < C; i++)
+            tile.k->scaled((size_t)map->c.D, op->c.input_scale, q + (size_t)i * token, phi + (size_t)i * w->ld);
     } else {
         ll_features(&tile, phi, exponent, NULL);
     }

@@ -167,8 +167,7 @@ static void forward_sequence(const head *j) {
             const float sum =
                 ll_clipped_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
             const float den = ll_clipped_divisor(op, sum, j->phi + row * x->w.ld, count);
-            const float inverse = ll_inverse(den);
-            for (int e = 0; e < op->c.E; e++) y[e] = j->num[e] * inverse;
+            x->k->scaled((size_t)op->c.E, ll_inverse(den), j->num, y);
             if (j->den) j->den[i] = den, j->far[i] = far;
         }
     }
@@ -223,8 +222,7 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
     for (int i = 0; i < C; i++) {
         float *d = j->dphi + (size_t)i * w->ld;
         if (softmax) {
-            memcpy(dq + (size_t)i * dtoken, d, (size_t)m * sizeof *d);
-            x->k->scale((size_t)m, op->c.input_scale, dq + (size_t)i * dtoken);
+            x->k->scaled((size_t)m, op->c.input_scale, d, dq + (size_t)i * dtoken);
         } else if (op->c.den == LL_DEN_EPS_PHI) {
             const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
             const float dden = -x->k->dot((size_t)op->c.E, g, y) * ll_inverse(j->den[t0 + i]);

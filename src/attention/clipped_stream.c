@@ -115,8 +115,7 @@ static void feed_head(void *arg, size_t index, int worker) {
             const double count = (double)(t + 1);
             const float sum =
                 ll_clipped_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);
-            const float inverse = ll_inverse(ll_clipped_divisor(op, sum, phi + (size_t)i * s->w.ld, count));
-            for (size_t e = 0; e < E; e++) y[e] = num[e] * inverse;
+            f->k->scaled(E, ll_inverse(ll_clipped_divisor(op, sum, phi + (size_t)i * s->w.ld, count)), num, y);
         }
     }
 }

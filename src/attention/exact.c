@@ -96,10 +96,7 @@ static head head_at(const exact *x, size_t index, int worker) {
 }
 
 static void pack(const head *j, const ll_view *view, int token, int rows, int n, float factor, float *out, size_t ld) {
-    for (int i = 0; i < rows; i++, out += ld) {
-        memcpy(out, ll_at(view, token + i), (size_t)n * sizeof *out);
-        if (factor != 1) j->x->k->scale((size_t)n, factor, out);
-    }
+    for (int i = 0; i < rows; i++, out += ld) j->x->k->scaled((size_t)n, factor, ll_at(view, token + i), out);
 }
 
 /* Query i sees keys first..last-1. Both grow with i. */
@@ -164,9 +161,7 @@ static void finish(const head *j, int i0, int rows, const float *m, const float 
     const size_t E = (size_t)x->op->c.E;
     if (x->d.values) x->k->gemm(rows, x->op->c.E, x->d.n, j->sum + x->lde, x->ldsum, 1, x->d.v, E, j->sum, x->ldsum, 1);
     for (int i = 0; i < rows; i++) {
-        float *y = ll_at(&j->at.y, i0 + i);
-        memcpy(y, j->sum + (size_t)i * x->ldsum, E * sizeof *y);
-        if (l[i] != 0) j->x->k->scale(E, 1 / l[i], y);
+        x->k->scaled(E, l[i] != 0 ? 1 / l[i] : 1, j->sum + (size_t)i * x->ldsum, ll_at(&j->at.y, i0 + i));
         /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
         if (j->saved) j->saved[i0 + i] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
     }

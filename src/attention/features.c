@@ -238,8 +238,8 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&op->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)op->ld;
     const int direct = !op->weight && !op->permute.reorder && op->c.input_scale == 1;
-    /* What the way back of the map takes from the features, it takes on the way through the permutation; relu takes all
-     * from them, which spares it the rows of x that memory holds by now. */
+    /* What the way back of the map takes from the features, it takes on the way through the permutation. relu takes its
+     * sign from them, so that queries and keys need not be read, or projected, again. */
     const int permuted = op->permute.axes > 0, masks = op->c.kernel == LL_KERNEL_RELU && !op->turn;
     const int times = permuted && running_favor(op, t->side);
     const ll_along along = {

@@ -278,8 +278,7 @@ static void read_exact(void *arg, size_t h, int worker) {
         float *y = ll_element(&r->y, 0, (int)h, t);
         memset(y, 0, E * sizeof *y);
         if (!S) continue;
-        memcpy(q, ll_element(&r->q, 0, (int)h, t), D * sizeof *q);
-        k->scale(D, m->op->c.input_scale, q);
+        k->scaled(D, m->op->c.input_scale, ll_element(&r->q, 0, (int)h, t), q);
         k->gemv_rows(m->S, (int)D, m->keys + h * S * D, D, q, weight, 0);
         k->exp_shift(S, k->max(S, weight), 1, 0, weight, weight);
         k->gemv((int)E, m->S, weight, m->values + h * S * E, E, y, 0);

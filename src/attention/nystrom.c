@@ -150,8 +150,7 @@ static void step_down(const middle *a, float c, const float *R, float *C) {
 static void polynomial(const middle *a, int t) {
     const size_t n = (size_t)a->m * (size_t)a->m;
     product(a, 0, 0, a->A, a->Z + (size_t)t * a->size, a->N, 0);
-    memcpy(a->R1, a->N, n * sizeof *a->R1);
-    a->k->scale(n, -1, a->R1);
+    a->k->scaled(n, -1, a->N, a->R1);
     for (int i = 0; i < a->m; i++) a->R1[i * (a->m + 1)] += 7;
     step_down(a, 15, a->R1, a->R2);
     step_down(a, 13, a->R2, a->R3);

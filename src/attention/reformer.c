@@ -184,14 +184,12 @@ static void logits(const head *j, const run *r) {
     for (int i = 0; i < keys; i++) {
         const int t = j->order[r->from - r->back + i];
         float *k = j->k + (size_t)i * x->ldd;
-        memcpy(k, at(j, &x->c->q, t), (size_t)D * sizeof *k);
-        x->k->scale((size_t)D, j->inverse[t], k);
+        x->k->scaled((size_t)D, j->inverse[t], at(j, &x->c->q, t), k);
         memcpy(j->v + (size_t)i * x->lde, at(j, &x->c->v, t), (size_t)E * sizeof(float));
     }
     for (int i = 0; i < r->rows; i++) {
-        float *q = j->q + (size_t)i * x->ldd;
-        memcpy(q, at(j, &x->c->q, j->order[r->from + i]), (size_t)D * sizeof *q);
-        x->k->scale((size_t)D, x->op->c.input_scale, q);
+        const float *q = at(j, &x->c->q, j->order[r->from + i]);
+        x->k->scaled((size_t)D, x->op->c.input_scale, q, j->q + (size_t)i * x->ldd);
     }
     x->k->transpose(keys, D, j->k, x->ldd, j->kt, x->lds);
     x->k->gemm(r->rows, keys, D, j->q, x->ldd, 1, j->kt, x->lds, j->P, x->lds, 0);

@@ -85,9 +85,8 @@ static void token(lane *j, int head, const float *q, const float *v, float *y) {
     size_t n = 0, at[PIECES / 2];
     piece pieces[PIECES];
     int count = 0;
-    memcpy(j->q, q, D * sizeof *j->q), memcpy(j->key, q, D * sizeof *j->key);
-    j->k->scale(D, c->input_scale, j->q);
-    j->k->scale(D, ll_reformer_inverse(j->op, j->k, q), j->key);
+    j->k->scaled(D, c->input_scale, q, j->q);
+    j->k->scaled(D, ll_reformer_inverse(j->op, j->k, q), q, j->key);
     for (int round = 0; round < c->baseline.rounds; round++) {
         int bucket;
         ll_reformer_hash(j->op, j->k, round, head, 1, q, D, j->hashes, &bucket);

@@ -40,8 +40,7 @@ static void feed(void *arg, size_t index, int worker) {
         float *y = ll_feed_at(&f->y, b, h, t);
         memcpy(keys + token % w * D, ll_feed_at(&f->key, b, h, t), D * sizeof *keys);
         memcpy(values + token % w * E, ll_feed_at(&f->v, b, h, t), E * sizeof *values);
-        memcpy(q, ll_feed_at(&f->q, b, h, t), D * sizeof *q);
-        f->k->scale(D, c->input_scale, q);
+        f->k->scaled(D, c->input_scale, ll_feed_at(&f->q, b, h, t), q);
         f->k->gemv_rows((int)n, (int)D, keys, D, q, weight, 0);
         f->k->exp_shift(n, f->k->max(n, weight), 1, 0, weight, weight);
         const float sum = f->k->sum(n, weight);

@@ -94,11 +94,17 @@ static void take_pieces(int worker) {
     within = 0;
 }
 
+/* Between one look and the next; 0 where it is time to sleep. */
+static int look_on(int *looks) {
+    if (++*looks >= SPINS) sched_yield();
+    return *looks < SPINS + YIELDS;
+}
+
 static unsigned wait_for_loop(unsigned seen) {
-    for (int spin = 0; spin < SPINS + YIELDS; spin++) {
+    int looks = 0;
+    do
         if (atomic_load(&pool.loop) != seen) return atomic_load(&pool.loop);
-        if (spin >= SPINS) sched_yield();
-    }
+    while (look_on(&looks));
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.loop) == seen) pthread_cond_wait(&pool.work, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
@@ -158,10 +164,10 @@ static int start_workers(int wanted) {
 }
 
 static void wait_for_workers(void) {
-    for (int spin = 0; spin < SPINS + YIELDS; spin++) {
+    int looks = 0;
+    do
         if (atomic_load(&pool.inside) == CLOSED) return;
-        if (spin >= SPINS) sched_yield();
-    }
+    while (look_on(&looks));
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.inside) != CLOSED) pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);

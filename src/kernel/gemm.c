@@ -125,27 +125,26 @@ static void block_half(void *arg, size_t index, int worker) {
 
 static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
 
-static void run(product *p, ll_task *task, int rows, int cols) {
+static void run(product *p, ll_task *task) {
     if (p->M <= 0 || p->N <= 0) return;
     p->k = ll_kernel_table();
-    p->rows = rows, p->cols = cols;
-    p->tasks_m = pieces(p->M, rows);
-    ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->N, cols), task, p);
+    p->tasks_m = pieces(p->M, p->rows);
+    ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->N, p->cols), task, p);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
     int rows = ROWS, cols = COLS;
     while (pieces(M, rows) * pieces(N, cols) < TASKS && (rows > LEAST || cols > LEAST)) {
         const int of_rows = rows > LEAST && (cols == LEAST || least(M, rows) > least(N, cols));
         *(of_rows ? &rows : &cols) /= 2;
     }
-    run(&p, block, rows, cols);
+    product p = {NULL, ta, tb, M, N, K, add, rows, cols, 0, A, B, bias, C, lda, ldb, ldc};
+    run(&p, block);
 }
 
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
-    run(&p, block_half, HALF_ROWS, HALF_COLS);
+    product p = {NULL, ta, tb, M, N, K, add, HALF_ROWS, HALF_COLS, 0, A, B, bias, C, lda, ldb, ldc};
+    run(&p, block_half);
 }

@@ -81,7 +81,7 @@ typedef struct {
     float (*sum)(size_t n, const float *x);
     void (*axpy)(size_t n, float a, const float *x, float *y);  /* y += a x */
     void (*scale)(size_t n, float a, float *x);                 /* x *= a */
-    void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x */
+    void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place allowed */
     void (*add)(size_t n, const float *x, float *y);            /* y += x */
     void (*mul)(size_t n, const float *x, float *y);            /* y *= x */
     float (*max)(size_t n, const float *x);                     /* -inf for n = 0 */
