@@ -71,6 +71,45 @@ static ll_attention_config edge_config(int kind, uint64_t *seed) {
     return c;
 }
 
+/* Keys from token `from` on, larger by a power of two. */
+static void enlarge_keys(drawn *d, int from, float factor) {
+    double *of_oracle = (double *)d->o.k;
+    for (int h = 0; h < d->config.H; h++)
+        for (int t = 0; t < d->call.S; t++)
+            for (int e = 0; e < d->config.D; e++, of_oracle++) {
+                if (t < from) continue;
+                *of_oracle *= (double)factor;
+                ll_element(&d->call.k, 0, (size_t)h, (size_t)t)[e] *= factor;
+            }
+}
+
+/* More keys or queries than are summed in one go (1024), with few of the others. In every fifth case exponentials under
+ * running scales, of late keys that are larger or smaller than early ones. Features of two signs, of which some of
+ * thousands of sums would come near 0, are left out. */
+static void test_sums_of_many(void **state) {
+    (void)state;
+    uint64_t seed = 8;
+    for (int n = 0, done = 0; done < rounds(40); n++) {
+        const int scales = n % 5 == 0;
+        ll_attention_config c = scales ? edge_config(2, &seed) : draw_config(&seed);
+        const int many = draw_int(&seed, 2000, 4000), few = draw_int(&seed, 1, 9), keys = n % 2;
+        if (scales) c.causal = 0, c.feature_eps = 0;
+        if (c.causal || c.kernel == LL_KERNEL_IDENTITY) {
+            draw_config_free(&c);
+            continue;
+        }
+        drawn *d = drawn_create(c, 1, keys ? few : many, keys ? many : few, 0.8, draw_int(&seed, 0, 7), &seed);
+        char what[40];
+        snprintf(what, sizeof what, "case %d, many %s", n, keys ? "keys" : "queries");
+        if (scales) enlarge_keys(d, 1500, n % 4 < 2 ? 4 : 0.25F);
+        drawn_solve(d, 1);
+        drawn_run(d, draw_int(&seed, 5, 40), 1);
+        drawn_check(d, what, 1, 1e-5, 1e-4);
+        drawn_free(d);
+        done++;
+    }
+}
+
 static void test_edges_of_tiles(void **state) {
     (void)state;
     /* a stretch of states is 256 tokens for these tiles */
@@ -180,14 +219,32 @@ static void test_threads_share_a_head(void **state) {
     }
 }
 
+/* The same in both directions, where a thread takes 1024 tokens of queries or keys at a time. */
+static void test_threads_share_a_head_both_ways(void **state) {
+    (void)state;
+    uint64_t seed = 7;
+    for (int n = 0, done = 0; done < rounds(24); n++) {
+        ll_attention_config c = draw_config(&seed);
+        if (c.causal || c.H > 2) {
+            draw_config_free(&c);
+            continue;
+        }
+        const int T = draw_int(&seed, 1, 6000), S = draw_int(&seed, T < 2048 ? 2048 : 1, 6000);
+        check_threads(n, c, 1, T, S, draw_int(&seed, 5, 40), &seed);
+        done++;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oracle_against_differences),
         cmocka_unit_test(test_random_operators),
+        cmocka_unit_test(test_sums_of_many),
         cmocka_unit_test(test_edges_of_tiles),
         cmocka_unit_test(test_shapes_in_turn),
         cmocka_unit_test(test_threads_give_the_same_bits),
         cmocka_unit_test(test_threads_share_a_head),
+        cmocka_unit_test(test_threads_share_a_head_both_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ typedef struct {
     int backward, tile, stretch, threads;
     size_t scratch; /* floats a worker */
     float *pool;    /* (workers, scratch) */
-    float *shared;  /* for heads that all threads work on */
+    float *shared;  /* causal: for heads that all threads work on */
     /* Of queries and of keys: */
     ll_top *top[2];  /* (B H) largest exponents, for the released stabilisers; or NULL */
     double *dtop[2]; /* (B H) gradients of those */
@@ -128,6 +128,7 @@ static void set_powers(ll_head *j, float *power, float *reverse) {
 static void do_head(linear_call *l, size_t index, int worker, int together) {
     ll_head j = head_of(l, index, worker);
     const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
+    const int workers = together ? l->threads : 1;
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
@@ -137,7 +138,7 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
         } else if (l->op->c.causal) {
             ll_causal_forward(&j);
         } else {
-            ll_bidirectional_forward(&j);
+            ll_bidirectional_forward(&j, workers, l->scratch);
         }
         return;
     }
@@ -149,7 +150,7 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
     } else if (l->op->c.causal) {
         ll_causal_backward(&j);
     } else {
-        ll_bidirectional_backward(&j);
+        ll_bidirectional_backward(&j, workers, l->scratch);
     }
     if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
 }
@@ -161,8 +162,9 @@ static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, 
  * each. The released stabilisers' gradients are sums over all tokens, which one thread makes. */
 static size_t count_together(const linear_call *l, size_t heads) {
     const size_t threads = (size_t)l->threads, rest = heads % threads;
-    const int apart = !l->op->c.causal || l->dtop[0] || l->dtop[1] || l->c->T < 2 * l->stretch;
-    return apart || rest > 3 || 2 * rest > threads ? 0 : rest;
+    const int longest = l->c->T > l->c->S ? l->c->T : l->c->S;
+    const int brief = l->op->c.causal ? l->c->T < 2 * l->stretch : longest < 2 * LL_FOLD;
+    return brief || l->dtop[0] || l->dtop[1] || rest > 3 || 2 * rest > threads ? 0 : rest;
 }
 
 /* ---- The released stabilisers: one number for many tokens, known before the scan ----------------- */
@@ -236,7 +238,7 @@ static ll_status run(linear_call *l, size_t heads) {
         for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
         l->top[LL_KEY] = shared;
     }
-    const size_t together = l->shared ? count_together(l, heads) : 0;
+    const size_t together = count_together(l, heads);
     ll_parallel_for(heads - together, run_head, l);
     for (size_t i = heads - together; i < heads; i++) do_head(l, i, 0, 1);
     for (int side = 0; side < 2; side++)
@@ -258,7 +260,7 @@ static ll_status room(linear_call *l, size_t heads) {
     for (int side = 0; side < 2 && l->backward && op->c.max_gradient; side++)
         if (fixed_rule(op, side) && !(l->dtop[side] = ll_alloc(heads, sizeof *l->dtop[side]))) return LL_ENOMEM;
     if (dr && op->c.decay && !(l->ddecay = ll_alloc(heads, sizeof *l->ddecay))) return LL_ENOMEM;
-    if (!count_together(l, heads)) return LL_OK;
+    if (!op->c.causal || !count_together(l, heads)) return LL_OK;
     l->shared = ll_alloc(l->backward ? ll_together_backward_floats(op, l->tile, l->stretch, l->threads)
                                      : ll_together_forward_floats(op, l->tile, l->stretch, l->threads),
                          sizeof *l->shared);

@@ -53,11 +53,14 @@ size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch
 void ll_causal_forward_together(ll_head *j, int threads, float *shared);
 /* pool: of the first worker; floats: from there to the next one's. */
 void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats);
+/* Tokens that a state in both directions sums on their own, and that a thread takes at a time. */
+enum { LL_FOLD = 1024 };
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
-void ll_bidirectional_forward(ll_head *j);
+/* By as many workers, to the same bits; floats: from one worker's scratch to the next one's. */
+void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);
+void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);
 /* The queries alone, of a state that forward saved. */
 void ll_bidirectional_read(ll_head *j, const float *state);
-void ll_bidirectional_backward(ll_head *j);
 /* dr (decay.c): token by token in double, for those who ask. */
 size_t ll_decay_scratch(const ll_attention *op);
 double ll_decay_gradient(ll_head *j);
