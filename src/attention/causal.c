@@ -112,7 +112,7 @@ size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int back
     const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
     const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + E + 8 * C;
     if (!backward) return forward + 576;
-    return forward + 2 * R * ld + 2 * R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
+    return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
            (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1088;
 }
 
@@ -221,12 +221,13 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
 /* What keys of the tile itself say, and the division. */
 void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_causal_tile *w) {
     const int m = j->op->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
-    const size_t ld = (size_t)j->op->ld, lda = room->lda;
-    j->k->transpose(n, m, w->phi_k, ld, room->kt, lda);
+    const size_t ld = (size_t)j->op->ld, lda = j->states ? (size_t)j->tile : room->lda;
+    float *weights = j->states ? j->within + (size_t)w->t0 * lda : room->A;
+    j->k->transpose(n, m, w->phi_k, ld, room->kt, room->lda);
     for (int i = 0; i < n; i += LL_BLOCK) {
         const int rows = n - i < LL_BLOCK ? n - i : LL_BLOCK, width = i + rows;
-        float *A = room->A + (size_t)i * lda;
-        j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, room->kt, lda, A, lda, 0);
+        float *A = weights + (size_t)i * lda;
+        j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, room->kt, room->lda, A, lda, 0);
         for (int a = 0; a < rows; a++) {
             ll_scales_apply(&w->f, j, i + a, width, A + (size_t)a * lda);
             w->s[i + a] += j->k->sum((size_t)(i + a + 1), A + (size_t)a * lda);

@@ -14,7 +14,7 @@
 
 typedef struct {
     float *phi_q, *phi_k; /* (stretch, ld) */
-    float *A, *D;         /* (stretch, lda): weights w_ij, and their gradients times the same factors */
+    float *D;             /* (stretch, lda): gradients of the weights within tiles, times the weights' factors */
     float *dn, *v;        /* (stretch, ldv): [dnum, dden], [v, 1] */
     float *kt, *work, *dphi, *vt, *tmp, *dvt, *St, *Ut, *kappa, *V, *count, *phi_sum;
     ll_scales *f; /* a tile each */
@@ -50,21 +50,16 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
     return d;
 }
 
-/* Products within the tile: A = w_ij, and D = dL/d<phi_i, phi_j>, both with their factors. */
+/* D = dL/d<phi_i, phi_j> within the tile, with the factors that the weights have. */
 static void products_within(const ll_head *j, scratch *w, int at, int n, const ll_scales *f) {
-    const int m = j->op->features, E1 = j->op->c.E + 1;
+    const int E1 = j->op->c.E + 1;
     const float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
-    j->k->transpose(n, m, w->phi_k + (size_t)at * w->ld, w->ld, w->kt, w->lda);
     j->k->transpose(n, E1, v, w->ldv, w->vt, w->lda);
     for (int i = 0; i < n; i += LL_BLOCK) {
         const int rows = least(LL_BLOCK, n - i), width = i + rows;
-        float *A = w->A + (size_t)(at + i) * w->lda, *D = w->D + (size_t)(at + i) * w->lda;
-        j->k->gemm(rows, width, m, w->phi_q + (size_t)(at + i) * w->ld, w->ld, 1, w->kt, w->lda, A, w->lda, 0);
+        float *D = w->D + (size_t)(at + i) * w->lda;
         j->k->gemm(rows, width, E1, dn + (size_t)i * w->ldv, w->ldv, 1, w->vt, w->lda, D, w->lda, 0);
-        for (int a = 0; a < rows; a++) {
-            ll_scales_apply(f, j, i + a, width, A + (size_t)a * w->lda);
-            ll_scales_apply(f, j, i + a, width, D + (size_t)a * w->lda);
-        }
+        for (int a = 0; a < rows; a++) ll_scales_apply(f, j, i + a, width, D + (size_t)a * w->lda);
     }
 }
 
@@ -161,6 +156,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     const int m = op->features, E = op->c.E;
     float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv, *dv = w->tmp;
+    const size_t tile = (size_t)j->tile;
+    const float *A = j->within + (size_t)t0 * tile;
     float later[LL_TILE_MOST], first[LL_TILE_MOST];
     const int running = op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
     for (int i = 0; i < n; i++) { /* what later tiles count for key i */
@@ -181,8 +178,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
         const size_t corner = (size_t)(at + i) * w->lda + (size_t)i;
         j->k->gemm(cols, m, n - i, w->D + corner, 1, w->lda, phi_q + (size_t)i * w->ld, w->ld,
                    w->dphi + (size_t)i * w->ld, w->ld, 1);
-        j->k->gemm(cols, E, n - i, w->A + corner, 1, w->lda, dn + (size_t)i * w->ldv, w->ldv, dv + (size_t)i * w->ldv,
-                   w->ldv, 1);
+        j->k->gemm(cols, E, n - i, A + (size_t)i * (tile + 1), 1, tile, dn + (size_t)i * w->ldv, w->ldv,
+                   dv + (size_t)i * w->ldv, w->ldv, 1);
     }
     if (w->V) eps_values(j, w, t0, at, n, w->W, dv);
     for (int i = 0; i < n; i++) memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
@@ -208,7 +205,6 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
     w->ldv = (E + 16) / 16 * 16 + 16;
     w->phi_q = ll_take(pool, R * w->ld);
     w->phi_k = ll_take(pool, R * w->ld);
-    w->A = ll_take(pool, R * w->lda);
     w->D = ll_take(pool, R * w->lda);
     w->dn = ll_take(pool, R * w->ldv);
     w->v = ll_take(pool, R * w->ldv);

@@ -86,7 +86,8 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
-    return rows * (size_t)T + states * ll_state_floats(op);
+    const size_t within = op->c.causal ? (size_t)ll_attention_tile(op) : 0;
+    return rows * (size_t)T * (1 + within) + states * ll_state_floats(op);
 }
 
 static ll_head head_of(linear_call *l, size_t index, int worker) {
@@ -102,8 +103,10 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     if (c->saved) {
         const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
         const size_t first = row * stretches(l->op, c->T) + (size_t)(s.query / l->stretch);
+        const size_t tokens = (size_t)c->B * (size_t)H * T, within = l->op->c.causal ? (size_t)l->tile : 0;
         j.den = c->saved + row * T + (size_t)s.query;
-        j.states = c->saved + (size_t)c->B * (size_t)H * T + (l->op->c.causal ? first : index) * ll_state_floats(l->op);
+        j.within = c->saved + tokens + (row * T + (size_t)s.query) * within;
+        j.states = c->saved + tokens * (1 + within) + (within ? first : index) * ll_state_floats(l->op);
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }

@@ -20,6 +20,7 @@ typedef struct {
     const float *reverse;   /* r^(tile-1-i) at reverse[i] */
     float *den;             /* (n) divisors: saved, or scratch */
     float *states;          /* saved states, or NULL */
+    float *within;          /* causal: (n, tile) weights within the tiles, saved, or NULL */
     float *pool;            /* scratch of this worker */
 } ll_head;
 
