@@ -2,6 +2,7 @@
  * is cut into pieces by its table of tensors; a piece is done by one thread, and sums over pieces are
  * taken in the order of the table, so that the number of threads changes nothing. */
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -21,6 +22,15 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
             *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay};
 }
 
+/* Pages that are read before they are written fault twice, the second time on all processors at once. */
+static void touch_piece(void *arg, size_t i, int worker) {
+    (void)worker;
+    const ll_optimizer *o = arg;
+    const ll_piece *piece = &o->piece[i];
+    memset(o->m + piece->offset, 0, piece->count * sizeof *o->m);
+    memset(o->v + piece->offset, 0, piece->count * sizeof *o->v);
+}
+
 ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size) {
     ll_optimizer *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
@@ -34,6 +44,7 @@ ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, i
         return LL_ENOMEM;
     }
     cut(o, param, count);
+    ll_parallel_for(o->pieces, touch_piece, o);
     *optimizer = o;
     return LL_OK;
 }
