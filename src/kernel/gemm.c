@@ -8,7 +8,7 @@
 
 enum { ROWS = 128, COLS = 128, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
 /* Of products of pairs, which take half as long: a larger block reads each number less often. */
-enum { HALF_ROWS = 256, HALF_COLS = 128, PAIRS = DEPTH / 2, STRIP = 32 };
+enum { HALF_ROWS = 512, HALF_COLS = 256, PAIRS = DEPTH / 2, STRIP = 32 };
 enum { TASKS = 8, LEAST = 32 /* rows and columns of a block, which are no fewer for the sake of more tasks */ };
 
 typedef struct {
@@ -125,26 +125,27 @@ static void block_half(void *arg, size_t index, int worker) {
 
 static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
 
-static void run(product *p, ll_task *task) {
+/* In blocks of so many rows and columns, or smaller ones where those would be few. */
+static void run(product *p, int rows, int cols, ll_task *task) {
     if (p->M <= 0 || p->N <= 0) return;
+    while (pieces(p->M, rows) * pieces(p->N, cols) < TASKS && (rows > LEAST || cols > LEAST)) {
+        const int of_rows = rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->N, cols));
+        *(of_rows ? &rows : &cols) /= 2;
+    }
     p->k = ll_kernel_table();
-    p->tasks_m = pieces(p->M, p->rows);
-    ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->N, p->cols), task, p);
+    p->rows = rows, p->cols = cols;
+    p->tasks_m = pieces(p->M, rows);
+    ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->N, cols), task, p);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias) {
-    int rows = ROWS, cols = COLS;
-    while (pieces(M, rows) * pieces(N, cols) < TASKS && (rows > LEAST || cols > LEAST)) {
-        const int of_rows = rows > LEAST && (cols == LEAST || least(M, rows) > least(N, cols));
-        *(of_rows ? &rows : &cols) /= 2;
-    }
-    product p = {NULL, ta, tb, M, N, K, add, rows, cols, 0, A, B, bias, C, lda, ldb, ldc};
-    run(&p, block);
+    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
+    run(&p, ROWS, COLS, block);
 }
 
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, HALF_ROWS, HALF_COLS, 0, A, B, bias, C, lda, ldb, ldc};
-    run(&p, block_half);
+    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
+    run(&p, HALF_ROWS, HALF_COLS, block_half);
 }
