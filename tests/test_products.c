@@ -137,6 +137,7 @@ static void rounds(void (*once)(const ll_kernels *k, const int size[3], uint64_t
             once(k, size, next64(&seed));
         }
 }
+
 /* A product with room for all lines asks for every one. */
 static void test_ahead(void **state) {
     (void)state;

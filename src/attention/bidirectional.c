@@ -33,7 +33,6 @@ typedef struct {
     float *sum;         /* of all folds: the state, or U (E + 1, ld) */
     const float *state; /* of all keys */
     float *St, *U;      /* backward: (E + 1, ld), (features, E) */
-    int exponent;       /* backward: of the state */
 } walk;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -249,7 +248,7 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     float weight[LL_TILE_MOST];
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
-    key_weights(j, w, t0, n, a->exponent, weight);
+    key_weights(j, w, t0, n, (int)*exponent_of(op, j->states), weight);
     ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
@@ -290,7 +289,6 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
     const int m = j->op->features, E = j->op->c.E;
     const size_t ld = (size_t)j->op->ld, sum = sum_floats(j->op, 1);
     walk a = {.j = j, .workers = workers, .backward = 1, .floats = floats, .pool = j->pool};
-    a.exponent = (int)*exponent_of(j->op, j->states);
     a.St = ll_take(&a.pool, sum);
     a.sum = ll_take(&a.pool, sum);
     a.U = ll_take(&a.pool, (size_t)m * (size_t)E);
