@@ -1,16 +1,17 @@
 /* Allocation. Blocks come from calloc, which hands out large ones as untouched pages: what is never
- * written costs nothing, and the thread that first writes a page places it. (Huge pages were tried: one
- * percent of a training step's time, less than they cost to fill.) */
+ * written costs nothing, and the thread that first writes a page places it. Large blocks ask for huge
+ * pages: rows of a head lie so far apart that each is on a page of its own otherwise. */
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/status.h"
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, HUGE = 2 << 20 };
 
 static atomic_long countdown; /* 0: none; 1: this allocation and all that follow fail */
 
@@ -23,6 +24,12 @@ static int must_fail(void) {
     while (n > 1)
         if (atomic_compare_exchange_weak(&countdown, &n, n - 1)) return 0;
     return n == 1;
+}
+
+/* A wish: a system that has no huge pages, or none left, gives what it has. */
+static void ask_for_huge_pages(char *block, size_t bytes) {
+    char *const first = block + (-(uintptr_t)block & (HUGE - 1));
+    if (bytes >= 2 * (size_t)HUGE) (void)madvise(first, (size_t)(block + bytes - first) / HUGE * HUGE, MADV_HUGEPAGE);
 }
 
 void *ll_alloc(size_t count, size_t size) {
@@ -40,6 +47,7 @@ void *ll_alloc(size_t count, size_t size) {
     char *block = raw + sizeof(void *);
     block += -(uintptr_t)block & (ALIGN - 1);
     memcpy(block - sizeof(void *), &raw, sizeof(void *));
+    ask_for_huge_pages(block, bytes);
     return block;
 }
 
