@@ -1,23 +1,25 @@
 /* Products of whole matrices: cut into blocks of rows and columns by shape alone, each block one task, of small
- * matrices smaller blocks; within a task k runs in blocks that fit L2, and what the kernel would read in long strides
- * is packed first. */
+ * matrices smaller blocks; within a task k runs in slices that fit L2. Of floats, a task packs what the kernel would
+ * read in long strides; of pairs, whose products take half as long, all is rounded and packed once, before. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernel/kernel.h"
 
 enum { ROWS = 128, COLS = 128, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
-/* Of products of pairs, which take half as long: a larger block reads each number less often. */
-enum { HALF_ROWS = 512, HALF_COLS = 256, PAIRS = DEPTH / 2, STRIP = 32 };
+enum { HALF_ROWS = 256, HALF_COLS = 256, HALF_DEPTH = 512, PAIRS = HALF_DEPTH / 2, STRIP = 32 };
 enum { TASKS = 8, LEAST = 32 /* rows and columns of a block, which are no fewer for the sake of more tasks */ };
 
 typedef struct {
     const ll_kernels *k;
     int ta, tb, M, N, K, add;
-    int rows, cols, tasks_m; /* of a block; blocks above each other */
     const float *A, *B, *bias;
     float *C;
     size_t lda, ldb, ldc;
+    int rows, cols, tasks_m, tasks_n; /* of a block; blocks above and beside each other */
+    int slices;                       /* of k */
+    size_t slice_a, slice_b;          /* floats of one slice of a block's rows or columns, packed */
+    float *packed_a, *packed_b;
 } product;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -79,73 +81,102 @@ static void block(void *arg, size_t index, int worker) {
     }
 }
 
-/* Rows k and k + 1 of x, depth in all, each n wide, become one row of pairs. */
-static void pack_rows(const ll_kernels *kernels, int depth, int n, const float *x, size_t ldx, float *packed,
-                      size_t ld) {
-    for (int k = 0; k < depth; k += 2, x += 2 * ldx, packed += ld)
-        kernels->pair((size_t)n, x, k + 1 < depth ? x + ldx : NULL, packed);
-}
-
-/* op(B) [k0..k0+depth) x [j0..j0+n) as rows of n pairs; a transposed B is rounded first, so that half as much is
- * transposed. */
-static void pack_b_half(const product *p, int k0, int depth, int j0, int n, float *packed) {
-    _Alignas(64) float strip[STRIP * (PAIRS + PAD)];
-    if (!p->tb) {
-        pack_rows(p->k, depth, n, p->B + (size_t)k0 * p->ldb + j0, p->ldb, packed, HALF_COLS);
-        return;
-    }
-    for (int j = 0; j < n; j += STRIP) {
-        const int rows = least(STRIP, n - j);
-        for (int i = 0; i < rows; i++)
-            p->k->halve((size_t)depth, p->B + (size_t)(j0 + j + i) * p->ldb + k0, strip + i * (PAIRS + PAD));
-        p->k->transpose(rows, (depth + 1) / 2, strip, PAIRS + PAD, packed + j, HALF_COLS);
-    }
-}
-
-static void block_half(void *arg, size_t index, int worker) {
-    const product *p = arg;
-    (void)worker;
-    _Alignas(64) float a[HALF_ROWS * (PAIRS + PAD)], b[PAIRS * HALF_COLS];
-    const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
-    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
-    float *C = begin_block(p, i0, j0, m, n);
-    for (int k0 = 0; k0 < p->K; k0 += DEPTH) {
-        const int depth = least(DEPTH, p->K - k0), pairs = (depth + 1) / 2, add = p->add || p->bias || k0 > 0;
-        pack_b_half(p, k0, depth, j0, n, b);
-        if (p->ta) {
-            pack_rows(p->k, depth, m, p->A + (size_t)k0 * p->lda + i0, p->lda, a, HALF_ROWS + PAD);
-        } else {
-            for (int i = 0; i < m; i++)
-                p->k->halve((size_t)depth, p->A + (size_t)(i0 + i) * p->lda + k0, a + (size_t)i * (PAIRS + PAD));
-        }
-        p->k->gemm_pairs(m, n, pairs, a, p->ta ? 1 : PAIRS + PAD, p->ta ? HALF_ROWS + PAD : 1, b, HALF_COLS, C, p->ldc,
-                         add);
-    }
-}
-
 static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
 
-/* In blocks of so many rows and columns, or smaller ones where those would be few. */
-static void run(product *p, int rows, int cols, ll_task *task) {
-    if (p->M <= 0 || p->N <= 0) return;
+/* Into blocks of so many rows and columns, or smaller ones where those would be few. */
+static void cut(product *p, int rows, int cols) {
     while (pieces(p->M, rows) * pieces(p->N, cols) < TASKS && (rows > LEAST || cols > LEAST)) {
         const int of_rows = rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->N, cols));
         *(of_rows ? &rows : &cols) /= 2;
     }
     p->k = ll_kernel_table();
     p->rows = rows, p->cols = cols;
-    p->tasks_m = pieces(p->M, rows);
-    ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->N, cols), task, p);
+    p->tasks_m = pieces(p->M, rows), p->tasks_n = pieces(p->N, cols);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
-    run(&p, ROWS, COLS, block);
+    product p = {NULL, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc};
+    if (M <= 0 || N <= 0) return;
+    cut(&p, ROWS, COLS);
+    ll_parallel_for((size_t)p.tasks_m * (size_t)p.tasks_n, block, &p);
+}
+
+/* ---- Pairs ---- */
+
+/* n columns of a matrix, `depth` of its rows, as rows of pairs: rows 2 k and 2 k + 1 become row k. They lie in strips
+ * of STRIP columns, one after the other. Where the matrix is there transposed, it is rounded first, so that half as
+ * much is transposed. */
+static void pack(const ll_kernels *k, int transposed, int n, int depth, const float *x, size_t ld, float *packed) {
+    _Alignas(64) float lines[STRIP * (PAIRS + PAD)];
+    const size_t pairs = ((size_t)depth + 1) / 2;
+    if (!transposed) {
+        for (int i = 0; i < depth; i += 2, x += 2 * ld, packed += STRIP)
+            for (int j = 0; j < n; j += STRIP)
+                k->pair((size_t)least(STRIP, n - j), x + j, i + 1 < depth ? x + ld + j : NULL,
+                        packed + (size_t)j * pairs);
+        return;
+    }
+    for (int j = 0; j < n; j += STRIP) {
+        const int rows = least(STRIP, n - j);
+        for (int i = 0; i < rows; i++) k->halve((size_t)depth, x + (size_t)(j + i) * ld, lines + i * (PAIRS + PAD));
+        k->transpose(rows, (int)pairs, lines, PAIRS + PAD, packed + (size_t)j * pairs, STRIP);
+    }
+}
+
+/* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
+static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
+    return transposed ? x + (size_t)j0 * ld + k0 : x + (size_t)k0 * ld + j0;
+}
+
+/* One slice of the rows or of the columns of a block. */
+static void pack_half(void *arg, size_t index, int worker) {
+    const product *p = arg;
+    (void)worker;
+    const int which = (int)index / p->slices, k0 = (int)index % p->slices * HALF_DEPTH;
+    const int depth = least(HALF_DEPTH, p->K - k0), of_a = which < p->tasks_m;
+    const int i0 = which * p->rows, j0 = (which - p->tasks_m) * p->cols;
+    if (of_a) {
+        pack(p->k, !p->ta, least(p->rows, p->M - i0), depth, at(p->A, p->lda, !p->ta, k0, i0), p->lda,
+             p->packed_a + index * p->slice_a);
+    } else {
+        pack(p->k, p->tb, least(p->cols, p->N - j0), depth, at(p->B, p->ldb, p->tb, k0, j0), p->ldb,
+             p->packed_b + (index - (size_t)p->tasks_m * (size_t)p->slices) * p->slice_b);
+    }
+}
+
+static void block_half(void *arg, size_t index, int worker) {
+    const product *p = arg;
+    (void)worker;
+    const size_t i = index % (size_t)p->tasks_m, j = index / (size_t)p->tasks_m, slices = (size_t)p->slices;
+    const int i0 = (int)i * p->rows, j0 = (int)j * p->cols;
+    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
+    const float *a = p->packed_a + i * slices * p->slice_a, *b = p->packed_b + j * slices * p->slice_b;
+    float *C = begin_block(p, i0, j0, m, n);
+    for (int k0 = 0; k0 < p->K; k0 += HALF_DEPTH, a += p->slice_a, b += p->slice_b) {
+        const int pairs = (least(HALF_DEPTH, p->K - k0) + 1) / 2, add = p->add || p->bias || k0 > 0;
+        for (int jj = 0; jj < n; jj += STRIP)
+            for (int ii = 0; ii < m; ii += STRIP)
+                p->k->gemm_pairs(least(STRIP, m - ii), least(STRIP, n - jj), pairs, a + (size_t)ii * (size_t)pairs, 1,
+                                 STRIP, b + (size_t)jj * (size_t)pairs, STRIP, C + (size_t)ii * p->ldc + jj, p->ldc,
+                                 add);
+    }
+}
+
+static size_t half_pairs(int K) { return (size_t)(least(HALF_DEPTH, K) + 1) / 2; }
+
+size_t ll_gemm_half_scratch(int M, int N, int K) {
+    return (size_t)pieces(K, HALF_DEPTH) * half_pairs(K) * ((size_t)M + HALF_ROWS + (size_t)N + HALF_COLS);
 }
 
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
-                  size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, 0, 0, 0, A, B, bias, C, lda, ldb, ldc};
-    run(&p, HALF_ROWS, HALF_COLS, block_half);
+                  size_t ldc, int add, const float *bias, float *scratch) {
+    product p = {NULL, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc};
+    if (M <= 0 || N <= 0) return;
+    cut(&p, HALF_ROWS, HALF_COLS);
+    p.slices = pieces(K, HALF_DEPTH);
+    p.slice_a = half_pairs(K) * (size_t)p.rows, p.slice_b = half_pairs(K) * (size_t)p.cols;
+    p.packed_a = scratch, p.packed_b = scratch + (size_t)p.tasks_m * (size_t)p.slices * p.slice_a;
+    ll_parallel_for((size_t)(p.tasks_m + p.tasks_n) * (size_t)p.slices, pack_half, &p);
+    ll_parallel_for((size_t)p.tasks_m * (size_t)p.tasks_n, block_half, &p);
 }

@@ -175,9 +175,11 @@ const ll_kernels *ll_kernel_tier(const char *name);
  * A, B, C are lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias);
-/* The same with A and B rounded to bfloat16: at twice the speed where the machine multiplies those (AVX512_BF16), to
- * the same bits where it does not. */
+/* The same with A and B rounded to bfloat16, 512 terms at a time: at twice the speed where the machine multiplies those
+ * (AVX512_BF16), to the same bits where it does not. scratch: as many floats as the second says, about (M + N) K / 2,
+ * on a line; enough for all smaller products, too. */
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
-                  size_t ldc, int add, const float *bias);
+                  size_t ldc, int add, const float *bias, float *scratch);
+size_t ll_gemm_half_scratch(int M, int N, int K);
 
 #endif

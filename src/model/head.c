@@ -70,7 +70,7 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
         job j = {run, x, W, logits};
         ll_parallel_for(((size_t)V + ROWS - 1) / ROWS, logits_task, &j);
     } else {
-        ll_product_of(run)(0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
+        ll_product(run, 0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
     }
 }
 
@@ -82,8 +82,8 @@ static void logits_back(const ll_batch_run *run, int n, const float *x, const fl
     const float *W = ll_param_at(m, head);
     float *dW = ll_param_in(m, run->grad, head);
     if (tied(m)) {
-        ll_product_of(run)(1, 0, V, C, n, dlogits, row, x, width, dW, width, 1, NULL);
-        ll_product_of(run)(0, 0, n, C, V, dlogits, row, W, width, dx, width, 0, NULL);
+        ll_product(run, 1, 0, V, C, n, dlogits, row, x, width, dW, width, 1, NULL);
+        ll_product(run, 0, 0, n, C, V, dlogits, row, W, width, dx, width, 0, NULL);
         return;
     }
     ll_linear_weight_back(run, n, C, V, x, width, dlogits, row, dW);

@@ -73,8 +73,13 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
     for (size_t i = 0; i < slabs; i++) slab_task(&j, i, 0);
 }
 
-ll_product *ll_product_of(const ll_batch_run *run) {
-    return run->grad && run->c->precision == LL_BF16 ? ll_gemm_half : ll_gemm;
+void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
+                const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias) {
+    if (run->grad && run->c->precision == LL_BF16) {
+        ll_gemm_half(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
+    } else {
+        ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias);
+    }
 }
 
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
@@ -82,18 +87,18 @@ void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, si
     if (n == 1 && run->ws->mode == LL_STREAM) { /* elsewhere a row alone is to have the bits it has among others */
         linear_row(run->k, K, N, in, ll_narrow_find(run->model, W), bias, out);
     } else {
-        ll_product_of(run)(0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
+        ll_product(run, 0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
     }
 }
 
 void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *dout,
                            size_t ldo, float *dW) {
-    ll_product_of(run)(1, 0, K, N, n, in, ldi, dout, ldo, dW, (size_t)N, 1, NULL);
+    ll_product(run, 1, 0, K, N, n, in, ldi, dout, ldo, dW, (size_t)N, 1, NULL);
 }
 
 void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const float *dout, size_t ldo, const float *W,
                           float *din, size_t ldi, int add) {
-    ll_product_of(run)(0, 1, n, K, N, dout, ldo, W, (size_t)N, din, ldi, add, NULL);
+    ll_product(run, 0, 1, n, K, N, dout, ldo, W, (size_t)N, din, ldi, add, NULL);
 }
 
 static void column_task(void *arg, size_t i, int worker) {

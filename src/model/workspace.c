@@ -73,6 +73,26 @@ static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
     ws->match.dh = training ? take(p, pairs, ff) : NULL;
 }
 
+/* Of n rows through weights (K, N), forward and both ways back. */
+static void widen(size_t *most, size_t n, size_t K, size_t N) {
+    const int a = (int)n, b = (int)K, c = (int)N;
+    const size_t ways[] = {ll_gemm_half_scratch(a, c, b), ll_gemm_half_scratch(b, c, a), ll_gemm_half_scratch(a, b, c)};
+    for (int i = 0; i < 3; i++)
+        if (ways[i] > *most) *most = ways[i];
+}
+
+static size_t packed_floats(const ll_workspace *ws, size_t chunk) {
+    const ll_model *m = ws->model;
+    const size_t C = (size_t)m->c->width, ff = (size_t)m->c->ff;
+    size_t most = 0;
+    widen(&most, chunk, C, (size_t)(m->queries > m->keys ? m->queries : m->keys));
+    widen(&most, chunk, C, (size_t)m->values);
+    widen(&most, chunk, C, ff);
+    widen(&most, (size_t)ws->logit_rows, m->c->task == LL_TASK_MATCH ? ff : C, (size_t)ll_head_width(m));
+    if (m->c->task == LL_TASK_MATCH) widen(&most, chunk / 2 + 1, 4 * C, ff);
+    return most;
+}
+
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_config *c = m->c;
@@ -101,6 +121,7 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->gradient = take(p, chunk, C);
     ws->dwide = take(p, chunk, (size_t)c->ff);
     ws->partial = take(p, (chunk + LL_PIECE - 1) / LL_PIECE, 2 * C);
+    if (c->precision == LL_BF16) ws->packed = take(p, packed_floats(ws, chunk), 1);
 }
 
 static size_t lay_out(ll_workspace *ws, float *base) {
