@@ -137,6 +137,7 @@ ll_causal_room ll_causal_room_take(const ll_head *j, float **pool) {
     room.work = ll_take(pool, C * (size_t)j->op->ld);
     room.kt = ll_take(pool, (size_t)j->op->features * room.lda);
     room.A = ll_take(pool, C * room.lda);
+    for (int i = 0; i < LL_TILE_MOST; i++) room.ones[i] = 1;
     return room;
 }
 
@@ -228,10 +229,8 @@ void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_caus
         const int rows = n - i < LL_BLOCK ? n - i : LL_BLOCK, width = i + rows;
         float *A = weights + (size_t)i * lda;
         j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, room->kt, room->lda, A, lda, 0);
-        for (int a = 0; a < rows; a++) {
-            ll_scales_apply(&w->f, j, i + a, width, A + (size_t)a * lda);
-            w->s[i + a] += j->k->sum((size_t)(i + a + 1), A + (size_t)a * lda);
-        }
+        for (int a = 0; a < rows; a++) ll_scales_apply(&w->f, j, i + a, width, A + (size_t)a * lda);
+        j->k->gemv_rows(rows, width, A, lda, room->ones, w->s + i, 1);
         j->k->gemm(rows, j->op->c.E, width, A, lda, 1, w->v, w->ldv, w->num + (size_t)i * w->ldv, w->ldv, 1);
     }
     for (int i = 0, keys = w->keys; i < n; i++) {

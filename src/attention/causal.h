@@ -39,7 +39,7 @@ typedef struct {
 } ll_causal_tile;
 /* Scratch of who makes the first and the last step. */
 typedef struct {
-    float *work, *kt, *A;
+    float *work, *kt, *A, ones[LL_TILE_MOST];
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t lda;
 } ll_causal_room;

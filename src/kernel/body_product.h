@@ -206,8 +206,29 @@ static void gemv_byte(int N, int K, const float *x, const int8_t *B, size_t ldb,
     gemv_of(N, K, x, (gemv_matrix){.byte = B, .scale = scale}, ldb, y, 0);
 }
 
+/* Rows times x, side by side, so that their sums do not wait for each other; each has the bits it has alone. */
+ALWAYS void gemv_rows_few(const int rows, size_t K, const float *A, size_t lda, const float *x, float *y, int add) {
+    vf sum[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++) sum[i] = v_set(0);
+    size_t k = 0;
+    for (; k + VW <= K; k += VW) {
+        const vf b = v_load(x + k);
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) sum[i] = v_fma(v_load(A + (size_t)i * lda + k), b, sum[i]);
+    }
+    if (k < K) {
+        const vf b = v_load_n(x + k, K - k);
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) sum[i] = v_fma(v_load_n(A + (size_t)i * lda + k, K - k), b, sum[i]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++) y[i] = (add ? y[i] : 0) + v_sum(sum[i]);
+}
+
 static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {
-    for (int i = 0; i < M; i++, A += lda) y[i] = (add ? y[i] : 0) + dot((size_t)K, A, x);
+    for (; M >= 4; M -= 4, A += 4 * lda, y += 4) gemv_rows_few(4, (size_t)K, A, lda, x, y, add);
+    for (; M > 0; M--, A += lda, y++) gemv_rows_few(1, (size_t)K, A, lda, x, y, add);
 }
 
 /* Blocks of 16 x 16 keep the lines of both sides in L1. */
