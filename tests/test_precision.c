@@ -74,6 +74,27 @@ static void test_evaluation_is_float(void **state) {
     ll_model_free(model);
 }
 
+/* What products are packed into is enough for the largest of every task, whichever that is. */
+static void test_room(void **state) {
+    (void)state;
+    static const char *const tasks[] = {
+        "model.task=lm model.vocab=3000 model.width=16",
+        "model.task=lm model.vocab=40 model.width=16 model.ff=2000 train.length=600",
+        "model.task=mlm model.vocab=700 model.width=64 model.tied-embedding=off attention.query-multiple=16",
+        "model.task=classify model.vocab=9 model.classes=900 model.width=128 train.batch=7",
+        "model.task=match model.vocab=9 model.classes=3 model.width=200 model.ff=800 train.batch=6",
+        "model.task=seq2seq model.vocab=30 model.encoder-layers=1 position.type=none attention.query-multiple=8",
+    };
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        double seconds = -1;
+        ll_recipe *recipe = recipe_of(tasks[i]);
+        set(recipe, "train.precision=bf16");
+        CHECK_OK(ll_train_step_time(recipe, 1, &seconds));
+        assert_true(seconds >= 0);
+        ll_recipe_free(recipe);
+    }
+}
+
 static void test_threads_change_no_bit(void **state) {
     (void)state;
     static const char keys[] = "train.steps=4 train.precision=bf16";
@@ -100,6 +121,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_same_loss),
         cmocka_unit_test(test_evaluation_is_float),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_resume),
     };

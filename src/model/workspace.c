@@ -121,7 +121,6 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->gradient = take(p, chunk, C);
     ws->dwide = take(p, chunk, (size_t)c->ff);
     ws->partial = take(p, (chunk + LL_PIECE - 1) / LL_PIECE, 2 * C);
-    if (c->precision == LL_BF16) ws->packed = take(p, packed_floats(ws, chunk), 1);
 }
 
 static size_t lay_out(ll_workspace *ws, float *base) {
@@ -136,6 +135,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
         ws->d = take(&p, rows, (size_t)m->c->width);
         ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dmixed = take(&p, rows, values);
+        if (m->c->precision == LL_BF16) ws->packed = take(&p, packed_floats(ws, (size_t)least(rows, LL_CHUNK)), 1);
     }
     return p.used;
 }
