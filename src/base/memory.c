@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 
-enum { ALIGN = 64, HUGE = 2 << 20 };
+enum { ALIGN = 64, HUGE_PAGE = 2 << 20 };
 
 static atomic_long countdown; /* 0: none; 1: this allocation and all that follow fail */
 
@@ -28,8 +28,9 @@ static int must_fail(void) {
 
 /* A wish: a system that has no huge pages, or none left, gives what it has. */
 static void ask_for_huge_pages(char *block, size_t bytes) {
-    char *const first = block + (-(uintptr_t)block & (HUGE - 1));
-    if (bytes >= 2 * (size_t)HUGE) (void)madvise(first, (size_t)(block + bytes - first) / HUGE * HUGE, MADV_HUGEPAGE);
+    char *const first = block + (-(uintptr_t)block & (HUGE_PAGE - 1));
+    if (bytes < 2 * (size_t)HUGE_PAGE) return;
+    (void)madvise(first, (size_t)(block + bytes - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 }
 
 void *ll_alloc(size_t count, size_t size) {

@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 
 enum { ROWS = 128, COLS = 128, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
+/* Of pairs: a slice of rows, one of columns and a block of C fit L2 together. */
 enum { HALF_ROWS = 256, HALF_COLS = 256, HALF_DEPTH = 512, PAIRS = HALF_DEPTH / 2, STRIP = 32 };
 enum { TASKS = 8, LEAST = 32 /* rows and columns of a block, which are no fewer for the sake of more tasks */ };
 
@@ -104,6 +105,9 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
 
 /* ---- Pairs ---- */
 
+/* In a slice of k, of which K are left. */
+static size_t half_pairs(int K) { return (size_t)(least(HALF_DEPTH, K) + 1) / 2; }
+
 /* n columns of a matrix, `depth` of its rows, as rows of pairs: rows 2 k and 2 k + 1 become row k. They lie in strips
  * of STRIP columns, one after the other. Where the matrix is there transposed, it is rounded first, so that half as
  * much is transposed. */
@@ -154,16 +158,14 @@ static void block_half(void *arg, size_t index, int worker) {
     const float *a = p->packed_a + i * slices * p->slice_a, *b = p->packed_b + j * slices * p->slice_b;
     float *C = begin_block(p, i0, j0, m, n);
     for (int k0 = 0; k0 < p->K; k0 += HALF_DEPTH, a += p->slice_a, b += p->slice_b) {
-        const int pairs = (least(HALF_DEPTH, p->K - k0) + 1) / 2, add = p->add || p->bias || k0 > 0;
+        const size_t pairs = half_pairs(p->K - k0);
+        const int add = p->add || p->bias || k0 > 0;
         for (int jj = 0; jj < n; jj += STRIP)
             for (int ii = 0; ii < m; ii += STRIP)
-                p->k->gemm_pairs(least(STRIP, m - ii), least(STRIP, n - jj), pairs, a + (size_t)ii * (size_t)pairs, 1,
-                                 STRIP, b + (size_t)jj * (size_t)pairs, STRIP, C + (size_t)ii * p->ldc + jj, p->ldc,
-                                 add);
+                p->k->gemm_pairs(least(STRIP, m - ii), least(STRIP, n - jj), (int)pairs, a + (size_t)ii * pairs, 1,
+                                 STRIP, b + (size_t)jj * pairs, STRIP, C + (size_t)ii * p->ldc + jj, p->ldc, add);
     }
 }
-
-static size_t half_pairs(int K) { return (size_t)(least(HALF_DEPTH, K) + 1) / 2; }
 
 size_t ll_gemm_half_scratch(int M, int N, int K) {
     return (size_t)pieces(K, HALF_DEPTH) * half_pairs(K) * ((size_t)M + HALF_ROWS + (size_t)N + HALF_COLS);
