@@ -33,7 +33,7 @@ static void images_follow_from_seed_and_number(void **state) {
     for (int k = 0; k < 4; k++) {
         ll_pathfinder p;
         uint8_t a = 9, b = 9;
-        CHECK_OK(ll_pathfinder_standard(&p, sides[k]));
+        CHECK_OK(ll_pathfinder_standard(&p, sides[k], 14));
         const size_t size = (size_t)p.side * (size_t)p.side;
         CHECK_OK(ll_pathfinder_draw(one, &a, &p, 5, 1));
         CHECK_OK(ll_pathfinder_draw(two, &b, &p, 5, 2));
@@ -50,11 +50,32 @@ static void images_follow_from_seed_and_number(void **state) {
     }
 }
 
+/* Easy images have half as much of paths, and as much to distract. */
+static void shorter_paths_cover_less(void **state) {
+    (void)state;
+    static const int segments[] = {6, 9, 14};
+    static uint8_t pixels[64 * 64];
+    int64_t bright[3] = {0}, distracting[3];
+    for (int k = 0; k < 3; k++) {
+        ll_pathfinder p;
+        uint8_t label;
+        CHECK_OK(ll_pathfinder_standard(&p, 64, segments[k]));
+        assert_int_equal(p.segments, segments[k]);
+        distracting[k] = p.distractors * p.distractor_segments;
+        for (int i = 0; i < 40; i++) {
+            CHECK_OK(ll_pathfinder_draw(pixels, &label, &p, 5, i));
+            for (size_t at = 0; at < sizeof pixels; at++) bright[k] += pixels[at] > 60;
+        }
+    }
+    assert_true(bright[0] < bright[1] && bright[1] < bright[2]);
+    assert_true(distracting[0] == 20 && distracting[1] == 18 && distracting[2] == 20);
+}
+
 static void written_files_are_read(void **state) {
     (void)state;
     ll_pathfinder p;
     uint8_t pixels[32 * 32], label;
-    CHECK_OK(ll_pathfinder_standard(&p, 32));
+    CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
     CHECK_OK(ll_pathfinder_write(at("images"), at("labels"), &p, 60, 11));
     ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 1024, .format = LL_DATA_IDX};
     c.test = kept(at("images")), c.test_labels = kept(at("labels"));
@@ -76,13 +97,14 @@ static void what_cannot_be_drawn_is_refused(void **state) {
     (void)state;
     ll_pathfinder p;
     uint8_t pixels[32 * 32], label;
-    CHECK_FAILS(ll_pathfinder_standard(&p, 33), LL_EINVAL, "32, 64, 128 and 256");
-    CHECK_OK(ll_pathfinder_standard(&p, 32));
+    CHECK_FAILS(ll_pathfinder_standard(&p, 33, 14), LL_EINVAL, "32, 64, 128 and 256");
+    CHECK_FAILS(ll_pathfinder_standard(&p, 32, 7), LL_EINVAL, "6, 9 and 14");
+    CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
     p.segments = 150;
     CHECK_FAILS(ll_pathfinder_draw(pixels, &label, &p, 1, 1), LL_EINVAL, "did not fit");
     p.side = 8;
     CHECK_FAILS(ll_pathfinder_draw(pixels, &label, &p, 1, 1), LL_EINVAL, "side 8");
-    CHECK_OK(ll_pathfinder_standard(&p, 32));
+    CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
     CHECK_FAILS(ll_pathfinder_write(at("x"), at("y"), &p, 0, 1), LL_EINVAL, "0 images");
     CHECK_FAILS(ll_pathfinder_write(at("x"), at("no/y"), &p, 1, 1), LL_EIO, "no/y");
     assert_int_not_equal(access(at("x"), F_OK), 0);
@@ -195,9 +217,9 @@ static void real_images_are_read(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_say_what_is_joined), cmocka_unit_test(images_follow_from_seed_and_number),
-        cmocka_unit_test(written_files_are_read),    cmocka_unit_test(what_cannot_be_drawn_is_refused),
-        cmocka_unit_test(original_folders_are_read), cmocka_unit_test(wrong_folders_are_refused),
-        cmocka_unit_test(real_images_are_read),
+        cmocka_unit_test(shorter_paths_cover_less), cmocka_unit_test(written_files_are_read),
+        cmocka_unit_test(what_cannot_be_drawn_is_refused), cmocka_unit_test(original_folders_are_read),
+        cmocka_unit_test(wrong_folders_are_refused), cmocka_unit_test(real_images_are_read),
     };
     return cmocka_run_group_tests_name("pathfinder", tests, make_folder, remove_folder);
 }

@@ -51,9 +51,9 @@ static ll_status make_listops(const char *out, int64_t count, int size, uint64_t
     return ll_listops_write(out, &how, count, seed);
 }
 
-static ll_status make_pathfinder(const char *out, int64_t count, int size, uint64_t seed) {
+static ll_status make_pathfinder(const char *out, int64_t count, int size, int segments, uint64_t seed) {
     ll_pathfinder p;
-    ll_status status = ll_pathfinder_standard(&p, size ? size : 32);
+    ll_status status = ll_pathfinder_standard(&p, size ? size : 32, segments);
     if (!status) status = ll_folder_create(out);
     if (status) return status;
     char *images = ll_path_join(out, "images-idx3-ubyte"), *labels = ll_path_join(out, "labels-idx1-ubyte");
@@ -66,7 +66,10 @@ static ll_status make_pathfinder(const char *out, int64_t count, int size, uint6
 ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed) {
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
     if (!strcmp(what, "listops")) return make_listops(out, count, size, seed);
-    if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, seed);
+    if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, 14, seed);
+    if (!strcmp(what, "pathfinder-9")) return make_pathfinder(out, count, size, 9, seed);
+    if (!strcmp(what, "pathfinder-6")) return make_pathfinder(out, count, size, 6, seed);
     if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed);
-    return ll_fail(LL_EINVAL, "there is no generator of \"%s\"; there are listops, pathfinder and music", what);
+    return ll_fail(LL_EINVAL, "there is no generator of \"%s\"; there are %s and music", what,
+                   "listops, pathfinder, pathfinder-9, pathfinder-6");
 }
