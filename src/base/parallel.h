@@ -1,5 +1,5 @@
-/* The one parallel loop. Work is cut by shape alone; the number of threads decides who does a piece,
- * never what a piece is, so results do not depend on it. */
+/* The one parallel loop. Where sums cross pieces, work is cut by shape alone: the number of threads decides who
+ * does a piece, never what a sum is made of, so results do not depend on it. */
 #ifndef LL_PARALLEL_H
 #define LL_PARALLEL_H
 

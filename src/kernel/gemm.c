@@ -1,15 +1,18 @@
-/* Products of whole matrices: cut into blocks of rows and columns by shape alone, each block one task, of small
- * matrices smaller blocks; within a task k runs in slices that fit L2. Of floats, a task packs what the kernel would
- * read in long strides; of pairs, whose products take half as long, all is rounded and packed once, before. */
+/* Products of whole matrices: cut into blocks of rows and columns, each block one task, of small matrices and for many
+ * threads smaller blocks. No sum crosses them, so the cut changes no bits. Within a task k runs in slices that fit L2.
+ * Of floats, a task packs what the kernel would read in long strides: a slice of B once for all its rows, which are as
+ * many as leave every thread some tasks. Of pairs, whose products take half as long, all is packed first. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernel/kernel.h"
+#include "longline.h"
 
-enum { ROWS = 128, COLS = 128, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
+enum { ROWS = 512, COLS = 128, STEP = 128 /* rows of A at a time */, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
+enum { WIDE_COLS = 256 }; /* where A is transposed, which is packed for every block beside another */
 /* Of pairs: a slice of rows, one of columns and a block of C fit L2 together. */
 enum { HALF_ROWS = 256, HALF_COLS = 256, HALF_DEPTH = 512, PAIRS = HALF_DEPTH / 2, STRIP = 32 };
-enum { TASKS = 8, LEAST = 32 /* rows and columns of a block, which are no fewer for the sake of more tasks */ };
+enum { TASKS = 4 /* a thread, at least */, LEAST = 32 /* rows and columns of a block, no fewer for more tasks */ };
 
 typedef struct {
     const ll_kernels *k;
@@ -36,14 +39,19 @@ static void add_bias(const product *p, int m, int n, const float *bias, float *C
     }
 }
 
-/* op(B) [k0..k0+depth) x [j0..j0+n) as rows of n in `packed`. */
-static void pack_b(const product *p, int k0, int depth, int j0, int n, float *packed, size_t ld) {
+/* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
+static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
+    return transposed ? x + (size_t)j0 * ld + k0 : x + (size_t)k0 * ld + j0;
+}
+
+/* `depth` rows of n columns of op(B), which begin at B, as rows of a block's width. */
+static void pack_b(const product *p, int depth, int n, const float *B, float *packed) {
+    const size_t ld = (size_t)p->cols;
     if (p->tb) {
-        p->k->transpose(n, depth, p->B + (size_t)j0 * p->ldb + k0, p->ldb, packed, ld);
+        p->k->transpose(n, depth, B, p->ldb, packed, ld);
         return;
     }
-    for (int k = 0; k < depth; k++)
-        memcpy(packed + (size_t)k * ld, p->B + (size_t)(k0 + k) * p->ldb + j0, (size_t)n * sizeof *packed);
+    for (int k = 0; k < depth; k++, B += p->ldb, packed += ld) memcpy(packed, B, (size_t)n * sizeof *packed);
 }
 
 /* Where a task's block of C begins, and what it holds before the first product. */
@@ -55,30 +63,40 @@ static float *begin_block(const product *p, int i0, int j0, int m, int n) {
     return C;
 }
 
+/* C (m x n) = or += op(A) [i0..i0+m) x [k0..k0+depth) times B. */
+static void multiply(const product *p, int i0, int m, int k0, int depth, const float *B, size_t ldb, int n, float *C,
+                     int add) {
+    _Alignas(64) float a[DEPTH * (STEP + PAD)];
+    const float *A = at(p->A, p->lda, !p->ta, k0, i0);
+    size_t lda = p->lda;
+    if (!p->ta) {
+        p->k->gemm(m, n, depth, A, lda, 1, B, ldb, C, p->ldc, add);
+        return;
+    }
+    if (lda > STEP) {
+        for (int k = 0; k < depth; k++, A += lda) memcpy(a + (size_t)k * (STEP + PAD), A, (size_t)m * sizeof *a);
+        A = a, lda = STEP + PAD;
+    }
+    p->k->gemm(m, n, depth, A, 1, lda, B, ldb, C, p->ldc, add);
+}
+
 static void block(void *arg, size_t index, int worker) {
     const product *p = arg;
     (void)worker;
-    _Alignas(64) float a[DEPTH * (ROWS + PAD)], b[DEPTH * COLS];
+    _Alignas(64) float b[DEPTH * WIDE_COLS];
     const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
     const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
     float *C = begin_block(p, i0, j0, m, n);
     for (int k0 = 0; k0 < p->K; k0 += DEPTH) {
         const int depth = least(DEPTH, p->K - k0), add = p->add || p->bias || k0 > 0;
-        const float *B = p->B + (size_t)k0 * p->ldb + j0;
+        const float *B = at(p->B, p->ldb, p->tb, k0, j0);
         size_t ldb = p->ldb;
-        if (p->tb || (m >= 16 && ldb > COLS)) {
-            pack_b(p, k0, depth, j0, n, b, COLS);
-            B = b, ldb = COLS;
+        if (p->tb || (m >= 16 && ldb > (size_t)p->cols)) {
+            pack_b(p, depth, n, B, b);
+            B = b, ldb = (size_t)p->cols;
         }
-        if (p->ta && p->lda <= ROWS) {
-            p->k->gemm(m, n, depth, p->A + (size_t)k0 * p->lda + i0, 1, p->lda, B, ldb, C, p->ldc, add);
-        } else if (p->ta) {
-            for (int k = 0; k < depth; k++)
-                memcpy(a + (size_t)k * (ROWS + PAD), p->A + (size_t)(k0 + k) * p->lda + i0, (size_t)m * sizeof *a);
-            p->k->gemm(m, n, depth, a, 1, ROWS + PAD, B, ldb, C, p->ldc, add);
-        } else {
-            p->k->gemm(m, n, depth, p->A + (size_t)i0 * p->lda + k0, p->lda, 1, B, ldb, C, p->ldc, add);
-        }
+        for (int i = 0; i < m; i += STEP)
+            multiply(p, i0 + i, least(STEP, m - i), k0, depth, B, ldb, n, C + (size_t)i * p->ldc, add);
     }
 }
 
@@ -86,7 +104,8 @@ static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
 
 /* Into blocks of so many rows and columns, or smaller ones where those would be few. */
 static void cut(product *p, int rows, int cols) {
-    while (pieces(p->M, rows) * pieces(p->N, cols) < TASKS && (rows > LEAST || cols > LEAST)) {
+    const int tasks = TASKS * ll_threads();
+    while (pieces(p->M, rows) * pieces(p->N, cols) < tasks && (rows > LEAST || cols > LEAST)) {
         const int of_rows = rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->N, cols));
         *(of_rows ? &rows : &cols) /= 2;
     }
@@ -99,7 +118,7 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
              size_t ldc, int add, const float *bias) {
     product p = {NULL, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc};
     if (M <= 0 || N <= 0) return;
-    cut(&p, ROWS, COLS);
+    cut(&p, ROWS, ta ? WIDE_COLS : COLS);
     ll_parallel_for((size_t)p.tasks_m * (size_t)p.tasks_n, block, &p);
 }
 
@@ -126,11 +145,6 @@ static void pack(const ll_kernels *k, int transposed, int n, int depth, const fl
         for (int i = 0; i < rows; i++) k->halve((size_t)depth, x + (size_t)(j + i) * ld, lines + i * (PAIRS + PAD));
         k->transpose(rows, (int)pairs, lines, PAIRS + PAD, packed + (size_t)j * pairs, STRIP);
     }
-}
-
-/* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
-static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
-    return transposed ? x + (size_t)j0 * ld + k0 : x + (size_t)k0 * ld + j0;
 }
 
 /* One slice of the rows or of the columns of a block. */
