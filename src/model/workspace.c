@@ -8,7 +8,7 @@
 enum {
     LINE = 16,              /* floats in a cache line */
     LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
-    LOGIT_ROWS = 64         /* at least */
+    LOGIT_ROWS = 256        /* at least */
 };
 
 /* Walks through the block; without a block it only measures it. */
