@@ -64,7 +64,7 @@ static ll_status plan(ll_recipe *recipe) {
 
 /* Text to stdout; bytes a second into *rate. */
 static int write_text(ll_model *model, double *rate) {
-    const ll_sampling how = {.temperature = 0.7f, .top_p = 0.95f, .seed = 1};
+    const ll_sampling how = {.temperature = 0.9f, .top_p = 0.95f, .seed = 1};
     ll_speaker s = {0};
     int code = ll_speaker_create(&s, model, NULL);
     ll_status status = LL_OK;
