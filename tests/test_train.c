@@ -31,10 +31,22 @@ static void test_a_run_reports_what_it_does(void **state) {
     }
     assert_true(*row == 0);
     ll_bytes_free(&csv);
-    ll_model *model = NULL;
-    CHECK_OK(ll_model_load(&model, in("straight", "last.safetensors")));
-    assert_int_equal(model->redraws, 6); /* after 3, 6, ... 18 steps */
-    ll_model_free(model);
+}
+
+/* After 3, 6, ... 18 steps of 20, but for where a rate that falls to nothing is below a tenth. */
+static void test_late_draws_are_left_out(void **state) {
+    (void)state;
+    static const char *const schedules[] = {"constant", "inverse-sqrt", "linear", "cosine"};
+    static const int redraws[] = {6, 6, 5, 5};
+    for (int i = 0; i < 4; i++) {
+        char setting[64];
+        ll_model *model = NULL;
+        snprintf(setting, sizeof setting, "train.schedule=%s", schedules[i]);
+        run(setting, at(schedules[i]), NULL, 0, LL_OK);
+        CHECK_OK(ll_model_load(&model, in(schedules[i], "last.safetensors")));
+        assert_int_equal(model->redraws, redraws[i]);
+        ll_model_free(model);
+    }
 }
 
 /* ---- The same result by other ways ---- */
@@ -241,6 +253,7 @@ static void test_step_time(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_reports_what_it_does),
+        cmocka_unit_test(test_late_draws_are_left_out),
         cmocka_unit_test(test_accumulation_is_a_larger_batch),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_evaluation_against_log_probabilities),

@@ -58,7 +58,7 @@ const ll_key ll_keys[] = {
     CHOICE("attention.row-norms", row_norms, "chi", "chi|sqrt-d",
            "lengths of its rows: of normal vectors, or all the same (the regularised softmax kernel)"),
     INT("attention.redraw", redraw, "1000", 0, 1000000000,
-        "steps between new draws of the random features, kernel = favor; 0 = never"),
+        "steps between new draws of the random features, kernel = favor, until the rate falls low; 0 = never"),
     FLAG("attention.normalise", normalise, "on", "divide by the sum of the weights, linear kernels"),
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
            "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),

@@ -32,11 +32,19 @@ void ll_engine_free(ll_engine *e) {
     ll_free(e);
 }
 
+/* Where the learning rate falls to its end, what is drawn below this share of its highest is never learned. */
+static const double LEARNABLE = 0.1;
+
+static int too_late(const ll_config *c, int64_t step) {
+    const int falls = c->schedule == LL_LR_LINEAR || c->schedule == LL_LR_COSINE;
+    return falls && step > c->warmup && ll_schedule_rate(c, step) < LEARNABLE * c->learning_rate;
+}
+
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
 static ll_status redraw(ll_model *model, int64_t step) {
     const int64_t every = model->c->redraw, done = step - 1;
     if (model->c->kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return ll_model_redraw(model, done / every);
+    return too_late(model->c, step) ? LL_OK : ll_model_redraw(model, done / every);
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
