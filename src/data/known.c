@@ -70,6 +70,8 @@ ll_status ll_data_make(const char *what, const char *out, int64_t count, int siz
     if (!strcmp(what, "pathfinder-9")) return make_pathfinder(out, count, size, 9, seed);
     if (!strcmp(what, "pathfinder-6")) return make_pathfinder(out, count, size, 6, seed);
     if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed);
-    return ll_fail(LL_EINVAL, "there is no generator of \"%s\"; there are %s and music", what,
-                   "listops, pathfinder, pathfinder-9, pathfinder-6");
+    return ll_fail(LL_EINVAL,
+                   "there is no generator of \"%s\"; there are listops, pathfinder, pathfinder-9, pathfinder-6 "
+                   "and music",
+                   what);
 }

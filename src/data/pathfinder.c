@@ -263,7 +263,7 @@ ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].side != side) continue;
         *p = known[i];
-        /* Shorter paths have shorter distractors, a third of them, and more, so that these are as many segments. */
+        /* Distractors are a third as long as paths; of shorter ones there are more, so that about as much distracts. */
         const int distracting = p->distractors * p->distractor_segments;
         p->segments = segments;
         p->distractor_segments = segments / 3;
