@@ -54,6 +54,8 @@ int ll_bench_wanted(const ll_bench *b, const char *name, int usual);
 /* Runs the cases in turn and adds their rows. what: "attention", for progress. */
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int n);
 double ll_bench_median(double *x, int n);
+/* Memory of n floats as the library takes its own, in huge pages where the system has them; free() gives it back. */
+float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "attention: 12 of 70, about 0:40 left", on stderr and not too often; done: over and out. */

@@ -218,7 +218,7 @@ static int keep_possible(ll_bench_case *cases, int n) {
 /* Memory of n floats, touched: with random numbers, which repeat, or with zeros. */
 static float *fill(const float *block, double floats) {
     const size_t n = ((size_t)floats + 31) / 16 * 16;
-    float *p = aligned_alloc(64, n * sizeof *p);
+    float *p = ll_bench_floats(n);
     if (!p) return NULL;
     memset(p, 0, n * sizeof *p);
     for (size_t i = 0; block && i < n; i += BLOCK) memcpy(p + i, block, (n - i < BLOCK ? n - i : BLOCK) * sizeof *p);

@@ -3,8 +3,11 @@
 #include <malloc.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -55,6 +58,16 @@ void ll_bench_progress(const char *what, int done, int of, double left) {
 }
 
 /* ---- Memory ---- */
+
+enum { HUGE_PAGE = 2 << 20 };
+
+float *ll_bench_floats(size_t n) {
+    const size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
+    char *p = aligned_alloc(64, bytes), *first = p + (-(uintptr_t)p & (HUGE_PAGE - 1));
+    if (p && bytes >= 2 * (size_t)HUGE_PAGE)
+        (void)madvise(first, (size_t)(p + bytes - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return (float *)(void *)p;
+}
 
 /* What the process holds, once the peak that Linux keeps of it has been set back to that. */
 static double settle_memory(void) {

@@ -69,7 +69,7 @@ static int open_blas(blas *other) {
     other->file = BLAS[i].file;
     other->multiply = (fortran_sgemm *)(uintptr_t)dlsym(library, "sgemm_");
     if (BLAS[i].threads) other->set = (void (*)(int))(uintptr_t)dlsym(library, BLAS[i].threads);
-    other->block = other->multiply ? malloc(3 * sizeof *other->block * SIDE * SIDE) : NULL;
+    other->block = other->multiply ? ll_bench_floats((size_t)3 * SIDE * SIDE) : NULL;
     for (size_t k = 0; other->block && k < (size_t)3 * SIDE * SIDE; k++) other->block[k] = (float)(k % 17) - 8;
     return other->block != NULL;
 }
