@@ -3,15 +3,14 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* The next line of what will be wanted, into L2, for L1 has the work at hand. */
-ALWAYS void ask(ll_ahead *next) {
+/* Opens the next row of what will be wanted. */
+static __attribute__((noinline)) void ask_row(ll_ahead *next) {
+    next->line = NULL;
+    if (next->at == next->parts) return;
     const ll_part *p = &next->part[next->at];
-    __builtin_prefetch(p->data + (size_t)next->row * p->token + next->line * 16, 0, 2);
-    next->lines--;
-    if (++next->line < p->lines) return;
-    next->line = 0;
-    if (++next->row < p->rows) return;
-    next->row = 0, next->at++;
+    next->line = p->data + (size_t)next->row * p->token;
+    next->left = p->lines * 16;
+    if (++next->row == p->rows) next->row = 0, next->at++;
 }
 
 /* Step k of a register tile. */
@@ -32,7 +31,7 @@ ALWAYS void micro_step(const int PAIRS, const int MR, const int NV, const int TA
  * pointers are constants after inlining. */
 ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail, int K,
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
-                  float *restrict C, size_t ldc, int add, ll_ahead *next, int asks) {
+                  float *restrict C, size_t ldc, int add, ll_ahead *next, int pace) {
     vf acc[VROWS][2];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
@@ -42,10 +41,17 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
             if (add) __builtin_prefetch(C + (size_t)i * ldc + v * VW, 1, 3);
         }
     int k = 0;
-    for (const int every = asks ? K / asks : 0; asks > 0; asks--) {
-        ask(next);
-        for (const int end = k + every; k < end; k++, A += col, B += ldb)
+    /* Every step asks, as a step less often would be a branch more; into L2, for L1 has the work at hand. */
+    while (pace && k < K && next->line) {
+        const float *line = next->line;
+        const int steps = (next->left + pace - 1) / pace, end = steps < K - k ? k + steps : K;
+        next->left -= (end - k) * pace;
+        for (; k < end; k++, A += col, B += ldb, line += pace) {
+            __builtin_prefetch(line, 0, 2);
             micro_step(PAIRS, MR, NV, TAIL, tail, A, row, B, acc);
+        }
+        next->line = line;
+        if (next->left <= 0) ask_row(next);
     }
     for (; k < K; k++, A += col, B += ldb) micro_step(PAIRS, MR, NV, TAIL, tail, A, row, B, acc);
 #pragma GCC unroll 8
@@ -61,14 +67,13 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
         }
 }
 
-/* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. asks: for so many lines each whole tile
- * asks. */
+/* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. pace: so many floats further each step
+ * of a whole tile asks. */
 ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
                        size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add,
-                       ll_ahead *next, int asks) {
+                       ll_ahead *next, int pace) {
     for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
-        micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next,
-              asks && next->lines < asks ? next->lines : asks);
+        micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next, pace);
     for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc)
         micro(PAIRS, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
     for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc)
@@ -79,11 +84,12 @@ ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tai
 /* One of the strides of A is the constant 1 after inlining. */
 ALWAYS void gemm_strided(const int PAIRS, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
                          size_t ldb, float *C, size_t ldc, int add, ll_ahead *next) {
-    const int tiles = M / VROWS * (N / (2 * VW));
-    const int asks = next && tiles ? (next->lines + tiles - 1) / tiles : 0, most = asks < K ? asks : K;
+    const int64_t steps = (int64_t)(M / VROWS) * (N / (2 * VW)) * K, wanted = next ? next->lines * 16 : 0;
+    const int pace = steps <= 0 ? 0 : wanted > 16 * steps ? 16 : (int)((wanted + steps - 1) / steps);
+    if (pace) ask_row(next);
     int j = 0;
     for (; j + 2 * VW <= N; j += 2 * VW)
-        micro_rows(PAIRS, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, most);
+        micro_rows(PAIRS, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, pace);
     const size_t tail = (size_t)(N - j) % VW;
     if (N - j > VW) {
         micro_rows(PAIRS, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);

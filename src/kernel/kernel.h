@@ -30,8 +30,8 @@ typedef struct {
     size_t ld;
 } ll_along;
 
-/* Rows that will be read or written next: `rows` of them, `token` floats apart, of some lines of 16 floats each; and
- * how far the asking for them has come. */
+/* Rows that will be read or written next: `rows` of them, `token` floats apart, of some lines of 16 floats each. What
+ * follows `lines` is how far the asking for them has come. */
 typedef struct {
     const float *data;
     size_t token;
@@ -39,8 +39,10 @@ typedef struct {
 } ll_part;
 typedef struct {
     ll_part part[4];
-    int parts, lines; /* lines of all parts that are still to be asked for */
-    int at, row, line;
+    int parts, lines;  /* lines of all parts */
+    int at, row;       /* part and row that come after this one, */
+    int left;          /* of which so many floats are left, */
+    const float *line; /* from here on; NULL: all is asked for */
 } ll_ahead;
 
 typedef struct {
