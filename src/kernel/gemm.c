@@ -1,7 +1,8 @@
 /* Products of whole matrices: cut into blocks of rows and columns, each block one task, of small matrices and for many
  * threads smaller blocks. No sum crosses them, so the cut changes no bits. Within a task k runs in slices that fit L2.
  * Of floats, a task packs what the kernel would read in long strides: a slice of B once for all its rows, which are as
- * many as leave every thread some tasks. Of pairs, whose products take half as long, all is packed first. */
+ * many as leave every thread some tasks; and while it multiplies, it asks for what it will read next. Of pairs, whose
+ * products take half as long, all is packed first. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -63,21 +64,42 @@ static float *begin_block(const product *p, int i0, int j0, int m, int n) {
     return C;
 }
 
+/* `depth` rows of n columns of a matrix that begin at x will be read. */
+static void want(ll_ahead *next, int transposed, const float *x, size_t ld, int depth, int n) {
+    const int rows = transposed ? n : depth, lines = ((transposed ? depth : n) + 15) / 16;
+    next->part[next->parts++] = (ll_part){x, ld, rows, lines};
+    next->lines += rows * lines;
+}
+
+/* After rows i of a block come the rows below, or the next slice of k. */
+static ll_ahead after(const product *p, int i0, int j0, int m, int n, int i, int k0) {
+    ll_ahead next = {0};
+    const int below = m - i - STEP, deeper = p->K - k0 - DEPTH;
+    if (below > 0) {
+        want(&next, !p->ta, at(p->A, p->lda, !p->ta, k0, i0 + i + STEP), p->lda, least(DEPTH, p->K - k0),
+             least(STEP, below));
+    } else if (deeper > 0) {
+        want(&next, !p->ta, at(p->A, p->lda, !p->ta, k0 + DEPTH, i0), p->lda, least(DEPTH, deeper), least(STEP, m));
+        want(&next, p->tb, at(p->B, p->ldb, p->tb, k0 + DEPTH, j0), p->ldb, least(DEPTH, deeper), n);
+    }
+    return next;
+}
+
 /* C (m x n) = or += op(A) [i0..i0+m) x [k0..k0+depth) times B. */
 static void multiply(const product *p, int i0, int m, int k0, int depth, const float *B, size_t ldb, int n, float *C,
-                     int add) {
+                     int add, ll_ahead next) {
     _Alignas(64) float a[DEPTH * (STEP + PAD)];
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
     size_t lda = p->lda;
     if (!p->ta) {
-        p->k->gemm(m, n, depth, A, lda, 1, B, ldb, C, p->ldc, add);
+        p->k->gemm_ahead(m, n, depth, A, lda, 1, B, ldb, C, p->ldc, add, &next);
         return;
     }
     if (lda > STEP) {
         for (int k = 0; k < depth; k++, A += lda) memcpy(a + (size_t)k * (STEP + PAD), A, (size_t)m * sizeof *a);
         A = a, lda = STEP + PAD;
     }
-    p->k->gemm(m, n, depth, A, 1, lda, B, ldb, C, p->ldc, add);
+    p->k->gemm_ahead(m, n, depth, A, 1, lda, B, ldb, C, p->ldc, add, &next);
 }
 
 static void block(void *arg, size_t index, int worker) {
@@ -96,7 +118,8 @@ static void block(void *arg, size_t index, int worker) {
             B = b, ldb = (size_t)p->cols;
         }
         for (int i = 0; i < m; i += STEP)
-            multiply(p, i0 + i, least(STEP, m - i), k0, depth, B, ldb, n, C + (size_t)i * p->ldc, add);
+            multiply(p, i0 + i, least(STEP, m - i), k0, depth, B, ldb, n, C + (size_t)i * p->ldc, add,
+                     after(p, i0, j0, m, n, i, k0));
     }
 }
 
