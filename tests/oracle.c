@@ -22,7 +22,7 @@ size_t oracle_row(const oracle_case *o, int b, int h, int t, int tokens) {
     return ((size_t)b * (size_t)o->c.H + (size_t)h) * (size_t)tokens + (size_t)t;
 }
 
-/* ---- Which tokens there are ---------------------------------------------------------------------- */
+/* ---- Which tokens there are ---- */
 
 int oracle_queries(const oracle_case *o, int b) {
     if (o->query_lengths) return o->query_lengths[b];
@@ -36,7 +36,7 @@ int oracle_sees(const oracle_case *o, int b, int i, int j) {
     return there && kept && near && (!o->c.causal || j <= i);
 }
 
-/* ---- Features ------------------------------------------------------------------------------------ */
+/* ---- Features ---- */
 
 int oracle_softmax(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_SOFTMAX || c->kernel == LL_KERNEL_LOCAL;
@@ -141,7 +141,7 @@ static void place(const ll_attention_config *c, int h, int t, int *from) {
     }
 }
 
-/* ---- Stabilisers --------------------------------------------------------------------------------- */
+/* ---- Stabilisers ---- */
 
 static void raise_top(oracle_top *top, const oracle_top *other) {
     if (other->feature >= 0 && (top->feature < 0 || other->value > top->value)) *top = *other;
@@ -190,7 +190,7 @@ void oracle_tops(const oracle_case *o, oracle_top *of_query, oracle_top *of_key)
     free(key);
 }
 
-/* ---- One head ------------------------------------------------------------------------------------ */
+/* ---- One head ---- */
 
 oracle_head oracle_head_create(const oracle_case *o, int b, int h) {
     const size_t m = (size_t)oracle_features(&o->c), S = (size_t)o->S, most = (size_t)(o->S > o->T ? o->S : o->T);

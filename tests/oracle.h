@@ -44,7 +44,7 @@ void oracle_backward(const oracle_case *o, double *dq, double *dk, double *dv, d
 /* d sum(y g) / d *x by central differences, x being an element of o's q, k, v or r. */
 double oracle_difference(const oracle_case *o, double *x);
 
-/* ---- Drawn calls (oracle_draw.c) ----------------------------------------------------------------- */
+/* ---- Drawn calls (oracle_draw.c) ---- */
 
 /* The same numbers as the library takes them (float views, maybe with gaps) and as the oracle does. Its config's
  * pointers, all arrays and the oracle's results are its own. */

@@ -25,7 +25,7 @@ static void *take(size_t n, size_t size) {
     return p;
 }
 
-/* ---- Operators ----------------------------------------------------------------------------------- */
+/* ---- Operators ---- */
 
 static double choose(uint64_t *seed, int n, const double *values) {
     return values[draw_int(seed, 0, n - 1)];
@@ -121,7 +121,7 @@ void draw_config_free(ll_attention_config *c) {
     c->permutation = NULL;
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ---- */
 
 /* (B, H, n, width) with NaN in the gaps between tokens: they are neither read nor kept by luck. */
 static ll_view draw_view(int B, int H, int n, int width, int token_major) {

@@ -293,7 +293,7 @@ static void test_stream_without_keys(void **state) {
     assert_memory_equal(y[0], y[1], sizeof y[0]);
 }
 
-/* ---- What cannot be ------------------------------------------------------------------------------ */
+/* ---- What cannot be ---- */
 
 static void refused(ll_attention_config c, const char *word) {
     ll_attention *op = NULL;

@@ -5,7 +5,7 @@
 #include "cases.h"
 #include "drawn.h"
 
-/* ---- Writing cases ------------------------------------------------------------------------------- */
+/* ---- Writing cases ---- */
 
 /* A case to be: what is named here is changed or left out. */
 typedef struct {
@@ -118,7 +118,7 @@ static void write_case(const drawn *d, const change *x) {
     while (borrowings) free(borrowed[--borrowings]);
 }
 
-/* ---- Cases that are right ------------------------------------------------------------------------ */
+/* ---- Cases that are right ---- */
 
 static void check_tensor(const drawn *d, const ll_safetensors *file, const char *name, const double *expected,
                          double tolerance) {
@@ -179,7 +179,7 @@ static void test_without_gradient(void **state) {
     drawn_free(d);
 }
 
-/* ---- Cases that are wrong ------------------------------------------------------------------------ */
+/* ---- Cases that are wrong ---- */
 
 static drawn *draw_wrong(int position, uint64_t *seed) {
     ll_attention_config c = {.kernel = LL_KERNEL_RELU, .H = 2, .D = 4, .E = 3, .input_scale = 1, .feature_eps = 0.1f};

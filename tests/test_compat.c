@@ -9,7 +9,7 @@
 
 enum { B = 2, T = 7 };
 
-/* ---- Against the cases that the programs themselves made ----------------------------------------- */
+/* ---- Against the cases that the programs themselves made ---- */
 
 static const struct {
     const char *golden, *keys;
@@ -82,7 +82,7 @@ static void test_golden_rules(void **state) {
     }
 }
 
-/* ---- Against the definition ---------------------------------------------------------------------- */
+/* ---- Against the definition ---- */
 
 /* Where the maximum is differentiated, or there is none, differences show the gradient. */
 static const struct {

@@ -37,7 +37,7 @@ static void test_seq2seq(void **state) {
     }
 }
 
-/* ---- Packed rows --------------------------------------------------------------------------------- */
+/* ---- Packed rows ---- */
 
 #define PACKED "model.separator=10 "
 static const char *const packed[] = {

@@ -58,7 +58,7 @@ static void check_same_file(const char *a, const char *b, int same) {
     ll_bytes_free(&y);
 }
 
-/* ---- Figures ------------------------------------------------------------------------------------- */
+/* ---- Figures ---- */
 
 static void png_shows_the_curve(void **state) {
     (void)state;
@@ -229,7 +229,7 @@ static void a_failure_keeps_the_old_picture(void **state) {
     check_same_file(at("old.png"), at("same.png"), 1);
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------------- */
+/* ---- Runs ---- */
 
 #define HEADER                                                                                                         \
     "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"                  \

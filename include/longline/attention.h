@@ -6,7 +6,7 @@
 
 LL_C_BEGIN
 
-/* ---- Attention: the operator by itself --------------------------------------------------------- */
+/* ---- Attention: the operator by itself ---- */
 
 /* All heads of one layer. Linear kernels: y_i = sum_j A_ij v_j / sum_j A_ij with
  * A_ij = decay^(i-j) <P^i phi(q_i), P^j phi(k_j)>; softmax: A_ij = exp(scale <q_i, k_j>). */

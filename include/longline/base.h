@@ -30,7 +30,7 @@ LL_C_BEGIN
 /* "0.1.0", of the library that runs (not of the header compiled against). */
 LL_API const char *ll_version(void);
 
-/* ---- Status ------------------------------------------------------------------------------------ */
+/* ---- Status ---- */
 
 typedef enum {
     LL_OK = 0,
@@ -45,7 +45,7 @@ typedef enum {
 /* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */
 LL_API const char *ll_error(void);
 
-/* ---- Machine ----------------------------------------------------------------------------------- */
+/* ---- Machine ---- */
 
 /* Threads that every later call may use; 0 = physical cores (the default). Results do not depend on
  * it, to the last bit. */
@@ -73,12 +73,12 @@ LL_API double ll_now(void);
 LL_API size_t ll_memory_now(void);
 LL_API size_t ll_memory_peak(void);
 
-/* ---- Tokens ------------------------------------------------------------------------------------ */
+/* ---- Tokens ---- */
 
 /* Bytes are tokens 0..255; what models of pairs of texts know besides them. */
 enum { LL_TOKEN_PAD = 256, LL_TOKEN_BEGIN, LL_TOKEN_END, LL_TOKEN_COUNT };
 
-/* ---- Recipes ----------------------------------------------------------------------------------- */
+/* ---- Recipes ---- */
 
 /* A recipe is INI text with the sections [model] [attention] [position] [train] [data]; it describes
  * model, data and training completely. docs/format.md lists the keys; so does ll_recipe_key_at. */
@@ -111,7 +111,7 @@ LL_API LL_MUST_USE ll_status ll_recipe_text(const ll_recipe *recipe, char **text
 LL_API const ll_recipe_key *ll_recipe_key_at(int i);
 LL_API void ll_text_free(char *text);
 
-/* ---- Kernels and positions --------------------------------------------------------------------- */
+/* ---- Kernels and positions ---- */
 
 /* What a stream keeps: a state of constant size, all keys and values, or there is no stream. */
 typedef enum { LL_STREAM_CONSTANT, LL_STREAM_GROWS, LL_STREAM_NONE } ll_stream_kind;

@@ -7,7 +7,7 @@
 
 LL_C_BEGIN
 
-/* ---- Text and tokens --------------------------------------------------------------------------- */
+/* ---- Text and tokens ---- */
 
 typedef struct ll_tokenizer ll_tokenizer;
 
@@ -25,7 +25,7 @@ LL_API void ll_tokens_free(int *tokens);
 /* What a token stands for, *size bytes; tokens put one after the other make a text. Valid until the next call. */
 LL_API const char *ll_tokenizer_text(ll_tokenizer *tokenizer, int token, size_t *size);
 
-/* ---- Music --------------------------------------------------------------------------------------- */
+/* ---- Music ---- */
 
 /* The token that stands before every piece of music, and ends the one before it; -1: the model is of something else. */
 LL_API int ll_tokenizer_piece(const ll_tokenizer *tokenizer);
@@ -61,7 +61,7 @@ typedef struct {
 /* Of a file or a folder, as above. LL_EINVAL where there are no notes. O(notes). */
 LL_API LL_MUST_USE ll_status ll_music_measure(ll_music_fit *fit, const char *path);
 
-/* ---- Data sets --------------------------------------------------------------------------------- */
+/* ---- Data sets ---- */
 
 typedef struct {
     const char *set;    /* "mnist": data sets are files with the same name here */

@@ -6,7 +6,7 @@
 
 LL_C_BEGIN
 
-/* ---- Sequences, one after the other ------------------------------------------------------------- */
+/* ---- Sequences, one after the other ---- */
 
 /* Files that are read once, from front to back, plain, .gz or .xz (their first bytes tell), in memory that does not
  * grow. What is in them: */
@@ -56,7 +56,7 @@ LL_API void ll_input_close(ll_input *input);
 /* Bytes of the files as they are, read so far, and in all (-1: nobody knows). */
 LL_API void ll_input_progress(const ll_input *input, int64_t *done, int64_t *total);
 
-/* ---- Rows of numbers -------------------------------------------------------------------------------- */
+/* ---- Rows of numbers ---- */
 
 /* A file of rows of C floats, by its ending .safetensors, .npy or .csv (docs/format.md), written as they come: memory
  * does not grow, and the name is there when the file is whole. "-" is CSV on standard output. */

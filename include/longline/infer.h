@@ -7,7 +7,7 @@
 
 LL_C_BEGIN
 
-/* ---- Batches ----------------------------------------------------------------------------------- */
+/* ---- Batches ---- */
 
 /* In all of these tokens are (B, T), of which the first lengths[b] of a row are in use (NULL: all of them). What a
  * sequence gets does not depend on what else is in the batch, nor on padding, to the last bit. O(B T) time and memory
@@ -32,7 +32,7 @@ LL_API int ll_model_width(const ll_model *model); /* C */
 /* Classifiers: ll_model_logp gives log-probabilities (B, classes). */
 LL_API int ll_model_classes(const ll_model *model); /* 0: no classifier */
 
-/* ---- Streams ----------------------------------------------------------------------------------- */
+/* ---- Streams ---- */
 
 /* Feeds n >= 1 tokens as ll_stream_feed does and tells how likely each was: logp (n), given all tokens before it since
  * the stream began; 0 for the first of all. But for rounding these are the numbers of ll_model_score, for sequences of

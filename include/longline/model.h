@@ -6,7 +6,7 @@
 
 LL_C_BEGIN
 
-/* ---- Models ------------------------------------------------------------------------------------ */
+/* ---- Models ---- */
 
 typedef struct ll_model ll_model;
 
@@ -71,7 +71,7 @@ LL_API LL_MUST_USE ll_status ll_model_attention_rows(const ll_model *model, cons
 /* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
 LL_API int ll_model_front(const ll_model *model);
 
-/* ---- Streams: generation with constant memory --------------------------------------------------- */
+/* ---- Streams: generation with constant memory ---- */
 
 typedef struct ll_stream ll_stream;
 

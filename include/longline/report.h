@@ -6,7 +6,7 @@
 
 LL_C_BEGIN
 
-/* ---- Pictures ---------------------------------------------------------------------------------- */
+/* ---- Pictures ---- */
 
 typedef struct {
     const char *label;
@@ -52,7 +52,7 @@ typedef struct {
 /* Draws a heat map into a .svg or .png file (by its ending). */
 LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const char *path);
 
-/* ---- Reports ----------------------------------------------------------------------------------- */
+/* ---- Reports ---- */
 
 /* Writes the report of a run folder: one HTML file that needs nothing else, with the curves, what the best model came
  * to, and what it does: text it writes, loss against position, what attention looks at, or images taken for others.

@@ -7,7 +7,7 @@
 
 LL_C_BEGIN
 
-/* ---- Training ---------------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
 typedef struct ll_trainer ll_trainer;
 

@@ -62,7 +62,7 @@ ll_status ll_analyse_model(ll_model **model, const char *keys) {
     return status;
 }
 
-/* ---- Tables -------------------------------------------------------------------------------------- */
+/* ---- Tables ---- */
 
 /* The public part first, so that one pointer serves both. */
 typedef struct {
@@ -131,7 +131,7 @@ void ll_table_free(ll_table *table) {
     ll_free(g);
 }
 
-/* ---- Means (Welford) ----------------------------------------------------------------------------- */
+/* ---- Means (Welford) ---- */
 
 void ll_mean_add(ll_mean *m, double x) {
     const double before = x - m->mean;

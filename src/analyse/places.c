@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "model/network.h"
 
-/* ---- The weights --------------------------------------------------------------------------------- */
+/* ---- The weights ---- */
 
 /* The operator's position with features x, dividing by nothing; of all else only the decay stays. */
 static ll_attention_config bare(const ll_attention *op, int T) {
@@ -95,7 +95,7 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     return status;
 }
 
-/* ---- What they look like ------------------------------------------------------------------------- */
+/* ---- What they look like ---- */
 
 typedef struct {
     int T, reach;

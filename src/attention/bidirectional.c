@@ -94,7 +94,7 @@ static void read_out(walk *a, int n, ll_task *read_fold) {
     share(a, (n + LL_FOLD - 1) / LL_FOLD, read_fold);
 }
 
-/* ---- Forward ------------------------------------------------------------------------------------- */
+/* ---- Forward ---- */
 
 /* What each key counts: its mask, times its exponent in units of the state's. */
 static void key_weights(const ll_head *j, const scratch *w, int t0, int n, int exponent, float *weight) {
@@ -210,7 +210,7 @@ void ll_bidirectional_read(ll_head *j, const float *state) {
     read_out(&a, j->n, queries_task);
 }
 
-/* ---- Backward ------------------------------------------------------------------------------------ */
+/* ---- Backward ---- */
 
 /* dq of a tile, and what its rows add to U. */
 static void queries_back(const walk *a, scratch *w, int t0, int n) {

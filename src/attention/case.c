@@ -23,7 +23,7 @@ static void attend_free(ll_case *a) {
     ll_safetensors_free(a->file);
 }
 
-/* ---- Metadata ------------------------------------------------------------------------------------ */
+/* ---- Metadata ---- */
 
 /* A finite number, or `fallback` where the key is absent; NAN for a key that must be there. */
 static ll_status number(const ll_case *a, const char *key, double fallback, double *value) {
@@ -122,7 +122,7 @@ static ll_status read_rules(ll_case *a) {
     return LL_OK;
 }
 
-/* ---- Tensors ------------------------------------------------------------------------------------- */
+/* ---- Tensors ---- */
 
 static const char *shape_text(int rank, const size_t *shape, char *text, size_t size) {
     size_t n = 0;
@@ -239,7 +239,7 @@ static ll_status read_tensors(ll_case *a) {
     return status;
 }
 
-/* ---- The call ------------------------------------------------------------------------------------ */
+/* ---- The call ---- */
 
 static ll_view view(const ll_case *a, float *data, int n) {
     const size_t token = (size_t)n, head = token * a->L;

@@ -64,7 +64,7 @@ ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const s
     return p->gradient ? LL_OK : LL_ENOMEM;
 }
 
-/* ---- Turns --------------------------------------------------------------------------------------- */
+/* ---- Turns ---- */
 
 static ll_status read_permutation(ll_case *a) {
     const size_t H = (size_t)a->c.H, features = (size_t)ll_feature_count(&a->c);
@@ -131,7 +131,7 @@ static ll_status read_rotation(ll_case *a) {
     return status;
 }
 
-/* ---- Stochastic encodings ------------------------------------------------------------------------ */
+/* ---- Stochastic encodings ---- */
 
 static ll_status read_gate(ll_case *a) {
     const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)a->c.where.realizations;
@@ -220,7 +220,7 @@ static ll_status read_spe(ll_case *a) {
     return a->c.position == LL_POSITION_SINE_SPE ? read_sines(a) : read_filters(a);
 }
 
-/* ---- Relative S1 --------------------------------------------------------------------------------- */
+/* ---- Relative S1 ---- */
 
 /* Tokens without a position come first; the others count, or are the pixels of an image in rows. */
 static ll_status check_places(ll_case *a, const float *place, const float *with) {
@@ -273,7 +273,7 @@ static ll_status read_s1(ll_case *a) {
     return status;
 }
 
-/* ---- Relative S2 --------------------------------------------------------------------------------- */
+/* ---- Relative S2 ---- */
 
 /* An image has s2_side rows of as many pixels, or width and height. Other tokens are class tokens. */
 static ll_status read_layout(ll_case *a) {
@@ -305,7 +305,7 @@ static ll_status read_s2(ll_case *a) {
                                   &a->dposition.rpe);
 }
 
-/* ---- In the logits ------------------------------------------------------------------------------- */
+/* ---- In the logits ---- */
 
 static ll_status read_bias(ll_case *a) {
     return ll_case_parameter_read(a, "bias", 2, (size_t[]){(size_t)a->c.H, 32}, &a->c.where.bias, &a->dposition.bias);

@@ -18,7 +18,7 @@
 
 enum { LATE = 8192, FOLD = 1024 };
 
-/* ---- The state between tiles --------------------------------------------------------------------- */
+/* ---- The state between tiles ---- */
 
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
     const size_t m = (size_t)op->features, E = (size_t)op->c.E;
@@ -64,7 +64,7 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     s->reach = from[3];
 }
 
-/* ---- Rows ---------------------------------------------------------------------------------------- */
+/* ---- Rows ---- */
 
 int ll_causal_has_eps(const ll_attention *op) { return op->phi[LL_KEY] == LL_PHI_RUNNING && !op->scale_cancels; }
 
@@ -105,7 +105,7 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
     if (j->states) j->den[w->t0 + i] = den;
 }
 
-/* ---- A tile -------------------------------------------------------------------------------------- */
+/* ---- A tile ---- */
 
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;

@@ -268,7 +268,7 @@ void ll_causal_backward(ll_head *j) {
     }
 }
 
-/* ---- One head on all threads ----------------------------------------------------------------------
+/* ---- One head on all threads ----
  *
  * As many stretches as there are threads go forward side by side, each from its saved state. Then U, which they pass to
  * each other, is folded through all of them once, by columns of features; then they go back side by side, each folding

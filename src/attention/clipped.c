@@ -19,7 +19,7 @@
 #include "attention/linear.h"
 #include "base/memory.h"
 
-/* ---- Neighbours ---------------------------------------------------------------------------------- */
+/* ---- Neighbours ---- */
 
 static int64_t at_most(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -65,7 +65,7 @@ const float *ll_value_row(const ll_value_rows *v, int64_t j) {
     return v->data + (size_t)(v->ring ? j % v->ring : j) * v->token;
 }
 
-/* ---- The learnt vectors -------------------------------------------------------------------------- */
+/* ---- The learnt vectors ---- */
 
 static int is_softmax(const ll_attention *op) {
     return op->c.kernel == LL_KERNEL_SOFTMAX;
@@ -149,7 +149,7 @@ ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dp
     return LL_OK;
 }
 
-/* ---- Weights and rows ---------------------------------------------------------------------------- */
+/* ---- Weights and rows ---- */
 
 ll_feature_tile ll_clipped_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
                                    float *phi, float *work, float *a, size_t lda) {

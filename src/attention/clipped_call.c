@@ -39,7 +39,7 @@ typedef struct {
     ll_near *run;
 } head;
 
-/* ---- The operator -------------------------------------------------------------------------------- */
+/* ---- The operator ---- */
 
 static ll_status check(const ll_attention_config *c) {
     const ll_position_config *w = &c->where;
@@ -91,7 +91,7 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return inner_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
-/* ---- Heads --------------------------------------------------------------------------------------- */
+/* ---- Heads ---- */
 
 static size_t scratch_of(const ll_attention *op, const ll_vectors *w, int tile) {
     const size_t runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
@@ -276,7 +276,7 @@ static void backward_head(void *arg, size_t index, int worker) {
     for (int i = -1; next(&j, index, &i);) backward_sequence(&j, x->dphi + index * (size_t)x->w.n * x->w.ld);
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ---- */
 
 static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
     *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};

@@ -136,7 +136,7 @@ static void logits(const head *j, int rows, int skip, int width) {
     x->k->gemm(rows, width - skip, x->op->c.D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
 }
 
-/* ---- Forward ------------------------------------------------------------------------------------- */
+/* ---- Forward ---- */
 
 void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
                      float *sum) {
@@ -198,7 +198,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     finish(&j, i0, rows, m, l);
 }
 
-/* ---- Backward ------------------------------------------------------------------------------------ */
+/* ---- Backward ---- */
 
 static void pack_keys(const head *j, int j0, int rows) {
     const exact *x = j->x;
@@ -318,7 +318,7 @@ static void share_out_backward(exact *x, size_t heads) {
     ll_parallel_for(heads * (size_t)x->query_blocks, backward_queries, x);
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ---- */
 
 static int blocks_of(int n, int size) {
     return (n + size - 1) / size;

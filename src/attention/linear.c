@@ -170,7 +170,7 @@ static size_t count_together(const linear_call *l, size_t heads) {
     return brief || l->dtop[0] || l->dtop[1] || rest > 3 || 2 * rest > threads ? 0 : rest;
 }
 
-/* ---- The released stabilisers: one number for many tokens, known before the scan ----------------- */
+/* ---- The released stabilisers: one number for many tokens, known before the scan ---- */
 
 static void top_of_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;

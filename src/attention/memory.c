@@ -122,7 +122,7 @@ size_t ll_attention_memory_bytes(const ll_attention_memory *m) {
     return bytes + floats * sizeof(float);
 }
 
-/* ---- A source ------------------------------------------------------------------------------------ */
+/* ---- A source ---- */
 
 /* Softmax: room for n keys and values. */
 static ll_status room(ll_attention_memory *m, size_t n) {
@@ -191,7 +191,7 @@ ll_status ll_attention_memory_fill(ll_attention_memory *m, int S, ll_view k, ll_
     return status;
 }
 
-/* ---- What it remembers --------------------------------------------------------------------------- */
+/* ---- What it remembers ---- */
 
 int ll_attention_memory_keys(const ll_attention_memory *m) {
     return m->S;
@@ -246,7 +246,7 @@ ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attenti
     return LL_OK;
 }
 
-/* ---- Queries ------------------------------------------------------------------------------------- */
+/* ---- Queries ---- */
 
 typedef struct {
     const ll_attention_memory *m;

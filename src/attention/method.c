@@ -28,7 +28,7 @@ const ll_method *ll_method_of(ll_kernel kernel) {
     return (size_t)kernel < sizeof methods / sizeof *methods ? methods[kernel] : NULL;
 }
 
-/* ---- What cannot be ------------------------------------------------------------------------------ */
+/* ---- What cannot be ---- */
 
 static ll_status check_sizes(const ll_attention_config *c) {
     const ll_baseline_config *b = &c->baseline;
@@ -72,7 +72,7 @@ ll_status ll_method_prepare(ll_attention *op, const ll_attention_config *config)
     return ll_attention_create(&op->part, &c);
 }
 
-/* ---- Calls, sequence by sequence ----------------------------------------------------------------- */
+/* ---- Calls, sequence by sequence ---- */
 
 /* A segment's part of saved comes behind that of the one before. */
 ll_status ll_method_run(const ll_attention *op, const ll_attention_call *c, int backward) {

@@ -46,7 +46,7 @@ static ll_view packed(float *data, int m, int n) {
     return (ll_view){data, 0, (size_t)m * (size_t)n, (size_t)n};
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 static size_t rounded(size_t floats) {
     return (floats + 15) / 16 * 16;
@@ -79,7 +79,7 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return (size_t)B * saved_floats(op, T);
 }
 
-/* ---- Landmarks ----------------------------------------------------------------------------------- */
+/* ---- Landmarks ---- */
 
 /* The first of n tokens that belongs to landmark r. */
 static int64_t begin(const sequence *x, int r, int n) {
@@ -109,7 +109,7 @@ static void landmarks_of_head(void *arg, size_t h, int worker) {
     landmarks(x, (int)h, x->backward ? &x->c.dk : &x->c.k, x->c.S, x->backward ? x->dk : x->kk);
 }
 
-/* ---- The middle ---------------------------------------------------------------------------------- */
+/* ---- The middle ---- */
 
 /* Matrices m x m of one head; Z[0..iterations]. */
 typedef struct {
@@ -242,7 +242,7 @@ static void middle_backward(void *arg, size_t h, int worker) {
     x->k->gemm(m, D, m, a.dA, 1, ldm, q, ldD, x->dk + h * ldm * ldD, ldD, 1);
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ---- */
 
 /* The exact kernel's calls: from keys to landmarks, and from landmarks to queries. */
 static ll_attention_call gather_call(const sequence *x) {

@@ -48,7 +48,7 @@ typedef struct {
     int from, rows, back;
 } run;
 
-/* ---- The operator -------------------------------------------------------------------------------- */
+/* ---- The operator ---- */
 
 ll_status ll_reformer_create(ll_attention *op, const float *given) {
     const ll_baseline_config *r = &op->c.baseline;
@@ -87,7 +87,7 @@ float ll_reformer_inverse(const ll_attention *op, const ll_kernels *k, const flo
     return square > 1e-24f ? 1 / sqrtf(square) : 0; /* a vector without a direction is a key of zeros */
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 static size_t saved_floats(const ll_attention *op, int T) {
     return ((size_t)(1 + op->c.baseline.rounds) * (size_t)T + 15) / 16 * 16; /* lse, buckets of all rounds */
@@ -140,7 +140,7 @@ static head head_at(const reformer *x, size_t index, int worker) {
     return j;
 }
 
-/* ---- Sorting ------------------------------------------------------------------------------------- */
+/* ---- Sorting ---- */
 
 /* Buckets of a round: in saved those of all rounds, else of one. */
 static int *buckets_of(const head *j, int round) {
@@ -175,7 +175,7 @@ static int next(const head *j, int *bucket, run *r) {
     return 1;
 }
 
-/* ---- A tile -------------------------------------------------------------------------------------- */
+/* ---- A tile ---- */
 
 /* Keys and values of a run, and logits (rows, back + rows) of its queries. */
 static void logits(const head *j, const run *r) {
@@ -256,7 +256,7 @@ static void forward_head(void *arg, size_t index, int worker) {
     }
 }
 
-/* ---- Backward ------------------------------------------------------------------------------------ */
+/* ---- Backward ---- */
 
 /* Gradients of the run's keys, dk of k = q / |q|, and values, back to their tokens. */
 static void scatter(const head *j, const run *r) {
@@ -314,7 +314,7 @@ static void backward_head(void *arg, size_t index, int worker) {
         if (isinf(j.lse[t])) x->k->add(E, at(&j, &c->g, t), at(&j, &c->dv, t));
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ---- */
 
 static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, ll_task *task) {
     reformer x = {.op = op, .c = c, .k = ll_kernel_table(), .chunk = op->c.baseline.chunk};

@@ -27,7 +27,7 @@ void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
     }
 }
 
-/* ---- Packed rows --------------------------------------------------------------------------------- */
+/* ---- Packed rows ---- */
 
 /* Does a stretch of n tokens from `at` on lie in the row, behind `end`, where the one before it ends? */
 static int fits(int at, int n, int end, int room) {
@@ -94,7 +94,7 @@ ll_attention_call ll_sequence_call(const ll_attention_call *c, int i) {
     return one;
 }
 
-/* ---- Views --------------------------------------------------------------------------------------- */
+/* ---- Views ---- */
 
 ll_view ll_view_from(ll_view view, int64_t token) {
     if (view.data) view.data += (size_t)token * view.token;

@@ -15,7 +15,7 @@
 
 enum { TASKS = 32 };
 
-/* ---- The operator -------------------------------------------------------------------------------- */
+/* ---- The operator ---- */
 
 static const ll_before_kind *kind_of(ll_position position) {
     switch (position) {
@@ -123,7 +123,7 @@ double ll_sigmoid(double x) {
     return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
 
-/* ---- Encoding ------------------------------------------------------------------------------------ */
+/* ---- Encoding ---- */
 
 typedef struct {
     const ll_attention *op;
@@ -197,7 +197,7 @@ static ll_status encode(encoding *x) {
     return status;
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ---- */
 
 static size_t floats(const ll_attention *op, int B, int T) {
     return ((size_t)B * (size_t)op->c.H * (size_t)T * (size_t)op->before->R + 15) / 16 * 16;

@@ -124,7 +124,7 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
     return LL_OK;
 }
 
-/* ---- What a stream remembers --------------------------------------------------------------------- */
+/* ---- What a stream remembers ---- */
 
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position,
                               ll_state_tensor tensor[LL_STATE_TENSORS]) {

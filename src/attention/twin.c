@@ -26,7 +26,7 @@ struct ll_twin {
     double *phi, *turned;        /* (m) */
 };
 
-/* ---- What has a twin ----------------------------------------------------------------------------- */
+/* ---- What has a twin ---- */
 
 static int linear(const ll_attention_config *c) {
     return ll_method_of(c->kernel)->linear;
@@ -45,7 +45,7 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-/* ---- Features ------------------------------------------------------------------------------------ */
+/* ---- Features ---- */
 
 /* f of the generalized kernels. */
 static double map(ll_kernel kernel, double u) {
@@ -111,7 +111,7 @@ static void move(const ll_twin *t, int h, int64_t position, double **sum, double
     }
 }
 
-/* ---- Tokens -------------------------------------------------------------------------------------- */
+/* ---- Tokens ---- */
 
 static double *row(const ll_twin *t, double *ring, int h, int64_t token, int n) {
     return ring + ((size_t)h * (size_t)t->keep + (size_t)(token % t->keep)) * (size_t)n;
@@ -148,7 +148,7 @@ void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
     }
 }
 
-/* ---- Answers ------------------------------------------------------------------------------------- */
+/* ---- Answers ---- */
 
 static void divide(const ll_attention_config *c, double den, double *y) {
     for (int e = 0; e < c->E && (c->den == LL_DEN_SUM || !linear(c)); e++) y[e] /= den;
@@ -251,7 +251,7 @@ void ll_twin_answer(ll_twin *t, int h, const float *q, double *y) {
     }
 }
 
-/* ---- Life ---------------------------------------------------------------------------------------- */
+/* ---- Life ---- */
 
 /* How far back rows are looked at. */
 static int64_t rows_kept(const ll_attention_config *c, int64_t tokens) {

@@ -108,7 +108,7 @@ ll_status ll_pair_check(int kernel, int position, int causal) {
     return status ? status : check_task("position.type", p, causal);
 }
 
-/* ---- The public side ----------------------------------------------------------------------------- */
+/* ---- The public side ---- */
 
 const ll_mechanism *ll_kernel_at(int i) {
     const ll_mechanism_row *row = ll_kernel_row(i);

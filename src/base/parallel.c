@@ -62,7 +62,7 @@ int ll_threads(void) {
     return n;
 }
 
-/* ---- The pool -------------------------------------------------------------------------------------- */
+/* ---- The pool ---- */
 
 /* The loop that runs, and the workers. The thread that holds `turn` writes the loop down while it is closed, then
  * opens it. A worker that wakes too late finds it closed again, and nobody waits for it: on a busy machine a

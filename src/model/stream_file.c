@@ -78,7 +78,7 @@ static ll_status check_values(const ll_stream *s) {
     return LL_OK;
 }
 
-/* ---- Save ---------------------------------------------------------------------------------------- */
+/* ---- Save ---- */
 
 static extent extent_of(const ll_stream *s) {
     return (extent){s->position - s->document, ll_stream_keys(s)};
@@ -123,7 +123,7 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
     return status;
 }
 
-/* ---- Load ---------------------------------------------------------------------------------------- */
+/* ---- Load ---- */
 
 /* Where in the text a stream is. */
 typedef struct {

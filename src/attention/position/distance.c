@@ -97,7 +97,7 @@ void ll_distances_gather(const ll_distances *d, const ll_kernels *k, const float
     if (to < n) row[d->n - 1] += k->sum((size_t)(n - to), x + to);
 }
 
-/* ---- Tiles of exact attention -------------------------------------------------------------------- */
+/* ---- Tiles of exact attention ---- */
 
 /* rows: R, or one for all. */
 static void spread(const ll_distance_tile *t, const float *row, size_t ldr, float *tile) {
@@ -152,7 +152,7 @@ void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float 
     if (dq) t->k->gemm(t->rows, t->D, d->n, t->W, d->ld, 1, d->k, D, dq, token, 1);
 }
 
-/* ---- Gradients ----------------------------------------------------------------------------------- */
+/* ---- Gradients ---- */
 
 ll_status ll_distances_want(ll_distances *d, const ll_attention *op, size_t heads, size_t parts) {
     const size_t vectors = (d->keys ? (size_t)op->c.D : 0) + (d->values ? (size_t)op->c.E : 0);

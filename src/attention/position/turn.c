@@ -53,7 +53,7 @@ void ll_turn_features(const ll_attention *op, int head, int back, int C, const i
         }
 }
 
-/* ---- Before the feature map ---------------------------------------------------------------------- */
+/* ---- Before the feature map ---- */
 
 static ll_status check(const ll_attention_config *c) {
     if (c->D % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, a query size of %d is odd", c->D);
