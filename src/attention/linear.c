@@ -67,10 +67,7 @@ void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float 
 static int least(int a, int b) { return a < b ? a : b; }
 
 void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
-    const int rows = least(j->tile, end - t0), lines = (cols + 15) / 16;
-    if (rows <= 0) return;
-    next->part[next->parts++] = (ll_part){ll_at(view, t0), view->token, rows, lines};
-    next->lines += rows * lines;
+    if (t0 < end) ll_ahead_rows(next, ll_at(view, t0), view->token, least(j->tile, end - t0), cols);
 }
 
 /* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this

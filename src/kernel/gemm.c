@@ -66,9 +66,7 @@ static float *begin_block(const product *p, int i0, int j0, int m, int n) {
 
 /* `depth` rows of n columns of a matrix that begin at x will be read. */
 static void want(ll_ahead *next, int transposed, const float *x, size_t ld, int depth, int n) {
-    const int rows = transposed ? n : depth, lines = ((transposed ? depth : n) + 15) / 16;
-    next->part[next->parts++] = (ll_part){x, ld, rows, lines};
-    next->lines += rows * lines;
+    ll_ahead_rows(next, x, ld, transposed ? n : depth, transposed ? depth : n);
 }
 
 /* After rows i of a block come the rows below, or the next slice of k. */
