@@ -93,7 +93,7 @@ static const char *set_of(const char *path) {
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {
     static const char *const keys[] = {"data.train",        "data.valid",        "data.test",
                                        "data.train-labels", "data.valid-labels", "data.test-labels",
-                                       "data.docs"};
+                                       "data.docs",         "train.from"};
     const char *set = NULL;
     int there = 1;
     for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {

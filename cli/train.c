@@ -7,20 +7,31 @@
 #include "cli.h"
 
 static ll_arg_list set;
-static const char *data, *out, *resume;
+static const char *data, *from, *out, *resume;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "train on this; the same as --set data.train=PATH"},
+    {LL_ARG_TEXT, 0, "from", "MODEL", &from, 0, 0, "begin with its weights; the same as --set train.from=MODEL"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of the recipe; may be given again"},
     {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; else runs/NAME-1, -2, ..."},
     {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "go on with the run in this folder"},
     {.type = LL_ARG_END},
 };
 
-/* The recipe file, or the one that a resumed run wrote; then --set and --data. NULL where a resumed run
+/* What --data and --from say, if they do. */
+static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) {
+    char assignment[5000];
+    if (!path) return LL_OK;
+    snprintf(assignment, sizeof assignment, "%s=%s", key, path);
+    return ll_recipe_set(recipe, assignment);
+}
+
+/* The recipe file, or the one that a resumed run wrote; then what the options set. NULL where a resumed run
  * shall stay as it is. -1, or the exit code. */
 static int get_recipe(ll_recipe **recipe, const char *path) {
     char own[4096];
+    if ((data && strlen(data) > 4096) || (from && strlen(from) > 4096)) return ll_usage("a path is too long");
+    if (resume && from) return ll_usage("--from begins a new run, and --resume goes on with one");
     if (!path && !set.n && !data) return -1;
     if (!path) {
         snprintf(own, sizeof own, "%s/recipe.ini", resume);
@@ -28,12 +39,8 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     }
     ll_status status = ll_recipe_load(recipe, path);
     if (!status) status = ll_set_all(*recipe, &set);
-    if (!status && data) {
-        char assignment[4200];
-        if (snprintf(assignment, sizeof assignment, "data.train=%s", data) >= (int)sizeof assignment)
-            return ll_usage("--data: the path is too long");
-        status = ll_recipe_set(*recipe, assignment);
-    }
+    if (!status) status = set_path(*recipe, "data.train", data);
+    if (!status) status = set_path(*recipe, "train.from", from);
     return status ? ll_failed(status, path) : -1;
 }
 
@@ -90,6 +97,7 @@ static int run_it(ll_trainer *trainer) {
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
     if (ll_unit(recipe) && ll_model_can_stream(ll_trainer_model(trainer)))
         ll_say("losses will be too low: %s", ll_error());
+    if (ll_trainer_origin(trainer)) ll_say("%s", ll_trainer_origin(trainer));
     ll_watch_start(&watch, recipe);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
@@ -140,7 +148,8 @@ const ll_command ll_command_train = {
             "to go on), best.safetensors (lowest held-out loss), loss.svg (the curves), report.html (all\n"
             "that there is to see). Ctrl-C and SIGTERM save and stop.\n\n"
             "  longline train recipes/text-bytes.ini --data my.txt --set train.steps=2000\n"
-            "  longline train --resume runs/text-bytes-1\n\n"
+            "  longline train --resume runs/text-bytes-1\n"
+            "  longline train my-reviews.ini --from runs/text-bytes-1     (a new run, with that model's weights)\n\n"
             "'longline recipe' lists the keys.",
     .args = args,
     .run = train,

@@ -36,6 +36,9 @@ LL_API LL_MUST_USE ll_status ll_trainer_run(ll_trainer *trainer, ll_progress_fn 
 LL_API void ll_trainer_free(ll_trainer *trainer);
 LL_API ll_model *ll_trainer_model(ll_trainer *trainer); /* belongs to the trainer */
 LL_API const char *ll_trainer_folder(const ll_trainer *trainer);
+/* What a new run took from the model that train.from names, as "begins with MODEL: 45 of 47 tensors; new are
+ * head.weight, head.bias". NULL where it names none, and of a run that was resumed. */
+LL_API const char *ll_trainer_origin(const ll_trainer *trainer);
 
 /* Seconds for one full training step (forward, backward, update) on random tokens, data and files
  * untouched: what `longline bench` times. */

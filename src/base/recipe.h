@@ -60,6 +60,7 @@ typedef struct {
     int64_t seed;
     int64_t eval_every, checkpoint_every;
     int eval_batches, report;
+    char *from; /* model to begin with; empty: none */
     /* [data] */
     int format;
     char *train, *valid, *test;                      /* files or folders; images for idx */

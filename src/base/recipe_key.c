@@ -128,6 +128,8 @@ const ll_key ll_keys[] = {
     INT("train.eval-batches", eval_batches, "20", 0, 1000000000, "batches of an evaluation; 0 = the whole split"),
     INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
           "steps between checkpoints; 0 = only at the end"),
+    TEXT("train.from", from,
+         "model file, or folder of a run, whose weights this run begins with, where names and shapes are the same"),
     FLAG("train.report", report, "on", "write report.html, at evaluations and, with all figures, at the end"),
 
     CHOICE("data.format", format, "bytes",

@@ -158,7 +158,7 @@ static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_p
     }
     if (!status) status = read_tensors(m, file, in_place);
     if (!status) status = read_vocabulary(m, file);
-    if (!status) status = ll_operators_create(m, file);
+    if (!status) status = ll_operators_create(m, file, NULL);
     if (status) {
         ll_model_free(m);
         return status;

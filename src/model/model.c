@@ -7,6 +7,10 @@
 #include "model/network.h"
 
 ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
+    return ll_model_create_from(out, recipe, NULL, NULL);
+}
+
+ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **told) {
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = ll_recipe_copy(&m->recipe, recipe);
@@ -17,8 +21,9 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
     if (!status) status = ll_params_room(m);
     if (!status) {
         ll_params_init(m);
-        status = ll_operators_create(m, NULL);
+        if (from) status = ll_params_adopt(m, from, told);
     }
+    if (!status) status = ll_operators_create(m, NULL, from);
     if (status) {
         ll_model_free(m);
         return status;

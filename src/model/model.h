@@ -67,6 +67,12 @@ struct ll_model {
     } at;
 };
 
+/* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
+ * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *told: how
+ * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
+                                           char **told);
+
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 

@@ -150,6 +150,9 @@ LL_MUST_USE ll_status ll_params_plan(ll_model *model);
 LL_MUST_USE ll_status ll_params_room(ll_model *model);
 /* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
+/* Then takes those that another model has, and tells how many (`told`, an own text). LL_EINVAL where
+ * widths or heads differ. */
+LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **told);
 /* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
@@ -185,8 +188,9 @@ ll_baseline_gradients ll_baseline_gradients_of(const ll_model *model, int op, fl
 
 /* ---- operators.c ---- */
 
-/* Makes model->attention; draws come from `file`, or are drawn if it is NULL. */
-LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors *file);
+/* Makes model->attention. Draws come from `file`; if it is NULL, from the operators of the same names and kinds that
+ * `from` has; else, and where that is NULL, they are drawn. */
+LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors *file, const ll_model *from);
 void ll_operators_free(ll_model *model);
 LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
 

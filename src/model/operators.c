@@ -161,11 +161,38 @@ static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
     return status;
 }
 
-static ll_status create(ll_model *m, const ll_safetensors *file, int op, parts *p) {
+/* Another model's operator of the same name, features and position; or NULL. */
+static const ll_attention_config *namesake(const ll_model *m, int op, const ll_model *from) {
+    const ll_config *c = m->c, *d = from->c;
+    char name[NAME], other[NAME];
+    name_of(m, op, "", name);
+    if (c->kernel != d->kernel || c->features != d->features || c->row_norms != d->row_norms ||
+        ll_config_projection(c) != ll_config_projection(d) || c->position != d->position)
+        return NULL;
+    for (int i = 0; i < from->operators; i++) {
+        name_of(from, i, "", other);
+        if (!strcmp(name, other)) return &from->attention[i]->c;
+    }
+    return NULL;
+}
+
+/* What is random of it, where the sizes are the same. */
+static void adopt(const ll_attention_config *a, const ll_attention_config *b, parts *p) {
+    const size_t H = (size_t)a->H, n = (size_t)permuted(a), whole = (size_t)turned(a);
+    if (!b || a->H != b->H || a->M != b->M || ll_attention_width(a) != ll_attention_width(b)) return;
+    if (a->M) memcpy(p->projection, b->projection, (size_t)(a->M * ll_attention_width(a)) * sizeof(float));
+    if (n && permuted(b) == permuted(a)) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
+    if (!whole || turned(b) != turned(a)) return;
+    memcpy(p->basis, b->where.basis, H * whole * whole * sizeof(float));
+    memcpy(p->angles, b->where.theta, H * (whole / 2) * sizeof(float));
+}
+
+static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model *other, int op, parts *p) {
     ll_attention_config a = describe(m, op);
     const source from = {m, file, op};
     ll_status status = file ? read(&from, &a, p) : draw(m, &a, op, p);
     if (status) return status;
+    if (other) adopt(&a, namesake(m, op, other), p);
     a.projection = a.M ? p->projection : NULL;
     a.permutation = permuted(&a) ? p->permutation : NULL;
     a.decay = decays(m->c, &a) ? p->decay : NULL;
@@ -185,7 +212,7 @@ static size_t largest(const ll_model *m) {
     return most;
 }
 
-ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
+ll_status ll_operators_create(ll_model *m, const ll_safetensors *file, const ll_model *other) {
     const ll_attention_config a = describe(m, 0);
     const int whole = turned(&a);
     const size_t heads = (size_t)a.H;
@@ -203,7 +230,7 @@ ll_status ll_operators_create(ll_model *m, const ll_safetensors *file) {
     m->attention = ll_alloc((size_t)m->operators, sizeof(ll_attention *));
     const int there = p.projection && p.decay && p.permutation && p.basis && p.angles;
     status = m->attention && there ? LL_OK : LL_ENOMEM;
-    for (int op = 0; op < m->operators && !status; op++) status = create(m, file, op, &p);
+    for (int op = 0; op < m->operators && !status; op++) status = create(m, file, other, op, &p);
     ll_free(p.projection);
     ll_free(p.permutation);
     ll_free(p.decay);

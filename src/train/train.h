@@ -143,6 +143,7 @@ struct ll_trainer {
     ll_engine *engine;
     ll_metrics metrics;
     ll_run_state state;
+    char *origin;               /* what it began with, in words; or NULL */
     char *folder, *last, *best; /* paths */
     int lock;                   /* of the folder, -1: not taken */
     int64_t saved;              /* step of the checkpoint on disk, -1: none */

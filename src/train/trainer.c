@@ -1,6 +1,8 @@
-/* A run: made from a recipe, or taken over from a checkpoint. All memory is asked for and all data are
- * opened here; the folder is touched last, so that a run that cannot start leaves nothing behind. */
+/* A run: made from a recipe, perhaps with another model's weights, or taken over from a checkpoint. All memory is
+ * asked for and all data are opened here; the folder is touched last, so that a run that cannot start leaves nothing
+ * behind. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,9 +30,11 @@ static ll_status refuse_old_run(const char *out) {
     return LL_OK;
 }
 
-static ll_status open_data(ll_trainer *t) {
+/* from: a model whose words the data are to be read in, or NULL. */
+static ll_status open_data(ll_trainer *t, const ll_model *from) {
     const ll_config *c = &t->recipe->c;
-    ll_status status = ll_reader_open_as(&t->train, c, "train", t->model ? &t->model->vocabulary : NULL);
+    const ll_bytes *known = from && from->c->format == c->format ? &from->vocabulary : NULL;
+    ll_status status = ll_reader_open_as(&t->train, c, "train", known);
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);
     if (status) return status;
@@ -45,13 +49,39 @@ static ll_status check_data(const ll_trainer *t) {
     return status;
 }
 
+static ll_status load_origin(ll_model **from, const char *path) {
+    if (!ll_is_folder(path)) return ll_model_load(from, path);
+    const ll_status status = ll_run_load(from, path);
+    return status || *from ? status : ll_fail(LL_EINVAL, "train.from = %s is a folder without a model", path);
+}
+
+/* The model, with the weights of `from`, if there is one. */
+static ll_status make_model(ll_trainer *t, const ll_model *from) {
+    if (!from) return ll_model_create(&t->model, t->recipe);
+    const char *path = t->recipe->c.from;
+    const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &from->vocabulary;
+    if (words->size != known->size || (words->size && memcmp(words->data, known->data, words->size)))
+        return ll_fail(LL_EINVAL, "train.from = %s: its tokens stand for other words than those of the data", path);
+    char *told = NULL;
+    ll_status status = ll_model_create_from(&t->model, t->recipe, from, &told);
+    if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
+    const size_t room = status ? 0 : strlen(path) + strlen(told) + 32;
+    if (room && !(t->origin = ll_alloc(room, 1))) status = LL_ENOMEM;
+    if (!status) snprintf(t->origin, room, "begins with %s: %s", path, told);
+    ll_free(told);
+    return status;
+}
+
 static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) {
     if (!recipe || !out) return ll_fail(LL_EINVAL, "a new run needs a recipe and a folder to write to");
+    ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
-    if (!status) status = open_data(t);
+    if (!status && t->recipe->c.from[0]) status = load_origin(&from, t->recipe->c.from);
+    if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
-    if (!status) status = ll_model_create(&t->model, t->recipe);
+    if (!status) status = make_model(t, from);
+    ll_model_free(from);
     if (!status) status = ll_model_keep(t->model, ll_reader_vocabulary(t->train));
     if (!status) status = ll_engine_create(&t->engine, t->model);
     if (status) return status;
@@ -65,7 +95,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const ll_safe
     ll_status status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_read(&t->model, file);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe ? recipe : t->model->recipe);
-    if (!status) status = open_data(t);
+    if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
     if (status) return status;
@@ -161,6 +191,7 @@ void ll_trainer_free(ll_trainer *t) {
     ll_reader_free(t->valid);
     ll_model_free(t->model);
     ll_recipe_free(t->recipe);
+    ll_free(t->origin);
     ll_free(t->folder);
     ll_free(t->last);
     ll_free(t->best);
@@ -173,4 +204,8 @@ ll_model *ll_trainer_model(ll_trainer *trainer) {
 
 const char *ll_trainer_folder(const ll_trainer *trainer) {
     return trainer->folder;
+}
+
+const char *ll_trainer_origin(const ll_trainer *trainer) {
+    return trainer->origin;
 }

@@ -46,6 +46,17 @@ check "the same bits as without interruption" cmp whole/best.safetensors halved/
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
 
+# ---- With another model's weights ----
+t 0 run --out further --from straight --set train.seed=2
+err "^longline train: begins with straight: ([0-9]+) of \\1 tensors$"
+check "it begins where the other ended" awk "BEGIN {exit !($(value train.valid_bits_per_byte) < 6.5)}"
+t 0 run --out kernel --from straight/best.safetensors --set attention.kernel=softmax --set attention.query-multiple=1 \
+    --set position.type=rope --set position.decay=none
+err "; new are blocks.0.attention.query.weight, blocks.0.attention.key.weight"
+refused "set model.width=" run --out w --from straight --set model.width=16
+refused "cannot open nowhere" run --out w --from nowhere
+refused "begins a new run" "$longline" train --resume straight --from straight
+
 # ---- Wrong ----
 refused "missing.ini" "$longline" train missing.ini
 refused "train.stepps.*train.steps" run --out w --set train.stepps=3

@@ -1,0 +1,54 @@
+/* A model that begins with what another has learned: its tensors of the same name and shape. Its draws go with them,
+ * which they were learned with; operators.c takes those. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/network.h"
+
+enum { NAMED = 6 /* tensors that are named where they are new */ };
+
+/* Rows stand for tokens, or for places: those that both have mean the same. */
+static int is_table(const char *name) { return strstr(name, "embedding.weight") || strstr(name, "embedding.position"); }
+
+static const ll_param *namesake(const ll_model *from, const ll_param *p) {
+    for (int i = 0; i < from->count; i++)
+        if (!strcmp(from->param[i].name, p->name)) return &from->param[i];
+    return NULL;
+}
+
+static int common_rows(const ll_param *p, const ll_param *q) {
+    if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p->name))) return 0;
+    return q->rows < p->rows ? q->rows : p->rows;
+}
+
+ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **told) {
+    const ll_config *c = m->c, *d = from->c;
+    if (c->width != d->width || c->heads != d->heads)
+        return ll_fail(LL_EINVAL,
+                       "its width and heads are %d and %d, those of the recipe %d and %d; set model.width=%d "
+                       "and model.heads=%d",
+                       d->width, d->heads, c->width, c->heads, d->width, d->heads);
+    char fresh[NAMED * (sizeof m->param->name + 2) + 1] = "";
+    int taken = 0;
+    for (int i = 0; i < m->count; i++) {
+        const ll_param *p = &m->param[i], *q = namesake(from, p);
+        const int rows = common_rows(p, q), missed = i - taken;
+        if (rows) {
+            memcpy(p->value, q->value, (size_t)rows * (size_t)p->cols * sizeof *p->value);
+            taken++;
+        } else if (missed < NAMED) {
+            const size_t n = strlen(fresh);
+            snprintf(fresh + n, sizeof fresh - n, "%s%s", missed ? ", " : "", p->name);
+        }
+    }
+    const size_t room = sizeof fresh + 100;
+    char *text = *told = ll_alloc(room, 1);
+    if (!text) return LL_ENOMEM;
+    const int missed = m->count - taken, n = snprintf(text, room, "%d of %d tensors", taken, m->count);
+    if (missed > NAMED)
+        snprintf(text + n, room - (size_t)n, "; new are %s and %d more", fresh, missed - NAMED);
+    else if (missed)
+        snprintf(text + n, room - (size_t)n, "; new %s %s", missed == 1 ? "is" : "are", fresh);
+    return LL_OK;
+}

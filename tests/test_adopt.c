@@ -1,0 +1,229 @@
+/* Runs that begin with another model's weights: what is taken, what is new, and what is refused. */
+#include "models.h"
+#include "runs.h"
+
+#include "attention/attention.h"
+#include "base/memory.h"
+
+static ll_model *made_from(const char *keys, const ll_model *from, char **told) {
+    ll_recipe *recipe = tiny_recipe(keys);
+    ll_model *model = NULL;
+    CHECK_OK(ll_model_create_from(&model, recipe, from, told));
+    ll_recipe_free(recipe);
+    return model;
+}
+
+static const ll_param *named(const ll_model *m, const char *name) {
+    for (int i = 0; i < m->count; i++)
+        if (!strcmp(m->param[i].name, name)) return &m->param[i];
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+static void check_same(const ll_model *a, const ll_model *b, const char *name, int rows, int same) {
+    const ll_param *p = named(a, name), *q = named(b, name);
+    const int equal = !memcmp(p->value, q->value, (size_t)rows * (size_t)p->cols * sizeof(float));
+    if (equal != same) fail_msg("%s is %s", name, same ? "not taken" : "taken");
+}
+
+/* All of a model of the same kind, and its draws, whatever the new seed; decays are the recipe's. */
+static void test_a_model_of_the_same_kind(void **state) {
+    (void)state;
+    static const char *const kinds[] = {
+        "attention.kernel=relu position.type=permute position.decay=fixed",
+        "attention.kernel=favor position.type=permute",
+        "attention.kernel=favor position.type=rope",
+        "attention.kernel=elu1 position.type=orthogonal",
+        "model.task=classify attention.kernel=relu position.type=permute2d position.width=2 position.height=2",
+        "model.task=seq2seq attention.kernel=favor position.type=permute position.cross=start",
+        "position.type=learned position.max-length=9",
+    };
+    const int tokens[4] = {3, 1, 4, 1};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char keys[300], *told = NULL;
+        snprintf(keys, sizeof keys, "%s train.seed=8", kinds[i]);
+        ll_model *from = tiny_model(kinds[i]), *other = tiny_model(keys), *m = made_from(keys, from, &told);
+        snprintf(keys, sizeof keys, "%d of %d tensors", m->count, m->count);
+        assert_string_equal(told, keys);
+        assert_memory_equal(m->data, from->data, m->size * sizeof(float));
+        for (int op = 0; op < m->operators; op++) {
+            const ll_attention_config *a = &m->attention[op]->c, *b = &from->attention[op]->c,
+                                      *c = &other->attention[op]->c;
+            const size_t W = (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float);
+            if (a->M) assert_memory_equal(a->projection, b->projection, W);
+            if (a->M) assert_memory_not_equal(c->projection, b->projection, W);
+            if (a->permutation) assert_memory_equal(a->permutation, b->permutation, 6 * sizeof(int32_t));
+            if (a->where.theta) assert_memory_equal(a->where.theta, b->where.theta, 4 * sizeof(float));
+        }
+        if (m->c->task == LL_TASK_LM) {
+            float x[4 * 11], y[4 * 11];
+            const int length = 4;
+            CHECK_OK(ll_model_logp(m, x, tokens, &length, 1, 4));
+            CHECK_OK(ll_model_logp(from, y, tokens, &length, 1, 4));
+            assert_memory_equal(x, y, sizeof x);
+        }
+        ll_model_free(m);
+        ll_model_free(other);
+        ll_model_free(from);
+        ll_free(told);
+    }
+}
+
+static void test_decays_are_the_recipes(void **state) {
+    (void)state;
+    char *told = NULL;
+    ll_model *from = tiny_model("attention.kernel=relu position.decay=fixed"),
+             *m = made_from("attention.kernel=relu position.decay=fixed position.decay-first=1", from, &told);
+    assert_true(m->attention[0]->c.decay[0] < from->attention[0]->c.decay[0]);
+    ll_model_free(m);
+    ll_model_free(from);
+    ll_free(told);
+}
+
+/* A classifier from a masked language model, which has a token more, fewer blocks, and another kernel. */
+static void test_another_task(void **state) {
+    (void)state;
+    char *told = NULL;
+    static const char keys[] = "model.task=classify model.layers=1 attention.kernel=favor train.seed=8";
+    ll_model *from = tiny_model("model.vocab=12"), *fresh = tiny_model(keys), *m = made_from(keys, from, &told);
+    char expected[100];
+    snprintf(expected, sizeof expected, "%d of %d tensors; new are head.weight, head.bias", m->count - 2, m->count);
+    assert_string_equal(told, expected);
+    check_same(m, from, "embedding.weight", 11, 1);
+    check_same(m, from, "blocks.0.attention.query.weight", 16, 1);
+    check_same(m, from, "blocks.0.feed.norm.gain", 16, 1);
+    check_same(m, from, "norm.bias", 16, 1);
+    check_same(m, fresh, "head.weight", 16, 1);
+    assert_memory_equal(m->attention[0]->c.projection, fresh->attention[0]->c.projection, 12 * 8 * sizeof(float));
+    ll_free(told);
+    told = NULL;
+    ll_model *deep = made_from("model.layers=3 model.ff=20", from, &told); /* rows of another hidden size are new */
+    assert_non_null(
+        strstr(told, "; new are blocks.0.feed.in.weight, blocks.0.feed.in.bias, blocks.0.feed.out.weight, "));
+    assert_non_null(strstr(told, " more"));
+    check_same(deep, from, "blocks.1.attention.value.weight", 16, 1);
+    ll_model_free(deep);
+    ll_model_free(m);
+    ll_model_free(fresh);
+    ll_model_free(from);
+    ll_free(told);
+}
+
+static void test_other_widths_are_refused(void **state) {
+    (void)state;
+    static const char *const keys[] = {"model.width=8", "model.heads=4"};
+    for (int i = 0; i < 2; i++) {
+        ll_model *from = tiny_model(""), *m = NULL;
+        ll_recipe *recipe = tiny_recipe(keys[i]);
+        char *told = NULL;
+        CHECK_FAILS(ll_model_create_from(&m, recipe, from, &told), LL_EINVAL, "set model.width=16 and model.heads=2");
+        assert_true(!m && !told);
+        ll_recipe_free(recipe);
+        ll_model_free(from);
+    }
+}
+
+/* ---- Runs ---- */
+
+static int make_first(void **state) {
+    if (make_data(state)) return -1;
+    run("train.learning-rate=0.03", at("first"), NULL, 0, LL_OK);
+    return 0;
+}
+
+static double begins_with(const char *from, const char *expected, const char *out) {
+    char keys[300];
+    snprintf(keys, sizeof keys, "train.seed=2 train.steps=1 train.learning-rate=1e-9 model.dropout=0 train.from=%s",
+             from);
+    ll_recipe *recipe = recipe_of(keys);
+    ll_trainer *trainer = NULL;
+    observer o = {0};
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at(out), NULL));
+    if (!strstr(ll_trainer_origin(trainer), expected)) fail_msg("%s", ll_trainer_origin(trainer));
+    CHECK_OK(ll_trainer_run(trainer, observe, &o));
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return o.last.valid_loss;
+}
+
+/* A run that hardly learns is as good as what it begins with: a file, or the best of a folder. */
+static void test_a_run_from_a_model(void **state) {
+    (void)state;
+    ll_model *model = NULL;
+    ll_evaluation e;
+    CHECK_OK(ll_model_load(&model, in("first", "best.safetensors")));
+    CHECK_OK(ll_evaluate(model, "valid", 2, &e));
+    ll_model_free(model);
+    const double file = begins_with(in("first", "best.safetensors"), "best.safetensors: 15 of 15 tensors", "file");
+    const double folder = begins_with(at("first"), "/first: 15 of 15 tensors", "folder");
+    if (!(fabs(file - e.loss) < 1e-4 && fabs(folder - e.loss) < 1e-4))
+        fail_msg("%g and %g, the model has %g", file, folder, e.loss);
+}
+
+/* Resumed, it needs the other model no more, and ends in the same bits; another one is refused. */
+static void test_such_a_run_resumes(void **state) {
+    (void)state;
+    char keys[300];
+    copy_folder(at("first"), at("origin"));
+    snprintf(keys, sizeof keys, "train.from=%s", at("origin"));
+    run(keys, at("whole"), NULL, 0, LL_OK);
+    run(keys, at("halved"), NULL, 9, LL_ESTOPPED);
+    assert_int_equal(remove(in("origin", "best.safetensors")), 0);
+    run(keys, at("halved"), at("halved"), 0, LL_OK);
+    same_file(in("whole", "last.safetensors"), in("halved", "last.safetensors"));
+    assert_int_equal(refused("train.from=elsewhere", at("halved"), at("halved")), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "train.from"));
+}
+
+static void test_what_is_no_model_is_refused(void **state) {
+    (void)state;
+    char keys[300];
+    snprintf(keys, sizeof keys, "train.from=%s", at("nowhere"));
+    assert_int_equal(refused(keys, at("none"), NULL), LL_EIO);
+    snprintf(keys, sizeof keys, "train.from=%s", root);
+    assert_int_equal(refused(keys, at("none"), NULL), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "without a model"));
+    snprintf(keys, sizeof keys, "train.from=%s", at("train.txt"));
+    assert_int_equal(refused(keys, at("none"), NULL), LL_EFORMAT);
+    snprintf(keys, sizeof keys, "model.width=32 train.from=%s", at("first"));
+    assert_int_equal(refused(keys, at("none"), NULL), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "/first: its width and heads"));
+    assert_int_equal(access(at("none"), F_OK), -1);
+}
+
+/* Words stand for what they stood for; a model of words is none of bytes. */
+static void test_words_stay_the_same(void **state) {
+    (void)state;
+    char keys[300];
+    run("data.format=words model.vocab=0", at("words"), NULL, 0, LL_OK);
+    CHECK_OK(ll_file_write(at("news.txt"), "is short line\nline is odd\n", 26));
+    snprintf(keys, sizeof keys,
+             "data.format=words model.vocab=0 train.length=2 data.train=%s data.valid=%s train.from=%s", at("news.txt"),
+             at("news.txt"), at("words"));
+    run(keys, at("more-words"), NULL, 0, LL_OK);
+    ll_model *a = NULL, *b = NULL;
+    CHECK_OK(ll_model_load(&a, in("words", "best.safetensors")));
+    CHECK_OK(ll_model_load(&b, in("more-words", "best.safetensors")));
+    assert_true(a->vocabulary.size > 0 && a->vocabulary.size == b->vocabulary.size);
+    assert_memory_equal(a->vocabulary.data, b->vocabulary.data, a->vocabulary.size);
+    assert_int_equal(a->c->vocab, b->c->vocab);
+    ll_model_free(a);
+    ll_model_free(b);
+    snprintf(keys, sizeof keys, "train.from=%s", at("words"));
+    assert_int_equal(refused(keys, at("none"), NULL), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "other words"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_model_of_the_same_kind),
+        cmocka_unit_test(test_decays_are_the_recipes),
+        cmocka_unit_test(test_another_task),
+        cmocka_unit_test(test_other_widths_are_refused),
+        cmocka_unit_test(test_a_run_from_a_model),
+        cmocka_unit_test(test_such_a_run_resumes),
+        cmocka_unit_test(test_what_is_no_model_is_refused),
+        cmocka_unit_test(test_words_stay_the_same),
+    };
+    return cmocka_run_group_tests(tests, make_first, remove_data);
+}
