@@ -44,8 +44,10 @@ static int list(void) {
                f->sha256 ? f->sha256 : "not known");
     }
     printf("\nlistops\n  drawn here: longline data make listops --out FILE --count N\n"
-           "\npathfinder, pathfinder-9, pathfinder-6 (paths of 14, 9, 6 segments: hard, intermediate, easy)\n"
+           "\npathfinder, pathfinder-9, pathfinder-6 (paths of 14, 9, 6 segments: hard, intermediate, easy),\n"
+           "pathfinder-5 to pathfinder-1 (nothing else in the image, to begin with)\n"
            "  drawn here: longline data make pathfinder --out FOLDER --count N --size 32|64|128|256\n"
+           "  (-3 to -1 also: 16)\n"
            "\nmusic\n  drawn here, MIDI files: longline data make music --out FOLDER --count N --size BARS\n");
     return 0;
 }

@@ -71,6 +71,25 @@ static void shorter_paths_cover_less(void **state) {
     assert_true(distracting[0] == 20 && distracting[1] == 18 && distracting[2] == 20);
 }
 
+/* The first steps: two dots and two short paths, and nothing else. */
+static void the_first_steps_have_nothing_to_distract(void **state) {
+    (void)state;
+    static const int sides[] = {16, 32};
+    uint8_t pixels[32 * 32], label;
+    for (int k = 0; k < 2; k++)
+        for (int segments = 1; segments <= (k ? 5 : 3); segments++) {
+            ll_pathfinder p;
+            int ones = 0;
+            CHECK_OK(ll_pathfinder_standard(&p, sides[k], segments));
+            assert_true(p.segments == segments && p.distractors == 0);
+            for (int i = 0; i < 40; i++) {
+                CHECK_OK(ll_pathfinder_draw(pixels, &label, &p, 5, i));
+                ones += label;
+            }
+            assert_true(ones > 8 && ones < 32);
+        }
+}
+
 static void written_files_are_read(void **state) {
     (void)state;
     ll_pathfinder p;
@@ -97,8 +116,8 @@ static void what_cannot_be_drawn_is_refused(void **state) {
     (void)state;
     ll_pathfinder p;
     uint8_t pixels[32 * 32], label;
-    CHECK_FAILS(ll_pathfinder_standard(&p, 33, 14), LL_EINVAL, "32, 64, 128 and 256");
-    CHECK_FAILS(ll_pathfinder_standard(&p, 32, 7), LL_EINVAL, "6, 9 and 14");
+    CHECK_FAILS(ll_pathfinder_standard(&p, 33, 14), LL_EINVAL, "16, 32, 64, 128 and 256");
+    CHECK_FAILS(ll_pathfinder_standard(&p, 32, 7), LL_EINVAL, "1 to 6, 9 and 14");
     CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
     p.segments = 150;
     CHECK_FAILS(ll_pathfinder_draw(pixels, &label, &p, 1, 1), LL_EINVAL, "did not fit");
@@ -217,7 +236,8 @@ static void real_images_are_read(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_say_what_is_joined), cmocka_unit_test(images_follow_from_seed_and_number),
-        cmocka_unit_test(shorter_paths_cover_less), cmocka_unit_test(written_files_are_read),
+        cmocka_unit_test(shorter_paths_cover_less),
+        cmocka_unit_test(the_first_steps_have_nothing_to_distract), cmocka_unit_test(written_files_are_read),
         cmocka_unit_test(what_cannot_be_drawn_is_refused), cmocka_unit_test(original_folders_are_read),
         cmocka_unit_test(wrong_folders_are_refused), cmocka_unit_test(real_images_are_read),
     };

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/listops.h"
 #include "data/music.h"
 #include "data/pathfinder.h"
@@ -64,14 +65,15 @@ static ll_status make_pathfinder(const char *out, int64_t count, int size, int s
 }
 
 ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed) {
+    int64_t segments;
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
     if (!strcmp(what, "listops")) return make_listops(out, count, size, seed);
     if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, 14, seed);
-    if (!strcmp(what, "pathfinder-9")) return make_pathfinder(out, count, size, 9, seed);
-    if (!strcmp(what, "pathfinder-6")) return make_pathfinder(out, count, size, 6, seed);
+    if (!strncmp(what, "pathfinder-", 11) && ll_parse_integer(&segments, what + 11) && segments < 100)
+        return make_pathfinder(out, count, size, (int)segments, seed);
     if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed);
     return ll_fail(LL_EINVAL,
-                   "there is no generator of \"%s\"; there are listops, pathfinder, pathfinder-9, pathfinder-6 "
+                   "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-9, -6, -5 to -1) "
                    "and music",
                    what);
 }

@@ -253,24 +253,26 @@ ll_status ll_pathfinder_draw(uint8_t *pixels, uint8_t *label, const ll_pathfinde
 
 ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments) {
     static const ll_pathfinder known[] = {
+        {16, 1, 14, 3, 1, 0.5, 3, 1.0, 1.5, 1, 5, 4},
         {32, 1, 14, 2, 1, 0.5, 7, 1.0, 1.5, 1, 5, 4},
         {64, 1, 14, 5, 1, 1, 12, 1.8, 2.5, 0.8, 5, 4},
         {128, 1, 14, 5, 2, 1.5, 20, 1.8, 3, 0.9, 8, 4},
         {256, 22, 14, 5, 3, 2, 27, 1.8, 5, 1, 7, 4},
     };
-    if (segments != 6 && segments != 9 && segments != 14)
-        return ll_fail(LL_EINVAL, "pathfinder of %d segments a path; there are 6, 9 and 14", segments);
+    const int there = (segments >= 1 && segments <= 6) || segments == 9 || segments == 14;
+    if (!there)
+        return ll_fail(LL_EINVAL, "pathfinder of %d segments a path; there are 1 to 6, 9 and 14", segments);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].side != side) continue;
         *p = known[i];
         /* Distractors are a third as long as paths; of shorter ones there are more, so that about as much distracts. */
         const int distracting = p->distractors * p->distractor_segments;
         p->segments = segments;
-        p->distractor_segments = segments / 3;
-        p->distractors = distracting / p->distractor_segments;
+        p->distractor_segments = segments < 6 ? 1 : segments / 3;
+        p->distractors = segments < 6 ? 0 : distracting / p->distractor_segments;
         return LL_OK;
     }
-    return ll_fail(LL_EINVAL, "pathfinder of side %d; there are 32, 64, 128 and 256", side);
+    return ll_fail(LL_EINVAL, "pathfinder of side %d; there are 16, 32, 64, 128 and 256", side);
 }
 
 static void big_endian(uint8_t *p, uint32_t value) {

@@ -14,10 +14,14 @@ t 0 "$longline" train "$root/recipes/lra/pathfinder.ini" --out run --set data.re
     --set train.batch=4 --set train.warmup=1
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv --out lists \
     --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
-refused "32, 64, 128 and 256" "$longline" data make pathfinder --out w --size 48
+refused "16, 32, 64, 128 and 256" "$longline" data make pathfinder --out w --size 48
 t 0 "$longline" data make pathfinder-6 --out easy --count 12
 check "other paths, as many images" test "$(wc -c <easy/images-idx3-ubyte)" -eq $((16 + 12 * 1024))
-refused "listops, pathfinder, pathfinder-9, pathfinder-6 and music" "$longline" data make nothing --out w
+t 0 "$longline" data make pathfinder-1 --out first --count 12 --size 16
+check "small ones" test "$(wc -c <first/images-idx3-ubyte)" -eq $((16 + 12 * 256))
+refused "1 to 6, 9 and 14" "$longline" data make pathfinder-7 --out w
+refused "pathfinder-9, -6" "$longline" data make pathfinder-x --out w
+refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1. and music" "$longline" data make nothing --out w
 refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "needs the name" "$longline" data get
