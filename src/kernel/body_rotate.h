@@ -111,8 +111,8 @@ ALWAYS void rotate_short(const int what, const ll_along *along, int C, const int
 ALWAYS void rotate_all(const int what, const ll_along *along, int C, const int64_t *position, int cycles,
                        const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     for (int c = 0; c < cycles;) {
-        int last = c, start = cycle[c].start; /* a group of neighbours within VW - 1 floats */
-        while (last < cycles && cycle[last].start + cycle[last].length - start < VW &&
+        int last = c, start = cycle[c].start; /* a group of neighbours within VW floats */
+        while (last < cycles && cycle[last].start + cycle[last].length - start <= VW &&
                (last == c || cycle[last].start == cycle[last - 1].start + cycle[last - 1].length))
             last++;
         if (last == c) {
