@@ -100,7 +100,7 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
         if (c->position == LL_POS_LEARNED) raw[i] += learned[p * C + i];
         if (c->position == LL_POS_SINUSOIDAL) {
             const double angle = p * pow(10000, -2.0 * (i / 2) / C);
-            raw[i] += c->init_std * (i % 2 ? cos(angle) : sin(angle));
+            raw[i] += ll_config_init_std(c) * (i % 2 ? cos(angle) : sin(angle));
         }
     }
     if (c->embedding_norm) {

@@ -63,7 +63,7 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
     if (!p) return LL_ENOMEM;
     for (size_t i = 0; i < C * (size_t)c->vocab; i++)
         content += (double)tokens[i] * (double)tokens[i] / (double)c->vocab;
-    if (c->position == LL_POS_SINUSOIDAL) ll_sinus(p, T, c->width, 0, c->init_std);
+    if (c->position == LL_POS_SINUSOIDAL) ll_sinus(p, T, c->width, 0, ll_config_init_std(c));
     if (c->position == LL_POS_LEARNED) memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {

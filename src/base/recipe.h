@@ -89,6 +89,8 @@ int ll_config_per_token(const ll_config *c);
 int ll_config_causal(const ll_config *c);
 /* Sequences in a batch: two for each example of match. */
 int ll_config_sequences(const ll_config *c);
+/* Standard deviation of new weights, and amplitude of sinusoids: what init-std = 0 means. */
+double ll_config_init_std(const ll_config *c);
 /* Query and key size of a head, and what a position before the features makes of it. */
 int ll_config_query_size(const ll_config *c);
 int ll_config_encoded_size(const ll_config *c);

@@ -1,6 +1,7 @@
 /* What no single key can tell: do the parts of a recipe fit together? Every refusal says why and what to
  * change. */
 #include <limits.h>
+#include <math.h>
 
 #include "base/compat.h"
 #include "base/mechanism.h"
@@ -62,6 +63,8 @@ int ll_config_sequences(const ll_config *c) {
 static const char *kernel_name(const ll_config *c) {
     return ll_kernel_row(c->kernel)->about.name;
 }
+
+double ll_config_init_std(const ll_config *c) { return c->init_std > 0 ? c->init_std : 0.02 * sqrt(512.0 / c->width); }
 
 int ll_config_query_size(const ll_config *c) {
     return (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;

@@ -40,7 +40,8 @@ const ll_key ll_keys[] = {
     FLAG("model.embedding-norm", embedding_norm, "off", "layer norm after the embedding"),
     FLAG("model.final-norm", final_norm, "on", "layer norm after the last block, where norm = pre"),
     NUMBER("model.dropout", dropout, "0", 0, 0.99, "share of activations set to 0 in training"),
-    NUMBER("model.init-std", init_std, "0.02", 0, 10, "standard deviation of new weights"),
+    NUMBER("model.init-std", init_std, "0", 0, 10,
+           "standard deviation of new weights; 0 = 0.02 at width 512, more where that is less: 0.45 / sqrt(width)"),
 
     CHOICE("attention.kernel", kernel, "softmax",
            "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|"

@@ -84,7 +84,7 @@ static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
 void ll_embed(const ll_batch_run *run) {
     const int norm = run->stack->at.embedding_norm;
     if (run->ws->stream && run->ws->sinus)
-        ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, run->c->init_std);
+        ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, ll_config_init_std(run->c));
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *x = ll_residual(run, 0, r);
         if (norm >= 0) {

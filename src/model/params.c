@@ -208,7 +208,7 @@ void ll_params_init(ll_model *m) {
             for (size_t j = 0; j < n; j++) x[j] = 1;
             continue;
         }
-        const float std = (float)(c->init_std * shrink(m, i));
+        const float std = (float)(ll_config_init_std(c) * shrink(m, i));
         ll_normal_fill(x, n, (uint64_t)c->seed, stream_of(p->name), 0);
         for (size_t j = 0; j < n; j++) x[j] *= std;
     }

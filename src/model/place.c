@@ -65,7 +65,7 @@ static void init_vectors(const ll_config *c, float *x, size_t n, uint64_t stream
     const int smooth = c->kernel == LL_ATT_SOFTMAX || c->kernel == LL_ATT_FAVOR || c->kernel == LL_ATT_ELU1 ||
                        c->kernel == LL_ATT_EXP || c->kernel == LL_ATT_SIGMOID;
     if (!smooth) ll_normal_fill(x, n, (uint64_t)c->seed, stream, 0);
-    for (size_t i = 0; i < n; i++) x[i] *= smooth ? 0 : (float)c->init_std;
+    for (size_t i = 0; i < n; i++) x[i] *= smooth ? 0 : (float)ll_config_init_std(c);
 }
 
 int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
@@ -82,7 +82,7 @@ int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t strea
         memset(x, 0, n * sizeof *x);
     } else if (!strncmp(name, "distance", 8)) { /* small beside queries and values of size 1 */
         ll_normal_fill(x, n, seed, stream, 0);
-        for (size_t i = 0; i < n; i++) x[i] *= (float)m->c->init_std;
+        for (size_t i = 0; i < n; i++) x[i] *= (float)ll_config_init_std(m->c);
     } else if (!strncmp(name, "filter", 6)) {
         const float root = (float)sqrt((double)p->cols / 2);
         ll_uniform_fill(x, n, seed, stream, 0);

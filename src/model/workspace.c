@@ -188,7 +188,7 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
         return status;
     }
     lay_out(ws, ws->block);
-    if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->width, 0, m->c->init_std);
+    if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->width, 0, ll_config_init_std(m->c));
     *out = ws;
     return LL_OK;
 }
