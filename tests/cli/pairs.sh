@@ -1,7 +1,7 @@
 # Encoder-decoders as a user has them: a toy, pairs of texts from a file, what is wrong with them; and packed lines.
 # ---- A toy ----
 tiny='--set model.width=16 --set model.heads=2 --set model.ff=16 --set attention.query-multiple=2 --set train.batch=4
-    --set train.steps=12 --set train.eval-batches=2 --set train.warmup=2'
+    --set train.steps=60 --set train.eval-batches=2 --set train.warmup=2'
 # shellcheck disable=SC2086
 toy() { "$longline" train "$root/recipes/copy.ini" $tiny "$@"; }
 t 0 toy --out toy
