@@ -30,7 +30,8 @@ static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) 
  * shall stay as it is. -1, or the exit code. */
 static int get_recipe(ll_recipe **recipe, const char *path) {
     char own[4096];
-    if ((data && strlen(data) > 4096) || (from && strlen(from) > 4096)) return ll_usage("a path is too long");
+    if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
+    if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume goes on with one");
     if (!path && !set.n && !data) return -1;
     if (!path) {

@@ -44,6 +44,7 @@ typedef struct {
     int left;          /* of which so many floats are left, */
     const float *line; /* from here on; NULL: all is asked for */
 } ll_ahead;
+/* `rows` more of `cols` floats each; there are four parts at most. */
 static inline void ll_ahead_rows(ll_ahead *next, const float *data, size_t token, int rows, int cols) {
     const int lines = (cols + 15) / 16;
     next->part[next->parts++] = (ll_part){data, token, rows, lines};

@@ -11,6 +11,7 @@
  *   narrow.c     weights in fewer bits         look.c       attention as matrices
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
+ *   adopt.c      what another model has learned
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H

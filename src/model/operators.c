@@ -180,7 +180,7 @@ static const ll_attention_config *namesake(const ll_model *m, int op, const ll_m
 static void adopt(const ll_attention_config *a, const ll_attention_config *b, parts *p) {
     const size_t H = (size_t)a->H, n = (size_t)permuted(a), whole = (size_t)turned(a);
     if (!b || a->H != b->H || a->M != b->M || ll_attention_width(a) != ll_attention_width(b)) return;
-    if (a->M) memcpy(p->projection, b->projection, (size_t)(a->M * ll_attention_width(a)) * sizeof(float));
+    if (a->M) memcpy(p->projection, b->projection, (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float));
     if (n && permuted(b) == permuted(a)) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
     if (!whole || turned(b) != turned(a)) return;
     memcpy(p->basis, b->where.basis, H * whole * whole * sizeof(float));
