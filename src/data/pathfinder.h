@@ -20,7 +20,7 @@ typedef struct {
 /* As the Long-Range Arena has it, for images of side 32, 64, 128 and 256, and paths of 6, 9 and 14 segments: its easy
  * ("curv_baseline"), intermediate and hard images. How many distractors the first two have is our choice. Our own, to
  * learn the first steps from: paths of 1 to 5 segments with nothing to distract, and images of side 16, which have room
- * for 3. LL_EINVAL for others. */
+ * for 6. LL_EINVAL for others. */
 LL_MUST_USE ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments);
 /* Image number i of a seed: `pixels` (side, side) and its class, 1 where the dots are joined. LL_EINVAL where the paths
  * do not fit into the image. */
