@@ -14,11 +14,13 @@ WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wst
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
 LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread
-# Libraries that the build uses where they are, for downloads and for pieces of words; CURL= and SENTENCEPIECE= leave them out.
+# Libraries that the build uses where they are, for downloads, archives and pieces of words; CURL=, ARCHIVE= and
+# SENTENCEPIECE= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
+ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
-LIBS += $(if $(CURL),-lcurl) $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
-WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
+LIBS += $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive) $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
+WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
 
 # The demo's text: the project's own sources and documentation, embedded in the library.
 CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)

@@ -3,9 +3,9 @@
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev \
     libxxhash-dev libmd-dev
-# Optional for the build: libcurl for downloads, sentencepiece for pieces of words.
+# Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libsentencepiece-dev midicsv
+    libarchive-dev libsentencepiece-dev midicsv
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.
@@ -41,8 +41,8 @@ clang:
 # Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no cairo for it).
 AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
-    CURL= SENTENCEPIECE= \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo -lcurl -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS))"
+    CURL= ARCHIVE= SENTENCEPIECE= \
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo -lcurl -larchive -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
@@ -61,7 +61,7 @@ DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
 empty :=
 space := $(empty) $(empty)
-fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS)))|g'
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl -larchive -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS)))|g'
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes

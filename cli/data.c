@@ -112,16 +112,31 @@ static int verify(const char *what) {
 /* ---- Fetching ---- */
 
 typedef struct {
-    const char *file;
-    double shown;
+    ll_line line;
+    const char *what;
+    double start, shown;
+    int64_t before; /* bytes that an earlier try had fetched */
 } teller;
 
+static teller teller_of(const char *what) {
+    return (teller){.line = ll_line_start(), .what = what, .start = ll_now(), .shown = ll_now(), .before = -1};
+}
+
+/* "cifar-10-binary.tar.gz: 31 MB of 170 MB, eta 1:20", after two seconds. */
 static int tell(int64_t bytes, int64_t total, void *arg) {
     teller *t = arg;
-    char now[24], all[24];
-    if (ll_now() - t->shown < 5) return 0;
-    t->shown = ll_now();
-    ll_say("%s: %s of %s", t->file, ll_size(now, (double)bytes), total ? ll_size(all, (double)total) : "?");
+    const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
+    char text[300], done[24], all[24], eta[24];
+    if (t->before < 0) t->before = bytes;
+    if (now - t->start < 2 || now - t->shown < every) return 0;
+    t->shown = now;
+    if (total && bytes > t->before)
+        snprintf(text, sizeof text, "%s: %s of %s, eta %s", t->what, ll_size(done, (double)bytes),
+                 ll_size(all, (double)total),
+                 ll_duration(eta, (now - t->start) * (double)(total - bytes) / (double)(bytes - t->before)));
+    else
+        snprintf(text, sizeof text, "%s: %s", t->what, ll_size(done, (double)bytes));
+    ll_line_show(&t->line, text);
     return 0;
 }
 
@@ -143,29 +158,50 @@ static int make_folders(const char *path) {
     }
 }
 
-static int get_file(const ll_known_file *f) {
-    char path[4600], url[4600], digits[65];
-    int64_t bytes = 0;
-    teller t = {f->file, ll_now()};
-    snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
+static int unpack(const ll_known_file *f, const char *path) {
+    teller t = teller_of("unpacking");
+    const ll_status status = ll_data_unpack(path, folder_of(f->set), f->strip, tell, &t);
+    ll_line_end(&t.line);
+    if (status) return ll_trouble("%s", ll_error());
+    printf("data.folder=%s\n", folder_of(f->set));
+    return 0;
+}
+
+static int fetch(const ll_known_file *f, const char *path) {
+    char url[4600];
+    teller t = teller_of(f->file);
     snprintf(url, sizeof url, "%s%s%s", from ? from : f->url, from && from[strlen(from) - 1] != '/' ? "/" : "",
              from ? f->file : "");
-    const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
-    if (there && (!f->sha256 || !strcmp(digits, f->sha256))) {
-        ll_say("%s is there already", path);
-        return 0;
-    }
-    if (there) return ll_trouble("%s is there, but has not the published checksum; move it away", path);
     const ll_status status = ll_data_fetch(url, path, f->sha256, tell, &t);
+    ll_line_end(&t.line);
     if (status) return ll_trouble("%s", ll_error());
     printf("data.file=%s\n", path);
     return 0;
 }
 
+static int get_file(const ll_known_file *f) {
+    char path[4600], digits[65];
+    int64_t bytes = 0;
+    snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    int code = make_folders(path);
+    *slash = '/';
+    if (code) return code;
+    const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
+    if (there && f->sha256 && strcmp(digits, f->sha256))
+        return ll_trouble("%s is there, but has not the published checksum; move it away", path);
+    if (there)
+        ll_say("%s is there already", path);
+    else
+        code = fetch(f, path);
+    return code || !f->archive ? code : unpack(f, path);
+}
+
 static int get(const char *set) {
     if (!is_known(set)) return unknown(set);
     if (from && !*from) return ll_usage("--from needs an address");
-    int code = make_folders(folder_of(set));
+    int code = 0;
     for (int i = 0; !code && ll_data_known(i); i++)
         if (!strcmp(ll_data_known(i)->set, set)) code = get_file(ll_data_known(i));
     return code;
@@ -223,11 +259,12 @@ const ll_command ll_command_data = {
     .summary = "list, draw, check, fetch and compare data sets",
     .text =
         "list: the public data sets that recipes are written for, their addresses and checksums. get: fetches\n"
-        "one into data/NAME, goes on where an earlier try stopped, and checks it. verify: checksums of a data\n"
-        "set, or of any file. make: draws one, the same for the same seed. compare: how alike the styles of two MIDI\n"
-        "files are, or of two folders of them: cosines of their histograms of distances in time and pitch, and of\n"
-        "places in the bar and durations, as in the SPE paper. grid: what share of notes, and of their durations,\n"
-        "is off the grids of data.grid=4 and 12, and how far notes are moved, in quarter notes.\n\n"
+        "one into data/NAME, where recipes look for it, goes on where an earlier try stopped, checks it, and\n"
+        "unpacks it where it is an archive. verify: checksums of a data set, or of any file. make: draws one,\n"
+        "the same for the same seed. compare: how alike the styles of two MIDI files are, or of two folders of\n"
+        "them: cosines of their histograms of distances in time and pitch, and of places in the bar and durations,\n"
+        "as in the SPE paper. grid: what share of notes, and of their durations, is off the grids of data.grid=4\n"
+        "and 12, and how far notes are moved, in quarter notes.\n\n"
         "  longline data list\n"
         "  longline data get mnist\n"
         "  longline data verify fashion-mnist --out /somewhere/fashion-mnist\n"

@@ -1,6 +1,7 @@
 /* What goes to stderr, and the exit codes. */
 #include "say.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,31 +81,38 @@ int ll_failed(ll_status status, const char *input) {
     return code_of(status, !input || (readable(input) && !stat(input, &about) && !S_ISDIR(about.st_mode)));
 }
 
-/* The data set that a file is of, if `longline data get` would put it there; or NULL. */
-static const char *set_of(const char *path) {
-    char known[4200];
-    for (int i = 0; ll_data_known(i); i++) {
-        snprintf(known, sizeof known, "data/%s/%s", ll_data_known(i)->set, ll_data_known(i)->file);
-        if (!strcmp(path, known)) return ll_data_known(i)->set;
-    }
-    return NULL;
+/* Is this a path of the data set, "data/SET" or below it? */
+static int is_of(const char *path, const char *set) {
+    const size_t n = strlen(set);
+    return !strncmp(path, "data/", 5) && !strncmp(path + 5, set, n) && (path[5 + n] == '/' || !path[5 + n]);
+}
+
+/* What makes a missing file, where it is one that recipes name: "; longline data get mnist fetches it". Else text stays. */
+static void remedy(char text[120], const char *path) {
+    static const char *const drawn[] = {"listops", "pathfinder", "music"};
+    char error[4300];
+    snprintf(error, sizeof error, "cannot open %s: %s", path, strerror(ENOENT));
+    if (!strstr(ll_error(), error)) return;
+    for (int i = 0; ll_data_known(i); i++)
+        if (is_of(path, ll_data_known(i)->set))
+            snprintf(text, 120, "; longline data get %s fetches it", ll_data_known(i)->set);
+    for (int i = 0; i < 3; i++)
+        if (is_of(path, drawn[i]))
+            snprintf(text, 120, "; longline data make %s draws it, the recipe's comment says how", drawn[i]);
 }
 
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {
     static const char *const keys[] = {"data.train",        "data.valid",        "data.test",
                                        "data.train-labels", "data.valid-labels", "data.test-labels",
                                        "data.docs",         "train.from"};
-    const char *set = NULL;
+    char what[120] = "";
     int there = 1;
     for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {
         const char *path = ll_recipe_get(recipe, keys[i]);
         if (!path || !*path || readable(path)) continue;
         there = 0;
-        if (!set && strstr(ll_error(), path)) set = set_of(path);
+        if (!*what) remedy(what, path);
     }
-    if (set)
-        ll_say("%s; longline data get %s fetches it", ll_error(), set);
-    else
-        ll_say("%s", ll_error());
+    ll_say("%s%s", ll_error(), what);
     return code_of(status, there);
 }

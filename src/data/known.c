@@ -11,6 +11,8 @@
 #define MNIST "https://ossci-datasets.s3.amazonaws.com/mnist/"
 #define FASHION "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 #define WIKITEXT "https://wikitext.smerity.com/"
+#define UNIPROT                                                                                                        \
+    "https://ftp.uniprot.org/pub/databases/uniprot/current_release/knowledgebase/reference_proteomes/"
 
 static const ll_known_file known[] = {
     {"mnist", "train-images-idx3-ubyte.gz", MNIST "train-images-idx3-ubyte.gz",
@@ -30,15 +32,25 @@ static const ll_known_file known[] = {
     {"fashion-mnist", "t10k-labels-idx1-ubyte.gz", FASHION "t10k-labels-idx1-ubyte.gz",
      "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", "their classes"},
     {"cifar10", "cifar-10-binary.tar.gz", "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd", "60,000 images, 32 x 32; unpack with tar"},
+     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd", "60,000 images, 32 x 32", .archive = 1,
+     .strip = 1},
     {"wikitext-2", "wikitext-2-v1.zip", WIKITEXT "wikitext-2-v1.zip",
-     "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c", "2 million words; unpack with unzip"},
+     "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c", "2 million words", .archive = 1, .strip = 1},
     {"wikitext-103", "wikitext-103-v1.zip", WIKITEXT "wikitext-103-v1.zip",
-     "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590", "103 million words; unpack with unzip"},
+     "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590", "103 million words", .archive = 1, .strip = 1},
     {"imdb", "aclImdb_v1.tar.gz", "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", NULL,
-     "50,000 film reviews; unpack with tar"},
+     "50,000 film reviews", .archive = 1, .strip = 1},
     {"lra", "lra_release.gz", "https://storage.googleapis.com/long-range-arena/lra_release.gz", NULL,
-     "ListOps, retrieval and pathfinder, 7.7 GB; unpack with tar xzf"},
+     "ListOps, retrieval and pathfinder, 7.7 GB", .archive = 1, .strip = 2},
+    /* Of the current release: no checksums. */
+    {"protein", "train/UP000000625_83333.fasta.gz", UNIPROT "Bacteria/UP000000625/UP000000625_83333.fasta.gz", NULL,
+     "proteins of Escherichia coli K-12"},
+    {"protein", "train/UP000001570_224308.fasta.gz", UNIPROT "Bacteria/UP000001570/UP000001570_224308.fasta.gz", NULL,
+     "of Bacillus subtilis"},
+    {"protein", "train/UP000001584_83332.fasta.gz", UNIPROT "Bacteria/UP000001584/UP000001584_83332.fasta.gz", NULL,
+     "of Mycobacterium tuberculosis"},
+    {"protein", "test/UP000002311_559292.fasta.gz", UNIPROT "Eukaryota/UP000002311/UP000002311_559292.fasta.gz", NULL,
+     "of yeast, to test on"},
 };
 
 const ll_known_file *ll_data_known(int i) {

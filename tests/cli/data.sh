@@ -14,6 +14,7 @@ t 0 "$longline" train "$root/recipes/lra/pathfinder.ini" --out run --set data.re
     --set train.batch=4 --set train.warmup=1
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv --out lists \
     --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
+loss=$(value train.valid_loss)
 refused "16, 32, 64, 128 and 256" "$longline" data make pathfinder --out w --size 48
 t 0 "$longline" data make pathfinder-6 --out easy --count 12
 check "other paths, as many images" test "$(wc -c <easy/images-idx3-ubyte)" -eq $((16 + 12 * 1024))
@@ -31,7 +32,13 @@ refused "no data set 'mnsit' to get; did you mean 'mnist'" "$longline" data get 
 t 1 "$longline" data get mnist --out file --from http://127.0.0.1:1
 err "cannot create folder file: a file has that name"
 refused "data.train: cannot open data/mnist/.*; longline data get mnist fetches it" "$longline" train "$root/recipes/mnist.ini"
+refused "data make listops draws it" "$longline" train "$root/recipes/lra/listops.ini"
+refused "data get wikitext-2 fetches it" "$longline" train "$root/recipes/wikitext-words.ini"
 refused "cannot open nowhere: No such file or directory$" "$longline" train "$root/recipes/mnist.ini" --data nowhere
+gzip lists.tsv
+t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv.xz --set data.test= --out packed \
+    --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
+check "a file that is packed, or not, is found all the same" test "$loss" = "$(value train.valid_loss)"
 printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
@@ -55,11 +62,41 @@ s.serve_forever()' >/dev/null 2>&1 &
     server=$!
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s port ] && break; sleep 0.2; done
     port=$(cat port)
-    t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
+    t 1 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
     out "^data.file=got/aclImdb_v1.tar.gz$"
+    err "cannot unpack got/aclImdb_v1.tar.gz"
     check "it is what the server has" cmp got/aclImdb_v1.tar.gz wrong/aclImdb_v1.tar.gz
+    rm -r got
+    mkdir -p aclImdb/train/neg aclImdb/train/pos && printf bad >aclImdb/train/neg/0.txt && printf fine >aclImdb/train/pos/1.txt
+    tar czf wrong/aclImdb_v1.tar.gz aclImdb
     t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
-    err "is there already"
+    if grep -q "without libarchive" err; then err "strip-components=1"; else
+        out "^data.folder=got$"
+        check "files lie where recipes look for them" diff -r aclImdb/train got/train
+        printf worse >got/train/neg/0.txt
+        t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
+        err "is there already"
+        check "what has another size is unpacked again" diff -r aclImdb/train got/train
+        python3 -c '
+import io, tarfile, zipfile
+with zipfile.ZipFile("z", "w") as z:
+    z.writestr("aclImdb/test/pos/2.txt", "zip")
+with tarfile.open("up", "w:gz") as t:
+    member = tarfile.TarInfo("aclImdb/../../out"); member.size = 3
+    t.addfile(member, io.BytesIO(b"abc"))'
+        cp z got/aclImdb_v1.tar.gz
+        t 0 "$longline" data get imdb --out got
+        check "a zip is unpacked, too" grep -q "^zip$" got/test/pos/2.txt
+        cp up got/aclImdb_v1.tar.gz
+        t 1 "$longline" data get imdb --out got
+        err "would lie outside of got"
+        check "nothing does" test ! -e out.part -a ! -e ../out
+        head -c 100 wrong/aclImdb_v1.tar.gz >got/aclImdb_v1.tar.gz
+        rm -r got/train
+        t 1 "$longline" data get imdb --out got
+        err "cannot unpack got/aclImdb_v1.tar.gz: .*fetch it again"
+        check "no half a file" test -z "$(find got -name '*.part')"
+    fi
     t 1 "$longline" data get mnist --out got --from "http://127.0.0.1:$port/"
     err "checksum"
     check "a wrong file is not kept" test ! -e got/train-images-idx3-ubyte.gz

@@ -12,7 +12,7 @@ done
 echo nothing >films/unsup/x.txt
 tiny="--set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set train.length=64
  --set train.batch=4 --set train.steps=60 --set train.warmup=2 --set train.eval-every=20 --set train.learning-rate=0.01
- --set data.text-column=2"
+ --set data.classes= --set data.label-column=1 --set data.text-column=2"
 # shellcheck disable=SC2086
 run() { "$longline" train "$root/recipes/lra/text.ini" $tiny "$@"; }
 t 0 run --data films.tsv --set data.test=films.tsv --out tsv
