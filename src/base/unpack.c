@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <lzma.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,9 +74,31 @@ static ll_status look(ll_unpack *u) {
     return LL_OK;
 }
 
+/* The file of this name, else its first neighbour that is the same packed or not: then u->name becomes that one's. */
+static int open_either(ll_unpack *u, const char *path) {
+    static const char *const packed[] = {"", ".gz", ".xz"};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    size_t stem = strlen(path);
+    if (stem > 3 && (!strcmp(path + stem - 3, ".gz") || !strcmp(path + stem - 3, ".xz"))) stem -= 3;
+    char *other = ll_alloc(stem + 4, 1);
+    for (int i = 0; other && fd < 0 && i < 3; i++) {
+        snprintf(other, stem + 4, "%.*s%s", (int)stem, path, packed[i]);
+        fd = open(other, O_RDONLY | O_CLOEXEC);
+    }
+    if (fd >= 0) {
+        ll_free(u->name);
+        u->name = other;
+    } else {
+        ll_free(other);
+        errno = ENOENT;
+    }
+    return fd;
+}
+
 static ll_status open_file(ll_unpack *u, const char *path) {
     struct stat info;
-    u->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    u->fd = path ? open_either(u, path) : STDIN_FILENO;
     if (u->fd < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal came while %s was opened", u->name);
     if (u->fd < 0) return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(errno));
     if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
