@@ -87,7 +87,7 @@ static int is_of(const char *path, const char *set) {
     return !strncmp(path, "data/", 5) && !strncmp(path + 5, set, n) && (path[5 + n] == '/' || !path[5 + n]);
 }
 
-/* What makes a missing file, where it is one that recipes name: "; longline data get mnist fetches it". Else text stays. */
+/* What makes a missing file, where recipes name it: "; longline data get mnist fetches it". Else text stays. */
 static void remedy(char text[120], const char *path) {
     static const char *const drawn[] = {"listops", "pathfinder", "music"};
     char error[4300];

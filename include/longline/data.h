@@ -93,11 +93,11 @@ typedef int ll_fetch_fn(int64_t bytes, int64_t total, void *arg);
  * leaves nothing; LL_ESTOPPED on request. */
 LL_API LL_MUST_USE ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_fetch_fn *progress,
                                            void *arg);
-/* Unpacks the files of an archive (tar, also packed, or zip) into `folder` and folders below it; the first `strip` folders
- * of their names are left out, links and the like too. A file that is there with the same size stays as it is; each is
- * whole or not there. LL_EFORMAT where the archive is damaged or a name would lead out of the folder; LL_EIO where a
- * file cannot be written, or the library was built without libarchive; LL_ESTOPPED on request (progress is told bytes
- * of the archive). */
+/* Unpacks the files of an archive (tar, also packed, or zip) into `folder` and folders below it; the first `strip`
+ * folders of their names are left out, links and the like too. A file that is there with the same size stays as it is;
+ * each is whole or not there. LL_EFORMAT where the archive is damaged or a name would lead out of the folder; LL_EIO
+ * where a file cannot be written, or the library was built without libarchive; LL_ESTOPPED on request (progress is told
+ * bytes of the archive). */
 LL_API LL_MUST_USE ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_fetch_fn *progress,
                                             void *arg);
 

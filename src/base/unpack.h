@@ -10,8 +10,8 @@
 typedef struct ll_unpack ll_unpack;
 
 /* path NULL: standard input. What a file is shows in its first bytes: plain, gzip or xz. Where there is no file of this
- * name, the same packed or unpacked is taken: "x.gz" or "x.xz" for "x", "x" or "x.xz" for "x.gz". LL_ESTOPPED, here and below,
- * where it waits (for a pipe, a terminal) and a signal comes whose handler does not restart calls. */
+ * name, the same packed or unpacked is taken: "x.gz" or "x.xz" for "x", "x" or "x.xz" for "x.gz". LL_ESTOPPED, here and
+ * below, where it waits (for a pipe, a terminal) and a signal comes whose handler does not restart calls. */
 LL_MUST_USE ll_status ll_unpack_open(ll_unpack **u, const char *path);
 void ll_unpack_close(ll_unpack *u);
 /* The next bytes, at least one and at most `most` of them; *got = 0 at the end. A truncated or damaged archive is
