@@ -37,6 +37,7 @@ static void test_a_model_of_the_same_kind(void **state) {
         "model.task=classify attention.kernel=relu position.type=permute2d position.width=2 position.height=2",
         "model.task=seq2seq attention.kernel=favor position.type=permute position.cross=start",
         "position.type=learned position.max-length=9",
+        "attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2",
     };
     const int tokens[4] = {3, 1, 4, 1};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -52,6 +53,8 @@ static void test_a_model_of_the_same_kind(void **state) {
             const size_t W = (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float);
             if (a->M) assert_memory_equal(a->projection, b->projection, W);
             if (a->M) assert_memory_not_equal(c->projection, b->projection, W);
+            if (a->baseline.rotations)
+                assert_memory_equal(a->baseline.rotations, b->baseline.rotations, 4 * sizeof(float));
             if (a->permutation) assert_memory_equal(a->permutation, b->permutation, 6 * sizeof(int32_t));
             if (a->where.theta) assert_memory_equal(a->where.theta, b->where.theta, 4 * sizeof(float));
         }

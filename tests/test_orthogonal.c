@@ -203,7 +203,7 @@ static void test_what_cannot_be(void **state) {
     c = relu;                                                                                                          \
     change;                                                                                                            \
     CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
-    REFUSED(c.kernel = LL_KERNEL_SOFTMAX, "rope");
+    REFUSED(c.kernel = LL_KERNEL_SOFTMAX, "another position");
     REFUSED(c.D = 1, "2 to 2048");
     REFUSED(c.D = 4096, "2 to 2048");
     REFUSED(c.where.basis = NULL, "basis");

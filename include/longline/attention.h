@@ -64,7 +64,8 @@ typedef enum {
 } ll_den;
 
 /* What positions that act on q and k need. `theta` and noise are kept as copies; the other arrays are parameters
- * that may train: they stay the caller's, must outlive the operator, and are read at every call. */
+ * that may train: they stay the caller's, must outlive the operator, and are read at every call (by a stream of
+ * stochastic positions: when it is made or reset). */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's

@@ -48,13 +48,14 @@ LL_API const char *ll_error(void);
 /* ---- Machine ---- */
 
 /* Threads that every later call may use; 0 = physical cores (the default). Results do not depend on
- * it, to the last bit. */
+ * it, to the last bit. From any thread, at any time: a call that runs goes on with no more than it began with. */
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 
 /* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16" or NULL for the best this
  * machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the name is
- * unknown or the machine lacks it. Not while other calls run. */
+ * unknown or the machine lacks it. Not while other calls run; operators, models and streams that exist already go on
+ * with it. */
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);
 LL_API const char *ll_cpu(void);
 

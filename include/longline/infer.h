@@ -10,7 +10,8 @@ LL_C_BEGIN
 /* ---- Batches ---- */
 
 /* In all of these tokens are (B, T), of which the first lengths[b] of a row are in use (NULL: all of them). What a
- * sequence gets does not depend on what else is in the batch, nor on padding, to the last bit. O(B T) time and memory
+ * sequence gets does not depend on what else is in the batch, nor on padding, to the last bit (but for models of
+ * attention.compat = relative-performer, whose stabiliser is one number for the whole batch). O(B T) time and memory
  * for linear attention; nothing of the size of the vocabulary is kept for every token. LL_EINVAL names a token that is
  * not in [0, V), or says which models a call is for; LL_ENOMEM. */
 

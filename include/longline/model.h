@@ -22,7 +22,8 @@ LL_API void ll_model_free(ll_model *model);
 
 LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
 /* Changes a key of [data] or [train] in the model's recipe ("data.test=other.txt"), so that it can be
- * evaluated on other files or lengths. LL_EINVAL for keys that say what the model is. */
+ * evaluated on other files or lengths. LL_EINVAL for keys that say what the model is, of which train.seed is one where
+ * it draws the noise of stochastic positions. */
 LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
 LL_API size_t ll_model_parameters(const ll_model *model);
 
@@ -89,7 +90,8 @@ LL_API void ll_stream_reset(ll_stream *stream);
 LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *tokens, int n);
 /* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
  * (V) of the token after the last; NULL: not wanted now. Time and memory a token do not depend on how many came
- * before (linear attention). How tokens are cut into calls changes no bit; many at a time take less time. */
+ * before (linear attention). How tokens are cut into calls changes no bit; many at a time take less time. After
+ * LL_ENOMEM the stream is to be reset. */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 /* The same logits once more, also of a clone or of a stream from a file. LL_EINVAL before anything was fed. */
 LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *logits);

@@ -192,6 +192,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
     op->c.permutation = NULL;
     op->method = ll_method_of(config->kernel);
+    op->usual_tile = ll_kernel_table()->tile;
     op->features = ll_feature_count(config);
     op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
     status = is_shell(op->c.position) ? ll_shell_create(op, config) : build(op, config);
@@ -240,7 +241,7 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
 }
 
 int ll_attention_tile(const ll_attention *op) {
-    return op->tile ? op->tile : ll_kernel_table()->tile;
+    return op->tile ? op->tile : op->usual_tile;
 }
 
 size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {

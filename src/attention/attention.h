@@ -40,7 +40,8 @@ struct ll_attention {
     int phi[2];            /* LL_PHI_..., of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
     int scale_cancels;     /* numerator and denominator carry every common factor of the features */
-    int tile;              /* tokens a tile; 0 = the kernel table's */
+    int tile;              /* tokens a tile; 0: as many as follow */
+    int usual_tile;        /* the kernel table's when the operator was made, as buffers that last are sized by it */
     ll_permute permute;
     float *weight;       /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed;
                           * or NULL */

@@ -72,7 +72,7 @@ static float *sum_of(const walk *a, int worker) {
 /* A lone worker may be one of many heads, and asks no other threads. */
 static void share(walk *a, int pieces, ll_task *task) {
     if (a->workers > 1) {
-        ll_parallel_for((size_t)pieces, task, a);
+        ll_parallel_among(a->workers, (size_t)pieces, task, a);
     } else {
         for (int i = 0; i < pieces; i++) task(a, (size_t)i, 0);
     }

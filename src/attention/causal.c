@@ -23,6 +23,7 @@ enum { LATE = 8192, FOLD = 1024 };
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
     const size_t m = (size_t)op->features, E = (size_t)op->c.E;
     ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
+    s.low_V = ll_take(pool, E);
     s.old_S = ll_take(pool, m * E), s.old_z = ll_take(pool, m);
     s.new_S = ll_take(pool, m * E), s.new_z = ll_take(pool, m);
     ll_causal_state_clear(op, &s);
@@ -34,10 +35,11 @@ void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
     memset(s->S, 0, m * E * sizeof *s->S);
     memset(s->z, 0, m * sizeof *s->z);
     memset(s->V, 0, E * sizeof *s->V);
+    memset(s->low_V, 0, E * sizeof *s->low_V);
     s->exponent = LL_NO_EXPONENT;
     s->reach = -INFINITY;
     s->top = -INFINITY;
-    s->count = 0;
+    s->count = s->low_count = 0;
 }
 
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to) {
@@ -50,6 +52,9 @@ void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, floa
     to[1] = s->top;
     to[2] = s->count;
     to[3] = s->reach;
+    if (!ll_causal_has_eps(op)) return;
+    to[4] = s->low_count;
+    memcpy(to + 5, s->low_V, E * sizeof *to);
 }
 
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from) {
@@ -62,9 +67,20 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     s->top = from[1];
     s->count = from[2];
     s->reach = from[3];
+    if (!ll_causal_has_eps(op)) return;
+    s->low_count = from[4];
+    memcpy(s->low_V, from + 5, E * sizeof *from);
 }
 
 /* ---- Rows ---- */
+
+void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low) {
+    for (size_t i = 0; i < n; i++) {
+        const float add = factor * x[i] - low[i], now = sum[i] + add;
+        low[i] = now - sum[i] - add;
+        sum[i] = now;
+    }
+}
 
 int ll_causal_has_eps(const ll_attention *op) { return op->phi[LL_KEY] == LL_PHI_RUNNING && !op->scale_cancels; }
 
@@ -73,15 +89,17 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
     const float root = op->root;
+    const float one = 1;
     for (int i = 0; i < f->n; i++) {
         if (j->op->c.decay) {
             j->k->scale(E, j->power[1], s->V);
-            s->count *= j->power[1];
+            j->k->scale(E, j->power[1], s->low_V);
+            s->count *= j->power[1], s->low_count *= j->power[1];
         }
         if (!j->mask || j->mask[t0 + i] != 0) {
             if (top[i] > s->top) s->top = top[i];
-            j->k->add(E, v + (size_t)i * ldv, s->V);
-            s->count += 1;
+            ll_sum_keep(E, 1, v + (size_t)i * ldv, s->V, s->low_V);
+            ll_sum_keep(1, 1, &one, &s->count, &s->low_count);
         }
         kappa[i] = s->top > -INFINITY ? root * expf((float)f->P[i] * 0.693147181f - s->top) : 0;
         count[i] = s->count;
@@ -110,10 +128,10 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
     const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
-    const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + E + 8 * C;
-    if (!backward) return forward + 576;
+    const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
+    if (!backward) return forward + 592;
     return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
-           (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1088;
+           2 * E + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
 }
 
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {

@@ -7,11 +7,15 @@
 typedef struct {
     float *S, *z; /* (features, E), (features): in units of 2^exponent */
     float *old_S, *old_z, *new_S, *new_z; /* late in a sequence: before a stretch, and of its tiles; S is their sum */
-    float *V;     /* (E) sum of r^(i-j) v_j, count the same of ones, top the largest c: only with eps */
+    float *V, *low_V; /* (E) sum of r^(i-j) v_j, count the same of ones, top the largest c: only with eps */
     int exponent;
     float reach; /* bounds the state, log2; exponent is reach rounded up */
-    float top, count;
+    float top, count, low_count;
 } ll_causal_state;
+
+/* sum += factor x, where `low` keeps what rounding takes away (Kahan's summation): one number after the other would
+ * lose 1e-2 of a sum of a million that are alike. */
+void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low);
 
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool); /* empty */
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);

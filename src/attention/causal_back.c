@@ -21,7 +21,7 @@ typedef struct {
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, lda, ldv;
     int next; /* P of the first row after the current tile */
-    float *W; /* (E): sum over later rows of r^i eps' Phi_i dnum_i */
+    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and what rounding took from it */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -135,8 +135,8 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
     const float eps = j->op->c.feature_eps * j->op->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, t0 + i);
-        if (j->op->c.decay) j->k->scale(E, j->power[1], W);
-        j->k->axpy(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W);
+        if (j->op->c.decay) j->k->scale(2 * E, j->power[1], W);
+        ll_sum_keep(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W, W + E);
         if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
     }
 }
@@ -216,7 +216,7 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
     w->dvt = ll_take(pool, E * w->lda);
     w->St = ll_take(pool, (E + 1) * w->ld);
     w->Ut = ll_take(pool, (E + 1) * w->ld);
-    w->W = ll_take(pool, E);
+    w->W = ll_take(pool, 2 * E);
     w->f = (ll_scales *)(void *)ll_take(pool, (R / C) * sizeof(ll_scales) / sizeof(float) + 16);
     if (!ll_causal_has_eps(op)) return;
     w->kappa = ll_take(pool, R);
@@ -230,7 +230,7 @@ static scratch begin(ll_head *j, float **pool) {
     take_all(j, &w, pool);
     memset(w.St, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.St);
     memset(w.Ut, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.Ut);
-    memset(w.W, 0, (size_t)j->op->c.E * sizeof *w.W);
+    memset(w.W, 0, 2 * (size_t)j->op->c.E * sizeof *w.W);
     return w;
 }
 
@@ -283,12 +283,13 @@ typedef struct {
     float *U, *W, *rows; /* U and W after the stretches; rows: (threads, tile, ldv) */
     int first, count;    /* stretches that are on their way */
     int next;            /* P of the first row after them */
+    int threads;
 } walk;
 
 size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads) {
     const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
     (void)stretch;
-    return (E + 1) * (size_t)op->ld + E + n * (size_t)tile * ldv + 5 * LINE +
+    return (E + 1) * (size_t)op->ld + 2 * E + n * (size_t)tile * ldv + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }
 
@@ -326,7 +327,7 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
 static void fold_eps(const walk *w, int i) {
     const ll_head *j = w->j;
     const int s = w->first + i;
-    memcpy(w->w[i].W, w->W, (size_t)j->op->c.E * sizeof *w->W);
+    memcpy(w->w[i].W, w->W, 2 * (size_t)j->op->c.E * sizeof *w->W);
     for (int t = tiles_of(j, s) - 1; t >= 0; t--)
         eps_values(j, &w->w[i], s * j->stretch + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
 }
@@ -345,7 +346,7 @@ static void fold_task(void *arg, size_t i, int worker) {
 static void together(walk *w) {
     const int pieces = (w->j->op->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
     ll_parallel_for((size_t)w->count, forward_task, w);
-    ll_parallel_for((size_t)(pieces + eps), fold_task, w);
+    ll_parallel_among(w->threads, (size_t)(pieces + eps), fold_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
         w->w[i].next = w->next;
         w->next = w->w[i].f->P[0];
@@ -355,11 +356,11 @@ static void together(walk *w) {
 
 void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
     const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->op->ld;
-    walk w = {.j = j, .next = LL_NO_EXPONENT};
+    walk w = {.j = j, .next = LL_NO_EXPONENT, .threads = threads};
     w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
     w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);
     w.U = ll_take(&shared, (E + 1) * ld);
-    w.W = ll_take(&shared, E);
+    w.W = ll_take(&shared, 2 * E);
     for (size_t i = 0; i < most; i++) {
         float *own = pool + i * floats;
         w.w[i] = begin(j, &own);
@@ -367,7 +368,7 @@ void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *
     }
     w.rows = ll_take(&shared, most * (size_t)j->tile * w.w->ldv);
     memset(w.U, 0, (E + 1) * ld * sizeof *w.U);
-    memset(w.W, 0, E * sizeof *w.W);
+    memset(w.W, 0, 2 * E * sizeof *w.W);
     for (int end = (j->n + j->stretch - 1) / j->stretch; end > 0; end = w.first) {
         w.first = end > threads ? end - threads : 0;
         w.count = end - w.first;

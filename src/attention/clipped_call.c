@@ -21,7 +21,8 @@ typedef struct {
     ll_vectors w;
     int tile, first; /* first: of the heads without keys */
     float *saved;    /* or NULL */
-    float *pool;     /* (workers, scratch) */
+    int threads;
+    float *pool; /* (threads, scratch) */
     size_t scratch;
     float *dphi; /* (B, keyless, n, ld) */
 } clipped_call;
@@ -54,6 +55,9 @@ static ll_status check(const ll_attention_config *c) {
     if (w->axes == 2 && (c->width < 1 || c->height < 1))
         return ll_fail(LL_EINVAL, "attention: relative-s2 in two dimensions needs the image size, got %d x %d",
                        c->width, c->height);
+    if (!ll_method_of(c->kernel)->linear && c->kernel != LL_KERNEL_SOFTMAX)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 is for softmax and linear kernels, not for %s",
+                       ll_method_of(c->kernel)->name);
     if (c->decay) return ll_fail(LL_EINVAL, "attention: decay is of a state, and heads without keys have none");
     if (c->kernel == LL_KERNEL_FAVOR && c->query_max == LL_MAX_SEQUENCE && !ll_scale_cancels(c))
         return ll_fail(LL_EINVAL,
@@ -280,12 +284,13 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
     *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
+    x->threads = ll_threads();
     x->first = ll_keyed_heads(&op->c);
     if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
     const ll_status status = ll_vectors_create(&x->w, op);
     if (status) return status;
     x->scratch = (scratch_of(op, &x->w, x->tile) + 15) / 16 * 16;
-    x->pool = ll_alloc((size_t)ll_threads() * x->scratch, sizeof *x->pool);
+    x->pool = ll_alloc((size_t)x->threads * x->scratch, sizeof *x->pool);
     if (x->pool) ll_vectors_set(&x->w, op);
     return x->pool ? LL_OK : LL_ENOMEM;
 }
@@ -305,7 +310,7 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *call) 
     ll_status status = has_keys(op) ? ll_attention_forward(op->inner, call) : LL_OK;
     if (status) return status;
     status = prepare(&x, op, call);
-    if (!status) ll_parallel_for(heads(&x), forward_head, &x);
+    if (!status) ll_parallel_among(x.threads, heads(&x), forward_head, &x);
     finish(&x);
     return status;
 }
@@ -331,7 +336,7 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
         x.dphi = ll_alloc(heads(&x) * (size_t)x.w.n * x.w.ld, sizeof *x.dphi);
         if (!x.dphi) status = LL_ENOMEM;
     }
-    if (!status) ll_parallel_for(heads(&x), backward_head, &x);
+    if (!status) ll_parallel_among(x.threads, heads(&x), backward_head, &x);
     if (!status) status = collect(&x);
     finish(&x);
     return status;

@@ -124,6 +124,6 @@ void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, l
     feed f = {s, ll_kernel_table(), n, q, v, y};
     ll_vectors_set(&s->w, s->op);
     const double work = (double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n);
-    ll_stream_share(work, heads(s), feed_head, &f);
+    ll_stream_share(work, (int)heads(s), heads(s), feed_head, &f);
     s->position += n;
 }

@@ -33,6 +33,7 @@ typedef struct {
     size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
     size_t ldsum;                                /* of rows of running sums: of values, and by distance (shaw) */
     ll_distances d;                              /* t5, shaw; d.n = 0: none */
+    int threads;
     float *pool;
     size_t scratch; /* floats a worker */
 } exact;
@@ -306,16 +307,16 @@ static void backward_queries(void *arg, size_t index, int worker) {
 /* A head at once takes 5 products a tile; where there are too few heads for the threads, its gradients
  * for keys and for queries are shared out apart, with 7. */
 static void share_out_backward(exact *x, size_t heads) {
-    const size_t threads = (size_t)ll_threads(), rounds = (heads + threads - 1) / threads;
+    const size_t threads = (size_t)x->threads, rounds = (heads + threads - 1) / threads;
     x->want_q = x->want_kv = 1;
     if (5 * rounds * threads <= 7 * heads) {
-        ll_parallel_for(heads, backward_head, x);
+        ll_parallel_among(x->threads, heads, backward_head, x);
         return;
     }
     x->want_q = 0;
-    ll_parallel_for(heads * (size_t)x->key_blocks, backward_keys, x);
+    ll_parallel_among(x->threads, heads * (size_t)x->key_blocks, backward_keys, x);
     x->want_q = 1, x->want_kv = 0;
-    ll_parallel_for(heads * (size_t)x->query_blocks, backward_queries, x);
+    ll_parallel_among(x->threads, heads * (size_t)x->query_blocks, backward_queries, x);
 }
 
 /* ---- Calls ---- */
@@ -328,7 +329,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
     int queries, keys;
     ll_sequence_longest(c, &queries, &keys);
-    *x = (exact){.op = op, .c = c, .k = ll_kernel_table()};
+    *x = (exact){.op = op, .c = c, .k = ll_kernel_table(), .threads = ll_threads()};
     if (op->c.kernel == LL_KERNEL_LOCAL) x->window = op->c.baseline.window;
     x->queries = queries < 1 ? 1 : least(queries, most_queries);
     x->keys = keys < 1 ? 1 : least(keys, most_keys);
@@ -343,7 +344,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     x->ldsum = x->lde + (x->d.values ? x->d.ld : 0);
     head unused;
     x->scratch = cut(x, &unused, NULL);
-    x->pool = ll_alloc((size_t)ll_threads() * x->scratch, sizeof *x->pool);
+    x->pool = ll_alloc((size_t)x->threads * x->scratch, sizeof *x->pool);
     if (!x->pool) ll_distances_free(&x->d);
     return x->pool ? LL_OK : LL_ENOMEM;
 }
@@ -363,7 +364,7 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
     if (status) return status;
-    ll_parallel_for(heads * (size_t)x.query_blocks, forward_block, &x);
+    ll_parallel_among(x.threads, heads * (size_t)x.query_blocks, forward_block, &x);
     release(&x);
     return LL_OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/causal.h"
 #include "attention/method.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -24,7 +25,8 @@ typedef struct {
 } linear_call;
 
 size_t ll_state_floats(const ll_attention *op) {
-    return (size_t)op->features * ((size_t)op->c.E + 1) + (size_t)op->c.E + 4;
+    const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* what rounding took from V */
+    return (size_t)op->features * (E + 1) + E + 4 + kept;
 }
 
 float *ll_take(float **pool, size_t floats) {
@@ -239,7 +241,7 @@ static ll_status run(linear_call *l, size_t heads) {
         l->top[LL_KEY] = shared;
     }
     const size_t together = count_together(l, heads);
-    ll_parallel_for(heads - together, run_head, l);
+    ll_parallel_among(l->threads, heads - together, run_head, l);
     for (size_t i = heads - together; i < heads; i++) do_head(l, i, 0, 1);
     for (int side = 0; side < 2; side++)
         if (l->dtop[side]) push_tops(l, side, side == LL_KEY && own ? own : l->top[side], heads);

@@ -12,6 +12,8 @@
 #include "attention/stream.h"
 #include "base/memory.h"
 
+enum { KEYS = 256 /* of a sum of floats */ };
+
 struct ll_attention_memory {
     const ll_attention *op;
     int S;
@@ -33,19 +35,20 @@ static int is_exact(const ll_attention *op) {
 
 static size_t scratch_of(const ll_attention_memory *m) {
     const ll_attention *op = m->op;
-    const size_t floats =
-        is_exact(op) ? m->capacity + (size_t)op->c.D : ll_bidirectional_scratch(op, ll_attention_tile(op), 0);
+    const size_t floats = is_exact(op) ? m->capacity + (size_t)(op->c.D + op->c.E)
+                                       : ll_bidirectional_scratch(op, ll_attention_tile(op), 0);
     return (floats + 31) / 16 * 16;
 }
 
 /* Scratch for the threads there are now and the keys there is room for now. */
 static ll_status ready(ll_attention_memory *m) {
     const size_t scratch = scratch_of(m);
-    if (m->pool && m->workers >= ll_threads() && m->scratch == scratch) return LL_OK;
-    float *pool = ll_alloc((size_t)ll_threads() * scratch, sizeof *pool);
+    const int threads = ll_threads();
+    if (m->pool && m->workers >= threads && m->scratch == scratch) return LL_OK;
+    float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
     if (!pool) return LL_ENOMEM;
     ll_free(m->pool);
-    m->pool = pool, m->scratch = scratch, m->workers = ll_threads();
+    m->pool = pool, m->scratch = scratch, m->workers = threads;
     return LL_OK;
 }
 
@@ -175,6 +178,7 @@ static ll_status fill_encoded(ll_attention_memory *m, int S, ll_view k, ll_view 
 ll_status ll_attention_memory_fill(ll_attention_memory *m, int S, ll_view k, ll_view v) {
     if (S < 0) return ll_fail(LL_EINVAL, "attention memory: %d keys, must not be negative", S);
     ll_status status;
+    m->S = 0; /* until all went well */
     if (m->op->before) {
         status = fill_encoded(m, S, k, v);
     } else if (m->op->inner) {
@@ -268,21 +272,37 @@ static void read_linear(void *arg, size_t h, int worker) {
     ll_bidirectional_read(&j, r->m->state + h * ll_state_floats(op));
 }
 
+/* y = sum of weights times values (S, E), over the sum of weights: block after block, as one long sum of floats would
+ * lose 1e-2 of a million keys. part (E). */
+static void weigh(const ll_kernels *k, int S, size_t E, const float *weight, const float *values, float *part,
+                  float *y) {
+    double sum = 0;
+    memset(y, 0, E * sizeof *y);
+    for (int s = 0; s < S; s += KEYS) {
+        const int n = S - s < KEYS ? S - s : KEYS;
+        k->gemv((int)E, n, weight + s, values + (size_t)s * E, E, part, 0);
+        k->add(E, part, y);
+        sum += (double)k->sum((size_t)n, weight + s);
+    }
+    k->scale(E, (float)(1 / sum), y);
+}
+
 static void read_exact(void *arg, size_t h, int worker) {
     const reading *r = arg;
     const ll_attention_memory *m = r->m;
     const ll_kernels *k = ll_kernel_table();
     const size_t D = (size_t)m->op->c.D, E = (size_t)m->op->c.E, S = (size_t)m->S;
-    float *weight = m->pool + (size_t)worker * m->scratch, *q = weight + m->capacity;
+    float *weight = m->pool + (size_t)worker * m->scratch, *q = weight + m->capacity, *part = q + D;
     for (int t = 0; t < r->n; t++) {
         float *y = ll_element(&r->y, 0, (int)h, t);
-        memset(y, 0, E * sizeof *y);
-        if (!S) continue;
+        if (!S) {
+            memset(y, 0, E * sizeof *y);
+            continue;
+        }
         k->scaled(D, m->op->c.input_scale, ll_element(&r->q, 0, (int)h, t), q);
         k->gemv_rows(m->S, (int)D, m->keys + h * S * D, D, q, weight, 0);
         k->exp_shift(S, k->max(S, weight), 1, 0, weight, weight);
-        k->gemv((int)E, m->S, weight, m->values + h * S * E, E, y, 0);
-        k->scale(E, 1 / k->sum(S, weight), y);
+        weigh(k, m->S, E, weight, m->values + h * S * E, part, y);
     }
 }
 
@@ -327,7 +347,7 @@ ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, 
     reading r = {m, n, first, q, y};
     ll_task *task = is_exact(op) ? read_exact : read_linear;
     const double rows = is_exact(op) ? m->S : op->features;
-    const double work = m->workers < ll_threads() ? 0 : rows * n * (op->c.D + op->c.E) * op->c.H;
-    ll_stream_share(work, (size_t)op->c.H, task, &r);
+    const double work = rows * n * (op->c.D + op->c.E) * op->c.H;
+    ll_stream_share(work, m->workers, (size_t)op->c.H, task, &r);
     return LL_OK;
 }

@@ -28,6 +28,7 @@ typedef struct {
     float *gather, *spread;   /* what the exact kernel saves */
     float *dq, *dk, *dX, *dW; /* gradients of those */
     float *other;             /* (H, m, D): the middle's part of dq */
+    int threads;
     float *pool;
     size_t scratch;
 } sequence;
@@ -275,10 +276,10 @@ static ll_status forward_sequence(sequence *x) {
         spread.saved = x->c.saved ? x->spread : NULL;
         return ll_attention_forward(x->op->part, &spread);
     }
-    ll_parallel_for(H, landmarks_of_head, x);
+    ll_parallel_among(x->threads, H, landmarks_of_head, x);
     const ll_status status = ll_attention_forward(x->op->part, &gather);
     if (status) return status;
-    ll_parallel_for(H, middle_forward, x);
+    ll_parallel_among(x->threads, H, middle_forward, x);
     return ll_attention_forward(x->op->part, &spread);
 }
 
@@ -288,11 +289,11 @@ static ll_status backward_sequence(sequence *x) {
     spread.saved = x->spread;
     ll_status status = ll_attention_backward(x->op->part, &spread);
     if (status || is_small(x)) return status;
-    ll_parallel_for(H, middle_backward, x);
+    ll_parallel_among(x->threads, H, middle_backward, x);
     status = ll_attention_backward(x->op->part, &gather);
     if (status) return status;
     x->k->add(H * (size_t)x->m * D, x->other, x->dq);
-    ll_parallel_for(H, landmarks_of_head, x);
+    ll_parallel_among(x->threads, H, landmarks_of_head, x);
     return LL_OK;
 }
 
@@ -301,11 +302,12 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
     const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks, D = (size_t)op->c.D, E = (size_t)op->c.E;
     const size_t gradients = backward ? 3 * rounded(H * m * D) + 2 * rounded(H * m * E) : 0;
     const size_t kept = saved_floats(op, c->T), scratch = square_floats(op);
-    float *memory = ll_alloc((size_t)ll_threads() * scratch + gradients + (c->saved ? 0 : kept), sizeof *memory);
     sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .scratch = scratch};
+    x.threads = ll_threads();
+    float *memory = ll_alloc((size_t)x.threads * scratch + gradients + (c->saved ? 0 : kept), sizeof *memory);
     ll_status status = memory ? LL_OK : LL_ENOMEM;
     float *rest = memory;
-    x.pool = take(&rest, (size_t)ll_threads() * scratch);
+    x.pool = take(&rest, (size_t)x.threads * scratch);
     if (backward) {
         x.dq = take(&rest, H * m * D), x.dk = take(&rest, H * m * D), x.other = take(&rest, H * m * D);
         x.dX = take(&rest, H * m * E), x.dW = take(&rest, H * m * E);

@@ -323,9 +323,10 @@ static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, 
     x.lde = ((size_t)op->c.E + 15) / 16 * 16 + 16;
     x.lds = (2 * (size_t)x.chunk + 15) / 16 * 16 + 16;
     x.scratch = cut(&x, &unused, NULL);
-    x.pool = ll_alloc((size_t)ll_threads() * x.scratch, sizeof *x.pool);
+    const int threads = ll_threads();
+    x.pool = ll_alloc((size_t)threads * x.scratch, sizeof *x.pool);
     if (!x.pool) return LL_ENOMEM;
-    ll_parallel_for((size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
+    ll_parallel_among(threads, (size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
     ll_free(x.pool);
     return LL_OK;
 }

@@ -186,10 +186,11 @@ static ll_status encode(encoding *x) {
     x->stripes = (most + x->length - 1) / x->length;
     x->parameters = x->backward ? b->kind->parameters(b) : 0;
     x->scratch = (b->kind->scratch(b) + 15) / 16 * 16;
-    x->pool = ll_alloc((size_t)ll_threads() * x->scratch, sizeof *x->pool);
+    const int threads = ll_threads();
+    x->pool = ll_alloc((size_t)threads * x->scratch, sizeof *x->pool);
     x->sums = ll_alloc((size_t)H * (size_t)x->stripes * x->parameters, sizeof *x->sums);
     const ll_status status = x->pool && x->sums ? LL_OK : LL_ENOMEM;
-    if (!status) ll_parallel_for((size_t)H * (size_t)x->stripes, encode_stripe, x);
+    if (!status) ll_parallel_among(threads, (size_t)H * (size_t)x->stripes, encode_stripe, x);
     for (int i = 0; !status && x->parameters && i < H * x->stripes; i++)
         b->kind->collect(b, i / x->stripes, x->sums + (size_t)i * x->parameters, &x->c->dposition);
     ll_free(x->pool);

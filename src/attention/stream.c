@@ -23,12 +23,13 @@ static const ll_recurrence *kind_of(const ll_attention *op) {
 
 /* Scratch for the threads there are now. */
 static ll_status ready(ll_attention_stream *s) {
-    if (!s->recurrence->scratch || (s->pool && s->workers >= ll_threads())) return LL_OK;
-    const size_t scratch = (s->recurrence->scratch(s) + 15) / 16 * 16;
-    float *pool = ll_alloc((size_t)ll_threads() * scratch, sizeof *pool);
+    const int threads = ll_threads();
+    if (s->workers >= threads) return LL_OK;
+    const size_t scratch = s->recurrence->scratch ? (s->recurrence->scratch(s) + 15) / 16 * 16 : 0;
+    float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
     if (!pool) return LL_ENOMEM;
     ll_free(s->pool);
-    s->pool = pool, s->scratch = scratch, s->workers = ll_threads();
+    s->pool = pool, s->scratch = scratch, s->workers = threads;
     return LL_OK;
 }
 
@@ -102,9 +103,9 @@ ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
     return status ? status : ready(s);
 }
 
-void ll_stream_share(double work, size_t n, ll_task *task, void *arg) {
+void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *arg) {
     if (work >= WORTH) {
-        ll_parallel_for(n, task, arg);
+        ll_parallel_among(workers, n, task, arg);
         return;
     }
     for (size_t i = 0; i < n; i++) task(arg, i, 0);
@@ -118,7 +119,7 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
         ll_feed f = {s, ll_kernel_table(), n, q, k, v, y};
         ll_distances_set(&s->distances, s->op);
         const double work = s->recurrence->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s);
-        ll_stream_share(work, ll_stream_heads(s), s->recurrence->feed, &f);
+        ll_stream_share(work, s->workers, ll_stream_heads(s), s->recurrence->feed, &f);
     }
     s->position += n;
     return LL_OK;

@@ -80,7 +80,7 @@ static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int tok
 
 /* Tasks 0..n-1 on all threads, or one after the other as worker 0 where so many multiply-adds are not worth waking
  * threads. */
-void ll_stream_share(double work, size_t n, ll_task *task, void *arg);
+void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *arg);
 
 /* What a kind of stream does. Feed's tasks are numbered b H + h. */
 typedef struct ll_recurrence {

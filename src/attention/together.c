@@ -13,6 +13,7 @@ typedef struct {
     ll_causal_room *room; /* (threads) */
     ll_causal_state state;
     int tiles, width; /* in the stretch; columns of a piece of the state */
+    int threads;
 } walk;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -25,7 +26,7 @@ size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch,
     const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(stretch / tile);
     const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
     const size_t of_room = C * ld + m * lda + C * lda + 3 * LINE;
-    return tiles * of_tile + (size_t)threads * of_room + 3 * m * (E + 1) + E + 7 * LINE +
+    return tiles * of_tile + (size_t)threads * of_room + 3 * m * (E + 1) + 2 * E + 8 * LINE +
            floats_of(tiles * sizeof(ll_causal_tile)) + floats_of((size_t)threads * sizeof(ll_causal_room));
 }
 
@@ -56,12 +57,12 @@ static void stretch(walk *w, int t0) {
     ll_parallel_for((size_t)w->tiles, features_task, w);
     for (int t = 0; t < w->tiles; t++) ll_causal_tile_scales(j, &w->state, &w->tile[t]);
     ll_parallel_for((size_t)pieces, state_task, w);
-    ll_parallel_for((size_t)w->tiles, finish_task, w);
+    ll_parallel_among(w->threads, (size_t)w->tiles, finish_task, w);
 }
 
 void ll_causal_forward_together(ll_head *j, int threads, float *shared) {
     const int tiles = j->stretch / j->tile;
-    walk w = {.j = j, .width = j->op->c.E % (32 * threads) ? 16 : 32};
+    walk w = {.j = j, .width = j->op->c.E % (32 * threads) ? 16 : 32, .threads = threads};
     w.tile = (ll_causal_tile *)(void *)ll_take(&shared, floats_of((size_t)tiles * sizeof *w.tile));
     w.room = (ll_causal_room *)(void *)ll_take(&shared, floats_of((size_t)threads * sizeof *w.room));
     for (int t = 0; t < tiles; t++) w.tile[t] = ll_causal_tile_take(j, &shared);

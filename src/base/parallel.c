@@ -173,8 +173,8 @@ static void wait_for_workers(void) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-void ll_parallel_for(size_t n, ll_task *task, void *arg) {
-    const int most = ll_threads(), threads = n < (size_t)most ? (int)n : most;
+void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
+    const int now = ll_threads(), most = now < workers ? now : workers, threads = n < (size_t)most ? (int)n : most;
     /* Another thread's loop has the workers, or this is a loop within a loop: the caller does it all. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.turn)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);
@@ -194,4 +194,8 @@ void ll_parallel_for(size_t n, ll_task *task, void *arg) {
     atomic_fetch_add(&pool.inside, CLOSED);
     wait_for_workers();
     pthread_mutex_unlock(&pool.turn);
+}
+
+void ll_parallel_for(size_t n, ll_task *task, void *arg) {
+    ll_parallel_among(MOST, n, task, arg);
 }

@@ -55,7 +55,7 @@ static void to_byte(int8_t *byte, float *scale, const slab *s) {
             const float size = fabsf(s->x[(size_t)r * s->ld + (size_t)c]);
             most[c] = size > most[c] ? size : most[c];
         }
-    for (int c = 0; c < s->cols; c++) scale[c] = most[c] / 127, unit[c] = most[c] > 0 ? scale[c] : 1;
+    for (int c = 0; c < s->cols; c++) scale[c] = most[c] / 127, unit[c] = scale[c] > 0 ? scale[c] : 1;
     for (int r = 0; r < s->rows; r++, byte += s->ld) {
         float *x = s->x + (size_t)r * s->ld;
         for (int c = 0; c < s->cols; c++) {

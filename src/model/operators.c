@@ -1,5 +1,6 @@
 /* One attention operator a layer (of a decoder two), made from the recipe and the layer's draws: projection,
- * permutation, decay. A file carries the draws, so that it means the same under any version of the generator. */
+ * permutation, decay, rotations. A file carries the draws, so that it means the same under any version of the
+ * generator. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,14 @@ static int turned(const ll_attention_config *a) {
     return a->position == LL_POSITION_ORTHOGONAL ? ll_feature_count(a) : 0;
 }
 
+/* Numbers of reformer's hash rotations: rows of them, and in a row. */
+static int hashed(const ll_attention_config *a) {
+    return a->kernel == LL_KERNEL_REFORMER ? a->baseline.rounds * a->H * a->D : 0;
+}
+static int half(const ll_attention_config *a) {
+    return a->baseline.buckets / 2;
+}
+
 static ll_status draw_projection(const ll_config *c, const ll_attention_config *a, int op, int64_t redraws, float *W) {
     static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
     const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
@@ -67,6 +76,8 @@ typedef struct {
     float *projection, *decay;
     int32_t *permutation;
     float *basis, *angles;
+    float *rotations; /* empty: the operator draws its own */
+    int has_rotations;
 } parts;
 
 static int decays(const ll_config *c, const ll_attention_config *a) {
@@ -120,6 +131,13 @@ static ll_status find(const ll_st_tensor **out, const source *s, const char *wha
     return LL_OK;
 }
 
+/* Files of before there were any have no rotations: they are drawn then, as they were. */
+static int is_there(const source *s, const char *what) {
+    char name[NAME];
+    name_of(s->model, s->op, what, name);
+    return ll_safetensors_find(s->file, name) != NULL;
+}
+
 static ll_status read_floats(float *out, const source *s, const char *what, int rows, int cols) {
     const ll_st_tensor *t = NULL;
     ll_status status = find(&t, s, what, LL_F32, rows, cols);
@@ -158,7 +176,9 @@ static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
     if (!status && decays(s->model->c, a)) status = read_floats(p->decay, s, "decay", a->H, 0);
     if (!status && turned(a)) status = read_floats(p->basis, s, "basis", a->H * turned(a), turned(a));
     if (!status && turned(a)) status = read_floats(p->angles, s, "angles", a->H, turned(a) / 2);
-    return status;
+    if (status || !hashed(a) || !is_there(s, "rotations")) return status;
+    p->has_rotations = 1;
+    return read_floats(p->rotations, s, "rotations", hashed(a), half(a));
 }
 
 /* Another model's operator of the same name, features and position; or NULL. */
@@ -182,14 +202,19 @@ static void adopt(const ll_attention_config *a, const ll_attention_config *b, pa
     if (!b || a->H != b->H || a->M != b->M || ll_attention_width(a) != ll_attention_width(b)) return;
     if (a->M) memcpy(p->projection, b->projection, (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float));
     if (n && permuted(b) == permuted(a)) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
-    if (!whole || turned(b) != turned(a)) return;
-    memcpy(p->basis, b->where.basis, H * whole * whole * sizeof(float));
-    memcpy(p->angles, b->where.theta, H * (whole / 2) * sizeof(float));
+    if (whole && turned(b) == turned(a)) {
+        memcpy(p->basis, b->where.basis, H * whole * whole * sizeof(float));
+        memcpy(p->angles, b->where.theta, H * (whole / 2) * sizeof(float));
+    }
+    p->has_rotations = hashed(a) && hashed(b) == hashed(a) && half(b) == half(a);
+    if (p->has_rotations)
+        memcpy(p->rotations, b->baseline.rotations, (size_t)hashed(a) * (size_t)half(a) * sizeof(float));
 }
 
 static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model *other, int op, parts *p) {
     ll_attention_config a = describe(m, op);
     const source from = {m, file, op};
+    p->has_rotations = 0;
     ll_status status = file ? read(&from, &a, p) : draw(m, &a, op, p);
     if (status) return status;
     if (other) adopt(&a, namesake(m, op, other), p);
@@ -197,6 +222,7 @@ static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model 
     a.permutation = permuted(&a) ? p->permutation : NULL;
     a.decay = decays(m->c, &a) ? p->decay : NULL;
     if (turned(&a)) a.where.basis = p->basis, a.where.theta = p->angles;
+    a.baseline.rotations = p->has_rotations ? p->rotations : NULL;
     status = ll_attention_create(&m->attention[op], &a);
     return status == LL_EINVAL && file ? ll_fail_in(LL_EFORMAT, ll_safetensors_path(file)) : status;
 }
@@ -221,14 +247,17 @@ ll_status ll_operators_create(ll_model *m, const ll_safetensors *file, const ll_
     /* All other sizes are those of parameters, which the file is known to hold. */
     ll_status status = file && a.M ? find(&t, &from, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
     if (!status && file && whole) status = find(&t, &from, "basis", LL_F32, a.H * whole, whole);
+    if (!status && file && hashed(&a) && is_there(&from, "rotations"))
+        status = find(&t, &from, "rotations", LL_F32, hashed(&a), half(&a));
     if (status) return status;
     parts p = {.projection = ll_alloc(largest(m), sizeof(float)),
                .decay = ll_alloc(heads, sizeof(float)),
                .permutation = ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
     p.basis = ll_alloc(heads * (size_t)whole * (size_t)whole, sizeof(float));
     p.angles = ll_alloc(heads * (size_t)(whole / 2), sizeof(float));
+    p.rotations = ll_alloc((size_t)hashed(&a) * (size_t)half(&a), sizeof(float));
     m->attention = ll_alloc((size_t)m->operators, sizeof(ll_attention *));
-    const int there = p.projection && p.decay && p.permutation && p.basis && p.angles;
+    const int there = p.projection && p.decay && p.permutation && p.basis && p.angles && p.rotations;
     status = m->attention && there ? LL_OK : LL_ENOMEM;
     for (int op = 0; op < m->operators && !status; op++) status = create(m, file, other, op, &p);
     ll_free(p.projection);
@@ -236,6 +265,7 @@ ll_status ll_operators_create(ll_model *m, const ll_safetensors *file, const ll_
     ll_free(p.decay);
     ll_free(p.basis);
     ll_free(p.angles);
+    ll_free(p.rotations);
     return status;
 }
 
@@ -263,6 +293,8 @@ static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
     if (!status) status = add(writer, m, op, "decay", LL_F32, H, 0, a->decay);
     if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->where.basis);
     if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->where.theta);
+    if (!status && hashed(a))
+        status = add(writer, m, op, "rotations", LL_F32, hashed(a), half(a), a->baseline.rotations);
     return status;
 }
 

@@ -6,6 +6,10 @@
 ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
         return ll_fail(LL_EINVAL, "\"%s\": the model is made; only keys of [data] and [train] can change", assignment);
+    const int noise = model->c->position == LL_POS_SINE_SPE || model->c->position == LL_POS_CONV_SPE;
+    if (noise && !strncmp(assignment, "train.seed=", 11))
+        return ll_fail(LL_EINVAL, "\"%s\": this model's positions draw their noise by its seed, which cannot change",
+                       assignment);
     /* On a copy first: a refused value must leave the model as it was. */
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);

@@ -7,14 +7,15 @@
  * turned. No power of P is ever made. */
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/method.h"
 #include "base/memory.h"
 
 ll_status ll_orthogonal_check(const ll_attention_config *c) {
     const int m = ll_feature_count(c);
     if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
-    if (c->kernel == LL_KERNEL_SOFTMAX)
-        return ll_fail(LL_EINVAL, "attention: softmax has no features that a matrix could turn; use rope");
+    if (!ll_method_of(c->kernel)->linear)
+        return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could turn; use another position",
+                       ll_method_of(c->kernel)->name);
     if (m < 2 || m > LL_ORTHOGONAL_MOST)
         return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
                        LL_ORTHOGONAL_MOST, m);
