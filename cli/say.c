@@ -56,7 +56,7 @@ int ll_usage(const char *format, ...) {
 
 /* Is it there, and may we read it? */
 static int readable(const char *path) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return 0;
     close(fd);
     return 1;

@@ -256,13 +256,32 @@ static void test_a_link_stays_a_link(void **state) {
     CHECK_OK(ll_file_write(at("link"), "new", 3));
     expect_content(at("far/f"), (const uint8_t *)"new", 3);
     assert_true(!lstat(at("link"), &info) && S_ISLNK(info.st_mode));
-    /* What a dead process left under our number does no harm, and is not followed. */
+    /* Nor is a link followed that lies where the new file is written. */
     char temp[4200];
-    snprintf(temp, sizeof temp, "%s.tmp-%ld", at("g"), (long)getpid());
+    snprintf(temp, sizeof temp, "%s.tmp-longline", at("g"));
     assert_int_equal(symlink(at("far/f"), temp), 0);
     CHECK_OK(ll_file_write(at("g"), "mine", 4));
     expect_content(at("far/f"), (const uint8_t *)"new", 3);
     expect_content(at("g"), (const uint8_t *)"mine", 4);
+}
+
+/* What a killed program left is written over; two that write at once do not meet. */
+static void test_writers_of_one_file(void **state) {
+    (void)state;
+    char temp[4200];
+    ll_writer *one = NULL, *two = NULL;
+    snprintf(temp, sizeof temp, "%s.tmp-longline", at("h"));
+    FILE *left = fopen(temp, "w");
+    assert_true(left && fputs("a longer text that was left", left) > 0 && !fclose(left));
+    CHECK_OK(ll_writer_open(&one, at("h")));
+    CHECK_OK(ll_writer_open(&two, at("h")));
+    CHECK_OK(ll_writer_put(two, "two", 3));
+    CHECK_OK(ll_writer_put(one, "one", 3));
+    CHECK_OK(ll_writer_commit(one));
+    expect_content(at("h"), (const uint8_t *)"one", 3);
+    CHECK_OK(ll_writer_commit(two));
+    expect_content(at("h"), (const uint8_t *)"two", 3);
+    assert_int_not_equal(access(temp, F_OK), 0);
 }
 
 /* ---- Folders ---- */
@@ -371,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_a_link_stays_a_link),
+        cmocka_unit_test(test_writers_of_one_file),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_paths),

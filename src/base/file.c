@@ -112,6 +112,7 @@ static int open_plain(int *fd, size_t *size, const char *path) {
     static const uint8_t gzip[] = {0x1f, 0x8b}, xz[] = {0xfd, '7'};
     struct stat info;
     uint8_t magic[2] = {0};
+    if (stat(path, &info) || !S_ISREG(info.st_mode)) return 0;
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0) return 0;
     if (!fstat(*fd, &info) && S_ISREG(info.st_mode) && pread(*fd, magic, 2, 0) >= 0 && memcmp(magic, gzip, 2) &&

@@ -29,7 +29,7 @@ LL_MUST_USE ll_status ll_folder_create(const char *path);
 LL_MUST_USE ll_status ll_folder_list(char ***paths, int *count, const char *path);
 void ll_names_free(char **paths, int count);
 
-/* A file written beside its target ("path.tmp-PID"), flushed and renamed over it by commit; or removed
+/* A file written beside its target ("path.tmp-longline"), flushed and renamed over it by commit; or removed
  * by abandon. A full disk or short write is LL_EIO, and the target stays as it was. */
 typedef struct ll_writer ll_writer;
 LL_MUST_USE ll_status ll_writer_open(ll_writer **writer, const char *path);

@@ -57,9 +57,10 @@ ll_status ll_folder_lock(int *lock, const char *path) {
 }
 
 static ll_status make(const char *path) {
-    if (!mkdir(path, 0777) || ll_is_folder(path)) return LL_OK;
-    if (errno == EEXIST) return ll_fail(LL_EIO, "cannot create folder %s: a file has that name", path);
-    return ll_fail(LL_EIO, "cannot create folder %s: %s", path, strerror(errno));
+    const int why = mkdir(path, 0777) ? errno : 0;
+    if (!why || ll_is_folder(path)) return LL_OK;
+    if (why == EEXIST) return ll_fail(LL_EIO, "cannot create folder %s: a file has that name", path);
+    return ll_fail(LL_EIO, "cannot create folder %s: %s", path, strerror(why));
 }
 
 ll_status ll_folder_create(const char *path) {

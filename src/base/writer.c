@@ -1,19 +1,24 @@
 /* Files that are whole or not there. What is written goes to a neighbour of the target; only when all
  * of it has reached the disk does it take the target's name, so a crash, a full disk or a second
- * interrupt leaves the old file as it was. */
+ * interrupt leaves the old file as it was.
+ *
+ * The neighbour is "target.tmp-longline", so that what a killed program left is written over by the next. It is locked
+ * until it has the target's name; who finds it locked, another program or thread, takes a name of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 
-enum { BUFFER = 1 << 16, STEP = 1 << 30 };
+enum { BUFFER = 1 << 16, STEP = 1 << 30, SUFFIX = 48 };
 
 struct ll_writer {
     char *path, *temp;
@@ -37,12 +42,33 @@ static ll_status choose_target(ll_writer *w, const char *path) {
         return ll_fail(LL_EIO, "cannot write %s: it is %s", path,
                        S_ISDIR(info.st_mode) ? "a folder; name a file" : "no regular file, which could be replaced");
     const char *target = exists && realpath(path, real) ? real : path;
-    const size_t size = strlen(target) + 32;
     w->path = ll_strdup(target);
-    w->temp = ll_alloc(size, 1);
-    if (!w->path || !w->temp) return LL_ENOMEM;
-    snprintf(w->temp, size, "%s.tmp-%ld", target, (long)getpid());
-    return LL_OK;
+    w->temp = ll_alloc(strlen(target) + SUFFIX, 1);
+    return w->path && w->temp ? LL_OK : LL_ENOMEM;
+}
+
+/* Has the file that is open still this name? */
+static int is_named(int fd, const char *path) {
+    struct stat open_file, named;
+    return !fstat(fd, &open_file) && !lstat(path, &named) && open_file.st_dev == named.st_dev &&
+           open_file.st_ino == named.st_ino;
+}
+
+/* Takes "target.tmp-longline" if nobody has it; -1: somebody has, or it is no file. */
+static int open_shared(const char *path) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    const int taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!taken && is_named(fd, path) && !ftruncate(fd, 0)) return fd;
+    close(fd);
+    return -1;
+}
+
+static int open_own(char *path, size_t size, const char *target) {
+    static atomic_int number;
+    snprintf(path, size, "%s.tmp-%ld-%d", target, (long)getpid(), atomic_fetch_add(&number, 1));
+    unlink(path); /* of a process with this number that died; and never through a link */
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
 ll_status ll_writer_open(ll_writer **writer, const char *path) {
@@ -51,9 +77,11 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
     w->fd = -1;
     ll_status status = choose_target(w, path);
     if (!status) {
-        unlink(w->temp); /* of a process with this number that died; and never through a link */
-        w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd < 0) status = unwritable(w);
+        const size_t size = strlen(w->path) + SUFFIX;
+        snprintf(w->temp, size, "%s.tmp-longline", w->path);
+        w->fd = open_shared(w->temp);
+        if (w->fd < 0) w->fd = open_own(w->temp, size, w->path);
+        if (w->fd < 0) w->temp[0] = 0, status = unwritable(w);
     }
     if (status) {
         ll_writer_abandon(w);
@@ -136,9 +164,7 @@ static ll_status finish(ll_writer *w) {
     const ll_status status = flush(w);
     if (status || !w->temp) return status;
     if (fsync(w->fd)) return unwritable(w);
-    const int failed = close(w->fd);
-    w->fd = -1;
-    if (failed || rename(w->temp, w->path)) return unwritable(w);
+    if (rename(w->temp, w->path)) return unwritable(w);
     w->temp[0] = 0; /* gone: it has the target's name now */
     return folder_lost(w->path) ? unwritable(w) : LL_OK;
 }
@@ -151,9 +177,8 @@ ll_status ll_writer_commit(ll_writer *w) {
 
 void ll_writer_abandon(ll_writer *w) {
     if (!w) return;
-    const int opened = w->fd >= 0 && w->fd != STDOUT_FILENO;
-    if (opened) close(w->fd);
     if (w->temp && w->temp[0]) unlink(w->temp);
+    if (w->fd >= 0 && w->fd != STDOUT_FILENO) close(w->fd); /* and with it goes the lock */
     ll_free(w->path);
     ll_free(w->temp);
     ll_free(w);

@@ -3,6 +3,7 @@
  * every distance: steps of the scale, beats of the bar, chords of the phrase, and phrases that come again. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/random.h"
@@ -174,9 +175,23 @@ static ll_status write_piece(const char *folder, int bars, uint64_t seed, int64_
     return status;
 }
 
+/* A piece of an earlier set would be taken for one of this. */
+static ll_status check_rest(const char *folder, int64_t count) {
+    char name[40];
+    snprintf(name, sizeof name, "music-%06lld.mid", (long long)count);
+    char *path = ll_path_join(folder, name);
+    if (!path) return LL_ENOMEM;
+    const int there = !access(path, F_OK);
+    ll_free(path);
+    if (!there) return LL_OK;
+    return ll_fail(LL_EINVAL, "%s has more than %lld pieces already; empty it, or choose another folder", folder,
+                   (long long)count);
+}
+
 ll_status ll_music_write(const char *folder, int bars, int64_t count, uint64_t seed) {
     ll_status status = check_bars(bars);
     if (!status) status = ll_folder_create(folder);
+    if (!status) status = check_rest(folder, count);
     for (int64_t i = 0; !status && i < count; i++) status = write_piece(folder, bars, seed, i);
     return status;
 }

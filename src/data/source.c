@@ -1,6 +1,7 @@
 /* Where a split's data come from: keys of the recipe to files, and which part of them. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -24,6 +25,12 @@ ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int 
         return ll_fail(LL_EINVAL, "data.valid-labels is %s, but data.valid is empty; name both or neither",
                        files[1][split]);
     if (s.path[0]) {
+        struct stat info;
+        if (!stat(s.path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+            return ll_fail(LL_EINVAL,
+                           "%s: %s is a pipe or a device, and data are read more than once; save them in a file, and "
+                           "name that",
+                           s.key, s.path);
         *source = s;
         return LL_OK;
     }

@@ -47,7 +47,8 @@ static ll_status draw(const char *path, int width, int height, ll_painter *paint
     cairo_surface_destroy(surface);
     if (out->status) return out->status;
     if (drawn == 0) return ll_fail(LL_EINVAL, "%s: no point of the figure is a number that its axes can show", path);
-    if (verdict == CAIRO_STATUS_NO_MEMORY) return ll_fail(LL_ENOMEM, "%s: no memory for the picture", path);
+    if (verdict == CAIRO_STATUS_NO_MEMORY || (drawn < 0 && !verdict))
+        return ll_fail(LL_ENOMEM, "%s: no memory for the picture", path);
     if (drawn < 0 || verdict) return ll_fail(LL_EIO, "%s cannot be drawn: %s", path, cairo_status_to_string(verdict));
     return LL_OK;
 }

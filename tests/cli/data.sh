@@ -105,3 +105,9 @@ with tarfile.open("up", "w:gz") as t:
     kill $server
     wait $server 2>/dev/null || :
 fi
+
+t 0 "$longline" data make music --out songs --count 3 --size 1
+refused "songs has more than 2 pieces already" "$longline" data make music --out songs --count 2 --size 1
+t 0 "$longline" data make music --out songs --count 4 --size 1
+mkfifo pipe
+refused "data.train: pipe is a pipe or a device" "$longline" train "$root/recipes/text-bytes.ini" --data pipe --out w
