@@ -58,10 +58,32 @@ static void print_rows(const char *key, row_at *at, const char *cost) {
     printf("\n");
 }
 
+/* What a pair's letter says, in the legend and in the table. */
+static char mark(const pair *x) {
+    return x->causal && x->whole ? '*' : x->causal ? 'c' : x->whole ? 'w' : '.';
+}
+
+/* Of the marks, those that the table has. */
+static void print_legend(void) {
+    static const struct {
+        char mark;
+        const char *text;
+    } all[] = {{'*', "legal"}, {'c', "in language models alone"}, {'w', "on whole sequences alone"}, {'.', "refused"}};
+    int there[sizeof all / sizeof *all] = {0}, shown = 0;
+    for (int k = 0; ll_kernel_at(k); k++)
+        for (int p = 0; ll_position_at(p); p++) {
+            const pair x = pair_of(ll_kernel_at(k), ll_position_at(p));
+            for (size_t i = 0; i < sizeof all / sizeof *all; i++) there[i] |= all[i].mark == mark(&x);
+        }
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (there[i]) printf("%s %c %s", shown++ ? "," : "pairs:", all[i].mark, all[i].text);
+    printf("\n\n");
+}
+
 /* The names of the columns come down like stairs, each above its own. */
 static void print_matrix(void) {
     const int name = widest(ll_kernel_at, 0);
-    printf("pairs: * legal, c in language models alone, w on whole sequences alone, . refused\n\n");
+    print_legend();
     for (int p = 0; ll_position_at(p); p++) {
         printf("  %-*s  ", name, "");
         for (int i = 0; i < p; i++) printf("| ");
@@ -71,7 +93,7 @@ static void print_matrix(void) {
         printf("  %-*s ", name, ll_kernel_at(k)->name);
         for (int p = 0; ll_position_at(p); p++) {
             const pair x = pair_of(ll_kernel_at(k), ll_position_at(p));
-            printf(" %c", x.causal && x.whole ? '*' : x.causal ? 'c' : x.whole ? 'w' : '.');
+            printf(" %c", mark(&x));
         }
         printf("\n");
     }
