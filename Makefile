@@ -49,6 +49,7 @@ help:
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
+#: make keys           docs/keys.md from the keys of the program
 #: make lint           the house rules that a script can check
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 

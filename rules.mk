@@ -82,6 +82,11 @@ uninstall:
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc $(DATA)/man/man1/longline.1
 	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline $(DATA)/longline
 
+# ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
+keys: $(B)/longline
+	$(B)/longline recipe | awk -f docs/keys.awk >docs/keys.tmp
+	mv docs/keys.tmp docs/keys.md
+
 # ---- The house rules, and everything at once. ----
 lint: $(LIB) $(B)/liblongline.a $(B)/liblongline.so
 	@RESULTS=$(RESULTS) tests/lint.sh $(B)
@@ -89,4 +94,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: deps deps-build deps-aarch64 asan ubsan scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
+.PHONY: keys deps deps-build deps-aarch64 asan ubsan scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean

@@ -58,12 +58,8 @@ static void test_defaults(void **state) {
     const ll_recipe_key *k;
     CHECK_OK(ll_recipe_create(&r));
     for (int i = 0; (k = ll_recipe_key_at(i)); i++) {
-        double a = 0, b = 1;
-        const char *got = ll_recipe_get(r, k->name);
-        if (strcmp(k->type, "number"))
-            assert_string_equal(got, k->fallback);
-        else
-            assert_true(ll_parse_number(&a, got) && ll_parse_number(&b, k->fallback) && a == b);
+        /* As it is printed, for reports and digests tell by the text what is not at its default. */
+        assert_string_equal(ll_recipe_get(r, k->name), k->fallback);
         assert_non_null(strchr(k->name, '.'));
         assert_true(strlen(k->help) > 10);
         assert_int_equal(!strcmp(k->type, "choice") || !strcmp(k->type, "flag"), k->choices != NULL);

@@ -82,7 +82,7 @@ enum { LL_TOKEN_PAD = 256, LL_TOKEN_BEGIN, LL_TOKEN_END, LL_TOKEN_COUNT };
 /* ---- Recipes ---- */
 
 /* A recipe is INI text with the sections [model] [attention] [position] [train] [data]; it describes
- * model, data and training completely. docs/format.md lists the keys; so does ll_recipe_key_at. */
+ * model, data and training completely. docs/keys.md lists the keys; so does ll_recipe_key_at. */
 typedef struct ll_recipe ll_recipe;
 
 typedef struct {

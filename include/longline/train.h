@@ -56,7 +56,7 @@ typedef struct {
      * that models with other tokens compare; NaN where there is no text. */
     double bits_per_word, bits_per_byte;
 } ll_evaluation;
-/* Evaluates on a split of the model's recipe ("valid" or "test"). max_batches 0 = all of it; else that many
+/* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 

@@ -2,6 +2,8 @@
 t 0 "$longline" recipe
 for section in model attention position train data; do out "^\[$section\]$"; done
 cp out all.ini
+awk -f "$root/docs/keys.awk" out >keys.md
+check "docs/keys.md is what make keys writes" cmp keys.md "$root/docs/keys.md"
 t 0 "$longline" recipe position.type
 out "^position.type$"
 out "choices .*permute2d"
