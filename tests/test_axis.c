@@ -37,6 +37,21 @@ static void axes_have_round_numbers(void **state) {
     assert_int_equal(n, 7);
 }
 
+/* Numbers of an axis are of one kind: all are powers where one would be. */
+static void wide_axes_have_powers(void **state) {
+    (void)state;
+    ll_axis a;
+    ll_axis_set(&a, 1, 10, 1e20, 900, 80, 0);
+    for (int i = 0; i < a.n; i++)
+        if (a.tick[i].text[0] && strncmp(a.tick[i].text, "10", 2)) fail_msg("%s among powers", a.tick[i].text);
+    ll_axis_set(&a, 1, 1e-8, 0.01, 900, 80, 0);
+    const char *last = NULL;
+    for (int i = 0; i < a.n; i++)
+        if (a.tick[i].text[0]) last = a.tick[i].text;
+    assert_non_null(last);
+    assert_string_equal(last, "10\u207b\u00b2");
+}
+
 static void numbers_are_written_for_people(void **state) {
     (void)state;
     const struct {
@@ -77,6 +92,7 @@ static void labels_move_apart(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axes_have_round_numbers),
+        cmocka_unit_test(wide_axes_have_powers),
         cmocka_unit_test(numbers_are_written_for_people),
         cmocka_unit_test(labels_move_apart),
     };

@@ -207,6 +207,9 @@ static void test_printed_numbers_read_back(void **state) {
     (void)state;
     expect_print(0.1, "0.1");
     expect_print(0, "0");
+    expect_print(10000, "10000");
+    expect_print(-245569, "-245569");
+    expect_print(1e20, "1e+20");
     expect_print(1e-8, "1e-08");
     expect_print(1.0 / 3, "0.3333333333333333");
     for (uint64_t i = 0; i < 20000; i++) {

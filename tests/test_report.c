@@ -40,7 +40,7 @@ static void a_run_has_a_page(void **state) {
     has(page, "<td>2.2500 bits per byte, perplexity 4.757</td>"); /* 2^2.25 */
     has(page, "<td>50.00 %</td>");
     has(page, "<td>1 min 1 s</td>"); /* 60.5 s */
-    has(page, "<td>84 MB</td>");     /* 80 MiB */
+    has(page, "<td>80 MiB</td>");     /* 80 MiB */
     has(page, "<td>38,400</td>");
     has(page, "<th scope=\"row\">model.layers</th><td>2</td><td>6</td>");
     lacks(page, "<th scope=\"row\">Parameters</th>"); /* no model, no number */

@@ -31,6 +31,10 @@ static int parse(double *value, const char *text) {
 
 static void print(char out[LL_NUMBER_TEXT], double value) {
     double back = 0;
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(out, LL_NUMBER_TEXT, "%.0f", value); /* not 1e+04 */
+        return;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out, LL_NUMBER_TEXT, "%.*g", digits, value);
         if (parse(&back, out) && back == value) return;

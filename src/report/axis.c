@@ -2,6 +2,7 @@
  * logarithmic axis has one at every decade and, where there is room, at 2 and 5, and small ones between. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/report.h"
@@ -69,15 +70,31 @@ static void linear_ticks(ll_axis *x, double step) {
     for (double i = first; i <= last && x->n < LL_TICKS_MOST; i++) add_tick(x, i * step, step, largest, 1);
 }
 
-/* Ticks at 1, 2, .. 9 times powers of ten; `labels` of "1", "12" (as in bills: 1, 2, 5) carry numbers. */
+/* 10¹⁶, 2·10⁻⁸ */
+static void write_power(char *out, size_t size, int digit, int e) {
+    static const char *const raised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+    char plain[12];
+    size_t n = 0;
+    snprintf(plain, sizeof plain, "%d", abs(e));
+    if (digit > 1) n += (size_t)snprintf(out, size, "%d\u00b7", digit);
+    n += (size_t)snprintf(out + n, size - n, "10%s", e < 0 ? "\u207b" : "");
+    for (const char *c = plain; *c && n + 4 < size; c++)
+        n += (size_t)snprintf(out + n, size - n, "%s", raised[*c - '0']);
+}
+
+/* Ticks at 1, 2, .. 9 times powers of ten; `labels` of "1", "12" (as in bills: 1, 2, 5) carry numbers: powers where
+ * one of them could not be written out. */
 static void log_ticks(ll_axis *x, const char *labels, int every, int small) {
     const int first = (int)floor(log10(x->lo)), last = (int)ceil(log10(x->hi));
+    const int powers = x->lo < 1e-5 * (1 - 1e-9) || x->hi >= 1e12;
     for (int e = first; e <= last; e++)
         for (int d = 1; d < 10; d++) {
             const double at = d * pow(10, e);
             const int number = strchr(labels, '0' + d) && e % every == 0;
             if (at < x->lo * (1 - 1e-9) || at > x->hi * (1 + 1e-9) || (!number && !small)) continue;
-            add_tick(x, at, at, at, number);
+            add_tick(x, at, at, at, number && !powers);
+            if (number && powers && x->n) write_power(x->tick[x->n - 1].text, sizeof x->tick[0].text, d, e);
         }
 }
 

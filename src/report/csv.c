@@ -17,10 +17,7 @@ static void put(file *f, const char *text) {
 
 static void number(file *f, double value) {
     char text[LL_NUMBER_TEXT] = "";
-    if (value == floor(value) && fabs(value) < 1e15)
-        snprintf(text, sizeof text, "%.0f", value); /* not 1e+01 */
-    else if (isfinite(value))
-        ll_print_number(text, value);
+    if (isfinite(value)) ll_print_number(text, value);
     put(f, text);
 }
 

@@ -81,13 +81,13 @@ static void share(char *out, size_t size, double fraction) {
         snprintf(out, size, "–");
 }
 
-static void megabytes(char *out, size_t size, double bytes) {
+static void mebibytes(char *out, size_t size, double bytes) {
     if (!isfinite(bytes))
         snprintf(out, size, "–");
-    else if (bytes < 1e9)
-        snprintf(out, size, "%.0f MB", bytes / 1e6);
+    else if (bytes < 1000 * 1048576.0)
+        snprintf(out, size, "%.0f MiB", bytes / 1048576);
     else
-        snprintf(out, size, "%.2f GB", bytes / 1e9);
+        snprintf(out, size, "%.2f GiB", bytes / 1073741824);
 }
 
 static void steps(char *out, size_t size, const ll_run_facts *f) {
@@ -128,7 +128,7 @@ const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, cha
         break;
     case 10: duration(out, size, f->seconds); break;
     case 11: ll_count_text(out, size, f->speed); break;
-    case 12: megabytes(out, size, f->memory); break;
+    case 12: mebibytes(out, size, f->memory); break;
     }
     return label[row];
 }
@@ -195,7 +195,7 @@ void ll_run_tiles(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     ll_count_text(more, sizeof more, f->speed);
     strncat(more, " tokens a second", sizeof more - strlen(more) - 1);
     fact(h, "Time", number, more);
-    megabytes(number, sizeof number, f->memory);
+    mebibytes(number, sizeof number, f->memory);
     fact(h, "Memory", number, "at most");
     ll_html_put(h, "</dl>\n");
 }

@@ -142,7 +142,8 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
     return 0;
 }
 
-/* Names of rows, to the right of which there is room for a matrix of the side that is left; of columns below it. */
+/* Names of rows, to the right of which there is room for a matrix of the side that is left; of columns below it, long
+ * ones from bottom to top. */
 static double draw_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double side) {
     char text[64];
     double widest = 0;
@@ -153,7 +154,16 @@ static double draw_names(cairo_t *cr, const ll_heat_map *m, int n, double x, dou
     for (int i = 0; i < n && step >= SMALL_SIZE; i++) {
         ll_label_fit(cr, text, sizeof text, m->names[i], 0.25 * side);
         write_text(cr, x + left - 6, y + (i + 0.5) * step + 0.36 * SMALL_SIZE, 1, text);
-        if (ll_heat_map_short_names(m)) write_text(cr, x + left + (i + 0.5) * step, y + side - 4, 0.5, text);
+        const double column = x + left + (i + 0.5) * step;
+        if (ll_heat_map_short_names(m)) {
+            write_text(cr, column, y + side - 4, 0.5, text);
+            continue;
+        }
+        cairo_save(cr);
+        cairo_translate(cr, column + 0.36 * SMALL_SIZE, y + side - left + 6);
+        cairo_rotate(cr, -M_PI / 2);
+        write_text(cr, 0, 0, 1, text);
+        cairo_restore(cr);
     }
     return left;
 }

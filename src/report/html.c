@@ -123,6 +123,10 @@ void ll_html_bytes(ll_html *h, const void *bytes, size_t size) {
     for (size_t i = 0; i < size;) {
         const int n = ll_utf8_length(s + i, size - i);
         const char *name = entity(s[i]);
+        if (s[i] == '\r' && i + 1 < size && s[i + 1] == '\n') {
+            i++; /* the line end of another system */
+            continue;
+        }
         if (name)
             ll_html_put(h, name);
         else if (n || s[i] == '\n' || s[i] == '\t')

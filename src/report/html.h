@@ -39,7 +39,7 @@ void ll_html_fail(ll_html *h, ll_status status);
 void ll_html_put(ll_html *h, const char *html);
 /* printf of what is HTML already: numbers, and names of ours. */
 void ll_html_print(ll_html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Any bytes as text: what is not UTF-8, or a control character, becomes U+FFFD. */
+/* Any bytes as text: what is not UTF-8, or a control character, becomes U+FFFD; CR LF is a line end. */
 void ll_html_bytes(ll_html *h, const void *bytes, size_t size);
 void ll_html_text(ll_html *h, const char *text);
 

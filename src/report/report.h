@@ -82,7 +82,7 @@ ll_shade_range ll_shade_range_of(const ll_heat_map *map, int panel, int row);
 double ll_shade_of(const ll_shade_range *range, double v);
 /* Are there colours for negative values? */
 int ll_shades_signed(const ll_heat_map *map);
-/* Are the names of rows so short that columns can have them, too? */
+/* Are the names of rows so short that those of columns need not be turned? */
 int ll_heat_map_short_names(const ll_heat_map *map);
 
 /* ---- Columns ---- */

@@ -11,6 +11,9 @@ check "no file is left half-written" sh -c "! ls one one/figures | grep -q tmp"
 for f in loss loss-by-position speed memory learning-rate gradient-norm attention-1 attention-2; do
     check "figure $f" test -s one/figures/$f.svg -a -s one/figures/$f.csv
 done
+check "whole numbers are digits alone" sh -c '! grep -q "e+" one/metrics.csv'
+check "a key at its default does not differ from it" sh -c "test \$(grep -c '>train.eps<' one/report.html) -eq 1"
+check "memory in the unit of its figure" grep -q '<dt>Memory</dt><dd>[0-9]* MiB<' one/report.html
 check "it names no address" sh -c "! grep -qE '(src|href)=\"(https?:)?//' one/report.html"
 cp one/report.html first
 t 0 "$longline" report one
@@ -23,6 +26,11 @@ t 0 run --out two --set position.type=sine-spe --set position.decay=none --set p
 check "learned positions" test -s two/figures/distance.csv
 t 0 run --out vectors --set attention.kernel=softmax --set position.type=shaw --set position.decay=none
 check "learned vectors" test -s vectors/figures/distance.csv -a -s vectors/figures/distance-length.svg
+awk '{printf "%s\r\n", $0}' text.txt >crlf.txt
+t 0 run --out crlf --data crlf.txt
+sed -n '/<span class="prompt"/,/<.span>/ {s/<.span>.*//; p}' crlf/report.html >prompt
+check "CR LF is a line end" test "$(wc -l <prompt)" -gt 2
+check "and nothing else" sh -c '! grep -q "$(printf "\357\277\275")" prompt'
 t 0 run --out quiet --set train.report=off
 check "none where none is wanted" test ! -e quiet/report.html
 not_err "report"
@@ -73,7 +81,10 @@ check "what is missing is said" grep -q "gone.txt" lost/report.html
 { printf '\000\000\010\001\000\000\000\100'; i=0; while [ $i -lt 16 ]; do printf '\000\001\002\001'; i=$((i + 1)); done; } >labels
 t 0 "$longline" train "$root/recipes/mnist.ini" --set data.train=images --set data.train-labels=labels \
     --set data.test=images --set data.test-labels=labels --set train.length=0 --set model.width=16 --set model.ff=16 \
-    --set train.steps=20 --set train.batch=8 --set train.eval-every=10 --set data.valid-fraction=0.5 --out clothes
+    --set train.steps=20 --set train.batch=8 --set train.eval-every=10 --set data.valid-fraction=0.5 --out clothes \
+    --set data.classes=T-shirt,trouser,pullover,dress,coat,sandal,shirt,sneaker,bag,boot
+check "columns have names" grep -q '<div class="cols long" aria-hidden="true"><span>T-shirt</span><span>trouser<' \
+    clothes/report.html
 check "accuracy" test -s clothes/figures/accuracy.svg
 check "shares of a class add up" awk -F, 'NR > 1 {s = 0; for (i = 3; i <= NF; i++) s += $i
     if ($3 != "" && (s < 0.999 || s > 1.001)) exit 1; n++} END {exit n != 10}' clothes/figures/classes.csv

@@ -53,6 +53,7 @@ out "^  data +a few lines for a book$"
 out "^table.csv=tables/systems/table.csv$"
 err "\[1/5\] exact, seed 1  step 20/20 .* eta 0:00, all 0:0"
 check "the page" grep -q "<h1>Two systems</h1>" tables/systems/table.html
+check "whole numbers are digits alone" sh -c '! grep -q "e+" tables/systems/table.csv'
 cp out whole
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2
 check "what is done is not done again" cmp out whole
