@@ -39,7 +39,7 @@ help:
 
 #: make                build/longline, build/liblongline.a, build/liblongline.so
 #: make deps           install what the build and the tests need (Debian, Ubuntu)
-#: make demo           train on the project's own text, generate, draw: about two minutes
+#: make demo           build; then train on the project's own text, generate, draw: about two minutes
 #: make check          build and pass every test; the last line counts them
 #: make install        into $(DESTDIR)$(PREFIX)
 #: make tests          the test programs alone
