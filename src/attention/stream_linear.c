@@ -2,7 +2,7 @@
  *
  *   S = r S + phi(k) v^T     z = r z + phi(k)     y = phi(q) S / phi(q) z
  *
- * S and z are kept in double: in float, sums of a million tokens drift by 1e-5. Softmax features (favor)
+ * S and z are kept in double: in float, sums of a million tokens drift by 1e-3. Softmax features (favor)
  * come as phi 2^e, and S and z in units of 2^C with C no less than any e before: when C moves they are
  * scaled by a power of two, exactly. Features (f + eps) / sqrt(M) under a running maximum c, with
  * f = e^(u - n - c), need besides V = sum v and the number N of tokens (both decaying like S):
