@@ -21,9 +21,9 @@ static const char *unit;
 static double sum, all; /* of the sequence that is shown, in nats; of all before it */
 static int64_t scored, all_scored, sequences;
 
-/* The log-probability of token i of a part, NaN where nothing precedes it. */
-static double logp_at(const ll_item *item, int i) {
-    return item->begins && i == 0 ? NAN : (double)item->answer[i];
+/* Of token i of a part: does one precede it? */
+static int is_scored(const ll_item *item, int i) {
+    return !item->begins || i > 0;
 }
 
 static void show_token(const ll_item *item, int i, double logp) {
@@ -62,10 +62,9 @@ static int show(const ll_item *item) {
         }
     }
     for (int i = 0; i < item->n; i++) {
-        const double logp = logp_at(item, i);
         if (item->first + i < 0) continue;
-        if (!isnan(logp)) sum += logp, scored++;
-        if (per_token) show_token(item, i, logp);
+        if (is_scored(item, i)) sum += (double)item->answer[i], scored++;
+        if (per_token) show_token(item, i, is_scored(item, i) ? (double)item->answer[i] : NAN);
     }
     if (item->ends) {
         show_sum(item);

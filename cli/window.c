@@ -84,7 +84,7 @@ static ll_status run_batch(ll_window *w, const int *order, int B) {
 /* The first of a batch that cannot be done alone is at fault. */
 static int blame(ll_window *w, const int *order, int B, ll_status status) {
     int first = -1;
-    for (int b = 0; b < B && status == LL_EINVAL; b++)
+    for (int b = 0; b < B && (status == LL_EINVAL || status == LL_EDIVERGED); b++)
         if ((first < 0 || order[b] < first) && run_batch(w, order + b, 1)) first = order[b];
     if (first >= 0) {
         for (int b = 0; b < B; b++) /* its own words */

@@ -257,6 +257,13 @@ static void test_wrong_tensors(void **state) {
     check_refused(&(change){.meta = "kernel", .value = "exact"}, LL_POSITION_NONE, LL_EFORMAT, "logit_scale");
 }
 
+/* Inputs that are finite, and results that are not. */
+static void test_diverged(void **state) {
+    (void)state;
+    check_refused(&(change){.tensor = "q", .number = 3e38f}, LL_POSITION_PERMUTE, LL_EDIVERGED, "y became");
+    check_refused(&(change){.tensor = "v", .number = 3e38f}, LL_POSITION_PERMUTE, LL_EDIVERGED, "grad.q became");
+}
+
 static void test_wrong_calls(void **state) {
     (void)state;
     uint64_t seed = 34;
@@ -295,6 +302,7 @@ int main(void) {
         cmocka_unit_test(test_without_gradient),
         cmocka_unit_test(test_wrong_metadata),
         cmocka_unit_test(test_wrong_tensors),
+        cmocka_unit_test(test_diverged),
         cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_memory_refused),
     };

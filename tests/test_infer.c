@@ -339,12 +339,47 @@ static void test_refusals(void **state) {
     ll_model_free(classifier);
 }
 
+static void enlarge(const ll_model *m, const char *name, float value) {
+    for (int i = 0; i < m->count; i++)
+        for (int j = 0; !strcmp(m->param[i].name, name) && j < m->param[i].rows * m->param[i].cols; j++)
+            m->data[m->param[i].offset + (size_t)j] = value;
+}
+
+/* Weights that are finite and give numbers that are not. */
+static void test_diverged(void **state) {
+    (void)state;
+    ll_model *m = tiny_model(variants[0]), *classifier = tiny_model(classifiers[1]);
+    ll_stream *stream = NULL;
+    float out[64 * 16];
+    const int tokens[4] = {1, 2, 3, 4};
+    enlarge(m, "norm.gain", 3e38f);
+    enlarge(classifier, "norm.gain", 3e38f);
+    CHECK_FAILS(ll_model_logp(m, out, tokens, NULL, 1, 4), LL_EDIVERGED, "at position 0 of sequence 0");
+    CHECK_FAILS(ll_model_score(m, out, tokens, NULL, 2, 2), LL_EDIVERGED, "at position 1 of sequence 0");
+    CHECK_FAILS(ll_model_encode(m, -1, LL_EMBED_ALL, out, tokens, NULL, 1, 4), LL_EDIVERGED, "infinite at position");
+    CHECK_FAILS(ll_model_encode(m, -1, LL_EMBED_LAST, out, tokens, NULL, 2, 2), LL_EDIVERGED, "in sequence 0");
+    CHECK_OK(ll_model_encode(m, 0, LL_EMBED_MEAN, out, tokens, NULL, 1, 4));
+    CHECK_FAILS(ll_model_logp(classifier, out, tokens, NULL, 2, 2), LL_EDIVERGED, "not a number in sequence 0");
+    CHECK_OK(ll_stream_create(&stream, m));
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 3, out), LL_EDIVERGED, "at token 2");
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 3, NULL), LL_EINVAL, "reset");
+    CHECK_FAILS(ll_stream_logits(stream, out), LL_EINVAL, "reset");
+    ll_stream_reset(stream);
+    CHECK_FAILS(ll_stream_score(stream, out, tokens, 4), LL_EDIVERGED, "at token 1");
+    ll_stream_reset(stream);
+    enlarge(m, "norm.gain", 1);
+    CHECK_OK(ll_stream_score(stream, out, tokens, 4));
+    ll_stream_free(stream);
+    ll_model_free(m);
+    ll_model_free(classifier);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scores),         cmocka_unit_test(test_pooling),         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_ends),           cmocka_unit_test(test_class_token),     cmocka_unit_test(test_alone),
         cmocka_unit_test(test_threads),        cmocka_unit_test(test_alone_in_chunks), cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_alone_in_parts), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_alone_in_parts), cmocka_unit_test(test_refusals),        cmocka_unit_test(test_diverged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

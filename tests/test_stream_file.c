@@ -5,7 +5,7 @@
 #include "attention/stream.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
-#include "model/model.h"
+#include "model/stream.h"
 #include "states.h"
 
 enum { V = 11, FED = 300 };
@@ -266,7 +266,9 @@ static void test_not_saved(void **state) {
     assert_null(copy);
     ll_stream_reset(s);
     ll_model_tensor(model, 0).data[0] = NAN;
-    feed(s, 20, 3);
+    CHECK_FAILS(ll_stream_feed(s, tokens, 20, logits), LL_EDIVERGED, "not a number at token 19");
+    CHECK_FAILS(ll_stream_save(s, other), LL_EINVAL, "reset");
+    s->broken = 0;
     CHECK_FAILS(ll_stream_save(s, other), LL_EINVAL, "diverged");
     CHECK_FAILS(ll_stream_save(s, "/nowhere/at all"), LL_EINVAL, "diverged");
     ll_stream_free(s);

@@ -244,7 +244,8 @@ LL_API LL_MUST_USE ll_status ll_attention_memory_read(const ll_attention_memory 
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
  * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
- * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. */
+ * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. LL_EDIVERGED where y
+ * or a gradient is not finite; `out` is then not written. */
 LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
 
 LL_C_END

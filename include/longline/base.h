@@ -39,7 +39,7 @@ typedef enum {
     LL_EIO,     /* a file that cannot be read or written */
     LL_EFORMAT, /* a file whose content is wrong */
     LL_ESTOPPED, /* stopped on request, everything saved */
-    LL_EDIVERGED /* a loss or gradient became infinite or NaN */
+    LL_EDIVERGED /* a loss, a gradient or what a model gives became infinite or NaN */
 } ll_status;
 
 /* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */

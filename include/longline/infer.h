@@ -13,7 +13,8 @@ LL_C_BEGIN
  * sequence gets does not depend on what else is in the batch, nor on padding, to the last bit (but for models of
  * attention.compat = relative-performer, whose stabiliser is one number for the whole batch). O(B T) time and memory
  * for linear attention; nothing of the size of the vocabulary is kept for every token. LL_EINVAL names a token that is
- * not in [0, V), or says which models a call is for; LL_ENOMEM. */
+ * not in [0, V), or says which models a call is for; LL_EDIVERGED that a number it gave is not finite, as those of a
+ * model with weights near the largest float are; LL_ENOMEM. */
 
 /* Language models: logp (B, T) becomes the log-probability (nats) of every token given those before it in its row. The
  * first of a row, which nothing precedes, and what is past a length become 0. */
@@ -37,7 +38,8 @@ LL_API int ll_model_classes(const ll_model *model); /* 0: no classifier */
 
 /* Feeds n >= 1 tokens as ll_stream_feed does and tells how likely each was: logp (n), given all tokens before it since
  * the stream began; 0 for the first of all. But for rounding these are the numbers of ll_model_score, for sequences of
- * any length and in memory that does not grow (linear attention). */
+ * any length and in memory that does not grow (linear attention). LL_EDIVERGED as there, after which the stream must
+ * be reset. */
 LL_API LL_MUST_USE ll_status ll_stream_score(ll_stream *stream, float *logp, const int *tokens, int n);
 
 LL_C_END

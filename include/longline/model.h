@@ -51,7 +51,7 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
  * ll_model_can_stream), rows past `lengths` become 0. Classifiers: logp (B, classes). Match: of
  * sequences 2i and 2i + 1, logp (B / 2, classes).
  * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
- * in [0, V). */
+ * in [0, V); LL_EDIVERGED the place of a number that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
 /* The same of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
@@ -91,7 +91,7 @@ LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *toke
 /* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
  * (V) of the token after the last; NULL: not wanted now. Time and memory a token do not depend on how many came
  * before (linear attention). How tokens are cut into calls changes no bit; many at a time take less time. After
- * LL_ENOMEM the stream is to be reset. */
+ * LL_ENOMEM, or LL_EDIVERGED where the logits after the last token are not finite, the stream is to be reset. */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 /* The same logits once more, also of a clone or of a stream from a file. LL_EINVAL before anything was fed. */
 LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *logits);
@@ -115,7 +115,8 @@ typedef struct {
     uint64_t seed;
 } ll_sampling;
 LL_API ll_sampling ll_sampling_default(void);
-/* A token drawn from logits (V); a function of (seed, position) alone. logits are overwritten. */
+/* A token drawn from logits (V), which are finite or -INFINITY; a function of (seed, position) alone. logits are
+ * overwritten. */
 LL_API int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position);
 
 LL_C_END

@@ -57,7 +57,7 @@ typedef struct {
     double bits_per_word, bits_per_byte;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
- * batches, evenly spread over the split. */
+ * batches, evenly spread over the split. LL_EDIVERGED where the loss is not finite. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 
 /* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split

@@ -9,6 +9,7 @@
 
 #include "attention/case.h"
 #include "attention/method.h"
+#include "base/finite.h"
 #include "base/memory.h"
 
 enum { MOST_AXIS = LL_CASE_AXIS, MOST_STATE = 1 << 22 };
@@ -147,10 +148,9 @@ ll_status ll_case_tensor(const ll_case *a, const char *name, int rank, const siz
     *data = ll_alloc(t->count, sizeof **data);
     if (!*data) return LL_ENOMEM;
     ll_st_floats(*data, t);
-    for (size_t i = 0; i < t->count; i++)
-        if (!isfinite((*data)[i]))
-            return ll_fail(LL_EFORMAT, "tensor '%s' holds %g at element %zu", name, (double)(*data)[i], i);
-    return LL_OK;
+    const size_t i = ll_find_infinite(*data, t->count);
+    if (i == t->count) return LL_OK;
+    return ll_fail(LL_EFORMAT, "tensor '%s' holds %g at element %zu", name, (double)(*data)[i], i);
 }
 
 /* Axis i of a tensor of this rank that must be there. */
@@ -322,6 +322,16 @@ static ll_status solve(ll_case *a, int streaming, int tile) {
     return status ? status : compute(a, streaming);
 }
 
+/* One tensor of the results, all of whose inputs are finite. */
+static ll_status add(ll_st_writer *w, const char *name, int rank, const size_t *shape, const float *data) {
+    size_t n = 1;
+    for (int i = 0; i < rank; i++) n *= shape[i];
+    const size_t i = ll_find_infinite(data, n);
+    if (i == n) return ll_st_add(w, name, LL_F32, rank, shape, data);
+    return ll_fail(LL_EDIVERGED, "%s became %s at element %zu: an input is too large, or a divisor zero", name,
+                   ll_name_infinite((double)data[i]), i);
+}
+
 static ll_status write_case(const ll_case *a, const char *out, int streaming) {
     const size_t H = (size_t)a->c.H;
     const size_t keys[] = {a->B, (size_t)a->keyed, a->L, (size_t)a->c.D};
@@ -332,16 +342,16 @@ static ll_status write_case(const ll_case *a, const char *out, int streaming) {
     if (status) return status;
     if (name) status = ll_st_meta(w, "case", name);
     if (!status) status = ll_st_meta(w, "form", streaming ? "streaming" : "tiles");
-    if (!status) status = ll_st_add(w, "y", LL_F32, 4, values, a->y);
-    if (!status && a->g) status = ll_st_add(w, "grad.q", LL_F32, 4, queries, a->dq);
-    if (!status && a->g && a->k) status = ll_st_add(w, "grad.k", LL_F32, 4, keys, a->dk);
-    if (!status && a->g) status = ll_st_add(w, "grad.v", LL_F32, 4, values, a->dv);
-    if (!status && a->g && a->decay) status = ll_st_add(w, "grad.r", LL_F32, 1, &H, a->dr);
+    if (!status) status = add(w, "y", 4, values, a->y);
+    if (!status && a->g) status = add(w, "grad.q", 4, queries, a->dq);
+    if (!status && a->g && a->k) status = add(w, "grad.k", 4, keys, a->dk);
+    if (!status && a->g) status = add(w, "grad.v", 4, values, a->dv);
+    if (!status && a->g && a->decay) status = add(w, "grad.r", 1, &H, a->dr);
     for (int i = 0; i < a->parameters && !status && a->g; i++) {
         const ll_case_parameter *p = &a->parameter[i];
         char text[40];
         snprintf(text, sizeof text, "grad.%s", p->name);
-        status = ll_st_add(w, text, LL_F32, p->rank, p->shape, p->gradient);
+        status = add(w, text, p->rank, p->shape, p->gradient);
     }
     if (!status) status = ll_st_save(w, out);
     ll_st_writer_free(w);
@@ -358,6 +368,7 @@ ll_status ll_attend_file(const char *in, const char *out, int streaming, int til
         if (status == LL_EINVAL || status == LL_EFORMAT) status = ll_fail_in(status, in);
     }
     if (!status) status = write_case(&a, out, streaming);
+    if (status == LL_EDIVERGED) status = ll_fail_in(status, in);
     attend_free(&a);
     return status;
 }

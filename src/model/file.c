@@ -2,10 +2,10 @@
  * A file is checked against its own recipe before memory is taken for it. What is trained further is copied; a model to
  * use stays in the mapped file, which costs no copy, and no memory that other programs with the same model do not
  * share. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/finite.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -85,42 +85,34 @@ static int is_in_place(const ll_model *m, const ll_safetensors *file) {
     return aligned;
 }
 
-/* Infinities and NaN have all bits of the exponent. */
-static int is_finite(const float *x, size_t n) {
-    enum { PART = 1024 };
-    uint32_t bits[PART], infinite = 0;
-    for (; n >= PART; x += PART, n -= PART) {
-        memcpy(bits, x, sizeof bits);
-        for (int i = 0; i < PART; i++) infinite |= (bits[i] & 0x7f800000) == 0x7f800000;
-    }
-    for (size_t i = 0; i < n; i++) infinite |= !isfinite(x[i]);
-    return !infinite;
-}
-
 typedef struct {
     const ll_model *m;
-    int *finite; /* (count) */
+    size_t *infinite; /* (count): the first element of each that is */
 } survey;
+
+static size_t size_of(const ll_param *p) {
+    return (size_t)p->rows * (size_t)p->cols;
+}
 
 static void look_at(void *arg, size_t i, int worker) {
     const survey *s = arg;
     const ll_param *p = &s->m->param[i];
     (void)worker;
-    s->finite[i] = is_finite(p->value, (size_t)p->rows * (size_t)p->cols);
+    s->infinite[i] = ll_find_infinite(p->value, size_of(p));
 }
 
 /* Reads every parameter once: what is slow about a mapped file happens here, on all threads, not at the first token. */
 static ll_status check_finite(const ll_model *m, const char *path) {
-    const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.finite)};
-    int i = 0;
-    size_t j = 0;
-    if (!s.finite) return LL_ENOMEM;
+    const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.infinite)};
+    ll_status status = LL_OK;
+    if (!s.infinite) return LL_ENOMEM;
     ll_parallel_for((size_t)m->count, look_at, (void *)&s);
-    while (i < m->count && s.finite[i]) i++;
-    ll_free(s.finite);
-    if (i == m->count) return LL_OK;
-    while (isfinite(m->param[i].value[j])) j++;
-    return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name, j);
+    for (int i = 0; i < m->count && !status; i++)
+        if (s.infinite[i] < size_of(&m->param[i]))
+            status = ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name,
+                             s.infinite[i]);
+    ll_free(s.infinite);
+    return status;
 }
 
 /* Copied, or `in_place` where they lie, if they can be read there. */

@@ -82,6 +82,7 @@ ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int 
     if (!status) {
         memset(logp, 0, run.rows * sizeof *logp);
         ll_score_rows(&run, tokens, logp);
+        status = ll_check_output(logp, B, T, 1);
     }
     ll_workspace_free(ws);
     return status;
@@ -161,6 +162,7 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
         const ll_batch_run run = ll_network_begin(m, ws, &in);
         const embedding e = {&run, kind, out, sum};
         status = embed(&e, layer < 0 ? layers : layer);
+        if (!status) status = ll_check_output(out, B, kind == LL_EMBED_ALL ? T : 1, m->c->width);
     }
     ll_free(sum);
     ll_workspace_free(ws);

@@ -1,8 +1,10 @@
 /* The whole network: a batch up through embedding, blocks and head, and its gradient down again. */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/finite.h"
 #include "model/network.h"
 
 /* Documents in packed rows: one begins with the row, and with every separator. */
@@ -163,6 +165,22 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
     return LL_OK;
 }
 
+ll_status ll_check_output(const float *x, int B, int T, int width) {
+    const size_t row = (size_t)width, tokens = (size_t)T, n = (size_t)B * tokens * row, i = ll_find_infinite(x, n);
+    char where[48] = "in";
+    if (i == n) return LL_OK;
+    if (T > 1) snprintf(where, sizeof where, "at position %zu of", i / row % tokens);
+    return ll_fail(LL_EDIVERGED,
+                   "what the model gives became %s %s sequence %zu: its weights are too large; take another",
+                   ll_name_infinite((double)x[i]), where, i / row / tokens);
+}
+
+/* What a row of (B, T) is answered with: a token's, a sequence's, a pair's. */
+static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) {
+    if (ll_config_per_token(m->c)) return ll_check_output(logp, B, T, m->c->vocab);
+    return ll_check_output(logp, m->c->task == LL_TASK_MATCH ? B / 2 : B, 1, m->c->classes);
+}
+
 static ll_status logp_of(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
                          const int *tokens, const int *lengths, int B, int T) {
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
@@ -181,6 +199,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
         case LL_TASK_MATCH: logp_match(&run, logp); break;
         default: logp_lm(&run, logp);
         }
+        status = check_logp(m, logp, B, T);
     }
     ll_workspace_free(ws);
     return status;

@@ -318,6 +318,8 @@ LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
 /* LL_EINVAL for a batch with a token that does not exist, or a length out of bounds. */
 LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
+/* LL_EDIVERGED where one of the numbers x (B, T, width) that a model gave is not finite. */
+LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 /* Embedding and blocks, of an encoder first: everything below the head. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attention/stream.h"
+#include "base/finite.h"
 #include "base/memory.h"
 
 enum { PIECE = 256 };
@@ -182,6 +183,21 @@ ll_status ll_stream_logits(const ll_stream *s, float *logits) {
     return LL_OK;
 }
 
+static ll_status diverged(ll_stream *s, float value, int64_t token) {
+    s->broken = 1;
+    return ll_fail(LL_EDIVERGED,
+                   "what the model gives became %s at token %lld: its weights are too large; take another",
+                   ll_name_infinite((double)value), (long long)token);
+}
+
+/* What was given for the last n tokens is finite, or the stream is broken. */
+static ll_status check_output(ll_stream *s, const float *logp, int n, int last) {
+    const size_t all = (size_t)n, V = (size_t)s->model->c->vocab;
+    const size_t t = logp ? ll_find_infinite(logp, all) : all, v = last ? ll_find_infinite(s->logits, V) : V;
+    if (t < all) return diverged(s, logp[t], s->position - n + (int64_t)t);
+    return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
+}
+
 /* One piece of at most ws->T tokens through the network; logp as ll_stream_score, or NULL. last: the logits of what
  * comes after it are wanted. */
 static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
@@ -199,7 +215,7 @@ static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp,
     s->position += n;
     if (logp) ll_score_rows(&run, tokens, logp);
     if (last) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)n - 1, 1}), s->logits);
-    return LL_OK;
+    return check_output(s, logp, n, last);
 }
 
 static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {

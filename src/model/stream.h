@@ -12,10 +12,10 @@ struct ll_stream {
     int64_t position, document;      /* tokens so far; of them, before the document that goes on */
     float *logits;                   /* (V) of the token after the last that was fed */
     int sourced;                     /* memory holds a source */
-    int broken;                      /* a feed failed half-way: layers are not at the same token */
+    int broken; /* a feed failed half-way: layers are not at the same token, or their numbers not finite */
 };
 
-/* LL_EINVAL for a stream whose layers are not at the same token. */
+/* LL_EINVAL for a stream that is broken. */
 LL_MUST_USE ll_status ll_stream_whole(const ll_stream *s);
 /* Keys that cross attention remembers; 0: it has no source. */
 int ll_stream_keys(const ll_stream *s);

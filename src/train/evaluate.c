@@ -1,6 +1,7 @@
 /* Loss on data that was not trained on. */
 #include <math.h>
 
+#include "base/finite.h"
 #include "train/train.h"
 
 static const double LN2 = 0.69314718055994530942;
@@ -34,6 +35,14 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .bits_per_byte = bytes > 0 ? loss / LN2 / bytes : NAN};
 }
 
+/* A sum that once is not finite stays so. */
+static ll_status check_loss(const ll_tally *tally, const char *split, int64_t batch) {
+    if (isfinite(tally->loss)) return LL_OK;
+    return ll_fail(LL_EDIVERGED,
+                   "the loss became %s in batch %lld of %s: the model's weights are too large; take another",
+                   ll_name_infinite(tally->loss), (long long)batch, split);
+}
+
 ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
     const ll_config *c = model->c;
     const double start = ll_now();
@@ -46,7 +55,10 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->length, 0);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
-    for (int64_t i = 0; i < n && !status; i++) status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
+    for (int64_t i = 0; i < n && !status; i++) {
+        status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
+        if (!status) status = check_loss(&tally, split, i + 1);
+    }
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
     if (!status) *result = sum_up(c, reader, &tally, ll_now() - start);
     ll_workspace_free(ws);

@@ -3,6 +3,7 @@
  * its files equal to those of an uninterrupted one. */
 #include <math.h>
 
+#include "base/finite.h"
 #include "train/train.h"
 
 double ll_recent_loss(const ll_run_state *s, int64_t n) {
@@ -18,7 +19,7 @@ double ll_recent_loss(const ll_run_state *s, int64_t n) {
 
 static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
     const char *advice = "try a lower train.learning-rate, a longer train.warmup, or train.clip = 1";
-    const char *became = isnan(value) ? "not a number" : "infinite";
+    const char *became = ll_name_infinite(value);
     if (t->saved < 0)
         return ll_fail(LL_EDIVERGED, "%s became %s at step %lld, before the first checkpoint; %s", what, became,
                        (long long)step, advice);

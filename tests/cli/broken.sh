@@ -43,3 +43,30 @@ cp -r run cutrun
 head -c 3000 run/last.safetensors >cutrun/last.safetensors
 refused "last.safetensors" "$longline" train --resume cutrun
 check "no result was left" test ! -e result.safetensors
+
+# Weights that are finite, and numbers made of them that are not: a failure, and no file.
+cp $m huge.safetensors
+poke huge.safetensors embedding.weight
+poke huge.safetensors norm.gain
+head -n 3 text.txt | tr 'l' '\000' >zeros
+diverges() {
+    t 1 "$longline" "$@"
+    err "became (infinite|not a number) (in|at) .*: (its|the model's) weights are too large"
+    check "one message" test "$(wc -l <err)" -eq 1
+}
+diverges eval huge.safetensors --data zeros
+silent
+diverges score huge.safetensors zeros
+err "zeros: line 1: "
+diverges score huge.safetensors text.txt --whole
+diverges encode huge.safetensors zeros -o vectors.npy
+diverges generate huge.safetensors --tokens 5
+silent
+diverges generate huge.safetensors --prompt 'a line' --only-read --save-state huge.state
+check "no vectors and no state were left" test ! -e vectors.npy -a ! -e huge.state
+small_images
+t 0 "$longline" train images.ini --out images-run --set train.report=off
+cp images-run/best.safetensors huge.safetensors
+poke huge.safetensors norm.gain
+poke huge.safetensors head.weight
+diverges classify huge.safetensors images
