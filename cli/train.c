@@ -93,11 +93,16 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
     printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
 }
 
+/* Does a model that is asked for the next token see it? What is asked for masked tokens sees all the others. */
+static int sees_ahead(const ll_model *model) {
+    const ll_recipe *recipe = ll_model_recipe(model);
+    return ll_unit(recipe) && strcmp(ll_recipe_get(recipe, "model.task"), "mlm") && ll_model_can_stream(model);
+}
+
 static int run_it(ll_trainer *trainer) {
     ll_watch watch;
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
-    if (ll_unit(recipe) && ll_model_can_stream(ll_trainer_model(trainer)))
-        ll_say("losses will be too low: %s", ll_error());
+    if (sees_ahead(ll_trainer_model(trainer))) ll_say("losses will be too low: %s", ll_error());
     if (ll_trainer_origin(trainer)) ll_say("%s", ll_trainer_origin(trainer));
     ll_watch_start(&watch, recipe);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);

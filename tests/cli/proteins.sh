@@ -10,6 +10,7 @@ for recipe in "$root"/recipes/protein/*.ini; do
     t 0 "$longline" train "$recipe" --data some.fasta:more.fasta.gz $tiny --out "run-$(basename "$recipe")"
     out "^train.valid_bits_per_residue=[0-9.]+$"
     out "^train.unigram_perplexity=[0-9.]+$"
+    not_err "too low"
 done
 check "the page knows what the model is" grep -q "Masked language model" run-exact.ini/report.html
 check "and shows what it reads, masks and all" grep -qE "[A-Z]{3,}_" run-exact.ini/report.html
