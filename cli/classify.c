@@ -20,7 +20,8 @@ static const ll_arg args[] = {
 
 static int classes;
 static const char *names; /* "neg,pos", or "" where classes are numbers */
-static int64_t right, labelled;
+static int64_t right, labelled, unknown;
+static char *stranger; /* the first label that is no class */
 
 /* The name of a class as text of up to 300 bytes. */
 static const char *name_of(int class, char text[300]) {
@@ -41,6 +42,21 @@ static int is_number(const char *label, int class) {
     char text[16];
     snprintf(text, sizeof text, "%d", class);
     return !strcmp(label, text);
+}
+
+static int is_class(const char *label, int class) {
+    char text[300];
+    return !strcmp(name_of(class, text), label) || is_number(label, class);
+}
+
+/* Is the likeliest class the true one? */
+static void count(const char *label, int first) {
+    int known = 0;
+    for (int c = 0; c < classes && !known; c++) known = is_class(label, c);
+    labelled++;
+    right += is_class(label, first);
+    unknown += !known;
+    if (!known && !stranger) stranger = strdup(label);
 }
 
 /* The likeliest class that comes after number `last` (-1: the first) in the order of probability; of equals the
@@ -81,7 +97,7 @@ static void show_json(const ll_item *item) {
 static int show(const ll_item *item) {
     char text[300];
     const int first = next_class(item->answer, -1);
-    if (item->label) labelled++, right += !strcmp(name_of(first, text), item->label) || is_number(item->label, first);
+    if (item->label) count(item->label, first);
     if (json) {
         show_json(item);
         return -1;
@@ -121,6 +137,10 @@ static int classify_with(ll_model *model, int files, const char **paths) {
                         .label_key = label_key,
                         .labels = labels};
     const int code = ll_sequences(&job, files, paths);
+    if (!code && unknown)
+        ll_say("%lld of %lld labels are no class of the model, the first is '%s'; they count as mistakes",
+               (long long)unknown, (long long)labelled, stranger ? stranger : "");
+    free(stranger);
     if (!code && labelled)
         ll_say("accuracy %.4f: %lld of %lld right", (double)right / (double)labelled, (long long)right,
                (long long)labelled);

@@ -41,6 +41,7 @@ typedef struct {
     float logp[LL_PIECE + 1];
     int64_t sequences;
     ll_line line;
+    int headed;    /* what stands above all answers is written */
     double start, shown;
     int64_t answered; /* bytes of the input whose sequences have been answered */
 } run;
@@ -228,6 +229,8 @@ static int loop(run *r) {
             ll_say("%s", text);
             return status == LL_EFORMAT || status == LL_EINVAL ? 2 : 1;
         }
+        if (!r->headed && r->job->header) r->job->header();
+        r->headed = 1;
         if (!found) return flush(r);
         const int code = take(r, &s);
         if (code >= 0) return code;
@@ -303,6 +306,8 @@ static int open_all(run *r, int files, const char **paths) {
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
+    if (how.label_key && how.format != LL_INPUT_AUTO && how.format != LL_INPUT_JSONL)
+        return ll_usage("--label-key is for JSONL");
     if (!files && isatty(STDIN_FILENO)) ll_say("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
@@ -326,7 +331,6 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
         if (!status) status = encode(r, job->before, &r->before, &r->before_n);
         if (!status) status = encode(r, job->after, &r->after, &r->after_n);
         if (!status) status = make_stream(r);
-        if (!status && job->header) job->header();
         code = status ? ll_failed(status, NULL) : loop(r);
     }
     ll_line_end(&r->line);

@@ -104,7 +104,9 @@ static void test_json_keys(void **state) {
     assert_string_equal(out, "1|1|7|t\n");
     CHECK_OK(listing(out, sizeof out, &named, 1, &path));
     assert_string_equal(out, "1|1|x|t\n");
-    CHECK_FAILS(listing(out, sizeof out, &no_label, 1, &path), LL_EFORMAT, "\"c\" is neither string nor integer");
+    CHECK_FAILS(listing(out, sizeof out, &no_label, 1, &path), LL_EFORMAT, "no \"c\"");
+    const ll_input_options lines = {.label_key = "b", .format = LL_INPUT_LINES};
+    CHECK_FAILS(listing(out, sizeof out, &lines, 1, &path), LL_EFORMAT, "not JSONL");
 }
 
 static void test_fasta(void **state) {

@@ -25,7 +25,8 @@ typedef enum {
 typedef struct {
     ll_input_format format;
     const char *text_key, *id_key; /* of JSONL; NULL: "text" or else "sequence"; "id" */
-    const char *label_key;         /* of JSONL: of a string or integer that every object then has; NULL: no labels */
+    const char *label_key;         /* of JSONL: of a string or integer that every object then has, and no file is
+                                    * of another kind; NULL: no labels */
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* of longer sequences so many bytes are handed out at a time; 0: 65536 */
     int grid;                      /* of music: places of a quarter note, as data.grid of the model; 0: 4 */

@@ -178,6 +178,9 @@ static ll_status open_next(ll_input *in) {
     in->image = 0;
     in->status = LL_OK;
     in->kind = kind_of(in);
+    if (in->label_key && in->kind != &ll_input_json && ll_input_peek(in) >= 0)
+        return ll_fail(LL_EFORMAT, "%s is not JSONL, where alone a key (\"%.100s\") has the class",
+                       ll_unpack_name(in->source), in->label_key);
     return in->status;
 }
 

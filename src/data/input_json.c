@@ -60,6 +60,7 @@ static ll_status name_by(ll_input *in, const char *key, ll_status (*name)(ll_inp
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
         return name(in, number, strlen(number));
     }
+    if (!value) return ll_input_wrong(in, "the object has no \"%.100s\"", key);
     if (!json_is_string(value)) return ll_input_wrong(in, "the object's \"%.100s\" is neither string nor integer", key);
     const size_t n = json_string_length(value);
     if (strlen(json_string_value(value)) != n) return ll_input_wrong(in, "a zero byte in the object's \"%.100s\"", key);

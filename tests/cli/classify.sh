@@ -44,8 +44,17 @@ t 0 "$longline" classify $model jsonl --label-key label
 out "^30	2	[012]	0"
 right=$(awk 'NR > 1 {n += $2 == $3} END {print n}' out)
 err "accuracy 0.[0-9]+: $right of 30 right"
-t 2 "$longline" classify $model jsonl --label-key class
-err "jsonl: line 1: the object's \"class\" is neither"
+not_err "no class of the model"
+refused 'jsonl: line 1: the object has no "class"' "$longline" classify $model jsonl --label-key class
+sed 's/"label": *[^}]*/"label": 0.5/' jsonl >half
+refused "half: line 1: the object's \"label\" is neither string nor integer" "$longline" classify $model half \
+    --label-key label
+refused "text is not JSONL.*\"label\"" "$longline" classify $model text --label-key label
+refused "label-key is for JSONL" "$longline" classify $model jsonl --label-key label --format lines
+sed '2,4s/"label": *[^}]*/"label": "cat"/' jsonl >strangers
+t 0 "$longline" classify $model strangers --label-key label
+err "3 of 30 labels are no class of the model, the first is 'cat'"
+err "accuracy 0.[0-9]+: [0-9]+ of 30 right"
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out lm $small
 refused "model.task = lm.* has no classes" "$longline" classify lm/best.safetensors text
