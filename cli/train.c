@@ -119,29 +119,40 @@ static int run_it(ll_trainer *trainer) {
     return 0;
 }
 
+/* A run that cannot begin or go on: for its checkpoint, or for the data that a recipe names. */
+static int not_begun(ll_status status, const ll_recipe *recipe) {
+    char last[4200];
+    if (!resume) return ll_failed_data(status, recipe);
+    snprintf(last, sizeof last, "%s/last.safetensors", resume);
+    return access(last, R_OK) ? ll_failed(status, last) : ll_failed_data(status, recipe);
+}
+
+/* Of a run that stays as it is: what its recipe says, or NULL. */
+static ll_recipe *own_recipe(void) {
+    char path[4200];
+    ll_recipe *recipe = NULL;
+    snprintf(path, sizeof path, "%s/recipe.ini", resume);
+    return ll_recipe_load(&recipe, path) ? NULL : recipe;
+}
+
 static int train(int n, const char **words) {
     if (!n && !resume) return ll_usage("needs a RECIPE, or --resume DIR");
-    ll_recipe *recipe = NULL;
+    ll_recipe *recipe = NULL, *own = NULL;
     ll_trainer *trainer = NULL;
     char folder[300];
     int code = get_recipe(&recipe, n ? words[0] : NULL);
+    if (code < 0 && !recipe) own = own_recipe();
     if (code < 0) {
         if (!out && !resume) {
             name_run(folder, sizeof folder, words[0]);
             out = folder;
         }
         const ll_status status = ll_trainer_create(&trainer, recipe, out ? out : resume, resume);
-        char last[4200];
-        if (resume) snprintf(last, sizeof last, "%s/last.safetensors", resume);
-        if (status && resume && status == LL_EIO)
-            code = ll_failed(status, last);
-        else if (status)
-            code = ll_failed_data(status, recipe);
-        else
-            code = run_it(trainer);
+        code = status ? not_begun(status, recipe ? recipe : own) : run_it(trainer);
     }
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
+    ll_recipe_free(own);
     return code;
 }
 

@@ -41,12 +41,23 @@ static ll_status open_data(ll_trainer *t, const ll_model *from) {
     return ll_fit_has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
 }
 
+/* What the report is to be about in the end must be there in the beginning. */
+static ll_status check_test(const ll_trainer *t) {
+    const ll_config *c = &t->recipe->c;
+    ll_reader *test = NULL;
+    if (!c->test || !c->test[0]) return LL_OK;
+    ll_status status = ll_reader_open_as(&test, c, "test", ll_reader_vocabulary(t->train));
+    if (!status && (status = ll_fit_check(c, test))) status = ll_fail_in(status, "data.test");
+    ll_reader_free(test);
+    return status;
+}
+
 static ll_status check_data(const ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_status status = ll_config_check(c);
     if (!status) status = ll_fit_check(c, t->train);
     if (!status && t->valid) status = ll_fit_check(c, t->valid);
-    return status;
+    return status ? status : check_test(t);
 }
 
 static ll_status load_origin(ll_model **from, const char *path) {

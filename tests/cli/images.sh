@@ -61,7 +61,8 @@ refused "cut.bin: 3072 bytes" "$longline" eval cifar/best.safetensors --data cut
 } >bare
 sed 's/^width = 4/width = 16/; s/^height = 4/height = 16/; s/^length = 16/length = 256/; s/^train = images/train = bare/' \
     images.ini | sed '/^\[model\]/,/^\[/s/^width = 16/width = 8/' >bare.ini
-t 0 "$longline" train bare.ini --set data.valid-fraction=0.5 --out bared
+refused "data.test: .*the images of the data are 4 x 4" "$longline" train bare.ini --out bared
+t 0 "$longline" train bare.ini --set data.valid-fraction=0.5 --set data.test= --out bared
 t 0 "$longline" eval bared/best.safetensors --split valid --shift 4
 check "nine places" test "$(wc -l <bared/figures/accuracy-by-shift.csv)" -eq 10
 tail -n +2 bared/figures/accuracy-by-shift.csv | tr -d '\r' | awk -F, '{printf "eval.shift.%d.accuracy=%.4f\n", $1, $2 / 100}' >page

@@ -26,7 +26,9 @@ t 0 "$longline" eval tsv/best.safetensors --data films.csv --set data.separator=
 check "CSV is the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
 check "a folder is the same" test "$(value eval.loss)" = "$(value eval.loss first)"
-t 0 run --data films --out folder --set model.classes=0
+refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
+    --set model.classes=0
+t 0 run --data films --out folder --set model.classes=0 --set data.test=
 check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
 check "the page knows the names, too" grep -q "unsup</th>" folder/report.html
 refused "label-column" run --data films.tsv --out w --set data.label-column=2 --set data.text-column=1 --set data.limit=30

@@ -146,7 +146,7 @@ refused "missing.mid" "$longline" data grid missing.mid
 # Triplets: a model of the finer grid has them, one of sixteenths does not.
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/music/none.ini" --data songs $tiny --set data.grid=12 --set train.steps=2 --set train.eval-every=2 \
-    --out fine
+    --out fine --set data.test=
 printf 'Bar Position_2+1/3 Pitch_60 Duration_1+1/3 Velocity_66\n' >triplet
 t 0 "$longline" score fine/best.safetensors triplet
 out "^triplet	4	-"

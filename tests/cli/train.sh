@@ -64,6 +64,12 @@ refused "train.steps" run --out w --set train.steps=many
 refused "heads" run --out w --set model.heads=3
 refused "missing.txt" run --out w --data missing.txt
 refused "missing.txt" run --out w --set data.valid=missing.txt
+refused "data.test: cannot open missing.txt" run --out w --set data.test=missing.txt
+refused "data.test: cannot open missing.txt" "$longline" train --resume straight --set data.test=missing.txt
+refused "cannot open missing.txt" "$longline" train --resume straight --data missing.txt
+cp -r straight moved
+sed -i 's/^train = text.txt/train = missing.txt/' moved/recipe.ini
+refused "cannot open missing.txt" "$longline" train --resume moved --set train.steps=50
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
 refused "straight/last.safetensors is a file; give the folder" "$longline" train --resume straight/last.safetensors
