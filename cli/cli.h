@@ -69,6 +69,20 @@ void ll_watch_end(ll_watch *watch);                          /* ends the line th
 /* Tokens a second over all steps seen; evaluations and files not counted. */
 double ll_watch_rate(const ll_watch *watch);
 
+/* Other things that take long: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
+typedef enum { LL_TOLD_BYTES, LL_TOLD_COUNT, LL_TOLD_SHARE } ll_told;
+typedef struct {
+    ll_line line;
+    ll_told told; /* "31 MB of 170 MB", "1200 of 96000", "34 %" */
+    const char *what;
+    int resumes, told_once; /* what it is told of first was done before */
+    int64_t before;
+    double start, shown;
+} ll_teller;
+ll_teller ll_teller_of(ll_told told, const char *what);
+int ll_tell(int64_t done, int64_t total, void *teller); /* an ll_done_fn; stops where ll_stop_wanted */
+void ll_teller_end(ll_teller *teller);                  /* ends the line that moves */
+
 /* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second time they end the program. restart: calls
  * that wait go on waiting; else they fail with EINTR. */
 void ll_stop_on_signals(int restart);

@@ -63,7 +63,10 @@ static const char *folder_of(const char *set) {
 static int make(const char *what) {
     const char *path = folder_of(what);
     if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
-    const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed);
+    ll_teller t = ll_teller_of(LL_TOLD_COUNT, path);
+    ll_stop_on_signals(1);
+    const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed, ll_tell, &t);
+    ll_teller_end(&t);
     if (status) return ll_failed(status, NULL);
     printf("data.made=%s\ndata.count=%lld\ndata.seed=%lld\n", path, (long long)count, (long long)seed);
     return 0;
@@ -111,35 +114,6 @@ static int verify(const char *what) {
 
 /* ---- Fetching ---- */
 
-typedef struct {
-    ll_line line;
-    const char *what;
-    double start, shown;
-    int64_t before; /* bytes that an earlier try had fetched */
-} teller;
-
-static teller teller_of(const char *what) {
-    return (teller){.line = ll_line_start(), .what = what, .start = ll_now(), .shown = ll_now(), .before = -1};
-}
-
-/* "cifar-10-binary.tar.gz: 31 MB of 170 MB, eta 1:20", after two seconds. */
-static int tell(int64_t bytes, int64_t total, void *arg) {
-    teller *t = arg;
-    const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
-    char text[300], done[24], all[24], eta[24];
-    if (t->before < 0) t->before = bytes;
-    if (now - t->start < 2 || now - t->shown < every) return 0;
-    t->shown = now;
-    if (total && bytes > t->before)
-        snprintf(text, sizeof text, "%s: %s of %s, eta %s", t->what, ll_size(done, (double)bytes),
-                 ll_size(all, (double)total),
-                 ll_duration(eta, (now - t->start) * (double)(total - bytes) / (double)(bytes - t->before)));
-    else
-        snprintf(text, sizeof text, "%s: %s", t->what, ll_size(done, (double)bytes));
-    ll_line_show(&t->line, text);
-    return 0;
-}
-
 /* A folder and its parents. */
 static int make_folders(const char *path) {
     struct stat about;
@@ -159,9 +133,9 @@ static int make_folders(const char *path) {
 }
 
 static int unpack(const ll_known_file *f, const char *path) {
-    teller t = teller_of("unpacking");
-    const ll_status status = ll_data_unpack(path, folder_of(f->set), f->strip, tell, &t);
-    ll_line_end(&t.line);
+    ll_teller t = ll_teller_of(LL_TOLD_BYTES, "unpacking");
+    const ll_status status = ll_data_unpack(path, folder_of(f->set), f->strip, ll_tell, &t);
+    ll_teller_end(&t);
     if (status) return ll_trouble("%s", ll_error());
     printf("data.folder=%s\n", folder_of(f->set));
     return 0;
@@ -169,11 +143,12 @@ static int unpack(const ll_known_file *f, const char *path) {
 
 static int fetch(const ll_known_file *f, const char *path) {
     char url[4600];
-    teller t = teller_of(f->file);
+    ll_teller t = ll_teller_of(LL_TOLD_BYTES, f->file);
+    t.resumes = 1;
     snprintf(url, sizeof url, "%s%s%s", from ? from : f->url, from && from[strlen(from) - 1] != '/' ? "/" : "",
              from ? f->file : "");
-    const ll_status status = ll_data_fetch(url, path, f->sha256, tell, &t);
-    ll_line_end(&t.line);
+    const ll_status status = ll_data_fetch(url, path, f->sha256, ll_tell, &t);
+    ll_teller_end(&t);
     if (status) return ll_trouble("%s", ll_error());
     printf("data.file=%s\n", path);
     return 0;

@@ -98,9 +98,9 @@ static void wrong_files_are_refused(void **state) {
 static void generated_files(void **state) {
     (void)state;
     const ll_listops how = {.depth = 6, .arguments = 5, .least = 20, .most = 100};
-    CHECK_OK(ll_listops_write(at("made"), &how, 300, 7));
-    CHECK_OK(ll_listops_write(at("again"), &how, 300, 7));
-    CHECK_OK(ll_listops_write(at("other"), &how, 300, 8));
+    CHECK_OK(ll_listops_write(at("made"), &how, 300, 7, NULL, NULL));
+    CHECK_OK(ll_listops_write(at("again"), &how, 300, 7, NULL, NULL));
+    CHECK_OK(ll_listops_write(at("other"), &how, 300, 8, NULL, NULL));
     ll_config c = config(at("made")), d = config(at("again")), e = config(at("other"));
     c.length = d.length = e.length = 100, c.batch = d.batch = e.batch = 300;
     ll_reader *r = opened(&c, "test"), *same = opened(&d, "test"), *other = opened(&e, "test");
@@ -136,7 +136,26 @@ static void generated_files(void **state) {
     ll_batch_free(&z);
     ll_reader_free(r), ll_reader_free(same), ll_reader_free(other);
     const ll_listops bad[] = {{1, 5, 20, 100}, {6, 1, 20, 100}, {6, 5, 20, 21}, {6, 5, -1, 100}};
-    for (int i = 0; i < 4; i++) CHECK_FAILS(ll_listops_write(at("bad"), &bad[i], 1, 1), LL_EINVAL, ";");
+    for (int i = 0; i < 4; i++) CHECK_FAILS(ll_listops_write(at("bad"), &bad[i], 1, 1, NULL, NULL), LL_EINVAL, ";");
+}
+
+static int stop_at_ten(int64_t done, int64_t total, void *arg) {
+    int64_t *calls = arg;
+    assert_true(done == ++*calls && total == 300);
+    return done == 10;
+}
+
+static void drawing_is_told_and_stopped(void **state) {
+    (void)state;
+    int64_t calls = 0;
+    CHECK_FAILS(ll_data_make("listops", at("stopped"), 300, 100, 1, stop_at_ten, &calls), LL_ESTOPPED, "stopped");
+    assert_int_equal(calls, 10);
+    assert_int_not_equal(access(at("stopped"), F_OK), 0);
+    calls = 0;
+    CHECK_FAILS(ll_data_make("pathfinder-1", at("paths"), 300, 16, 1, stop_at_ten, &calls), LL_ESTOPPED, "stopped");
+    calls = 0;
+    CHECK_FAILS(ll_data_make("music", at("songs"), 300, 4, 1, stop_at_ten, &calls), LL_ESTOPPED, "stopped");
+    assert_int_equal(calls, 10);
 }
 
 static void real_files_are_read(void **state) {
@@ -167,7 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_by_hand),          cmocka_unit_test(files_of_both_forms),
         cmocka_unit_test(wrong_files_are_refused), cmocka_unit_test(generated_files),
-        cmocka_unit_test(real_files_are_read),
+        cmocka_unit_test(real_files_are_read),     cmocka_unit_test(drawing_is_told_and_stopped),
     };
     return cmocka_run_group_tests_name("listops", tests, make_folder, remove_folder);
 }

@@ -95,7 +95,7 @@ static void written_files_are_read(void **state) {
     ll_pathfinder p;
     uint8_t pixels[32 * 32], label;
     CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
-    CHECK_OK(ll_pathfinder_write(at("images"), at("labels"), &p, 60, 11));
+    CHECK_OK(ll_pathfinder_write(at("images"), at("labels"), &p, 60, 11, NULL, NULL));
     ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 1024, .format = LL_DATA_IDX};
     c.test = kept(at("images")), c.test_labels = kept(at("labels"));
     ll_reader *r = opened(&c, "test");
@@ -124,8 +124,8 @@ static void what_cannot_be_drawn_is_refused(void **state) {
     p.side = 8;
     CHECK_FAILS(ll_pathfinder_draw(pixels, &label, &p, 1, 1), LL_EINVAL, "side 8");
     CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
-    CHECK_FAILS(ll_pathfinder_write(at("x"), at("y"), &p, 0, 1), LL_EINVAL, "0 images");
-    CHECK_FAILS(ll_pathfinder_write(at("x"), at("no/y"), &p, 1, 1), LL_EIO, "no/y");
+    CHECK_FAILS(ll_pathfinder_write(at("x"), at("y"), &p, 0, 1, NULL, NULL), LL_EINVAL, "0 images");
+    CHECK_FAILS(ll_pathfinder_write(at("x"), at("no/y"), &p, 1, 1, NULL, NULL), LL_EIO, "no/y");
     assert_int_not_equal(access(at("x"), F_OK), 0);
 }
 

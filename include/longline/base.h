@@ -45,6 +45,10 @@ typedef enum {
 /* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */
 LL_API const char *ll_error(void);
 
+/* Called now and then by what may take long, with how much is done of how much (0: not known). Non-zero stops it:
+ * LL_ESTOPPED. */
+typedef int ll_done_fn(int64_t done, int64_t total, void *arg);
+
 /* ---- Machine ---- */
 
 /* Threads that every later call may use; 0 = physical cores (the default). Results do not depend on

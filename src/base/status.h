@@ -10,4 +10,7 @@ LL_MUST_USE ll_status ll_fail(ll_status status, const char *format, ...) __attri
 /* Puts "where: " in front of the text of the last error and returns `status`. */
 LL_MUST_USE ll_status ll_fail_in(ll_status status, const char *where);
 
+/* Tells progress, which may be NULL: LL_ESTOPPED where it asks for that. */
+LL_MUST_USE ll_status ll_tell_done(ll_done_fn *progress, void *arg, int64_t done, int64_t total);
+
 #endif

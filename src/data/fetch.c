@@ -12,7 +12,7 @@ static ll_status unwritable(const char *path) {
     return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
-static ll_status fetch_part(const char *part, const char *url, ll_fetch_fn *progress, void *arg) {
+static ll_status fetch_part(const char *part, const char *url, ll_done_fn *progress, void *arg) {
     FILE *file = fopen(part, "abe");
     if (!file) return unwritable(part);
     fseeko(file, 0, SEEK_END);
@@ -33,7 +33,7 @@ static ll_status check(const char *part, const char *url, const char *sha256) {
     return status;
 }
 
-ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_fetch_fn *progress, void *arg) {
+ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_done_fn *progress, void *arg) {
     const size_t n = strlen(path);
     char *part = ll_alloc(n + 6, 1);
     if (!part) return LL_ENOMEM;

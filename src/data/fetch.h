@@ -8,6 +8,6 @@
 
 /* Appends to `file` what the URL has from byte `from` on; a file that the server can only send whole is emptied first.
  */
-LL_MUST_USE ll_status ll_fetch_into(FILE *file, const char *url, int64_t from, ll_fetch_fn *progress, void *arg);
+LL_MUST_USE ll_status ll_fetch_into(FILE *file, const char *url, int64_t from, ll_done_fn *progress, void *arg);
 
 #endif

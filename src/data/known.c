@@ -57,33 +57,36 @@ const ll_known_file *ll_data_known(int i) {
     return i >= 0 && (size_t)i < sizeof known / sizeof *known ? &known[i] : NULL;
 }
 
-static ll_status make_listops(const char *out, int64_t count, int size, uint64_t seed) {
+static ll_status make_listops(const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
+                              void *arg) {
     ll_listops how = {.depth = 10, .arguments = 10, .least = 500, .most = 2000};
     if (size) how.most = size;
     if (size && size < 2000) how.least = size / 4; /* as in the arena, a quarter of the longest */
-    return ll_listops_write(out, &how, count, seed);
+    return ll_listops_write(out, &how, count, seed, progress, arg);
 }
 
-static ll_status make_pathfinder(const char *out, int64_t count, int size, int segments, uint64_t seed) {
+static ll_status make_pathfinder(const char *out, int64_t count, int size, int segments, uint64_t seed,
+                                 ll_done_fn *progress, void *arg) {
     ll_pathfinder p;
     ll_status status = ll_pathfinder_standard(&p, size ? size : 32, segments);
     if (!status) status = ll_folder_create(out);
     if (status) return status;
     char *images = ll_path_join(out, "images-idx3-ubyte"), *labels = ll_path_join(out, "labels-idx1-ubyte");
-    status = images && labels ? ll_pathfinder_write(images, labels, &p, count, seed) : LL_ENOMEM;
+    status = images && labels ? ll_pathfinder_write(images, labels, &p, count, seed, progress, arg) : LL_ENOMEM;
     ll_free(images);
     ll_free(labels);
     return status;
 }
 
-ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed) {
+ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
+                       void *arg) {
     int64_t segments;
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
-    if (!strcmp(what, "listops")) return make_listops(out, count, size, seed);
-    if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, 14, seed);
+    if (!strcmp(what, "listops")) return make_listops(out, count, size, seed, progress, arg);
+    if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, 14, seed, progress, arg);
     if (!strncmp(what, "pathfinder-", 11) && ll_parse_integer(&segments, what + 11) && segments < 100)
-        return make_pathfinder(out, count, size, (int)segments, seed);
-    if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed);
+        return make_pathfinder(out, count, size, (int)segments, seed, progress, arg);
+    if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed, progress, arg);
     return ll_fail(LL_EINVAL,
                    "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-9, -6, -5 to -1) "
                    "and music",

@@ -26,6 +26,7 @@ int ll_listops_draw(uint8_t *out, const ll_listops *how, uint64_t seed, int64_t 
  * measures. Returns its size. */
 size_t ll_listops_text(char *out, const uint8_t *tokens, size_t n);
 /* Writes `count` of them as TSV with the names Source and Target. */
-LL_MUST_USE ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t count, uint64_t seed);
+LL_MUST_USE ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t count, uint64_t seed,
+                                       ll_done_fn *progress, void *arg);
 
 #endif

@@ -73,7 +73,8 @@ static ll_status write_one(ll_writer *writer, const uint8_t *tokens, int n, char
     return ll_writer_put(writer, line, size);
 }
 
-ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t count, uint64_t seed) {
+ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t count, uint64_t seed, ll_done_fn *progress,
+                           void *arg) {
     ll_writer *writer = NULL;
     ll_status status = check(how);
     if (status) return status;
@@ -81,8 +82,10 @@ ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t coun
     char *line = ll_alloc((size_t)how->most, 8); /* a token takes 8 characters with its brackets */
     status = tokens && line ? ll_writer_open(&writer, path) : LL_ENOMEM;
     if (!status) status = ll_writer_put(writer, "Source\tTarget\n", 14);
-    for (int64_t i = 0; i < count && !status; i++)
+    for (int64_t i = 0; i < count && !status; i++) {
         status = write_one(writer, tokens, ll_listops_draw(tokens, how, seed, i), line);
+        if (!status) status = ll_tell_done(progress, arg, i + 1, count);
+    }
     if (!status)
         status = ll_writer_commit(writer);
     else

@@ -188,10 +188,13 @@ static ll_status check_rest(const char *folder, int64_t count) {
                    (long long)count);
 }
 
-ll_status ll_music_write(const char *folder, int bars, int64_t count, uint64_t seed) {
+ll_status ll_music_write(const char *folder, int bars, int64_t count, uint64_t seed, ll_done_fn *progress, void *arg) {
     ll_status status = check_bars(bars);
     if (!status) status = ll_folder_create(folder);
     if (!status) status = check_rest(folder, count);
-    for (int64_t i = 0; !status && i < count; i++) status = write_piece(folder, bars, seed, i);
+    for (int64_t i = 0; !status && i < count; i++) {
+        status = write_piece(folder, bars, seed, i);
+        if (!status) status = ll_tell_done(progress, arg, i + 1, count);
+    }
     return status;
 }

@@ -279,7 +279,8 @@ static void big_endian(uint8_t *p, uint32_t value) {
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-static ll_status write_all(ll_writer *images, ll_writer *labels, const ll_pathfinder *p, int64_t count, uint64_t seed) {
+static ll_status write_all(ll_writer *images, ll_writer *labels, const ll_pathfinder *p, int64_t count, uint64_t seed,
+                           ll_done_fn *progress, void *arg) {
     uint8_t head[16], label = 0;
     const size_t size = (size_t)p->side * (size_t)p->side;
     uint8_t *pixels = ll_alloc(size, 1);
@@ -295,20 +296,21 @@ static ll_status write_all(ll_writer *images, ll_writer *labels, const ll_pathfi
         status = ll_pathfinder_draw(pixels, &label, p, seed, i);
         if (!status) status = ll_writer_put(images, pixels, size);
         if (!status) status = ll_writer_put(labels, &label, 1);
+        if (!status) status = ll_tell_done(progress, arg, i + 1, count);
     }
     ll_free(pixels);
     return status;
 }
 
 ll_status ll_pathfinder_write(const char *images, const char *labels, const ll_pathfinder *p, int64_t count,
-                              uint64_t seed) {
+                              uint64_t seed, ll_done_fn *progress, void *arg) {
     ll_writer *x = NULL, *y = NULL;
     if (count < 1 || count > UINT32_MAX)
         return ll_fail(LL_EINVAL, "%lld images; there must be 1 to %u", (long long)count, UINT32_MAX);
     ll_status status = check(p);
     if (!status) status = ll_writer_open(&x, images);
     if (!status) status = ll_writer_open(&y, labels);
-    if (!status) status = write_all(x, y, p, count, seed);
+    if (!status) status = write_all(x, y, p, count, seed, progress, arg);
     if (!status) {
         status = ll_writer_commit(x);
         x = NULL;

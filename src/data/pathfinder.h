@@ -26,8 +26,8 @@ LL_MUST_USE ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int seg
  * do not fit into the image. */
 LL_MUST_USE ll_status ll_pathfinder_draw(uint8_t *pixels, uint8_t *label, const ll_pathfinder *p, uint64_t seed,
                                          int64_t i);
-/* Writes `count` of them as two idx files. */
+/* Writes `count` of them as two idx files; progress as ll_data_make. */
 LL_MUST_USE ll_status ll_pathfinder_write(const char *images, const char *labels, const ll_pathfinder *p, int64_t count,
-                                          uint64_t seed);
+                                          uint64_t seed, ll_done_fn *progress, void *arg);
 
 #endif

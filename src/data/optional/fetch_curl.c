@@ -11,7 +11,7 @@ typedef struct {
     CURL *curl;
     int64_t from;
     int begun, failed;
-    ll_fetch_fn *progress;
+    ll_done_fn *progress;
     void *arg;
 } transfer;
 
@@ -72,7 +72,7 @@ static ll_status explain(const transfer *t, CURLcode code, const char *url) {
     return ll_fail(LL_EIO, "%s: %s; what came is kept, and gone on with the next time", url, curl_easy_strerror(code));
 }
 
-ll_status ll_fetch_into(FILE *file, const char *url, int64_t from, ll_fetch_fn *progress, void *arg) {
+ll_status ll_fetch_into(FILE *file, const char *url, int64_t from, ll_done_fn *progress, void *arg) {
     char range[32];
     transfer t = {.file = file, .from = from, .progress = progress, .arg = arg};
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(t.curl = curl_easy_init()))

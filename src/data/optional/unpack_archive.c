@@ -18,7 +18,7 @@ typedef struct {
     const char *archive, *folder;
     int strip;
     int64_t size; /* of the archive */
-    ll_fetch_fn *progress;
+    ll_done_fn *progress;
     void *arg;
     uint8_t piece[PIECE];
 } unpacking;
@@ -135,7 +135,7 @@ static ll_status unpack_all(unpacking *u) {
     }
 }
 
-ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_fetch_fn *progress, void *arg) {
+ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_done_fn *progress, void *arg) {
     unpacking *u = ll_alloc(1, sizeof *u);
     if (!u) return LL_ENOMEM;
     *u = (unpacking){.in = archive_read_new(), .archive = archive, .folder = folder, .strip = strip, .arg = arg};

@@ -1,7 +1,7 @@
 /* Archives where the program was built without libarchive. */
 #include "base/file.h"
 
-ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_fetch_fn *progress, void *arg) {
+ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_done_fn *progress, void *arg) {
     (void)progress, (void)arg;
     return ll_fail(LL_EIO,
                    "this program was built without libarchive and cannot unpack %s; unpack it in %s by "

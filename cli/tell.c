@@ -1,0 +1,42 @@
+/* How far something has come that takes longer than two seconds. */
+#include <stdio.h>
+
+#include "cli.h"
+
+ll_teller ll_teller_of(ll_told told, const char *what) {
+    return (ll_teller){.line = ll_line_start(), .told = told, .what = what, .start = ll_now()};
+}
+
+/* "31 MB of 170 MB", "1200 of 96000", "34 %"; what is done where nobody knows of how much. */
+static void describe(char *text, size_t size, const ll_teller *t, double done, double total) {
+    char a[24], b[24];
+    if (t->told == LL_TOLD_SHARE)
+        snprintf(text, size, "%.0f %%", 100 * done / total);
+    else if (t->told == LL_TOLD_COUNT)
+        snprintf(text, size, total > 0 ? "%.0f of %.0f" : "%.0f", done, total);
+    else if (total > 0)
+        snprintf(text, size, "%s of %s", ll_size(a, done), ll_size(b, total));
+    else
+        ll_size(text, done);
+}
+
+int ll_tell(int64_t done, int64_t total, void *arg) {
+    ll_teller *t = arg;
+    const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
+    char text[300], far[64], eta[24], rest[40] = "";
+    if (t->resumes && !t->told_once) t->before = done;
+    t->told_once = 1;
+    if (now - t->start < 2 || now - t->shown < every) return ll_stop_wanted();
+    t->shown = now;
+    describe(far, sizeof far, t, (double)done, (double)total);
+    if (total > 0 && done > t->before)
+        snprintf(rest, sizeof rest, ", eta %s",
+                 ll_duration(eta, (now - t->start) * (double)(total - done) / (double)(done - t->before)));
+    snprintf(text, sizeof text, "%s: %s%s", t->what, far, rest);
+    ll_line_show(&t->line, text);
+    return ll_stop_wanted();
+}
+
+void ll_teller_end(ll_teller *t) {
+    ll_line_end(&t->line);
+}
