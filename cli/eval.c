@@ -37,6 +37,17 @@ static ll_status change_all(ll_model *model) {
     return status;
 }
 
+/* All passes over the data are one thing to wait for. */
+typedef struct {
+    ll_teller teller;
+    int64_t pass, passes;
+} waiting;
+
+static int tell(int64_t done, int64_t total, void *arg) {
+    waiting *w = arg;
+    return ll_tell(w->pass * total + done, w->passes * total, &w->teller);
+}
+
 static ll_status set_number(ll_model *model, const char *key, int64_t value) {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
@@ -44,15 +55,17 @@ static ll_status set_number(ll_model *model, const char *key, int64_t value) {
 }
 
 /* The same images, which stay whole, at every place: what a model has learnt that holds for other places, too. */
-static int shift_all(ll_model *model) {
+static int shift_all(ll_model *model, waiting *w) {
     const ll_recipe *recipe = ll_model_recipe(model);
     ll_evaluation e;
     ll_status status = set_number(model, "data.margin", shift);
     if (!status) status = set_number(model, "data.only", class);
     for (int64_t s = -shift; s <= shift && !status; s++) {
+        w->pass = s + shift;
         status = set_number(model, "data.shift", s);
         if (!status) status = ll_evaluate(model, split, (int)batches, &e);
         if (status) break;
+        ll_line_break();
         if (s == -shift) printf("eval.split=%s\neval.count=%lld\n", split, (long long)e.count);
         printf("eval.shift.%lld.accuracy=%.4f\neval.shift.%lld.loss=%.6f\n", (long long)s, e.accuracy, (long long)s,
                e.loss);
@@ -61,16 +74,17 @@ static int shift_all(ll_model *model) {
     return status ? ll_failed_data(status, recipe) : 0;
 }
 
-static int evaluate(ll_model *model) {
+static int evaluate(ll_model *model, waiting *w) {
     const ll_recipe *recipe = ll_model_recipe(model);
     if (!split) {
         const char *test = ll_recipe_get(recipe, "data.test");
         split = data || (test && *test) ? "test" : "valid";
     }
     if (shift && !ll_reads_images(recipe)) return ll_usage("--shift moves images; this model reads something else");
-    if (shift) return shift_all(model);
+    if (shift) return shift_all(model, w);
     ll_evaluation e;
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
+    ll_teller_end(&w->teller);
     if (status) return ll_failed_data(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
@@ -97,7 +111,10 @@ static int eval(int n, const char **words) {
     if (status) return ll_failed(status, words[0]);
     status = change_all(model);
     int code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
-    if (code < 0) code = evaluate(model);
+    waiting w = {.teller = ll_teller_of(LL_TOLD_SHARE, "evaluated"), .passes = 2 * shift + 1};
+    ll_model_watch(model, tell, &w);
+    if (code < 0) code = evaluate(model, &w);
+    ll_teller_end(&w.teller);
     ll_model_free(model);
     return code;
 }

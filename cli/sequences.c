@@ -322,6 +322,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->line = ll_line_start();
     r->w.tick = progress;
     r->w.arg = r;
+    ll_model_watch(job->model, ll_window_tell, &r->w);
     r->image = image_of(job);
     r->by_byte = strcmp(value(job, "data.format"), "words") && strcmp(value(job, "data.format"), "pieces") &&
                  strcmp(value(job, "data.format"), "listops") && strcmp(value(job, "data.format"), "midi");
@@ -333,6 +334,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
         if (!status) status = make_stream(r);
         code = status ? ll_failed(status, NULL) : loop(r);
     }
+    ll_model_watch(job->model, NULL, NULL);
     ll_line_end(&r->line);
     free_item(&r->item);
     ll_window_free(&r->w);

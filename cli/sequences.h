@@ -46,8 +46,9 @@ enum { LL_PIECE = 8192 }; /* tokens of a batch; of longer sequences what is read
 
 typedef struct {
     const ll_job *job;
-    int (*tick)(void *arg, double share); /* called after batches with what of the window is done; non-zero stops */
+    int (*tick)(void *arg, double share); /* called with what of the window is done; non-zero stops, after saying so */
     void *arg;
+    int64_t done, now; /* tokens of what is in the window: answered, and in the batch that is at work */
     int n, room;
     ll_item *item;
     int64_t tokens;
@@ -61,6 +62,8 @@ typedef struct {
 /* Takes over id, file and tokens; -1, or the exit code. */
 int ll_window_add(ll_window *w, const ll_item *item);
 int ll_window_full(const ll_window *w, int64_t most);
+/* An ll_done_fn for ll_model_watch: a batch may be one long sequence. */
+int ll_window_tell(int64_t done, int64_t total, void *window);
 /* Runs, shows and forgets what is in the window. */
 int ll_window_flush(ll_window *w);
 void ll_window_free(ll_window *w);

@@ -61,6 +61,12 @@ static int batch_room(ll_window *w, int B, int T) {
            make_room((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
 }
 
+int ll_window_tell(int64_t done, int64_t total, void *arg) {
+    const ll_window *w = arg;
+    const double batch = (double)w->now * (double)done / (double)total;
+    return w->tick(w->arg, w->tokens > 0 ? ((double)w->done + batch) / (double)w->tokens : 1);
+}
+
 /* Items order[0 .. B), the longest first, through the model; there is room. */
 static ll_status run_batch(ll_window *w, const int *order, int B) {
     const ll_job *job = w->job;
@@ -68,9 +74,11 @@ static ll_status run_batch(ll_window *w, const int *order, int B) {
     const size_t row = answer_size(job, T), tokens = (size_t)B * (size_t)T;
     int *lengths = w->batch + tokens;
     memset(w->batch, 0, tokens * sizeof *w->batch);
+    w->now = 0;
     for (int b = 0; b < B; b++) {
         const ll_item *item = &w->item[order[b]];
         lengths[b] = item->n;
+        w->now += item->n;
         if (item->n) memcpy(w->batch + (size_t)b * (size_t)T, item->tokens, (size_t)item->n * sizeof *item->tokens);
     }
     const ll_status status = job->run(job->model, w->out, w->batch, lengths, B, T);
@@ -111,16 +119,17 @@ static int run_all(ll_window *w) {
     for (int i = 0; i < w->n; i++) w->order[i] = i;
     sorted = w;
     qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);
-    int64_t done = 0;
+    w->done = 0;
     for (int i = 0, B; i < w->n; i += B) {
         const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
         B = T < LL_PIECE ? LL_PIECE / T : 1;
         if (B > w->n - i) B = w->n - i;
         if (!batch_room(w, B, T)) return no_memory();
         const ll_status status = run_batch(w, w->order + i, B);
+        if (status == LL_ESTOPPED) return 1;
         if (status) return blame(w, w->order + i, B, status);
-        for (int b = 0; b < B; b++) done += w->item[w->order[i + b]].n;
-        if (w->tick(w->arg, (double)done / (double)(w->tokens > 0 ? w->tokens : 1))) return 1;
+        if (ll_window_tell(1, 1, w)) return 1;
+        w->done += w->now;
     }
     return -1;
 }

@@ -60,6 +60,11 @@ const ll_recipe *ll_model_recipe(const ll_model *m) {
     return m->recipe;
 }
 
+void ll_model_watch(ll_model *m, ll_done_fn *progress, void *arg) {
+    m->progress = progress;
+    m->progress_arg = arg;
+}
+
 size_t ll_model_parameters(const ll_model *m) {
     size_t n = 0;
     for (int i = 0; i < m->count; i++) n += (size_t)m->param[i].rows * (size_t)m->param[i].cols;

@@ -60,6 +60,8 @@ struct ll_model {
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
+    ll_done_fn *progress;     /* ll_model_watch, or NULL */
+    void *progress_arg;
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
         int embedding, first, match, head;
@@ -88,6 +90,8 @@ LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file
 /* Activations and scratch for batches of up to (B, T), seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
+/* What goes through it next is batch number `part` of so many, for ll_model_watch. */
+void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 

@@ -64,6 +64,7 @@ struct ll_workspace {
     const ll_stack *stack;
     ll_workspace *source; /* of the encoder that this stack reads, or NULL */
     int mode;             /* one of the above */
+    int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
     int B, T; /* at most; T with the front */
     size_t bytes;
     float *block, **layers;

@@ -198,6 +198,11 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
     return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
 }
 
+void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
+    ws->part = part;
+    ws->parts = parts;
+}
+
 void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);

@@ -56,6 +56,7 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->length, 0);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) {
+        ll_workspace_part(ws, i, n);
         status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
         if (!status) status = check_loss(&tally, split, i + 1);
     }
