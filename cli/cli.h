@@ -89,9 +89,11 @@ void ll_stop_on_signals(int restart);
 int ll_stop_wanted(void);
 
 /* Hands out a file ("-": standard input) of any length, plain, .gz or .xz, block by block, until `take` gives non-zero,
- * or a signal is there, which it says. -1, or the exit code after saying why the file cannot be read. */
+ * or a signal is there, which it says. what: how far it has come is told by this name; NULL: nothing is told. -1, or
+ * the exit code after saying why the file cannot be read. */
+enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
-int ll_read_blocks(const char *path, ll_block_fn *take, void *arg);
+int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg);
 
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);

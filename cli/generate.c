@@ -73,7 +73,7 @@ static int feed_prompt(ll_speaker *s) {
     if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
     if (status) return ll_failed(status, NULL);
     feeding file = {s, -1};
-    const int code = prompt_file ? ll_read_blocks(prompt_file, feed_block, &file) : -1;
+    const int code = prompt_file ? ll_read_blocks(prompt_file, s->tells ? "prompt read" : NULL, feed_block, &file) : -1;
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_speaker_flush(s);
     if (echo && s->keeps && !song) echo_tokens(s);
@@ -114,6 +114,7 @@ static int speak(ll_speaker *s, const ll_sampling *how) {
     const int music = ll_speaker_is_music(s);
     if (song && !music) return ll_usage("--out writes music; this model is of something else");
     s->most = prompt_tokens;
+    s->tells = !echo || !isatty(STDOUT_FILENO);
     s->keeps = song || (echo && !s->bytes && (music || prompt_tokens));
     if (save_state || song) ll_stop_on_signals(0);
     int code = feed_prompt(s);

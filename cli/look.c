@@ -27,7 +27,7 @@ static int take_bytes(const uint8_t *bytes, size_t n, void *arg) {
 
 /* The first bytes of the file as tokens; -1, or the exit code. */
 static int read_text(look *x) {
-    const int code = ll_read_blocks(x->how->text, take_bytes, x);
+    const int code = ll_read_blocks(x->how->text, NULL, take_bytes, x);
     if (code >= 0 || x->T) return code;
     ll_say("--text: %s is empty; name a file that holds some text", x->how->text);
     return 2;

@@ -3,9 +3,16 @@
 
 #include "cli.h"
 
-int ll_read_blocks(const char *path, ll_block_fn *take, void *arg) {
-    const ll_input_options how = {.format = LL_INPUT_WHOLE, .piece = 4096};
+static void tell(ll_teller *teller, const ll_input *input) {
+    int64_t done, total;
+    ll_input_progress(input, &done, &total);
+    ll_tell(done, total > 0 ? total : 0, teller);
+}
+
+int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg) {
+    const ll_input_options how = {.format = LL_INPUT_WHOLE, .piece = LL_BLOCK};
     const char *name = strcmp(path, "-") ? path : "standard input";
+    ll_teller teller = ll_teller_of(LL_TOLD_BYTES, what);
     ll_input *input = NULL;
     ll_sequence block;
     int found = 1, enough = 0;
@@ -14,7 +21,9 @@ int ll_read_blocks(const char *path, ll_block_fn *take, void *arg) {
         status = ll_input_next(input, &block, &found);
         if (status || !found) break;
         enough = take(block.text, block.size, arg);
+        if (what && !enough) tell(&teller, input);
     }
+    ll_teller_end(&teller);
     ll_input_close(input);
     if (ll_stop_wanted()) {
         ll_say("stopped while reading %s", name);

@@ -44,17 +44,18 @@ static ll_status keep(ll_speaker *s, const int *tokens, size_t n) {
 }
 
 static ll_status feed_tokens(ll_speaker *s, const int *tokens, size_t n) {
+    enum { TOGETHER = 1024 };
     if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
     s->fed += (int64_t)n;
-    const ll_status kept = keep(s, tokens, n);
-    if (kept) return kept;
-    while (n) {
-        const int m = n < 1024 ? (int)n : 1024;
-        const ll_status status = ll_stream_feed(s->stream, tokens, m, s->logits);
-        if (status) return status;
-        tokens += m, n -= (size_t)m;
+    ll_status status = keep(s, tokens, n);
+    ll_teller teller = ll_teller_of(LL_TOLD_COUNT, "tokens read");
+    for (size_t i = 0, m; i < n && !status; i += m) {
+        m = n - i < TOGETHER ? n - i : TOGETHER;
+        status = ll_stream_feed(s->stream, tokens + i, (int)m, s->logits);
+        if (s->tells && n > LL_BLOCK) ll_tell((int64_t)(i + m), (int64_t)n, &teller);
     }
-    return LL_OK;
+    ll_teller_end(&teller);
+    return status;
 }
 
 static ll_status feed_text(ll_speaker *s, const void *text, size_t n) {

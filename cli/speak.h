@@ -16,6 +16,7 @@ typedef struct {
     char *text;    /* else: what was fed, until ll_speaker_flush makes tokens of it */
     size_t size, room;
     int64_t most, fed; /* tokens that are fed at most (0: all of them), and were */
+    int tells;         /* tell how far a text is fed that is longer than a block of a file */
     int keeps;         /* keep what was fed and what came: */
     int *heard;
     size_t heard_n, heard_room;

@@ -120,3 +120,5 @@ if [ -w /dev/full ]; then
     check "text that cannot be written is a failure" test $? -eq 1
     check "and saves nothing" test ! -e full.state
 fi
+head -c 50000000 /dev/zero >zeros
+told "^prompt read: [0-9.]+ [kM]B of 50 MB, eta [0-9:]+$" "$longline" generate linear/best.safetensors --prompt-file zeros

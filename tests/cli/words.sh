@@ -72,3 +72,7 @@ else
     out "^line 3 of"
     mv elsewhere text.txt
 fi
+
+# A long prompt is told of while its tokens are read.
+yes 'line 3 of' | head -c 20000000 >long.txt
+told "^tokens read: [0-9]+ of [0-9]+, eta [0-9:]+$" "$longline" generate run/best.safetensors --prompt-file long.txt
