@@ -78,7 +78,7 @@ static int make(const char *what) {
 static int verify_file(const char *path, const char *sha256) {
     char digits[65];
     int64_t bytes = 0;
-    if (ll_data_checksum(path, digits, &bytes)) return ll_trouble("%s", ll_error());
+    if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
     const int wrong = sha256 && strcmp(digits, sha256);
     printf("%s %12lld %s%s\n", digits, (long long)bytes, path, wrong ? " WRONG" : sha256 ? " ok" : "");
     return wrong ? ll_trouble("%s has not the published checksum %s", path, sha256) : 0;
@@ -107,7 +107,8 @@ static int verify(const char *what) {
         const ll_known_file *f = ll_data_known(i);
         if (strcmp(f->set, what)) continue;
         snprintf(path, sizeof path, "%s/%s", folder_of(what), f->file);
-        if (verify_file(path, f->sha256)) code = 1;
+        const int one = verify_file(path, f->sha256);
+        if (one && (!code || one < code)) code = one; /* that a file is wrong is worse than that there is none */
     }
     return code;
 }

@@ -36,8 +36,7 @@ int ll_target_check(const char *option, const char *path) {
     const int there = !stat(path, &about);
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
     if (!access(folder, W_OK | X_OK) || (there && !S_ISREG(about.st_mode))) return -1; /* or /dev/stdout */
-    ll_say("%s %s: cannot write there: %s", option, path, strerror(errno));
-    return 2;
+    return ll_trouble("%s %s: cannot write there: %s", option, path, strerror(errno));
 }
 
 int ll_round_weights(ll_model *model, const char *weights) {

@@ -179,7 +179,7 @@ static ll_status load_recipe(const reading *r, int i) {
     char *path = path_of(r, name);
     const ll_status status = path ? ll_recipe_load(&r->c->system[i].recipe, path) : LL_ENOMEM;
     ll_free(path);
-    return status;
+    return status == LL_EIO ? ll_fail_in(LL_EINVAL, r->path) : status; /* what is wrong is the table */
 }
 
 static ll_status apply(const reading *r, const setting *s, int i) {

@@ -36,6 +36,9 @@ refused 'no case' "$longline" bench --ops --case nothing
 refused 'layer' "$longline" bench --models --set model.layer=1
 refused 'did you mean' "$longline" bench --length 5
 refused 'model.layer' "$longline" bench --set model.layer=1
-refused 'nowhere/out.json: cannot write there' "$longline" bench --json nowhere/out.json
+t 1 "$longline" bench --json nowhere/out.json
+err 'nowhere/out.json: cannot write there'
+t 1 "$longline" bench --figure nowhere/out.svg
+silent
 refused 'it is a folder' "$longline" bench --json .
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg

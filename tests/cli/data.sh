@@ -48,6 +48,7 @@ printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
 refused "missing" "$longline" data verify missing
+t 2 "$longline" data verify mnist --out missing
 mkdir wrong && printf abc >wrong/aclImdb_v1.tar.gz && printf abc >wrong/train-images-idx3-ubyte.gz
 t 0 "$longline" data verify imdb --out wrong
 t 1 "$longline" data verify wrong/train-images-idx3-ubyte.gz

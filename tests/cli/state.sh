@@ -105,7 +105,9 @@ mkdir folder
 refused "folder" sampled linear --save-state folder
 refused "name of a file" sampled linear --save-state ''
 refused "name of a file" sampled linear --save-state folder/
-refused "nowhere" sampled linear --save-state nowhere/a.state
+t 1 sampled linear --save-state nowhere/a.state
+err "nowhere/a.state: cannot write there"
+silent
 refused "only-read needs --save-state" sampled linear --only-read --prompt a
 refused "something to read" sampled linear --only-read --save-state a.state
 refused "load-sate.*--load-state" sampled linear --load-sate a.state

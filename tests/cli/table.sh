@@ -110,6 +110,8 @@ mv moved.txt text.txt
 
 refused "needs TABLE" "$longline" table
 refused "nowhere.ini" "$longline" table nowhere.ini
+printf '[table]\nmetric = bits\nrecipe = gone.ini\n[one]\nlabel = One\n' >lost.ini
+refused "lost.ini: cannot open gone.ini: No such file" "$longline" table lost.ini --list
 refused "did you mean 'permute'" "$longline" table systems.ini --only permut
 refused "no such system" "$longline" table systems.ini --only xyzzyxyzzy
 refused "no such system" "$longline" table systems.ini --only xyzzyxyzzy --list
