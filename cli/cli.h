@@ -30,8 +30,11 @@ int ll_failed(ll_status status, const char *input);
 ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set);
 /* As ll_failed, of a call that opens the data which a recipe names. */
 int ll_failed_data(ll_status status, const ll_recipe *recipe);
-/* The first of "runs/NAME-1", "runs/NAME-2", ... that does not exist. */
+/* The first of "runs/NAME-1", "runs/NAME-2", ... that does not exist; it is made at once, so that who begins a run at
+ * the same time takes the next. Where no folder can be made, that is left to be said by who writes to it. */
 void ll_new_run(char *out, size_t size, const char *name);
+/* Of a run that could not begin: nothing is left of it, if it is empty. */
+void ll_drop_run(const char *folder);
 /* The best model of a run, or the last where nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written where an option says? Asked before the work that it is to keep. -1, or the exit code. */

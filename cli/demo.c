@@ -136,12 +136,13 @@ static int demo(int n, const char **words) {
     (void)n, (void)words;
     ll_recipe *recipe = NULL;
     ll_trainer *trainer = NULL;
-    char folder[64];
-    ll_new_run(folder, sizeof folder, "demo");
+    char folder[64] = "";
+    if (!out) ll_new_run(folder, sizeof folder, "demo");
     ll_status status = ll_recipe_parse(&recipe, recipe_text, "the demo's recipe");
     if (!status) status = plan(recipe);
     if (!status) status = ll_trainer_create(&trainer, recipe, out ? out : folder, NULL);
     const int code = status ? ll_failed(status, NULL) : train_and_show(trainer, recipe);
+    if (status && *folder) ll_drop_run(folder);
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
     return code;

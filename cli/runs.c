@@ -16,10 +16,18 @@ ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set) {
     return LL_OK;
 }
 
+static int made_runs; /* the folder of all of them */
+
 void ll_new_run(char *out, size_t size, const char *name) {
     int i = 1;
+    made_runs |= !mkdir("runs", 0777);
     do snprintf(out, size, "runs/%s-%d", name, i);
-    while (i++ < 1000000 && !access(out, F_OK));
+    while (i++ < 1000000 && mkdir(out, 0777) && errno == EEXIST);
+}
+
+void ll_drop_run(const char *folder) {
+    rmdir(folder);
+    if (made_runs) rmdir("runs");
 }
 
 void ll_run_model(char *path, size_t size, const char *run) {

@@ -139,7 +139,7 @@ static int train(int n, const char **words) {
     if (!n && !resume) return ll_usage("needs a RECIPE, or --resume DIR");
     ll_recipe *recipe = NULL, *own = NULL;
     ll_trainer *trainer = NULL;
-    char folder[300];
+    char folder[300] = "";
     int code = get_recipe(&recipe, n ? words[0] : NULL);
     if (code < 0 && !recipe) own = own_recipe();
     if (code < 0) {
@@ -149,6 +149,7 @@ static int train(int n, const char **words) {
         }
         const ll_status status = ll_trainer_create(&trainer, recipe, out ? out : resume, resume);
         code = status ? not_begun(status, recipe ? recipe : own) : run_it(trainer);
+        if (status && *folder) ll_drop_run(folder);
     }
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);

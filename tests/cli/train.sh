@@ -20,6 +20,18 @@ t 0 run --threads 1
 out "^train.folder=runs/text-bytes-2$"
 check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/best.safetensors
 refused "holds a run already" run --out straight
+last="train, twice at once"
+run >first.out 2>first.err &
+run >out 2>err
+check "two that begin at once both run" test $? -eq 0
+wait $!
+check "the other one, too" test $? -eq 0
+cat first.out out | sed -n 's/^train.folder=//p' | sort >names
+printf 'runs/text-bytes-3\nruns/text-bytes-4\n' | cmp - names
+check "each in a folder of its own" test $? -eq 0
+mkdir elsewhere
+check "a run that cannot begin leaves no folder" sh -c "cd elsewhere && ! '$longline' train '$recipe' --data gone \
+    2>err && test ! -e runs"
 
 # ---- Interrupted, then gone on with ----
 more="--set train.steps=400 --set train.eval-every=100 --set train.checkpoint-every=100"
