@@ -167,6 +167,8 @@ int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n
             argv[(*n)++] = word;
         }
     }
+    for (int i = 0; i < *n; i++)
+        if (!*argv[i]) return ll_usage("an argument is empty; needs %s", command->words);
     if (*n < command->least) return ll_usage("needs %s", command->words);
     if (*n > command->most) return ll_usage("does not know what to do with '%s'", argv[command->most]);
     return set_machine();

@@ -124,7 +124,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
     classes = ll_model_classes(model);
     if (!classes) {
         const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
-        ll_say("the model (model.task = %s) has no classes of single sequences; see score, encode, eval", task);
+        ll_say("the model (model.task = %s) has no classes of single sequences; see %s", task, ll_uses(model));
         return 2;
     }
     names = ll_recipe_get(ll_model_recipe(model), "data.classes");

@@ -43,6 +43,8 @@ int ll_target_check(const char *option, const char *path);
 int ll_round_weights(ll_model *model, const char *weights);
 /* Are its data images? */
 int ll_reads_images(const ll_recipe *recipe);
+/* The commands that a model is for, by its task: "encode, eval". */
+const char *ll_uses(const ll_model *model);
 /* What a language model's loss is counted in (ll_recipe_unit); NULL for what has examples. */
 const char *ll_unit(const ll_recipe *recipe);
 

@@ -54,6 +54,13 @@ static ll_status set_number(ll_model *model, const char *key, int64_t value) {
     return change(model, key, text);
 }
 
+/* Labels of these images, if there are any, are in a file of their own. */
+static int lacks_labels(const ll_model *model) {
+    const ll_recipe *recipe = ll_model_recipe(model);
+    const char *given = ll_recipe_get(recipe, "data.test-labels");
+    return data && !strcmp(ll_recipe_get(recipe, "data.format"), "idx") && !(given && *given);
+}
+
 /* The same images, which stay whole, at every place: what a model has learnt that holds for other places, too. */
 static int shift_all(ll_model *model, waiting *w) {
     const ll_recipe *recipe = ll_model_recipe(model);
@@ -111,6 +118,7 @@ static int eval(int n, const char **words) {
     if (status) return ll_failed(status, words[0]);
     status = change_all(model);
     int code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
+    if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.teller = ll_teller_of(LL_TOLD_SHARE, "evaluated"), .passes = 2 * shift + 1};
     ll_model_watch(model, tell, &w);
     if (code < 0) code = evaluate(model, &w);

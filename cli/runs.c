@@ -61,6 +61,18 @@ int ll_reads_images(const ll_recipe *recipe) {
     return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder");
 }
 
+const char *ll_uses(const ll_model *model) {
+    static const char *const uses[][2] = {{"lm", "score, encode, generate, eval"},
+                                          {"classify", "classify, encode, eval"},
+                                          {"mlm", "encode, eval"},
+                                          {"match", "encode, eval"},
+                                          {"seq2seq", "generate, eval"}};
+    const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (!strcmp(task, uses[i][0])) return uses[i][1];
+    return "eval";
+}
+
 const char *ll_unit(const ll_recipe *recipe) {
     const char *unit = ll_recipe_unit(recipe);
     return strcmp(unit, "example") ? unit : NULL;

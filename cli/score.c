@@ -95,7 +95,7 @@ static int score_with(ll_model *model, int files, const char **paths) {
     unit = ll_unit(ll_model_recipe(model));
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     if (!task || strcmp(task, "lm") != 0) {
-        ll_say("the model (model.task = %s) does not tell how likely a sequence is; see classify, encode, eval", task);
+        ll_say("the model (model.task = %s) does not tell how likely a sequence is; see %s", task, ll_uses(model));
         return 2;
     }
     const double start = ll_now();

@@ -25,6 +25,8 @@ static const ll_arg args[] = {
 
 /* ---- Options ---- */
 
+static const long long MOST_STEPS = 1000000000000; /* of train.steps */
+
 /* "1h30m" in seconds, or "500steps". -1, or the exit code. */
 static int read_budget(ll_comparison_how *how) {
     static const struct {
@@ -36,7 +38,7 @@ static int read_budget(ll_comparison_how *how) {
     while (*end == ' ') end++;
     if (steps > 0 && end != budget && (!strcmp(end, "steps") || !strcmp(end, "step"))) {
         how->steps = steps;
-        return -1;
+        return steps <= MOST_STEPS ? -1 : ll_usage("--budget %s: needs at most %lld steps", budget, MOST_STEPS);
     }
     for (const char *s = budget; *s;) {
         const double n = strtod(s, &end);
@@ -185,13 +187,16 @@ static int finish(const ll_comparison *c, const char *folder, ll_status made, co
     return 0;
 }
 
-static int run(ll_comparison *c, const char *path) {
+/* how: the budget. */
+static int run(ll_comparison *c, const char *path, ll_comparison_how how) {
     char own[4096];
     follower f = {0};
-    ll_comparison_how how = {.seeds = (int)seeds, .only = only.n, .names = only.at, .progress = show, .arg = &f};
+    how.seeds = (int)seeds;
+    how.only = only.n;
+    how.names = only.at;
+    how.progress = show;
+    how.arg = &f;
     how.folder = out ? out : name_folder(own, sizeof own, path);
-    int code = read_budget(&how);
-    if (code >= 0) return code;
     ll_stop_on_signals(1);
     const ll_status status = ll_comparison_run(c, &how);
     if (f.number) ll_watch_end(&f.watch);
@@ -200,15 +205,18 @@ static int run(ll_comparison *c, const char *path) {
 
 static int table(int n, const char **words) {
     ll_comparison *c = NULL;
+    ll_comparison_how how = {0};
     (void)n;
+    int code = read_budget(&how);
+    if (code >= 0) return code;
     ll_status status = ll_comparison_load(&c, words[0]);
     for (int i = 0; i < set.n && !status; i++) status = ll_comparison_set(c, set.at[i]);
-    int code = status ? ll_failed(status, words[0]) : check_names(c);
+    code = status ? ll_failed(status, words[0]) : check_names(c);
     if (code < 0 && list) {
         print_list(c);
         code = 0;
     }
-    if (code < 0) code = run(c, words[0]);
+    if (code < 0) code = run(c, words[0], how);
     ll_comparison_free(c);
     return code;
 }

@@ -60,6 +60,8 @@ const ll_known_file *ll_data_known(int i) {
 static ll_status make_listops(const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
                               void *arg) {
     ll_listops how = {.depth = 10, .arguments = 10, .least = 500, .most = 2000};
+    if (size && size < 6)
+        return ll_fail(LL_EINVAL, "listops of size %d; --size, the most tokens of an expression, is 6 at least", size);
     if (size) how.most = size;
     if (size && size < 2000) how.least = size / 4; /* as in the arena, a quarter of the longest */
     return ll_listops_write(out, &how, count, seed, progress, arg);

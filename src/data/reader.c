@@ -1,4 +1,5 @@
 /* Readers: a format opened for a split, and what is known of it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -28,9 +29,20 @@ static const ll_format *const formats[] = {
 };
 // clang-format on
 
+/* Tasks of pairs are learned from few formats, which are named; others from one that fits what there is. */
+static ll_status lacks_pairs(const ll_format *format, int task) {
+    char names[200] = "";
+    for (size_t i = 0, n = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->tasks >> task & 1 && n < sizeof names)
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", formats[i]->name);
+    return ll_fail(LL_EINVAL, "data.format=%s has no pairs for model.task=%s; these have: %s", format->name,
+                   task_name[task], names);
+}
+
 static ll_status check_task(const ll_format *format, int task) {
     int can = 0;
     if (format->tasks >> task & 1) return LL_OK;
+    if (task == LL_TASK_MATCH || task == LL_TASK_SEQ2SEQ) return lacks_pairs(format, task);
     while (!(format->tasks >> can & 1)) can++;
     return ll_fail(LL_EINVAL, "data.format=%s %s; set model.task=%s", format->name,
                    can == LL_TASK_LM        ? "has no classes to learn"

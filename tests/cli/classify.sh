@@ -36,7 +36,7 @@ t 2 "$longline" classify $model text
 err "text: .*9 tokens; the model reads images of 16"
 t 0 "$longline" encode $model images --pool first
 check "an embedding of every image" test "$(wc -l <out)" -eq 65
-refused "model.task = classify.* does not tell how likely" "$longline" score $model images
+refused "model.task = classify.* does not tell how likely.*; see classify, encode, eval$" "$longline" score $model images
 
 # JSONL with texts of 16 bytes, which are images to this model, and labels.
 awk 'BEGIN {for (i = 0; i < 30; i++) printf "{\"text\": \"%016d\", \"label\": %s}\n", i, i % 2 ? i % 3 : "\"" i % 3 "\""}' >jsonl

@@ -15,6 +15,7 @@ gzip -k images labels 2>/dev/null && {
 t 0 "$longline" inspect run/best.safetensors
 out "^tensor "
 refused "classifier" "$longline" generate run/best.safetensors
+refused "images need labels, too: --labels FILE" "$longline" eval run/best.safetensors --data images --set data.test-labels=
 idx_labels 64 4 >four
 refused "four.*label 3" "$longline" train images.ini --out w --set data.train-labels=four
 idx_labels 63 3 >fewer

@@ -22,6 +22,11 @@ cp out first
 err "bytes; the stream holds"
 check "at most 5 bytes and a new line" test "$(wc -c <out)" -le 6
 echo abc >source.txt
+refused "model.task = seq2seq.* does not tell.*; see generate, eval$" "$longline" score $model source.txt
+refused "^longline encode: the model .model.task = seq2seq. has no vectors.*; see generate, eval" "$longline" encode \
+    $model source.txt
+refused "data.format=bytes has no pairs for model.task=seq2seq; these have: pairs, copy, reverse, copy-reverse$" \
+    "$longline" train "$root/recipes/text-bytes.ini" --data source.txt --out w --set model.task=seq2seq
 t 0 "$longline" generate $model --prompt-file source.txt --tokens 5 --seed 3
 check "the same from a file" cmp out first
 t 0 sh -c "printf abc | '$longline' generate $model --prompt-file - --tokens 5 --seed 3"

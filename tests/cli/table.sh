@@ -118,6 +118,9 @@ refused "no such system" "$longline" table systems.ini --only xyzzyxyzzy --list
 refused "needs a time with its unit" "$longline" table systems.ini --budget 30
 refused "needs a time with its unit" "$longline" table systems.ini --budget soon
 refused "needs a time with its unit" "$longline" table systems.ini --budget -3m
+refused "needs a time with its unit" "$longline" table systems.ini --budget soon --list
+refused "99999999999999999999steps: needs at most 1000000000000 steps" "$longline" table systems.ini \
+    --budget 99999999999999999999steps
 refused "a second at least" "$longline" table systems.ini --budget 0.01s
 refused "seeds" "$longline" table systems.ini --seeds 0
 refused "model.nose" "$longline" table systems.ini --set model.nose=1

@@ -29,6 +29,8 @@ refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect
 refused "unknown option '-x'" "$longline" inspect -x
 refused "unknown option '--nothing-like-it'" "$longline" eval --nothing-like-it=3 x
 refused "needs MODEL" "$longline" generate
+refused "an argument is empty; needs MODEL" "$longline" generate ''
+refused "an argument is empty; needs .RECIPE" "$longline" train ''
 refused "needs MODEL" "$longline" eval
 refused "needs MODEL" "$longline" inspect
 refused "needs CASE" "$longline" attend
