@@ -47,6 +47,7 @@ static ll_status check_test(const ll_trainer *t) {
     ll_reader *test = NULL;
     if (!c->test || !c->test[0]) return LL_OK;
     ll_status status = ll_reader_open_as(&test, c, "test", ll_reader_vocabulary(t->train));
+    if (status == LL_EIO) return ll_fail(LL_EIO, "%s (--set data.test= trains without)", ll_error());
     if (!status && (status = ll_fit_check(c, test))) status = ll_fail_in(status, "data.test");
     ll_reader_free(test);
     return status;
