@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "report/run_page.h"
 
 void ll_run_page_results(ll_html *h, const ll_run *run, const ll_run_facts *f) {
@@ -28,6 +29,23 @@ static ll_curve curve(const ll_run *run, const char *label, int column) {
     return (ll_curve){label, t->n, t->column[LL_RUN_STEP], t->column[column]};
 }
 
+static void plot_accuracy(ll_html *h, const ll_run *run) {
+    char title[300];
+    ll_curve right = curve(run, "held-out", LL_RUN_ACCURACY);
+    double *percent = ll_alloc((size_t)right.n + 1, sizeof *percent);
+    if (!percent) {
+        ll_html_fail(h, LL_ENOMEM);
+        return;
+    }
+    for (int i = 0; i < right.n; i++) percent[i] = 100 * right.y[i];
+    right.y = percent;
+    snprintf(title, sizeof title, "%s: accuracy", run->name);
+    const ll_figure f = {.title = title, .x_label = "step", .y_label = "% right", .n = 1, .curves = &right};
+    const ll_html_about about = {"accuracy", "Held-out examples whose likeliest class is the right one."};
+    ll_html_plot(h, &about, &f, NULL);
+    ll_free(percent);
+}
+
 void ll_run_page_loss(ll_html *h, const ll_run *run) {
     char title[300], y[64];
     snprintf(title, sizeof title, "%s: loss", run->name);
@@ -38,12 +56,7 @@ void ll_run_page_loss(ll_html *h, const ll_run *run) {
     const ll_html_about about = {"loss", "Loss while training; held-out data was never trained on."};
     ll_html_section(h, "learning", "Loss");
     ll_html_plot(h, &about, &f, ll_columns_last(&run->metrics, LL_RUN_VALID) >= 0 ? faint : NULL);
-    if (strcmp(run->unit, "example")) return;
-    snprintf(title, sizeof title, "%s: accuracy", run->name);
-    const ll_curve right = curve(run, "held-out", LL_RUN_ACCURACY);
-    const ll_figure g = {.title = title, .x_label = "step", .y_label = "share right", .n = 1, .curves = &right};
-    const ll_html_about accuracy = {"accuracy", "Share of held-out examples whose likeliest class is the right one."};
-    ll_html_plot(h, &accuracy, &g, NULL);
+    if (!strcmp(run->unit, "example")) plot_accuracy(h, run);
 }
 
 void ll_run_page_costs(ll_html *h, const ll_run *run) {

@@ -86,6 +86,7 @@ t 0 "$longline" train "$root/recipes/mnist.ini" --set data.train=images --set da
 check "columns have names" grep -q '<div class="cols long" aria-hidden="true"><span>T-shirt</span><span>trouser<' \
     clothes/report.html
 check "accuracy" test -s clothes/figures/accuracy.svg
+check "in per cent" awk -F, '$2 > 1 && $2 <= 100 {n++} END {exit !n}' clothes/figures/accuracy.csv
 check "shares of a class add up" awk -F, 'NR > 1 {s = 0; for (i = 3; i <= NF; i++) s += $i
     if ($3 != "" && (s < 0.999 || s > 1.001)) exit 1; n++} END {exit n != 10}' clothes/figures/classes.csv
 check "tested" grep -q '<td>64 examples</td>' clothes/report.html
