@@ -19,7 +19,8 @@ LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
-LIBS += $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive) $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
+OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive) $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
+LIBS += $(OPTIONAL)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
 
 # The demo's text: the project's own sources and documentation, embedded in the library.

@@ -42,7 +42,7 @@ clang:
 AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo -lcurl -larchive -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS))"
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo $(OPTIONAL),$(LIBS))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
@@ -61,7 +61,7 @@ DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
 empty :=
 space := $(empty) $(empty)
-fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(filter -lcurl -larchive -lsentencepiece_train -lsentencepiece -lstdc++,$(LIBS)))|g'
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(OPTIONAL))|g'
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes

@@ -1,8 +1,6 @@
 /* longline data: what data sets there are; drawing, checking and fetching them. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -115,24 +113,6 @@ static int verify(const char *what) {
 
 /* ---- Fetching ---- */
 
-/* A folder and its parents. */
-static int make_folders(const char *path) {
-    struct stat about;
-    char part[4600];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1;; p++) {
-        const char c = *p;
-        if (c && c != '/') continue;
-        *p = 0;
-        const int why = mkdir(part, 0777) ? errno : 0;
-        if (why && (stat(part, &about) || !S_ISDIR(about.st_mode)))
-            return ll_trouble("cannot create folder %s: %s", part,
-                              why == EEXIST ? "a file has that name" : strerror(why));
-        if (!c) return 0;
-        *p = c;
-    }
-}
-
 static int unpack(const ll_known_file *f, const char *path) {
     ll_teller t = ll_teller_of(LL_TOLD_BYTES, "unpacking");
     const ll_status status = ll_data_unpack(path, folder_of(f->set), f->strip, ll_tell, &t);
@@ -159,11 +139,7 @@ static int get_file(const ll_known_file *f) {
     char path[4600], digits[65];
     int64_t bytes = 0;
     snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
-    char *slash = strrchr(path, '/');
-    *slash = 0;
-    int code = make_folders(path);
-    *slash = '/';
-    if (code) return code;
+    int code = 0;
     const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
     if (there && f->sha256 && strcmp(digits, f->sha256))
         return ll_trouble("%s is there, but has not the published checksum; move it away", path);

@@ -25,6 +25,8 @@ void ll_bytes_unmap(ll_bytes *bytes);
 /* Is it a folder? Creates a folder (and its parents) if it is missing. */
 int ll_is_folder(const char *path);
 LL_MUST_USE ll_status ll_folder_create(const char *path);
+/* Creates the folder that a file of this path lies in. */
+LL_MUST_USE ll_status ll_folder_create_for(const char *path);
 /* Names of the regular files of a folder and its subfolders, sorted, as "folder/name"; hidden ones left out. */
 LL_MUST_USE ll_status ll_folder_list(char ***paths, int *count, const char *path);
 void ll_names_free(char **paths, int count);

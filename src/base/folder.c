@@ -79,6 +79,17 @@ ll_status ll_folder_create(const char *path) {
     return status;
 }
 
+ll_status ll_folder_create_for(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return LL_OK;
+    char *folder = ll_strdup(path);
+    if (!folder) return LL_ENOMEM;
+    folder[slash - path] = 0;
+    const ll_status status = ll_folder_create(folder);
+    ll_free(folder);
+    return status;
+}
+
 /* Takes `path` over. */
 static ll_status add(names *list, char *path) {
     if (list->count == list->capacity) {

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 static ll_status unwritable(const char *path) {
@@ -39,7 +40,8 @@ ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, l
     if (!part) return LL_ENOMEM;
     memcpy(part, path, n);
     memcpy(part + n, ".part", 6);
-    ll_status status = fetch_part(part, url, progress, arg);
+    ll_status status = ll_folder_create_for(path);
+    if (!status) status = fetch_part(part, url, progress, arg);
     if (!status) status = check(part, url, sha256);
     if (!status && rename(part, path)) status = unwritable(path);
     ll_free(part);
