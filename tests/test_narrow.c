@@ -82,6 +82,20 @@ static void test_rounding(void **state) {
     }
 }
 
+/* A column whose scale would be no normal number has nothing in 8 bits. */
+static void test_smallest(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("train.seed=1");
+    const ll_param *p = NULL;
+    for (int i = 0; i < model->count && !p; i++)
+        if (strstr(model->param[i].name, "query.weight")) p = &model->param[i];
+    assert_non_null(p);
+    for (int r = 0; r < p->rows; r++) p->value[(size_t)r * (size_t)p->cols] = (r % 2 ? -189 : 100) * 0x1p-149f;
+    CHECK_OK(ll_model_narrow(model, LL_INT8));
+    for (int r = 0; r < p->rows; r++) assert_true(p->value[(size_t)r * (size_t)p->cols] == 0);
+    ll_model_free(model);
+}
+
 /* One token after the other takes the narrow weights, a block the rounded floats. */
 static void test_same_bits(void **state) {
     (void)state;
@@ -109,6 +123,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_smallest),
         cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * matrices of the blocks and of an output layer of its own are rounded, to bfloat16 or to whole numbers of 8 bits with
  * one scale a column, both in place and into a copy that a row alone is multiplied with; so all paths compute on the
  * same numbers, to the same bits. Vectors and embeddings stay as they are: they are small, or looked up. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +56,11 @@ static void to_byte(int8_t *byte, float *scale, const slab *s) {
             const float size = fabsf(s->x[(size_t)r * s->ld + (size_t)c]);
             most[c] = size > most[c] ? size : most[c];
         }
-    for (int c = 0; c < s->cols; c++) scale[c] = most[c] / 127, unit[c] = scale[c] > 0 ? scale[c] : 1;
+    for (int c = 0; c < s->cols; c++) {
+        const float all = most[c] / 127;
+        scale[c] = all >= FLT_MIN ? all : 0; /* smaller ones are too coarse to divide by, and are nothing */
+        unit[c] = all >= FLT_MIN ? all : 1;
+    }
     for (int r = 0; r < s->rows; r++, byte += s->ld) {
         float *x = s->x + (size_t)r * s->ld;
         for (int c = 0; c < s->cols; c++) {
