@@ -36,8 +36,15 @@ valgrind: $(TESTS)
 	@LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
 objects: $(OBJECTS)
+# Everything compiled with clang, for its fuzzers, which are linked where their runtime is installed.
+CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
+    FUZZ_LINK=-fsanitize=address,undefined,fuzzer
 clang:
-	+@$(AGAIN) B=$(B)/clang CC=clang WERROR=-Werror objects
+	+@$(AGAIN) $(CLANG) WERROR=-Werror objects \
+	    $$([ ! -e $$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a) ] || echo fuzzers)
+fuzz:
+	+@$(AGAIN) $(CLANG) fuzzers
+	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no cairo for it).
 AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
@@ -48,10 +55,6 @@ aarch64:
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
-fuzz:
-	+@$(AGAIN) B=$(B)/fuzz CC=clang CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
-	    FUZZ_LINK=-fsanitize=address,undefined,fuzzer fuzzers
-	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@

@@ -1,13 +1,6 @@
 /* Any bytes as FASTA: refused, or sequences that fit the room that was promised to be enough. */
-#include <stdlib.h>
-
 #include "data/fasta.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *out = malloc(size + 1);

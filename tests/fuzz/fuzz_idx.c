@@ -1,13 +1,6 @@
 /* Any bytes as a file of images and as a file of labels: refused, or read within their bounds. */
-#include <stdlib.h>
-
 #include "data/idx.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 static void as_images(const uint8_t *data, size_t size) {
     ll_idx images = {0};

@@ -1,18 +1,9 @@
 /* Any bytes as a file of sequences, of every kind: refused with a reason, or pieces that lie within memory, begin and
  * end, and put together are the same for pieces of any size. */
-#include <stdlib.h>
 #include <string.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "fuzz/fuzz.h"
 #include "longline.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
 
 /* A number that depends on all that the input hands out, in order. */
 static uint64_t digest(const char *path, ll_input_format format, size_t piece) {
@@ -33,13 +24,8 @@ static uint64_t digest(const char *path, ll_input_format format, size_t piece) {
     return status ? 0 : sum; /* what came before an error may depend on the size of pieces */
 }
 
-/* A file that is only memory, opened by the name it has in /proc. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static int fd = -1;
-    char path[64];
-    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
-    check(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const char *path = in_memory(data, size);
     for (int format = LL_INPUT_AUTO; format <= LL_INPUT_IDX; format++)
         check(digest(path, (ll_input_format)format, 0) == digest(path, (ll_input_format)format, 3));
     return 0;

@@ -1,16 +1,10 @@
 /* Any bytes as a MIDI file, and as events: refused, or a score in order, which comes back from the grid, from its
  * tokens and from the file that is written of it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/music.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 static void check_same(const ll_score *a, const ll_score *b) {
     check(a->notes == b->notes && a->tempos == b->tempos && a->meters == b->meters);

@@ -1,15 +1,9 @@
 /* Any bytes as lines of source TAB target: refused, or read within their bounds. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/pairs.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     enum { MOST = 20 };

@@ -1,16 +1,9 @@
 /* Any text as a recipe, and any line as an assignment: refused with a reason, or printed and read back the
  * same. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/recipe.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 static void check_round_trip(const ll_recipe *r) {
     char *first = NULL, *second = NULL;

@@ -1,18 +1,9 @@
 /* Any bytes as a safetensors file: refused with a reason, or every tensor lies inside the file, they cover
  * it, and the whole can be read. */
-#include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 static void visit(const ll_safetensors *f, size_t most) {
     size_t elements = 0;
@@ -37,15 +28,9 @@ static void visit(const ll_safetensors *f, size_t most) {
     (void)ll_safetensors_meta(f, "recipe");
 }
 
-/* A file that is only memory, opened by the name it has in /proc. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static int fd = -1;
-    char path[64];
     ll_safetensors *f = NULL;
-    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
-    check(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (ll_safetensors_open(&f, path))
+    if (ll_safetensors_open(&f, in_memory(data, size)))
         check(!f && strlen(ll_error()) > 10);
     else
         visit(f, (size_t)1 << 30);

@@ -1,16 +1,10 @@
 /* Any bytes as the state of a stream: refused with a reason, or a stream that can be fed, copied and saved. Inputs name
  * their model by 32 zeros, for its digest is not theirs to know. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/safetensors.h"
+#include "fuzz/fuzz.h"
 #include "longline.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MODELS = 5, KEYS = 10 };
 static const char *const keys[MODELS][KEYS] = {
@@ -26,20 +20,6 @@ static const char *const keys[MODELS][KEYS] = {
      "attention.kernel=softmax", "position.type=learned", "position.max-length=600", "train.length=4"},
 };
 static const char nameless[] = "00000000000000000000000000000000";
-
-static void check(int holds) {
-    if (!holds) abort();
-}
-
-/* A file that is only memory, by the name it has in /proc. */
-static const char *in_memory(const uint8_t *data, size_t size) {
-    static int fd = -1;
-    static char path[64];
-    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
-    check(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return path;
-}
 
 /* What the states of a model call it: as one of them says. */
 static void find_digest(ll_model *model, char digest[LL_DIGEST_TEXT]) {

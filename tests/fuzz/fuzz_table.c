@@ -1,15 +1,9 @@
 /* Any bytes as TSV and CSV, and their fields as ListOps: fields lie in the file and follow each other. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "data/listops.h"
 #include "data/cells.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "data/listops.h"
+#include "fuzz/fuzz.h"
 
 static void walk(const uint8_t *data, size_t size, int comma, int rest) {
     uint8_t *copy = malloc(size + 1);

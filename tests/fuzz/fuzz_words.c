@@ -1,15 +1,9 @@
 /* Any bytes as a text whose words are listed, and as a list that a model brings: what is accepted holds together. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/coder.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds) {
-    if (!holds) abort();
-}
+#include "fuzz/fuzz.h"
 
 /* Every token is in range, and every word but unknown ones comes back. */
 static void use(const ll_bytes *list, const uint8_t *data, size_t size, int complete) {

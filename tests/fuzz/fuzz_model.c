@@ -1,0 +1,55 @@
+/* Any bytes as a model: refused with a reason, or one that computes, streams and tells what it costs. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "fuzz/fuzz.h"
+#include "longline.h"
+
+enum { TOKENS = 4 };
+
+/* 0, or a reason. */
+static int is_told(ll_status status) {
+    check(!status || strlen(ll_error()) > 10);
+    return !status;
+}
+
+/* Two sequences, the second shorter. */
+static void compute(ll_model *model, int V, int classes) {
+    const int tokens[2 * TOKENS] = {0, V - 1, V / 2, 0, V - 1, 0}, lengths[2] = {TOKENS, 2};
+    float *logp = ll_alloc(2 * TOKENS * (size_t)(V > classes ? V : classes), sizeof *logp);
+    check(logp != NULL);
+    (void)is_told(ll_model_logp(model, logp, tokens, lengths, 2, TOKENS));
+    (void)is_told(ll_model_logp_from(model, logp, tokens, lengths, TOKENS, tokens, lengths, 2, TOKENS));
+    ll_free(logp);
+}
+
+static void stream(ll_model *model, int V) {
+    const int tokens[TOKENS] = {0, V - 1, V / 2, 0};
+    ll_stream *s = NULL;
+    if (!is_told(ll_stream_create(&s, model))) return;
+    float *logits = ll_alloc((size_t)V, sizeof *logits);
+    check(logits != NULL);
+    (void)is_told(ll_stream_source(s, tokens, TOKENS));
+    if (is_told(ll_stream_feed(s, tokens, TOKENS, logits))) check(ll_stream_position(s) == TOKENS);
+    ll_free(logits);
+    ll_stream_free(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    ll_model *model = NULL;
+    ll_tensor t;
+    size_t parameters = 0;
+    if (!is_told(ll_model_load(&model, in_memory(data, size)))) {
+        check(!model);
+        return 0;
+    }
+    for (int i = 0; (t = ll_model_tensor(model, i)).data; i++) parameters += (size_t)t.rows * (size_t)t.cols;
+    check(parameters == ll_model_parameters(model));
+    check(ll_model_token_cost(model, TOKENS) > 0);
+    const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_classes(model);
+    compute(model, V, classes);
+    stream(model, V);
+    if (is_told(ll_model_narrow(model, LL_INT8))) compute(model, V, classes);
+    ll_model_free(model);
+    return 0;
+}
