@@ -84,7 +84,7 @@ static ll_status begin(ll_input *in, int *found) {
         in->begin_line = in->line;
         status = read_line(in, &size);
         if (!status && in->line == 1 && size >= 3 && !memcmp(in->room, mark, 3)) from = 3;
-        if (!status && !is_empty(in->room + from, size - from)) {
+        if (!status && size > from && !is_empty(in->room + from, size - from)) {
             status = parse(in, in->room + from, size - from);
             if (!status) status = find_text(in);
             if (!status) status = find_names(in);
