@@ -137,6 +137,7 @@ static ll_attention_config mechanism(const oracle_model *o, int op, int causal, 
     }
     a.projection = draws->projection;
     a.den = LL_DEN_SUM;
+    if (!c->normalise) a.query_max = a.key_max = LL_MAX_NONE;
     oracle_compat(ll_recipe_get(o->model->recipe, "attention.compat"), W, &a);
     if (c->feature_eps >= 0) a.feature_eps = (float)c->feature_eps;
     if (!c->normalise) a.den = LL_DEN_NONE;

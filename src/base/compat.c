@@ -1,4 +1,4 @@
-/* The rules of released programs, one row for each kind of features that they have. Ours is the first: a maximum over
+/* The rules of released programs, one row for each kind of features that they have. Ours come first: a maximum over
  * the keys seen so far, of the whole exponent, no eps beside it. The others maximise u alone, so that their eps
  * counts more the longer the vectors are, and all but one look at later tokens. */
 #include "base/compat.h"
@@ -6,11 +6,13 @@
 #include "base/mechanism.h"
 #include "base/recipe_key.h"
 
-static const ll_rules ours = {.eps = -1, .query_max = LL_MAX_TOKEN, .key_max = LL_MAX_PREFIX};
-
 #define U_OVER(keys) .query_max = LL_MAX_TOKEN, .key_max = keys, .max_of_u = 1
 #define NO_MAX .query_max = LL_MAX_NONE, .key_max = LL_MAX_NONE
 #define DEN(whole, past, e) .den = whole, .causal_den = past, .den_eps = e
+
+static const ll_rules ours = {.eps = -1, .query_max = LL_MAX_TOKEN, .key_max = LL_MAX_PREFIX};
+/* Without a divisor a maximum would stay in the result, and no gradient goes through it. */
+static const ll_rules undivided = {.eps = -1, NO_MAX};
 
 static const ll_rules released[] = {
     /* google-research/google-research performer, jax; long-range-arena */
@@ -39,7 +41,7 @@ static const ll_rules released[] = {
 enum { ROWS = sizeof released / sizeof *released };
 
 const ll_rules *ll_config_rules(const ll_config *c) {
-    if (c->compat == LL_COMPAT_NONE) return &ours;
+    if (c->compat == LL_COMPAT_NONE) return c->normalise ? &ours : &undivided;
     for (int i = 0; i < ROWS; i++) {
         const ll_rules *r = &released[i];
         const int map = r->kernel == LL_ANY_MAP && c->kernel != LL_ATT_FAVOR && ll_kernel_row(c->kernel)->about.decay;
