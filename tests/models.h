@@ -19,16 +19,21 @@ static inline ll_recipe *tiny_recipe(const char *more) {
     return recipe;
 }
 
+/* What starts at 0 or 1, too, becomes something. */
+static inline void tiny_shake(ll_model *model) {
+    for (int i = 0; i < model->count; i++) {
+        const ll_param *p = &model->param[i];
+        for (int j = 0; (p->cols == 1 || strstr(p->name, "position.")) && j < p->rows * p->cols; j++)
+            model->data[p->offset + (size_t)j] += ll_uniform(3, 5, p->offset + (size_t)j) - 0.5f;
+    }
+}
+
 static inline ll_model *tiny_model(const char *more) {
     ll_recipe *recipe = tiny_recipe(more);
     ll_model *model = NULL;
     CHECK_OK(ll_model_create(&model, recipe));
     ll_recipe_free(recipe);
-    for (int i = 0; i < model->count; i++) { /* what starts at 0 or 1, too, is something */
-        const ll_param *p = &model->param[i];
-        for (int j = 0; (p->cols == 1 || strstr(p->name, "position.")) && j < p->rows * p->cols; j++)
-            model->data[p->offset + (size_t)j] += ll_uniform(3, 5, p->offset + (size_t)j) - 0.5f;
-    }
+    tiny_shake(model);
     return model;
 }
 
@@ -48,7 +53,7 @@ static inline void check_tensor(oracle_model *o, const char *keys, const ll_para
     }
     got[count] = (float)largest; /* errors count in units of the largest element */
     expected[count] = largest;
-    char what[300];
+    char what[2048];
     snprintf(what, sizeof what, "%s of {%s}", p->name, keys);
     check_close(what, count + 1, got, expected, 2e-4);
 }
