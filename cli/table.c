@@ -230,6 +230,8 @@ const ll_command ll_command_table = {
     .text = "Trains every system that a table of recipes/tables names, with some seeds, each run under the same\n"
             "budget, and prints mean and standard deviation beside the published figures, and what differs from the\n"
             "paper. A budget of time is turned into steps by timing one, once a system; so slower systems make fewer.\n"
+        "Runs warm up for a tenth of their steps at most, are evaluated after every tenth, and saved after every\n"
+        "twentieth, unless --set says otherwise.\n"
             "It can be interrupted or killed at any time: the same command goes on, and what is done is not done\n"
             "again. More seeds can be added later. table.csv and table.html are left beside the runs.\n\n"
             "  longline table recipes/tables/wikitext2.ini --budget 30m --seeds 3\n"

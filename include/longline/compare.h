@@ -13,7 +13,9 @@ typedef struct ll_comparison ll_comparison;
  * LL_EINVAL name file and line. */
 LL_API LL_MUST_USE ll_status ll_comparison_load(ll_comparison **comparison, const char *path);
 LL_API void ll_comparison_free(ll_comparison *comparison);
-/* Sets a key of the recipes of all systems: where data lie, say. */
+/* Sets a key of the recipes of all systems: where data lie, say. Of what a budget sets (train.warmup at most a tenth of
+ * the steps, train.eval-every a tenth, train.checkpoint-every a twentieth) this wins. LL_EINVAL for train.steps and
+ * train.seed, which are the budget's and the seeds'. */
 LL_API LL_MUST_USE ll_status ll_comparison_set(ll_comparison *comparison, const char *assignment);
 
 typedef struct {

@@ -40,7 +40,7 @@ static int wanted(const session *s, const ll_contender *x, int seed) {
 
 static ll_status check_result(const session *s, const ll_contender *x, const ll_result *r, const char *run) {
     char settings[24];
-    ll_status status = ll_result_settings(settings, x->recipe);
+    ll_status status = ll_result_settings(settings, x->recipe, x->said);
     if (status || r->state == LL_RESULT_NONE) return status;
     if (strcmp(r->settings, settings))
         return ll_fail(LL_EINVAL,
@@ -119,7 +119,7 @@ static ll_status plan(session *s, const ll_contender *x, ll_result *r) {
     double step = 0;
     int64_t steps = s->how->steps;
     *r = (ll_result){.loss = NAN, .accuracy = NAN};
-    ll_status status = ll_result_settings(r->settings, x->recipe);
+    ll_status status = ll_result_settings(r->settings, x->recipe, x->said);
     snprintf(r->budget, sizeof r->budget, "%s", s->budget);
     for (int k = 0; k < LL_SEEDS_MOST && s->how->seconds > 0; k++)
         if (x->result[k].state && !strcmp(x->result[k].budget, s->budget) &&
@@ -146,11 +146,12 @@ static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_resu
     ll_recipe *recipe = NULL;
     ll_status status = ll_recipe_copy(&recipe, x->recipe);
     if (status) return status;
-    const int64_t steps = r->steps, warmup = recipe->c.warmup, tenth = (steps + 9) / 10;
+    const int64_t steps = r->steps, tenth = (steps + 9) / 10;
     status = set_number(recipe, "train.steps", steps);
-    if (!status) status = set_number(recipe, "train.warmup", warmup < tenth ? warmup : tenth);
-    if (!status) status = set_number(recipe, "train.eval-every", tenth);
-    if (!status) status = set_number(recipe, "train.checkpoint-every", (steps + 19) / 20);
+    if (!status && !x->said[LL_BUDGET_WARMUP] && recipe->c.warmup > tenth)
+        status = set_number(recipe, "train.warmup", tenth);
+    if (!status && !x->said[LL_BUDGET_LOOKS]) status = set_number(recipe, "train.eval-every", tenth);
+    if (!status && !x->said[LL_BUDGET_SAVES]) status = set_number(recipe, "train.checkpoint-every", (steps + 19) / 20);
     if (!status) status = set_number(recipe, "train.seed", seed);
     if (status)
         ll_recipe_free(recipe);
@@ -224,7 +225,7 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     ll_baseline b;
     if (tell(s, "evaluate", NULL)) return stopped();
     char *run = ll_contender_folder(x, s->how->folder, 1);
-    ll_status status = run ? ll_result_settings(r.settings, x->recipe) : LL_ENOMEM;
+    ll_status status = run ? ll_result_settings(r.settings, x->recipe, x->said) : LL_ENOMEM;
     snprintf(r.budget, sizeof r.budget, "%s", s->budget);
     if (!status) status = ll_unigram(x->recipe, s->c->about.split, &b);
     if (!status) {

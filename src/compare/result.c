@@ -16,16 +16,30 @@ static const char *const STATE[] = {"none", "begun", "done", "diverged"};
 
 /* ---- Settings ---- */
 
-ll_status ll_result_settings(char settings[24], const ll_recipe *recipe) {
-    static const char *const budget[] = {
-        "train.seed", "train.steps", "train.warmup", "train.eval-every", "train.checkpoint-every", "train.report"};
+static int is(const char *key, const char *assignment) {
+    const size_t n = strlen(key);
+    return !strncmp(assignment, key, n) && (!assignment[n] || assignment[n] == '=');
+}
+
+int ll_budget_key(const char *assignment) {
+    static const char *const keys[LL_BUDGET_KEYS] = {
+        [LL_BUDGET_WARMUP] = "train.warmup",
+        [LL_BUDGET_LOOKS] = "train.eval-every",
+        [LL_BUDGET_SAVES] = "train.checkpoint-every",
+    };
+    for (int i = 0; i < LL_BUDGET_KEYS; i++)
+        if (is(keys[i], assignment)) return i;
+    return -1;
+}
+
+ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const int said[LL_BUDGET_KEYS]) {
     const ll_recipe_key *key;
     XXH64_hash_t hash = 0;
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
         const char *value = ll_recipe_get(recipe, key->name);
-        int set = 0;
-        for (size_t k = 0; k < sizeof budget / sizeof *budget; k++) set |= !strcmp(budget[k], key->name);
-        if (set) continue;
+        const int by_budget = ll_budget_key(key->name);
+        if (is("train.seed", key->name) || is("train.steps", key->name) || is("train.report", key->name)) continue;
+        if (by_budget >= 0 && !said[by_budget]) continue;
         hash = XXH3_64bits_withSeed(key->name, strlen(key->name) + 1, hash);
         hash = XXH3_64bits_withSeed(value, strlen(value) + 1, hash);
     }

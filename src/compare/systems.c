@@ -182,8 +182,20 @@ static ll_status load_recipe(const reading *r, int i) {
     return status == LL_EIO ? ll_fail_in(LL_EINVAL, r->path) : status; /* what is wrong is the table */
 }
 
+static ll_status set_key(ll_contender *x, const char *assignment) {
+    if (!strncmp(assignment, "train.steps=", 12) || !strncmp(assignment, "train.seed=", 11))
+        return ll_fail(LL_EINVAL,
+                       "\"%.60s\": runs of a table have the steps of their budget (--budget 500steps) and the seeds "
+                       "1, 2, .. (--seeds 3)",
+                       assignment);
+    const ll_status status = ll_recipe_set(x->recipe, assignment);
+    const int key = ll_budget_key(assignment);
+    if (!status && key >= 0) x->said[key] = 1;
+    return status;
+}
+
 static ll_status apply(const reading *r, const setting *s, int i) {
-    const ll_status status = ll_recipe_set(r->c->system[i].recipe, s->text);
+    const ll_status status = set_key(&r->c->system[i], s->text);
     char where[1024];
     if (!status) return LL_OK;
     snprintf(where, sizeof where, "%s:%d", r->path, s->line);
@@ -265,7 +277,7 @@ void ll_comparison_free(ll_comparison *c) {
 
 ll_status ll_comparison_set(ll_comparison *c, const char *assignment) {
     ll_status status = LL_OK;
-    for (int i = 0; i < c->systems && !status; i++) status = ll_recipe_set(c->system[i].recipe, assignment);
+    for (int i = 0; i < c->systems && !status; i++) status = set_key(&c->system[i], assignment);
     return status;
 }
 

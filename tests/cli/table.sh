@@ -126,6 +126,15 @@ refused "seeds" "$longline" table systems.ini --seeds 0
 refused "model.nose" "$longline" table systems.ini --set model.nose=1
 refused "budget of 20 steps, not 30 steps" "$longline" table systems.ini --budget 30steps --seeds 2
 refused "with other settings" "$longline" table systems.ini --budget 20steps --seeds 2 --set train.batch=8
+refused "with other settings" "$longline" table systems.ini --budget 20steps --seeds 2 --set train.eval-every=7
+refused "have the steps of their budget" "$longline" table systems.ini --set train.steps=7
+refused "seeds 1, 2" "$longline" table systems.ini --set train.seed=7
+t 0 "$longline" table systems.ini --budget 20steps --seeds 1 --only permute --out own --set train.eval-every=7 \
+    --set train.warmup=9
+sed 's/^label = PermuteFormer/&\ntrain.steps = 9/' systems.ini >steps.ini
+refused "steps.ini:[0-9]*: .train.steps=9.: runs of a table" "$longline" table steps.ini --list
+check "what --set says is what is done" sh -c \
+    "grep -q '^eval-every = 7' own/permute-1/recipe.ini && grep -q '^warmup = 9' own/permute-1/recipe.ini"
 sed 's/metric = .*/metric = speed/' systems.ini >bad.ini
 refused "bad.ini:5: metric is" "$longline" table bad.ini
 refused "stands before" "$longline" table base.ini
