@@ -125,6 +125,8 @@ static void a_file_comes_whole(void **state) {
     if (!can_fetch()) return;
     CHECK_OK(ll_data_fetch(url, at("whole"), sum, NULL, NULL));
     expect_file("whole");
+    CHECK_OK(ll_data_fetch(url, at("in/new/folders"), sum, NULL, NULL));
+    expect_file("in/new/folders");
 }
 
 static void what_was_cut_off_is_gone_on_with(void **state) {
@@ -179,7 +181,7 @@ static void failures_say_what_to_do(void **state) {
     mode = RANGES;
     CHECK_FAILS(ll_data_fetch("http://127.0.0.1:1/x", at("x"), NULL, NULL, NULL), LL_EIO, "is the network there?");
     CHECK_FAILS(ll_data_fetch("file:///etc/passwd", at("x"), NULL, NULL, NULL), LL_EIO, "file:///etc/passwd");
-    CHECK_FAILS(ll_data_fetch(url, at("no/x"), NULL, NULL, NULL), LL_EIO, "no/x");
+    CHECK_FAILS(ll_data_fetch(url, at("whole/x"), NULL, NULL, NULL), LL_EIO, "whole: a file has that name");
     CHECK_FAILS(ll_data_fetch(url, at("stopped"), NULL, stop, &calls), LL_ESTOPPED, "is kept");
     assert_true(calls > 0);
 }
