@@ -344,7 +344,7 @@ double oracle_model_loss(const oracle_model *o) {
 }
 
 double oracle_model_difference(oracle_model *o, size_t i) {
-    const double x = o->params[i], h = 1e-5;
+    const double x = o->params[i], h = 1e-6; /* a longer step would more often cross a kink of relu */
     o->params[i] = x + h;
     const double up = oracle_model_loss(o);
     o->params[i] = x - h;
