@@ -23,15 +23,15 @@ typedef struct {
     double tokens, seconds, parameters, loss, accuracy, count;
 } ll_result;
 
-/* What a budget says by itself, unless the table or ll_comparison_set has. */
-enum { LL_BUDGET_WARMUP, LL_BUDGET_LOOKS, LL_BUDGET_SAVES, LL_BUDGET_KEYS };
+/* What a budget and its seeds set: the first two always, the others unless the table or ll_comparison_set has. */
+enum { LL_BUDGET_STEPS, LL_BUDGET_SEED, LL_BUDGET_WARMUP, LL_BUDGET_LOOKS, LL_BUDGET_SAVES, LL_BUDGET_KEYS };
 
 typedef struct {
     char *name, *label;
     double published;
     int baseline; /* no model: what the frequencies of tokens alone come to; it has one run */
     ll_recipe *recipe;
-    int said[LL_BUDGET_KEYS];
+    int said[LL_BUDGET_KEYS]; /* by the table or ll_comparison_set */
     ll_result result[LL_SEEDS_MOST]; /* of seed i + 1 */
 } ll_contender;
 
@@ -46,7 +46,7 @@ struct ll_comparison {
 
 /* LL_BUDGET_... of "key" or "key=value"; -1: another key. */
 int ll_budget_key(const char *assignment);
-/* The digest of a recipe: all of it but the seed and what the budget sets, which is what was not `said`. */
+/* The digest of a recipe: all of it but what the budget sets, which is what was not `said`, and train.report. */
 LL_MUST_USE ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const int said[LL_BUDGET_KEYS]);
 /* LL_RESULT_NONE where the run folder has none. */
 LL_MUST_USE ll_status ll_result_read(ll_result *result, const char *run);

@@ -16,19 +16,18 @@ static const char *const STATE[] = {"none", "begun", "done", "diverged"};
 
 /* ---- Settings ---- */
 
-static int is(const char *key, const char *assignment) {
-    const size_t n = strlen(key);
-    return !strncmp(assignment, key, n) && (!assignment[n] || assignment[n] == '=');
-}
-
 int ll_budget_key(const char *assignment) {
     static const char *const keys[LL_BUDGET_KEYS] = {
+        [LL_BUDGET_STEPS] = "train.steps",
+        [LL_BUDGET_SEED] = "train.seed",
         [LL_BUDGET_WARMUP] = "train.warmup",
         [LL_BUDGET_LOOKS] = "train.eval-every",
         [LL_BUDGET_SAVES] = "train.checkpoint-every",
     };
+    const char *key = assignment + strspn(assignment, " \t");
+    const size_t n = strcspn(key, " \t=");
     for (int i = 0; i < LL_BUDGET_KEYS; i++)
-        if (is(keys[i], assignment)) return i;
+        if (strlen(keys[i]) == n && !memcmp(keys[i], key, n)) return i;
     return -1;
 }
 
@@ -38,8 +37,7 @@ ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const i
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
         const char *value = ll_recipe_get(recipe, key->name);
         const int by_budget = ll_budget_key(key->name);
-        if (is("train.seed", key->name) || is("train.steps", key->name) || is("train.report", key->name)) continue;
-        if (by_budget >= 0 && !said[by_budget]) continue;
+        if ((by_budget >= 0 && !said[by_budget]) || !strcmp(key->name, "train.report")) continue;
         hash = XXH3_64bits_withSeed(key->name, strlen(key->name) + 1, hash);
         hash = XXH3_64bits_withSeed(value, strlen(value) + 1, hash);
     }

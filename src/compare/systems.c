@@ -183,13 +183,13 @@ static ll_status load_recipe(const reading *r, int i) {
 }
 
 static ll_status set_key(ll_contender *x, const char *assignment) {
-    if (!strncmp(assignment, "train.steps=", 12) || !strncmp(assignment, "train.seed=", 11))
+    const int key = ll_budget_key(assignment);
+    if (key == LL_BUDGET_STEPS || key == LL_BUDGET_SEED)
         return ll_fail(LL_EINVAL,
                        "\"%.60s\": runs of a table have the steps of their budget (--budget 500steps) and the seeds "
                        "1, 2, .. (--seeds 3)",
                        assignment);
     const ll_status status = ll_recipe_set(x->recipe, assignment);
-    const int key = ll_budget_key(assignment);
     if (!status && key >= 0) x->said[key] = 1;
     return status;
 }

@@ -128,7 +128,7 @@ refused "budget of 20 steps, not 30 steps" "$longline" table systems.ini --budge
 refused "with other settings" "$longline" table systems.ini --budget 20steps --seeds 2 --set train.batch=8
 refused "with other settings" "$longline" table systems.ini --budget 20steps --seeds 2 --set train.eval-every=7
 refused "have the steps of their budget" "$longline" table systems.ini --set train.steps=7
-refused "seeds 1, 2" "$longline" table systems.ini --set train.seed=7
+refused "seeds 1, 2" "$longline" table systems.ini --set " train.seed = 7"
 t 0 "$longline" table systems.ini --budget 20steps --seeds 1 --only permute --out own --set train.eval-every=7 \
     --set train.warmup=9
 sed 's/^label = PermuteFormer/&\ntrain.steps = 9/' systems.ini >steps.ini
