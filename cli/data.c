@@ -139,14 +139,11 @@ static int get_file(const ll_known_file *f) {
     char path[4600], digits[65];
     int64_t bytes = 0;
     snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
-    int code = 0;
     const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
     if (there && f->sha256 && strcmp(digits, f->sha256))
         return ll_trouble("%s is there, but has not the published checksum; move it away", path);
-    if (there)
-        ll_say("%s is there already", path);
-    else
-        code = fetch(f, path);
+    if (there) ll_say("%s is there already", path);
+    const int code = there ? 0 : fetch(f, path);
     return code || !f->archive ? code : unpack(f, path);
 }
 

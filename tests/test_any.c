@@ -1,5 +1,5 @@
 /* Models of recipes drawn by chance, all kernels, positions and switches together: what the definition says, gradients,
- * and what must hold for any model. A recipe that is refused is drawn again. */
+ * and what must hold for any model. Most draws are refused, as their parts do not go together. */
 #include <unistd.h>
 
 #include "models.h"
@@ -63,7 +63,7 @@ static int is_sound(const ll_config *c) {
     return !c->normalise || !(waves || maps || c->position == LL_POS_ORTHOGONAL);
 }
 
-/* Most switches stay as they are half of the time, as few recipes can be that set all of them. */
+/* Most switches stay as they are half of the time: recipes that set all of them are nearly all refused. */
 static int is_drawn(const char *key, uint64_t seed, int i) {
     if (!strncmp(key, "train.", 6) || !strncmp(key, "data.", 5)) return 0;
     if (!strcmp(key, "attention.compat")) return 0; /* test_compat.c */

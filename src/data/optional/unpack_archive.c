@@ -78,8 +78,8 @@ static ll_status copy_member(unpacking *u, int fd, const char *path) {
     }
 }
 
-/* Beside its name first, so that a file is whole or not there; not forced to disk, as an archive of 75,000 files would
- * take an hour then, and is unpacked again in a minute. */
+/* Beside its name first, so that a file is whole or not there; not forced to disk one by one, as an
+ * archive may have tens of thousands and can be unpacked again. */
 static ll_status write_member(unpacking *u, const char *path) {
     const size_t n = strlen(path) + 6;
     char *part = ll_alloc(n, 1);
