@@ -1,9 +1,10 @@
-/* Random projections: what every kind of draw promises, and that features made of them estimate their kernels. All
- * seeds are fixed, so a test passes always or never. */
+/* Random projections: what every kind of draw promises, and that features made of them estimate their kernels; long
+ * permutations. All seeds are fixed, so a test passes always or never. */
 #include "attention/draw.h"
 #include "attention/maps.h"
 #include "attention/method.h"
 #include "base/recipe.h"
+#include "models.h"
 #include "oracle.h"
 #include "test.h"
 
@@ -143,12 +144,49 @@ static void test_names_of_maps(void **state) {
     assert_null(ll_map_of(LL_KERNEL_FAVOR));
 }
 
+/* One cycle, then fixed points: few, and not as many in the next head and layer where there is room. */
+static void test_long_permutation(void **state) {
+    (void)state;
+    static const int sizes[] = {1, 2, 15, 16, 64, 255, 256, 1000};
+    for (int i = 0; i < 8; i++) {
+        int32_t p[1000];
+        int fixed[3]; /* of a head, the next one, and the same of the next layer */
+        for (int k = 0; k < 3; k++) {
+            ll_long_permutation(p, sizes[i], 2 + k / 2, 7 + k % 2);
+            int length = 1;
+            while (length < sizes[i] && p[length - 1] == length) length++;
+            assert_int_equal(p[length - 1], 0);
+            for (int a = length; a < sizes[i]; a++) assert_int_equal(p[a], a);
+            fixed[k] = sizes[i] - length;
+            assert_true(fixed[k] == 0 || (fixed[k] < 16 && 8 * fixed[k] < sizes[i]));
+        }
+        assert_int_equal(fixed[1], fixed[2]);
+        assert_true(sizes[i] < 16 ? fixed[0] + fixed[1] == 0 : fixed[0] != fixed[1]);
+    }
+}
+
+/* A model has what its recipe says. */
+static void test_cycles_of_models(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=relu attention.query-multiple=8 position.type=permute "
+                                 "position.cycles=long");
+    for (int l = 0; l < 2; l++)
+        for (int h = 0; h < 2; h++) {
+            int32_t p[64];
+            ll_long_permutation(p, 64, l, h);
+            assert_memory_equal(model->attention[l]->c.permutation + 64 * h, p, sizeof p);
+        }
+    ll_model_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_and_lengths),
         cmocka_unit_test(test_unbiased),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_names_of_maps),
+        cmocka_unit_test(test_long_permutation),
+        cmocka_unit_test(test_cycles_of_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,8 @@ static void test_choices_are_the_enums(void **state) {
     EXPECT("position.type=learned", position, LL_POS_LEARNED);
     EXPECT("position.type=permute", position, LL_POS_PERMUTE);
     EXPECT("position.type=permute2d", position, LL_POS_PERMUTE2D);
+    EXPECT("position.cycles=random", cycles, LL_CYCLES_RANDOM);
+    EXPECT("position.cycles=long", cycles, LL_CYCLES_LONG);
     EXPECT("position.decay=none", decay, LL_DECAY_NONE);
     EXPECT("position.decay=fixed", decay, LL_DECAY_FIXED);
     EXPECT("train.optimizer=adam", optimizer, LL_OPT_ADAM);

@@ -5,12 +5,14 @@
 enum { MOST = 300, TOKENS = 9 };
 
 /* The cycle lengths of a uniformly random permutation of m features are: uniform in 1..m for the first,
- * the same with what is left for the next. kind 1: all short; 2: one cycle; 3: fixed points. */
+ * the same with what is left for the next. kind 1: all short; 2: one cycle; 3: fixed points; 4: one cycle and as many
+ * fixed points as there may be. */
 static int draw_cycles(uint64_t *seed, int kind, int start, int m, ll_cycle *cycle) {
     int count = 0;
     for (int left = m; left > 0;) {
         const int short_one = left < 5 ? left : 5;
-        const int n = kind == 3 ? 1 : kind == 2 ? left : 1 + below(seed, kind == 1 ? short_one : left);
+        const int one = kind == 3 || (kind == 4 && count > 0);
+        const int n = one ? 1 : kind == 2 ? left : 1 + below(seed, kind == 1 ? short_one : left);
         cycle[count++] = (ll_cycle){start, n};
         start += n, left -= n;
     }
@@ -46,7 +48,7 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
     const size_t ldi = (size_t)(start + m + below(&from, 4)), ldo = (size_t)(start + m + below(&from, 4));
     ll_cycle cycle[MOST];
     int64_t position[TOKENS];
-    const int cycles = draw_cycles(&from, round >> 2 & 3, start, m, cycle);
+    const int cycles = draw_cycles(&from, (round >> 2) % 5, start, m, cycle);
     draw_positions(&from, below(&from, 4), C, position);
     guarded in = guard_random((size_t)C * ldi, (size_t)below(&from, 4), &from);
     guarded out = guard_random((size_t)C * ldo, (size_t)below(&from, 4), &from), was = guard((size_t)C * ldo, 0);

@@ -162,3 +162,9 @@ void ll_draw_permutation(int32_t *p, int n, uint64_t seed, int layer, int head) 
         start += length;
     }
 }
+
+void ll_long_permutation(int32_t *p, int n, int layer, int head) {
+    const int kinds = n < 16 ? 1 : n < 128 ? n / 8 : 16;
+    const int length = n - (layer + head) % kinds;
+    for (int a = 0; a < n; a++) p[a] = a < length ? (a + 1) % length : a;
+}

@@ -63,10 +63,11 @@ ALWAYS int advance(int shift, int length, int64_t step, int64_t position) {
     return (int)(position % length);
 }
 
-ALWAYS void rotate_long(const int what, const ll_along *along, int C, const int64_t *position, ll_cycle cycle, int back,
-                        const float *in, size_t ldi, float *out, size_t ldo) {
+/* The `fixed` numbers after the cycle stay where they are. */
+ALWAYS void rotate_long(const int what, const ll_along *along, int C, const int64_t *position, ll_cycle cycle,
+                        int fixed, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     int shift = (int)(position[0] % cycle.length);
-    const size_t start = (size_t)cycle.start;
+    const size_t start = (size_t)cycle.start, end = start + (size_t)cycle.length;
     for (int i = 0; i < C; i++, in += ldi, out += ldo) {
         if (i > 0) shift = advance(shift, cycle.length, position[i] - position[i - 1], position[i]);
         const size_t head = (size_t)(back && shift ? cycle.length - shift : shift);
@@ -74,6 +75,7 @@ ALWAYS void rotate_long(const int what, const ll_along *along, int C, const int6
         const along_row r = along_at(what, along, i);
         copy_run(what, &r, rest, in, start + head, out + start);
         copy_run(what, &r, head, in, start, out + start + rest);
+        if (fixed) copy_run(what, &r, (size_t)fixed, in, end, out + end);
     }
 }
 
@@ -116,7 +118,10 @@ ALWAYS void rotate_all(const int what, const ll_along *along, int C, const int64
                (last == c || cycle[last].start == cycle[last - 1].start + cycle[last - 1].length))
             last++;
         if (last == c) {
-            rotate_long(what, along, C, position, cycle[c++], back, in, ldi, out, ldo);
+            const int after = cycle[c].start + cycle[c].length;
+            while (++last < cycles && cycle[last].length == 1 && cycle[last].start == after + last - c - 1) continue;
+            rotate_long(what, along, C, position, cycle[c], last - c - 1, back, in, ldi, out, ldo);
+            c = last;
         } else {
             rotate_short(what, along, C, position, cycle, c, last, back, in, ldi, out, ldo);
             c = last;

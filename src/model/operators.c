@@ -88,8 +88,14 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, p
     const ll_config *c = m->c;
     const int n = permuted(a), whole = turned(a);
     ll_status status = LL_OK;
-    for (int h = 0; n && h < a->H; h++)
-        ll_draw_permutation(p->permutation + (size_t)h * (size_t)n, n, (uint64_t)c->seed, op, h);
+    for (int h = 0; n && h < a->H; h++) {
+        int32_t *permutation = p->permutation + (size_t)h * (size_t)n;
+        if (c->cycles == LL_CYCLES_LONG) {
+            ll_long_permutation(permutation, n, op, h);
+        } else {
+            ll_draw_permutation(permutation, n, (uint64_t)c->seed, op, h);
+        }
+    }
     for (int h = 0; whole && h < a->H && !status; h++)
         status = ll_draw_rotation(p->basis + (size_t)h * (size_t)whole * (size_t)whole,
                                   p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->seed, op, h);
