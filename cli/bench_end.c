@@ -19,19 +19,19 @@ static void flatness(const ll_bench *b, const char *group) {
         printf("bench.flat.%s=%.3f\n", group, last->seconds / last->tokens / (base->seconds / base->tokens));
 }
 
-/* What permute adds, over all lengths: the ratio of the geometric means. */
-static void overhead(const ll_bench *b, const char *kernel, const char *form) {
+/* What permute adds over all lengths: the ratio of the geometric means. kind: "", or "-long" for long cycles. */
+static void overhead(const ll_bench *b, const char *kernel, const char *kind, const char *form) {
     char plain[64], permuted[64];
     double sum = 0;
     int n = 0;
     snprintf(plain, sizeof plain, "attention/%s/%s", kernel, form);
-    snprintf(permuted, sizeof permuted, "attention/%s+permute/%s", kernel, form);
+    snprintf(permuted, sizeof permuted, "attention/%s+permute%s/%s", kernel, kind, form);
     for (int i = 0; i < b->rows; i++) {
         const int T = ll_bench_length(&b->row[i], plain);
         const ll_bench_row *other = T ? ll_bench_find(b, "%s/%d", permuted, T) : NULL;
         if (other) sum += log(other->seconds / b->row[i].seconds), n++;
     }
-    if (n) printf("bench.permute_adds.%s.%s=%.1f%%\n", kernel, form, 100 * expm1(sum / n));
+    if (n) printf("bench.permute_adds.%s%s.%s=%.1f%%\n", kernel, kind, form, 100 * expm1(sum / n));
 }
 
 double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast) {
@@ -96,7 +96,8 @@ void ll_bench_summary(const ll_bench *b) {
             flatness(b, group);
         }
     for (int k = 0; k < 2; k++)
-        for (int f = 0; f < 4; f++) overhead(b, kernels[k], FORMS[f]);
+        for (int f = 0; f < 4; f++) overhead(b, kernels[k], "", FORMS[f]);
+    for (int f = 0; f < 4; f++) overhead(b, "relu", "-long", FORMS[f]);
     crossing(b, "attention.favor", "attention/softmax/causal/fwdbwd", "attention/favor/causal/fwdbwd");
     crossing(b, "attention.relu+permute", "attention/softmax/causal/fwdbwd", "attention/relu+permute/causal/fwdbwd");
     crossing(b, "train.favor", "train/layer/softmax", "train/layer/favor");

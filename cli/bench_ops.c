@@ -4,6 +4,7 @@
  *   relu     queries and keys of 256, which a layer would have projected itself
  *   softmax  queries and keys of 64
  *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
+ *   relu+permute-long: the same with permutations of position.cycles = long; only where asked for
  *   favor-one-head, relu-one-head: what is shared out within a head; only where asked for
  *
  * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
@@ -26,6 +27,7 @@ static const struct {
     ll_kernel kernel;
     ll_position position;
     int decay, heads; /* heads: 0 = H */
+    int cycle;        /* permutations of one long cycle */
 } KIND[] = {
     {"favor", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0},
     {"favor+permute", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0},
@@ -36,6 +38,7 @@ static const struct {
     /* Measured where they are asked for: */
     {"elu1", LL_KERNEL_ELU1, LL_POSITION_NONE, 0},
     {"relu+permute2d", LL_KERNEL_RELU, LL_POSITION_PERMUTE2D, 0},
+    {"relu+permute-long", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0, 0, 1},
     {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
     {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
     {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
@@ -51,7 +54,8 @@ typedef struct {
     float *block; /* (BLOCK) random numbers that everything is filled with */
     float *q, *k, *v, *g, *y, *dq, *dk, *dv, *saved;
     int32_t permutation[H * WIDE], half[H * WIDE / 2]; /* of all features, and of those of one axis */
-    float decay[H];
+    int32_t cycle[H * WIDE];                           /* of one long cycle */
+    float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those that models begin with */
 } tensors;
 
 static int query_size(int kind) {
@@ -88,12 +92,13 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
                                                                                : 0.125f;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
     a.position = KIND[c->kind].position;
-    if (a.position == LL_POSITION_PERMUTE) a.permutation = t->permutation;
+    if (a.position == LL_POSITION_PERMUTE) a.permutation = KIND[c->kind].cycle ? t->cycle : t->permutation;
     if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
     a.width = IMAGE, a.height = (c->T + IMAGE - 1) / IMAGE;
     if (a.position != LL_POSITION_PERMUTE2D) a.width = a.height = 0;
     a.where.realizations = SMALL, a.where.sines = SINES, a.where.taps = TAPS, a.where.seed = 1;
-    a.where.freqs = a.where.offsets = a.where.gains = a.where.filter_q = a.where.filter_k = t->block;
+    a.where.freqs = a.where.offsets = a.where.gains = t->block;
+    a.where.filter_q = a.where.filter_k = t->filter;
     if (KIND[c->kind].decay && c->causal) a.decay = t->decay;
     return ll_attention_create(op, &a);
 }
@@ -247,9 +252,11 @@ static void draw(tensors *t) {
         for (int k = 0; k < 4; k++) x += below(&s, 1 << 24) / (double)(1 << 24) - 0.5;
         t->block[i] = (float)(x * 1.7320508);
     }
+    for (int i = 0; i < H * SMALL * TAPS; i++) t->filter[i] = t->block[i] / 8; /* sqrt(TAPS / 2) */
     for (int h = 0; h < H; h++) {
         t->decay[h] = (float)(1 / (1 + exp(-2 - 3.0 * h / H)));
         draw_cycles(t->permutation + h * WIDE, WIDE, &s);
+        for (int a = 0; a < WIDE; a++) t->cycle[h * WIDE + a] = a < WIDE - h ? (a + 1) % (WIDE - h) : a;
     }
     for (int h = 0; h < H; h++) draw_cycles(t->half + h * WIDE / 2, WIDE / 2, &s);
 }

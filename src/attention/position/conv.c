@@ -7,7 +7,8 @@
  * and noise are images. D P R multiply-adds a token.
  *
  * Tokens whose noise begins at rows one after the other go together: their weights form a band, which is multiplied by
- * the rows that any of them reads. */
+ * the rows that any of them reads. One feature's noise serves all tokens of a tile before the next one's is touched: the
+ * noise of all is larger than a cache near a core. */
 #include <string.h>
 
 #include "attention/position/spe.h"
@@ -77,7 +78,7 @@ typedef struct {
 
 /* Floats in front; tokens that go together, forward and backward: a band of N tokens makes 1 + (N - 1) / P times the
  * products needed. */
-enum { HEADER = 16, FORTH = 8, BACK = 16 };
+enum { HEADER = 16, FORTH = 8, BACK = 16, WIDE = LL_BEFORE_TILE + BACK };
 
 static size_t room_of(const ll_before *b) {
     return LL_BEFORE_TILE + (size_t)b->c.where.taps - 1;
@@ -85,23 +86,27 @@ static size_t room_of(const ll_before *b) {
 static int lines_of(const ll_before *b) { return is_image(&b->c) ? b->c.where.taps : 1; }
 static size_t run_of(const ll_before *b) { return taps_of(b) / (size_t)lines_of(b); }
 
-/* Of forward: the band (FORTH, run + FORTH - 1), the gates' weights (tile, D). Of backward: dout transposed (R, BACK),
- * products of noise and dout (run + BACK - 1, BACK) and of the gates' (D, BACK), the filter and its gradient from the
- * last tap to the first, with BACK - 1 numbers on both sides. */
+/* Of forward: the band (FORTH, run + FORTH - 1), the gates' weights (tile, D). Of backward: dout transposed (R, WIDE),
+ * products of the gates' noise and dout (D, WIDE), of noise and dout of some tokens (run + BACK - 1, BACK), the filter
+ * and its gradient from the last tap to the first, with BACK - 1 numbers on both sides. */
 static size_t room_forward(const ll_before *b) {
     return FORTH * (run_of(b) + FORTH) + LL_BEFORE_TILE * (size_t)b->c.D;
 }
 static size_t room_back(const ll_before *b) {
     const size_t run = run_of(b);
-    return BACK * ((size_t)b->R + run + BACK + (size_t)b->c.D) + 2 * (run + 2 * BACK);
+    return WIDE * ((size_t)b->R + (size_t)b->c.D) + BACK * (run + BACK) + 2 * (run + 2 * BACK);
 }
 
+/* Whole lines, so that vectors of noise do not cross them. */
+static size_t whole(size_t floats) {
+    return (floats + 15) / 16 * 16;
+}
 static size_t fixed_of(const ll_before *b) {
-    return HEADER + 2 * (size_t)b->c.D * sizeof(ll_gate) / sizeof(double);
+    return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float));
 }
 static size_t room_work(const ll_before *b) {
     const size_t forth = room_forward(b), back = room_back(b);
-    return (forth > back ? forth : back) / 2 * 2 + 2;
+    return whole(forth > back ? forth : back);
 }
 static size_t scratch(const ll_before *b) {
     return fixed_of(b) + room_work(b) + (b->noise ? 0 : (size_t)b->c.D * room_of(b) * (size_t)b->R);
@@ -172,6 +177,14 @@ static int together(const ll_before_tile *t, int i, int n, int most) {
     return rows;
 }
 
+/* Tokens first[g] .. first[g + 1] - 1 of a tile's n go together; how many such groups there are. */
+static int group(const ll_before_tile *t, int n, int most, int first[LL_BEFORE_TILE + 1]) {
+    int groups = 0;
+    first[0] = 0;
+    for (int i = 0; i < n; first[++groups] = i) i += together(t, i, n, most);
+    return groups;
+}
+
 static const float *gate_noise_of(const ll_before_tile *t) {
     return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
 }
@@ -182,9 +195,11 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
     float *band = work_of(t), *weight = band + FORTH * (run + FORTH);
     memset(band, 0, FORTH * ld * sizeof *band);
     for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
-    for (int i = 0, rows; i < n; i += rows) {
-        rows = together(t, i, n, FORTH);
-        for (size_t c = 0; c < D; c++) {
+    int first[LL_BEFORE_TILE + 1];
+    const int groups = group(t, n, FORTH, first);
+    for (size_t c = 0; c < D; c++)
+        for (int g = 0; g < groups; g++) {
+            const int i = first[g], rows = first[g + 1] - i;
             const float code = (float)gates_of(t)[c].code, *filter = filter_at(t, side, c);
             size_t line;
             const float *z = noise_at(t, i, c, &line);
@@ -195,7 +210,6 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
                 t->k->gemm(rows, b->R, (int)run + rows - 1, band, ld, 1, z, R, out + (size_t)i * ldo, ldo, 1);
             }
         }
-    }
     if (!b->gate_noise) return;
     for (int i = 0; i < n; i++)
         for (size_t c = 0; c < D; c++)
@@ -226,48 +240,46 @@ static void line_back(const back_room *w, size_t run, const float *filter, const
     for (size_t p = 0; p < run; p++) gradient[p] += (double)w->gradient[last - p];
 }
 
-/* Some tokens that go together, from number i on; what is missing to BACK is zero. */
-static void rows_back(const ll_before_tile *t, int side, int i, int rows, const float *in, size_t token, float *din,
-                      size_t dtoken, const back_room *w, double *sum) {
+/* Feature c of some tokens that go together, from number i on. */
+static void group_back(const ll_before_tile *t, int side, size_t c, int i, int rows, const float *in, size_t token,
+                       float *din, size_t dtoken, const back_room *w, double *sum) {
     const ll_before *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b), taps = taps_of(b);
-    double *filters = sum + (side == LL_QUERY ? 0 : D * taps), *gates = sum + 2 * D * taps;
-    for (size_t c = 0; c < D; c++) {
-        const ll_gate *gate = &gates_of(t)[c];
-        const float *filter = filter_at(t, side, c);
-        float x[BACK] = {0};
-        double code[BACK] = {0};
-        size_t line;
-        const float *z = noise_at(t, i, c, &line);
-        for (int r = 0; r < rows; r++) x[r] = (float)gate->code * in[(size_t)r * token + c];
-        for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
-            t->k->gemm((int)run + rows - 1, BACK, b->R, z, R, 1, w->dout, BACK, w->u, BACK, 0);
-            memset(w->u + (run + (size_t)rows - 1) * BACK, 0, (size_t)(BACK - rows) * BACK * sizeof *w->u);
-            line_back(w, run, filter, x, code, filters + c * taps + (size_t)l * run);
-        }
-        for (int r = 0; r < rows; r++) {
-            const double noise = b->gate_noise ? (double)w->noise[c * BACK + (size_t)r] : 0;
-            gates[c] += (double)in[(size_t)r * token + c] * (gate->dcode * code[r] + gate->dnoise * noise);
-            din[(size_t)r * dtoken + c] = (float)(gate->code * code[r] + gate->noise * noise);
-        }
+    const size_t R = (size_t)b->R, run = run_of(b), taps = taps_of(b), all = (size_t)b->c.D * taps;
+    const ll_gate *gate = &gates_of(t)[c];
+    const float *filter = filter_at(t, side, c);
+    double *filters = sum + (side == LL_QUERY ? 0 : all) + c * taps, code[BACK] = {0};
+    float x[BACK] = {0};
+    size_t line;
+    const float *z = noise_at(t, i, c, &line);
+    for (int r = 0; r < rows; r++) x[r] = (float)gate->code * in[(size_t)(i + r) * token + c];
+    for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
+        t->k->gemm((int)run + rows - 1, BACK, b->R, z, R, 1, w->dout + i, WIDE, w->u, BACK, 0);
+        memset(w->u + (run + (size_t)rows - 1) * BACK, 0, (size_t)(BACK - rows) * BACK * sizeof *w->u);
+        line_back(w, run, filter, x, code, filters + (size_t)l * run);
+    }
+    for (int r = 0; r < rows; r++) {
+        const double noise = b->gate_noise ? (double)w->noise[c * WIDE + (size_t)(i + r)] : 0;
+        sum[2 * all + c] += (double)in[(size_t)(i + r) * token + c] * (gate->dcode * code[r] + gate->dnoise * noise);
+        din[(size_t)(i + r) * dtoken + c] = (float)(gate->code * code[r] + gate->noise * noise);
     }
 }
 
 static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const ll_before *b = t->b;
-    const size_t R = (size_t)b->R, run = run_of(b);
+    const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b);
     back_room w = {.dout = work_of(t)};
-    w.u = w.dout + BACK * R, w.noise = w.u + BACK * (run + BACK);
-    w.filter = w.noise + BACK * (size_t)b->c.D, w.gradient = w.filter + run + 2 * BACK;
+    w.noise = w.dout + WIDE * R, w.u = w.noise + WIDE * D;
+    w.filter = w.u + BACK * (run + BACK), w.gradient = w.filter + run + 2 * BACK;
     memset(w.filter, 0, (run + 2 * BACK) * sizeof *w.filter);
-    for (int i = 0, rows; i < n; i += rows) {
-        rows = together(t, i, n, BACK);
-        memset(w.dout, 0, BACK * R * sizeof *w.dout);
-        t->k->transpose(rows, b->R, dout + (size_t)i * ldd, ldd, w.dout, BACK);
-        if (b->gate_noise) t->k->gemm(b->c.D, BACK, b->R, gate_noise_of(t), R, 1, w.dout, BACK, w.noise, BACK, 0);
-        rows_back(t, side, i, rows, in + (size_t)i * token, token, din + (size_t)i * dtoken, dtoken, &w, sum);
-    }
+    memset(w.dout, 0, WIDE * R * sizeof *w.dout);
+    t->k->transpose(n, b->R, dout, ldd, w.dout, WIDE);
+    if (b->gate_noise) t->k->gemm(b->c.D, n, b->R, gate_noise_of(t), R, 1, w.dout, WIDE, w.noise, WIDE, 0);
+    int first[LL_BEFORE_TILE + 1];
+    const int groups = group(t, n, BACK, first);
+    for (size_t c = 0; c < D; c++)
+        for (int g = 0; g < groups; g++)
+            group_back(t, side, c, first[g], first[g + 1] - first[g], in, token, din, dtoken, &w, sum);
 }
 
 static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {
