@@ -104,6 +104,8 @@ static int run_it(ll_trainer *trainer) {
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
     if (sees_ahead(ll_trainer_model(trainer))) ll_say("losses will be too low: %s", ll_error());
     if (ll_trainer_origin(trainer)) ll_say("%s", ll_trainer_origin(trainer));
+    if (!strcmp(ll_recipe_get(recipe, "train.precision"), "bf16") && strcmp(ll_cpu(), "avx512bf16") != 0)
+        ll_say("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
     ll_watch_start(&watch, recipe);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);

@@ -56,8 +56,8 @@ typedef int ll_done_fn(int64_t done, int64_t total, void *arg);
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 
-/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16" or NULL for the best this
- * machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the name is
+/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16" or NULL for the
+ * fastest this machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the name is
  * unknown or the machine lacks it. Not while other calls run; operators, models and streams that exist already go on
  * with it. */
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);

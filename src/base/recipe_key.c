@@ -116,7 +116,7 @@ const ll_key ll_keys[] = {
     INT("train.length", length, "1024", 0, 134217728, "tokens in a sequence; 0 = as the data has (images)"),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients make one step"),
     CHOICE("train.precision", precision, "fp32", "fp32|bf16",
-           "what products of linear layers and logits multiply; bf16 is faster where the processor has AVX512_BF16"),
+           "what products of linear layers and logits multiply; bf16 is faster on AMD processors from Zen 4 on"),
     CHOICE("train.optimizer", optimizer, "adamw", "adam|adamw",
            "Adam with weight decay in the gradient, or beside it"),
     CHOICE("train.schedule", schedule, "cosine", "constant|linear|inverse-sqrt|cosine",
