@@ -7,8 +7,8 @@
  * and noise are images. D P R multiply-adds a token.
  *
  * Tokens whose noise begins at rows one after the other go together: their weights form a band, which is multiplied by
- * the rows that any of them reads. One feature's noise serves all tokens of a tile before the next one's is touched: the
- * noise of all is larger than a cache near a core. */
+ * the rows that any of them reads. The noise of one feature serves all tokens of a tile before the next one's is
+ * touched, for that of all is larger than a cache near a core. */
 #include <string.h>
 
 #include "attention/position/spe.h"
