@@ -29,6 +29,8 @@ check "the other one, too" test $? -eq 0
 cat first.out out | sed -n 's/^train.folder=//p' | sort >names
 printf 'runs/text-bytes-3\nruns/text-bytes-4\n' | cmp - names
 check "each in a folder of its own" test $? -eq 0
+t 0 run --out half --cpu scalar --set train.precision=bf16 --set train.steps=2
+err "bf16 is slower than fp32 with scalar"
 mkdir elsewhere
 check "a run that cannot begin leaves no folder" sh -c "cd elsewhere && ! '$longline' train '$recipe' --data gone \
     2>err && test ! -e runs"
