@@ -142,11 +142,8 @@ static int one_option(const ll_command *command, int argc, const char **argv, in
 /* Threads and tier, for all commands alike. */
 static int set_machine(void) {
     ll_set_threads((int)threads);
-    if (cpu) {
-        const ll_status status = ll_set_cpu(cpu);
-        if (status) return ll_failed(status, NULL);
-    }
-    return -1;
+    const ll_status status = ll_set_cpu(cpu); /* without one, what LL_CPU names has to be there */
+    return status ? ll_failed(status, NULL) : -1;
 }
 
 int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n) {

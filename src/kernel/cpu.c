@@ -72,9 +72,9 @@ ll_status ll_set_cpu(const char *tier) {
     const ll_kernels *table = name && *name ? ll_kernel_tier(name) : best(1);
     if (!table)
         return ll_fail(LL_EINVAL,
-                       "%s asks for kernels \"%s\": this machine runs %s and those below it of avx512bf16, avx512, "
+                       "%s%s: no kernels that run here; this machine has %s and those after it of avx512bf16, avx512, "
                        "avx2, scalar",
-                       tier ? "the caller" : "the environment variable LL_CPU", name, best(0)->name);
+                       tier ? "" : "the environment variable LL_CPU=", name, best(0)->name);
     atomic_store_explicit(&chosen, table, memory_order_release);
     return LL_OK;
 }
