@@ -148,8 +148,7 @@ LL_API ll_attention_config ll_attention_default(void);
 LL_API LL_MUST_USE ll_status ll_attention_create(ll_attention **op, const ll_attention_config *config);
 LL_API void ll_attention_free(ll_attention *op);
 
-/* A tensor (B, H, T, n): element (b, h, t, e) is data[b*batch + h*head + t*token + e]. Tokens that lie a multiple of
- * 4 KiB apart share the sets of the cache nearest the core: 32 floats more between them are a few per cent faster. */
+/* A tensor (B, H, T, n): element (b, h, t, e) is data[b*batch + h*head + t*token + e]. */
 typedef struct {
     float *data;
     size_t batch, head, token;
