@@ -33,12 +33,13 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
                   float *restrict C, size_t ldc, int add, ll_ahead *next, int pace) {
     vf acc[VROWS][2];
+    /* C is asked for even where nothing is added: a line is read before a part of it is written. */
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < NV; v++) {
             acc[i][v] = v_set(0);
-            if (add) __builtin_prefetch(C + (size_t)i * ldc + v * VW, 1, 3);
+            __builtin_prefetch(C + (size_t)i * ldc + v * VW, 1, 3);
         }
     int k = 0;
     /* Every step asks, as a step less often would be a branch more; into L2, for L1 has the work at hand. */
@@ -115,11 +116,11 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
 }
 
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add) {
+                       float *C, size_t ldc, int add, ll_ahead *next) {
     if (col == 1) {
-        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add, NULL);
+        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
     } else {
-        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, add, NULL);
+        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, add, next);
     }
 }
 

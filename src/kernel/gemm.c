@@ -1,219 +1,279 @@
-/* Products of whole matrices: cut into blocks of rows and columns, each block one task, of small matrices and for many
- * threads smaller blocks. No sum crosses them, so the cut changes no bits. Within a task k runs in slices that fit L2.
- * Of floats, a task packs what the kernel would read in long strides: a slice of B once for all its rows, which are as
- * many as leave every thread some tasks; and while it multiplies, it asks for what it will read next. Of pairs, whose
- * products take half as long, all is packed first. */
+/* Products of whole matrices. B is packed in slices of k, and in each of them in strips of columns as wide as a
+ * register tile. Blocks of C are tasks, of few rows and many columns. A task packs its rows of A, a slice of k at a
+ * time, and multiplies them by one strip after the other: the strip stays in L1, the rows in L2, and so does the block
+ * of C from one slice to the next. On its way it asks for what it will read next. No sum crosses tasks, so the cut
+ * changes no bits. Where products are of bfloat16, packing rounds and makes pairs. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernel/kernel.h"
 #include "longline.h"
 
-enum { ROWS = 512, COLS = 128, STEP = 128 /* rows of A at a time */, DEPTH = LL_GEMM_DEPTH, PAD = 16 };
-enum { WIDE_COLS = 256 }; /* where A is transposed, which is packed for every block beside another */
-/* Of pairs: a slice of rows, one of columns and a block of C fit L2 together. */
-enum { HALF_ROWS = 256, HALF_COLS = 256, HALF_DEPTH = 512, PAIRS = HALF_DEPTH / 2, STRIP = 32 };
-enum { TASKS = 4 /* a thread, at least */, LEAST = 32 /* rows and columns of a block, no fewer for more tasks */ };
+enum {
+    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of them */
+    TERMS = 2048,          /* of a piece of B, which is packed before it is used, */
+    ROOM = 1 << 20,        /* and floats, packed */
+    WIDEST = 32,           /* columns of a strip on any tier */
+    GROUP = 128,           /* columns that are packed together */
+    ROWS = 128,            /* rows of a block */
+    MOST_ROWS = 256,       /* where it has all rows of its columns */
+    COLS = 1024,           /* columns of a block */
+    LEAST = 32,            /* rows and columns of one, for more tasks */
+    TASKS = 4,             /* for each thread, at least */
+    PAD = 16,              /* floats that keep packed rows out of each other's sets of L1 */
+    AHEAD = 8,             /* rows that are asked for while B is packed */
+    /* Packing does not pay for fewer rows than this that B is multiplied by, or columns that A is, */
+    FEW_ROWS = 16,
+    FEW_COLS = 256,
+    /* nor where rows in memory lie closer than this: they leave each other in L1. */
+    CLOSE = 128,
+    CLOSE_ALONG = 512 /* of A, along k */
+};
 
 typedef struct {
     const ll_kernels *k;
-    int ta, tb, M, N, K, add;
+    int pairs, ta, tb, M, N, K, add;
     const float *A, *B, *bias;
     float *C;
     size_t lda, ldb, ldc;
-    int rows, cols, tasks_m, tasks_n; /* of a block; blocks above and beside each other */
-    int slices;                       /* of k */
-    size_t slice_a, slice_b;          /* floats of one slice of a block's rows or columns, packed */
-    float *packed_a, *packed_b;
+    enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
+    float *packed;                               /* before: a piece of B */
+    int slice, strip;                            /* terms of the one, columns of the other */
+    int k0, k1, j0, wide;                        /* the piece: terms k0 to k1, columns from j0 on */
+    int rows, cols, tasks_m;                     /* of a block; blocks above each other */
 } product;
 
 static int least(int a, int b) { return a < b ? a : b; }
-
-/* C (m x n) = bias, or += bias. */
-static void add_bias(const product *p, int m, int n, const float *bias, float *C) {
-    for (int i = 0; i < m; i++, C += p->ldc) {
-        if (p->add) {
-            p->k->add((size_t)n, bias, C);
-        } else {
-            memcpy(C, bias, (size_t)n * sizeof *C);
-        }
-    }
-}
+static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
+/* The size of equal parts of n that are not above `most`, rounded up to a multiple of `unit`. */
+static int part(int n, int most, int unit) { return pieces(pieces(n, pieces(n, most)), unit) * unit; }
 
 /* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
 static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
     return transposed ? x + (size_t)j0 * ld + k0 : x + (size_t)k0 * ld + j0;
 }
 
-/* `depth` rows of n columns of op(B), which begin at B, as rows of a block's width. */
-static void pack_b(const product *p, int depth, int n, const float *B, float *packed) {
-    const size_t ld = (size_t)p->cols;
-    if (p->tb) {
-        p->k->transpose(n, depth, B, p->ldb, packed, ld);
-        return;
+/* Terms of the slice that begins at k0, and their steps. */
+static int depth_at(const product *p, int k0) { return least(p->slice, p->K - k0); }
+static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 2 : depth; }
+
+/* ---- Packing ---- */
+
+/* A slice of n columns of B, which is transposed, as a strip; of pairs, which are made first, so that half as much is
+ * transposed, some columns at a time. */
+static void turn_strip(const product *p, int n, int depth, const float *B, float *packed) {
+    enum { SOME = 32 };
+    _Alignas(64) float lines[SOME * (DEPTH + PAD)];
+    if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
+    for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
+        const int some = least(SOME, n - j);
+        for (int i = 0; i < some; i++, B += p->ldb) p->k->halve((size_t)depth, B, lines + i * (DEPTH + PAD));
+        p->k->transpose(some, steps(p, depth), lines, DEPTH + PAD, packed, (size_t)p->strip);
     }
-    for (int k = 0; k < depth; k++, B += p->ldb, packed += ld) memcpy(packed, B, (size_t)n * sizeof *packed);
 }
 
-/* Where a task's block of C begins, and what it holds before the first product. */
-static float *begin_block(const product *p, int i0, int j0, int m, int n) {
-    float *C = p->C + (size_t)i0 * p->ldc + j0;
-    if (p->bias) add_bias(p, m, n, p->bias + j0, C);
-    if (p->K == 0 && !p->bias && !p->add)
-        for (int i = 0; i < m; i++) memset(C + (size_t)i * p->ldc, 0, (size_t)n * sizeof *C);
-    return C;
+/* Row k of B, or that and the next as pairs, columns first to end: strip by strip, which are `apart`. */
+static void pack_row(const product *p, int k, int first, int end, int ask, float *packed, size_t apart) {
+    const float *from = at(p->B, p->ldb, 0, k, first);
+    for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
+        const size_t n = (size_t)least(p->strip, end - j);
+        for (size_t line = 0; line < n && ask; line += 16) __builtin_prefetch(from + AHEAD * p->ldb + line);
+        if (p->pairs) {
+            p->k->pair(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
+        } else if (n == WIDEST) {
+            memcpy(packed, from, WIDEST * sizeof *from); /* which needs no call */
+        } else {
+            memcpy(packed, from, n * sizeof *from);
+        }
+    }
 }
 
-/* `depth` rows of n columns of a matrix that begin at x will be read. */
-static void want(ll_ahead *next, int transposed, const float *x, size_t ld, int depth, int n) {
-    ll_ahead_rows(next, x, ld, transposed ? n : depth, transposed ? depth : n);
+/* A slice of columns first to end, as strips; row by row where rows lie along them, for memory is read best so. */
+static void pack_columns(const product *p, int k0, int first, int end, float *packed) {
+    const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
+    const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
+    for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
+        turn_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
+    for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
+        pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + AHEAD < depth, packed, apart);
 }
 
-/* After rows i of a block come the rows below, or the next slice of k. */
-static ll_ahead after(const product *p, int i0, int j0, int m, int n, int i, int k0) {
+/* The strip of a packed slice that begins at column j of the piece. */
+static float *strip_at(const product *p, int k0, int j) {
+    const size_t wide = (size_t)pieces(p->wide, p->strip) * (size_t)p->strip;
+    return p->packed + (size_t)steps(p, k0 - p->k0) * wide + (size_t)steps(p, depth_at(p, k0)) * (size_t)j;
+}
+
+static void pack_group(void *arg, size_t index, int worker) {
+    const product *p = arg;
+    (void)worker;
+    const int groups = pieces(p->wide, GROUP), j = (int)index % groups * GROUP;
+    const int k0 = p->k0 + (int)index / groups * p->slice;
+    pack_columns(p, k0, p->j0 + j, p->j0 + least(p->wide, j + GROUP), strip_at(p, k0, j));
+}
+
+/* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
+static void turn_rows(const product *p, int m, int depth, const float *A, float *room) {
+    enum { SOME = 32 };
+    _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
+    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, room, DEPTH + PAD);
+    for (int k = 0; k < depth && p->pairs; k += SOME, room += SOME / 2) {
+        const int some = least(SOME, depth - k);
+        for (int i = 0; i < some; i += 2, A += 2 * p->lda)
+            p->k->pair((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
+        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, room, DEPTH + PAD);
+    }
+}
+
+/* A (m x steps): A(i, k) = x[i * row + k * col]. */
+typedef struct {
+    const float *x;
+    size_t row, col;
+} operand;
+
+/* Rows i0 to i0 + m of op(A), the slice that begins at k0, for n columns. */
+static operand rows_at(const product *p, int i0, int m, int k0, int n, float *room) {
+    const float *A = at(p->A, p->lda, !p->ta, k0, i0);
+    const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_ALONG);
+    if ((close || n < FEW_COLS) && !p->pairs) return p->ta ? (operand){A, 1, p->lda} : (operand){A, p->lda, 1};
+    if (p->ta) turn_rows(p, m, depth, A, room);
+    for (int i = 0; i < m && !p->ta; i++, A += p->lda) {
+        float *row = room + (size_t)i * (DEPTH + PAD);
+        if (p->pairs) {
+            p->k->halve((size_t)depth, A, row);
+        } else {
+            memcpy(row, A, (size_t)depth * sizeof *row);
+        }
+    }
+    return (operand){room, DEPTH + PAD, 1};
+}
+
+/* ---- Multiplying ---- */
+
+/* What a block of C holds before the first product. */
+static void begin_block(const product *p, int m, int n, const float *bias, float *C) {
+    for (int i = 0; i < m; i++, C += p->ldc) {
+        if (bias && p->add) {
+            p->k->add((size_t)n, bias, C);
+        } else if (bias) {
+            memcpy(C, bias, (size_t)n * sizeof *C);
+        } else if (p->K == 0 && !p->add) {
+            memset(C, 0, (size_t)n * sizeof *C);
+        }
+    }
+}
+
+/* n columns of B from column j of the piece on, the slice that begins at k0, will be read. */
+static void ask_columns(const product *p, ll_ahead *next, int k0, int j, int n) {
+    const int depth = depth_at(p, k0);
+    if (p->packing == BEFORE) {
+        ll_ahead_rows(next, strip_at(p, k0, j), 0, 1, steps(p, depth) * n);
+    } else if (p->ldb > CLOSE) {
+        ll_ahead_rows(next, at(p->B, p->ldb, p->tb, k0, p->j0 + j), p->ldb, p->tb ? n : depth, p->tb ? depth : n);
+    }
+}
+
+/* While `strip` columns from j on of a block are multiplied, those are asked for that come next, and their share of the
+ * next slice of A, in rows as they lie in memory. */
+static ll_ahead after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_ahead next = {0};
-    const int below = m - i - STEP, deeper = p->K - k0 - DEPTH;
-    if (below > 0) {
-        want(&next, !p->ta, at(p->A, p->lda, !p->ta, k0, i0 + i + STEP), p->lda, least(DEPTH, p->K - k0),
-             least(STEP, below));
-    } else if (deeper > 0) {
-        want(&next, !p->ta, at(p->A, p->lda, !p->ta, k0 + DEPTH, i0), p->lda, least(DEPTH, deeper), least(STEP, m));
-        want(&next, p->tb, at(p->B, p->ldb, p->tb, k0 + DEPTH, j0), p->ldb, least(DEPTH, deeper), n);
-    }
+    const int then = j + strip, deeper = k0 + depth_at(p, k0);
+    if (then < n) ask_columns(p, &next, k0, j0 + then, least(strip, n - then));
+    if (deeper >= p->k1) return next;
+    if (then >= n) ask_columns(p, &next, deeper, j0, least(strip, n));
+    const int depth = depth_at(p, deeper), rows = p->ta ? depth : m;
+    const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * least(n, then) / n);
+    const float *A = at(p->A, p->lda, !p->ta, deeper, i0) + (size_t)begin * p->lda;
+    if (end > begin && p->lda > CLOSE) ll_ahead_rows(&next, A, p->lda, end - begin, p->ta ? m : depth);
     return next;
 }
 
-/* C (m x n) = or += op(A) [i0..i0+m) x [k0..k0+depth) times B. */
-static void multiply(const product *p, int i0, int m, int k0, int depth, const float *B, size_t ldb, int n, float *C,
-                     int add, ll_ahead next) {
-    _Alignas(64) float a[DEPTH * (STEP + PAD)];
-    const float *A = at(p->A, p->lda, !p->ta, k0, i0);
-    size_t lda = p->lda;
-    if (!p->ta) {
-        p->k->gemm_ahead(m, n, depth, A, lda, 1, B, ldb, C, p->ldc, add, &next);
-        return;
+/* A slice of a block: rows A, columns from j0 of the piece on. */
+static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *C) {
+    _Alignas(64) float own[GROUP * DEPTH];
+    const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
+    for (int j = 0; j < n; j += strip) {
+        const int some = least(strip, n - j), from = p->j0 + j0 + j;
+        const float *B = own;
+        if (p->packing == IN_PLACE) {
+            B = at(p->B, p->ldb, 0, k0, from);
+        } else if (p->packing == BY_TASKS) {
+            pack_columns(p, k0, from, from + some, own);
+        } else {
+            B = strip_at(p, k0, j0 + j);
+        }
+        ll_ahead next = after(p, i0, m, j0, n, j, strip, k0);
+        (p->pairs ? p->k->gemm_pairs : p->k->gemm_ahead)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
+                                                         p->packing == IN_PLACE ? p->ldb : (size_t)strip, C + j,
+                                                         p->ldc, add, &next);
     }
-    if (lda > STEP) {
-        for (int k = 0; k < depth; k++, A += lda) memcpy(a + (size_t)k * (STEP + PAD), A, (size_t)m * sizeof *a);
-        A = a, lda = STEP + PAD;
-    }
-    p->k->gemm_ahead(m, n, depth, A, 1, lda, B, ldb, C, p->ldc, add, &next);
 }
 
 static void block(void *arg, size_t index, int worker) {
     const product *p = arg;
     (void)worker;
-    _Alignas(64) float b[DEPTH * WIDE_COLS];
+    _Alignas(64) float room[MOST_ROWS * (DEPTH + PAD)];
     const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
-    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
-    float *C = begin_block(p, i0, j0, m, n);
-    for (int k0 = 0; k0 < p->K; k0 += DEPTH) {
-        const int depth = least(DEPTH, p->K - k0), add = p->add || p->bias || k0 > 0;
-        const float *B = at(p->B, p->ldb, p->tb, k0, j0);
-        size_t ldb = p->ldb;
-        if (p->tb || (m >= 16 && ldb > (size_t)p->cols)) {
-            pack_b(p, depth, n, B, b);
-            B = b, ldb = (size_t)p->cols;
-        }
-        for (int i = 0; i < m; i += STEP)
-            multiply(p, i0 + i, least(STEP, m - i), k0, depth, B, ldb, n, C + (size_t)i * p->ldc, add,
-                     after(p, i0, j0, m, n, i, k0));
+    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->wide - j0);
+    float *C = p->C + (size_t)i0 * p->ldc + p->j0 + j0;
+    if (p->k0 == 0) begin_block(p, m, n, p->bias ? p->bias + p->j0 + j0 : NULL, C);
+    for (int k0 = p->k0; k0 < p->k1; k0 += p->slice)
+        multiply_slice(p, i0, m, j0, n, k0, rows_at(p, i0, m, k0, n, room), C);
+}
+
+/* Blocks of a piece: equal ones, or smaller where those would be few. Where tasks pack B, each has all rows. */
+static void cut(product *p) {
+    const int tasks = TASKS * ll_threads(), cut_rows = p->packing != BY_TASKS;
+    int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
+    while (pieces(p->M, rows) * pieces(p->wide, cols) < tasks && ((rows > LEAST && cut_rows) || cols > LEAST)) {
+        const int of_rows = cut_rows && rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->wide, cols));
+        *(of_rows ? &rows : &cols) /= 2;
+    }
+    p->rows = part(p->M, rows, p->k->rows), p->cols = part(p->wide, cols, WIDEST);
+    p->tasks_m = pieces(p->M, p->rows);
+}
+
+/* A piece of B: all k at once where nothing is packed before. */
+static void multiply_piece(product *p) {
+    const int terms = p->packing == BEFORE ? TERMS : p->K;
+    cut(p);
+    p->k0 = 0;
+    do {
+        p->k1 = terms < p->K - p->k0 ? p->k0 + terms : p->K;
+        if (p->packing == BEFORE)
+            ll_parallel_for((size_t)pieces(p->wide, GROUP) * (size_t)pieces(p->k1 - p->k0, p->slice), pack_group, p);
+        ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->wide, p->cols), block, p);
+        p->k0 = p->k1;
+    } while (p->k0 < p->K);
+}
+
+static void multiply(product p) {
+    if (p.M <= 0 || p.N <= 0) return;
+    p.k = ll_kernel_table();
+    p.slice = p.pairs ? 2 * DEPTH : DEPTH;
+    const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
+    p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
+    p.strip = p.packing == BY_TASKS ? GROUP : p.k->width > 1 ? 2 * p.k->width : WIDEST;
+    const int packed = steps(&p, least(p.K, TERMS)), most = packed ? ROOM / packed / WIDEST * WIDEST : p.N;
+    const int wide = p.packing == BEFORE ? part(p.N, most, WIDEST) : p.N;
+    for (p.j0 = 0; p.j0 < p.N; p.j0 += wide) {
+        p.wide = least(wide, p.N - p.j0);
+        multiply_piece(&p);
     }
 }
 
-static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
-
-/* Into blocks of so many rows and columns, or smaller ones where those would be few. */
-static void cut(product *p, int rows, int cols) {
-    const int tasks = TASKS * ll_threads();
-    while (pieces(p->M, rows) * pieces(p->N, cols) < tasks && (rows > LEAST || cols > LEAST)) {
-        const int of_rows = rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->N, cols));
-        *(of_rows ? &rows : &cols) /= 2;
-    }
-    p->k = ll_kernel_table();
-    p->rows = rows, p->cols = cols;
-    p->tasks_m = pieces(p->M, rows), p->tasks_n = pieces(p->N, cols);
+size_t ll_gemm_scratch(int M, int N, int K) {
+    if (M <= MOST_ROWS) return 0;
+    const size_t all = (size_t)least(K, TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
+    return all < ROOM ? all : ROOM;
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
-             size_t ldc, int add, const float *bias) {
-    product p = {NULL, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc};
-    if (M <= 0 || N <= 0) return;
-    cut(&p, ROWS, ta ? WIDE_COLS : COLS);
-    ll_parallel_for((size_t)p.tasks_m * (size_t)p.tasks_n, block, &p);
-}
-
-/* ---- Pairs ---- */
-
-/* In a slice of k, of which K are left. */
-static size_t half_pairs(int K) { return (size_t)(least(HALF_DEPTH, K) + 1) / 2; }
-
-/* n columns of a matrix, `depth` of its rows, as rows of pairs: rows 2 k and 2 k + 1 become row k. They lie in strips
- * of STRIP columns, one after the other. Where the matrix is there transposed, it is rounded first, so that half as
- * much is transposed. */
-static void pack(const ll_kernels *k, int transposed, int n, int depth, const float *x, size_t ld, float *packed) {
-    _Alignas(64) float lines[STRIP * (PAIRS + PAD)];
-    const size_t pairs = ((size_t)depth + 1) / 2;
-    if (!transposed) {
-        for (int i = 0; i < depth; i += 2, x += 2 * ld, packed += STRIP)
-            for (int j = 0; j < n; j += STRIP)
-                k->pair((size_t)least(STRIP, n - j), x + j, i + 1 < depth ? x + ld + j : NULL,
-                        packed + (size_t)j * pairs);
-        return;
-    }
-    for (int j = 0; j < n; j += STRIP) {
-        const int rows = least(STRIP, n - j);
-        for (int i = 0; i < rows; i++) k->halve((size_t)depth, x + (size_t)(j + i) * ld, lines + i * (PAIRS + PAD));
-        k->transpose(rows, (int)pairs, lines, PAIRS + PAD, packed + (size_t)j * pairs, STRIP);
-    }
-}
-
-/* One slice of the rows or of the columns of a block. */
-static void pack_half(void *arg, size_t index, int worker) {
-    const product *p = arg;
-    (void)worker;
-    const int which = (int)index / p->slices, k0 = (int)index % p->slices * HALF_DEPTH;
-    const int depth = least(HALF_DEPTH, p->K - k0), of_a = which < p->tasks_m;
-    const int i0 = which * p->rows, j0 = (which - p->tasks_m) * p->cols;
-    if (of_a) {
-        pack(p->k, !p->ta, least(p->rows, p->M - i0), depth, at(p->A, p->lda, !p->ta, k0, i0), p->lda,
-             p->packed_a + index * p->slice_a);
-    } else {
-        pack(p->k, p->tb, least(p->cols, p->N - j0), depth, at(p->B, p->ldb, p->tb, k0, j0), p->ldb,
-             p->packed_b + (index - (size_t)p->tasks_m * (size_t)p->slices) * p->slice_b);
-    }
-}
-
-static void block_half(void *arg, size_t index, int worker) {
-    const product *p = arg;
-    (void)worker;
-    const size_t i = index % (size_t)p->tasks_m, j = index / (size_t)p->tasks_m, slices = (size_t)p->slices;
-    const int i0 = (int)i * p->rows, j0 = (int)j * p->cols;
-    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->N - j0);
-    const float *a = p->packed_a + i * slices * p->slice_a, *b = p->packed_b + j * slices * p->slice_b;
-    float *C = begin_block(p, i0, j0, m, n);
-    for (int k0 = 0; k0 < p->K; k0 += HALF_DEPTH, a += p->slice_a, b += p->slice_b) {
-        const size_t pairs = half_pairs(p->K - k0);
-        const int add = p->add || p->bias || k0 > 0;
-        for (int jj = 0; jj < n; jj += STRIP)
-            for (int ii = 0; ii < m; ii += STRIP)
-                p->k->gemm_pairs(least(STRIP, m - ii), least(STRIP, n - jj), (int)pairs, a + (size_t)ii * pairs, 1,
-                                 STRIP, b + (size_t)jj * pairs, STRIP, C + (size_t)ii * p->ldc + jj, p->ldc, add);
-    }
-}
-
-size_t ll_gemm_half_scratch(int M, int N, int K) {
-    return (size_t)pieces(K, HALF_DEPTH) * half_pairs(K) * ((size_t)M + HALF_ROWS + (size_t)N + HALF_COLS);
+             size_t ldc, int add, const float *bias, float *scratch) {
+    multiply((product){NULL, 0, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc, .packed = scratch});
 }
 
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch) {
-    product p = {NULL, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc};
-    if (M <= 0 || N <= 0) return;
-    cut(&p, HALF_ROWS, HALF_COLS);
-    p.slices = pieces(K, HALF_DEPTH);
-    p.slice_a = half_pairs(K) * (size_t)p.rows, p.slice_b = half_pairs(K) * (size_t)p.cols;
-    p.packed_a = scratch, p.packed_b = scratch + (size_t)p.tasks_m * (size_t)p.slices * p.slice_a;
-    ll_parallel_for((size_t)(p.tasks_m + p.tasks_n) * (size_t)p.slices, pack_half, &p);
-    ll_parallel_for((size_t)p.tasks_m * (size_t)p.tasks_n, block_half, &p);
+    multiply((product){NULL, 1, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc, .packed = scratch});
 }

@@ -76,12 +76,12 @@ typedef struct {
     /* Products of bfloat16 with sums in float. Two numbers that meet in one step of a sum over k, k and k + 1, lie in
      * the bits of one float, k in the lower half; they are rounded to nearest even, what is subnormal to 0.
      * halve: n numbers along k to (n + 1) / 2 pairs, the last with 0. pair: number i of both rows is pair i; high NULL:
-     * zeros. gemm_pairs: as gemm, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s), which is
-     * what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
+     * zeros. gemm_pairs: as gemm_ahead, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s), which
+     * is what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
     void (*halve)(size_t n, const float *x, float *y);
     void (*pair)(size_t n, const float *low, const float *high, float *y);
     void (*gemm_pairs)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add);
+                       float *C, size_t ldc, int add, ll_ahead *next);
     /* out (cols x rows) = in (rows x cols) transposed. */
     void (*transpose)(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo);
 
@@ -180,14 +180,15 @@ const ll_kernels *ll_kernel_tier(const char *name);
 
 /* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and blocked; the sum of
  * an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added to the bias. Rows of
- * A, B, C are lda, ldb, ldc apart. bias (N) or NULL is added to every row. */
+ * A, B, C are lda, ldb, ldc apart. bias (N) or NULL is added to every row. scratch: as many floats as ll_gemm_scratch
+ * says, which is enough for all smaller products, too. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
-             size_t ldc, int add, const float *bias);
+             size_t ldc, int add, const float *bias, float *scratch);
 /* The same with A and B rounded to bfloat16, 512 terms at a time: at twice the speed where the machine multiplies those
- * (AVX512_BF16), to the same bits where it does not. scratch: as many floats as the second says, about (M + N) K / 2,
- * on a line; enough for all smaller products, too. */
+ * (AVX512_BF16), to the same bits where it does not. */
 void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
-size_t ll_gemm_half_scratch(int M, int N, int K);
+/* N K, no more than a million; 0 for few rows. */
+size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif

@@ -37,7 +37,7 @@ double ll_measure_peak(int threads, double seconds) {
 
 double ll_measure_product(int n, int threads, double seconds) {
     const size_t count = (size_t)n * (size_t)n;
-    float *block = n > 0 ? ll_alloc(3 * count, sizeof *block) : NULL;
+    float *block = n > 0 ? ll_alloc(3 * count + ll_gemm_scratch(n, n, n), sizeof *block) : NULL;
     if (!block) return 0;
     for (size_t i = 0; i < 3 * count; i++) block[i] = (float)(i % 17) - 8; /* touches the result's memory, too */
     const int before = ll_threads();
@@ -45,7 +45,8 @@ double ll_measure_product(int n, int threads, double seconds) {
     double best = 0;
     for (const double end = ll_now() + seconds; best == 0 || ll_now() < end;) {
         const double start = ll_now();
-        ll_gemm(0, 0, n, n, n, block, (size_t)n, block + count, (size_t)n, block + 2 * count, (size_t)n, 0, NULL);
+        ll_gemm(0, 0, n, n, n, block, (size_t)n, block + count, (size_t)n, block + 2 * count, (size_t)n, 0, NULL,
+                block + 3 * count);
         const double rate = 2e-9 * (double)count * n / (ll_now() - start + 1e-9);
         if (rate > best) best = rate;
     }

@@ -57,7 +57,8 @@ static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t c
 
 /* Products are exact in float, so that a sum is rounded once a step, as by fma. */
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add) {
+                       float *C, size_t ldc, int add, ll_ahead *next) {
+    (void)next;
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             float sum = 0, a[2], b[2], *c = C + i * ldc + j;

@@ -75,10 +75,10 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
 
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias) {
-    if (run->grad && run->ws->packed) {
+    if (run->grad && run->c->precision == LL_BF16) {
         ll_gemm_half(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     } else {
-        ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias);
+        ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     }
 }
 

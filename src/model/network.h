@@ -88,7 +88,7 @@ struct ll_workspace {
     float *wide, *dwide;              /* (chunk, ff) */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
-    float *packed;                    /* training with train.precision = bf16: scratch of ll_gemm_half; else NULL */
+    float *packed;                    /* scratch of products */
     float *logits;                    /* (logit_rows, V or classes) */
     int logit_rows;
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
@@ -210,7 +210,7 @@ ll_matrix ll_narrow_find(const ll_model *model, const float *weight);
 
 /* ---- layers.c: what acts on rows; out never aliases in ---- */
 
-/* ll_gemm; on the way to gradients ll_gemm_half, where the workspace has room for it. */
+/* ll_gemm; on the way to gradients ll_gemm_half with train.precision = bf16. */
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias);
 /* out (n, N) = in (n, K) W + bias; bias may be NULL. */

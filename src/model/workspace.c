@@ -73,24 +73,16 @@ static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
     ws->match.dh = training ? take(p, pairs, ff) : NULL;
 }
 
-/* Of n rows through weights (K, N), forward and both ways back. */
-static void widen(size_t *most, size_t n, size_t K, size_t N) {
-    const int a = (int)n, b = (int)K, c = (int)N;
-    const size_t ways[] = {ll_gemm_half_scratch(a, c, b), ll_gemm_half_scratch(b, c, a), ll_gemm_half_scratch(a, b, c)};
-    for (int i = 0; i < 3; i++)
-        if (ways[i] > *most) *most = ways[i];
-}
-
-static size_t packed_floats(const ll_workspace *ws, size_t chunk) {
+/* Floats that products of `rows` rows with any weights pack, and gradients of those. */
+static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
-    const size_t C = (size_t)m->c->width, ff = (size_t)m->c->ff;
-    size_t most = 0;
-    widen(&most, chunk, C, (size_t)(m->queries > m->keys ? m->queries : m->keys));
-    widen(&most, chunk, C, (size_t)m->values);
-    widen(&most, chunk, C, ff);
-    widen(&most, (size_t)ws->logit_rows, m->c->task == LL_TASK_MATCH ? ff : C, (size_t)ll_head_width(m));
-    if (m->c->task == LL_TASK_MATCH) widen(&most, chunk / 2 + 1, 4 * C, ff);
-    return most;
+    const int C = m->c->width, sides[] = {m->queries, m->keys, m->values, m->c->ff, ll_head_width(m),
+                                          m->c->task == LL_TASK_MATCH ? 4 * C : C};
+    int widest = 0;
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+        if (sides[i] > widest) widest = sides[i];
+    const int most = widest > rows ? widest : rows;
+    return ll_gemm_scratch(ws->mode == LL_TRAIN ? most : rows, widest, most);
 }
 
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
@@ -135,8 +127,8 @@ static size_t lay_out(ll_workspace *ws, float *base) {
         ws->d = take(&p, rows, (size_t)m->c->width);
         ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dmixed = take(&p, rows, values);
-        if (m->c->precision == LL_BF16) ws->packed = take(&p, packed_floats(ws, (size_t)least(rows, LL_CHUNK)), 1);
     }
+    ws->packed = take(&p, packed_floats(ws, least(rows, LL_CHUNK)), 1);
     return p.used;
 }
 
