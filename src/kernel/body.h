@@ -12,6 +12,7 @@
 #include "kernel/body_state.h"
 #include "kernel/body_rotate.h"
 #include "kernel/body_wave.h"
+#include "kernel/body_gelu.h"
 #include "kernel/body_layer.h"
 
 const ll_kernels LL_TIER = {

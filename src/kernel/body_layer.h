@@ -1,4 +1,4 @@
-/* Layers: norm, GELU, loss, Adam. */
+/* Layers: norm, loss, Adam. */
 
 #define LL_NORM_EPS 1e-5f
 
@@ -49,46 +49,6 @@ static void norm_back(int rows, int n, const float *x, const float *gain, const 
             const vf d = v_sub(v_sub(t, mt), v_mul(h, mth));
             store_upto(dx + i, left, v_fma(rs, d, load_upto(dx + i, left)));
         }
-    }
-}
-
-/* The upper tail Q(|x|) = erfc(t)/2 of the normal distribution, t = |x|/sqrt 2: e^(-t^2) times a polynomial
- * of degree 9 in 1/(1 + t/2), fitted at Chebyshev nodes over 0 <= t <= 6.2 (relative error 4e-8). */
-static inline vf normal_tail(vf t, vf gauss) {
-    const vf u = v_div(v_set(1.0f), v_fma(v_set(0.5f), t, v_set(1.0f)));
-    vf p = v_fma(v_set(-0.0531076804f), u, v_set(0.254912498f));
-    p = v_fma(p, u, v_set(-0.424308723f));
-    p = v_fma(p, u, v_set(0.204019474f));
-    p = v_fma(p, u, v_set(0.0262070357f));
-    p = v_fma(p, u, v_set(0.179347731f));
-    p = v_fma(p, u, v_set(0.249324523f));
-    p = v_fma(p, u, v_set(0.281462276f));
-    p = v_fma(p, u, v_set(0.282142844f));
-    return v_mul(v_mul(v_set(0.5f), gauss), v_mul(p, u));
-}
-
-/* Phi(x), and e^(-x^2/2) in *gauss. */
-static inline vf normal_below(vf x, vf *gauss) {
-    const vf t = v_mul(v_abs(x), v_set(0.707106781f));
-    *gauss = exp_vector(v_mul(v_mul(x, x), v_set(-0.5f)));
-    const vf q = normal_tail(t, *gauss);
-    return v_select_positive(x, v_sub(v_set(1.0f), q), q);
-}
-
-static void gelu(size_t n, const float *x, float *y) {
-    for (size_t i = 0; i < n; i += VW) {
-        vf gauss;
-        const vf a = load_upto(x + i, n - i);
-        store_upto(y + i, n - i, v_mul(a, normal_below(a, &gauss)));
-    }
-}
-
-static void gelu_back(size_t n, const float *x, const float *dy, float *dx) {
-    for (size_t i = 0; i < n; i += VW) {
-        vf gauss;
-        const vf a = load_upto(x + i, n - i), below = normal_below(a, &gauss);
-        const vf slope = v_fma(v_mul(a, v_set(0.398942280f)), gauss, below);
-        store_upto(dx + i, n - i, v_mul(slope, load_upto(dy + i, n - i)));
     }
 }
 

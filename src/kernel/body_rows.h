@@ -60,18 +60,26 @@ static float max(size_t n, const float *x) {
     return m;
 }
 
-/* e^t 2^-e: t = k ln 2 + r with |r| <= ln 2 / 2, a polynomial of degree 6 in r (error 1e-8), and an exact
- * scaling by 2^(k - e). ln 2 is subtracted in two parts, the first short enough for k times it to be exact. */
-static inline vf exp_scaled(vf t, vf e) {
-    const vf k = v_round(v_mul(t, v_set(1.44269504f)));
-    vf r = v_fma(k, v_set(-0.693145752f), t);
-    r = v_fma(k, v_set(-1.42860677e-6f), r);
+/* t = k ln 2 + r with |r| <= ln 2 / 2: r. ln 2 is subtracted in two parts, the first short enough for k times it to be
+ * exact. */
+static inline vf exp_reduce(vf t, vf *k) {
+    *k = v_round(v_mul(t, v_set(1.44269504f)));
+    return v_fma(*k, v_set(-1.42860677e-6f), v_fma(*k, v_set(-0.693145752f), t));
+}
+
+/* (e^r - 1 - r) / r^2, a polynomial of degree 4 (error of e^r: 1e-8). */
+static inline vf exp_rest(vf r) {
     vf p = v_fma(v_set(0.00139261836f), r, v_set(0.00836317905f));
     p = v_fma(p, r, v_set(0.0416665546f));
     p = v_fma(p, r, v_set(0.16666577f));
-    p = v_fma(p, r, v_set(0.5f));
-    p = v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f)));
-    return v_scale2(p, v_sub(k, e));
+    return v_fma(p, r, v_set(0.5f));
+}
+
+/* e^t 2^-e, by an exact scaling with 2^(k - e). */
+static inline vf exp_scaled(vf t, vf e) {
+    vf k;
+    const vf r = exp_reduce(t, &k), p = exp_rest(r);
+    return v_scale2(v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f))), v_sub(k, e));
 }
 
 /* Beyond -104 and 89 the result is 0 or infinity. */

@@ -147,8 +147,8 @@ typedef struct {
                  float *rstd);
     void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
                       const float *dy, float *dx, float *dgain, float *dbias);
-    /* y = x Phi(x), exact (erf), relative to max(|x|, tiny) within 4 ulp + 1e-7; dx = dy (Phi(x) + x phi(x)). In
-     * place (on dy) allowed. */
+    /* y = x Phi(x), by erf, within 2 ulp or FLT_MIN; dx = dy (Phi(x) + x phi(x)), within 2e-7 |dy|. In place (on dy)
+     * allowed. */
     void (*gelu)(size_t n, const float *x, float *y);
     void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
     /* Softmax cross-entropy of one row: turns logits (n) into (softmax - onehot(target)) * weight in

@@ -268,15 +268,18 @@ static double normal_cdf(double x) {
     return 0.5 * erfc(-x * 0.70710678118654752440);
 }
 
+/* Below -40 all is 0, and -inf times 0 is not to be a NaN. */
+static double gelu_input(float x) { return x < -40 ? -40 : x; }
+
 static void gelu(size_t n, const float *x, float *y) {
-    for (size_t i = 0; i < n; i++) y[i] = (float)(x[i] * normal_cdf(x[i]));
+    for (size_t i = 0; i < n; i++) y[i] = (float)(gelu_input(x[i]) * normal_cdf(x[i]));
 }
 
 static void gelu_back(size_t n, const float *x, const float *dy, float *dx) {
     const double peak = 0.39894228040143267794; /* 1 / sqrt(2 pi) */
     for (size_t i = 0; i < n; i++) {
-        double density = peak * exp(-0.5 * x[i] * x[i]);
-        dx[i] = (float)(dy[i] * (normal_cdf(x[i]) + x[i] * density));
+        const double u = gelu_input(x[i]), density = peak * exp(-0.5 * u * u);
+        dx[i] = (float)(dy[i] * (normal_cdf(u) + u * density));
     }
 }
 

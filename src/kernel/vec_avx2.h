@@ -134,6 +134,8 @@ static inline vf v_mantissa(vf a) {
     const __m256i digits = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x7fffff));
     return _mm256_castsi256_ps(_mm256_or_si256(digits, _mm256_set1_epi32(0x3f800000)));
 }
+/* Half octaves [1, 1.5), [1.5, 2), [2, 3) .. have numbers that count, whose last three bits are 6, 7, 0 .. */
+static inline vi v_half_octave(vf a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 22); }
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
 

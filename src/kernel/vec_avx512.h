@@ -110,6 +110,8 @@ static inline vf v_flip(vf a, vi b) {
 /* a = 2^exponent mantissa with 1 <= mantissa < 2, for normal a > 0. */
 static inline vf v_exponent(vf a) { return _mm512_getexp_ps(a); }
 static inline vf v_mantissa(vf a) { return _mm512_getmant_ps(a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src); }
+/* Half octaves [1, 1.5), [1.5, 2), [2, 3) .. have numbers that count, whose last three bits are 6, 7, 0 .. */
+static inline vi v_half_octave(vf a) { return _mm512_srli_epi32(_mm512_castps_si512(a), 22); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
 
