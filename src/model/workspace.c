@@ -128,7 +128,8 @@ static size_t lay_out(ll_workspace *ws, float *base) {
         ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dmixed = take(&p, rows, values);
     }
-    ws->packed = take(&p, packed_floats(ws, least(rows, LL_CHUNK)), 1);
+    const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
+    ws->packed = take(&p, packed_floats(ws, least(rows > source ? rows : source, LL_CHUNK)), 1);
     return p.used;
 }
 
