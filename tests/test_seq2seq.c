@@ -110,6 +110,29 @@ static void test_padding_and_causality(void **state) {
     }
 }
 
+/* A source that is much longer than its target, by weights wide enough that products pack them: room for both is enough
+ * (sanitizers look), and no bit changes where the target is padded to the length of the source. */
+static void test_long_source(void **state) {
+    (void)state;
+    enum { LONG = 600 };
+    static const char *const keys[] = {
+        SEQ2SEQ "model.width=160 attention.kernel=softmax",
+        SEQ2SEQ "model.width=160 attention.kernel=relu position.type=permute position.cross=both",
+    };
+    int source[LONG], tokens[LONG];
+    float *padded = calloc(LONG * V, sizeof *padded), alone[T * V];
+    random_ints(source, LONG, V, 0, 6);
+    random_ints(tokens, LONG, V, 0, 7);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        ll_model *model = tiny_model(keys[i]);
+        CHECK_OK(ll_model_logp_from(model, alone, source, NULL, LONG, tokens, NULL, 1, T));
+        CHECK_OK(ll_model_logp_from(model, padded, source, NULL, LONG, tokens, (int[]){T}, 1, LONG));
+        assert_memory_equal(alone, padded, sizeof alone);
+        ll_model_free(model);
+    }
+    free(padded);
+}
+
 /* Loss and gradients are the same bits for any number of threads, also where rows need many pieces. */
 static void test_threads(void **state) {
     (void)state;
@@ -239,6 +262,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_logp_and_tally),
         cmocka_unit_test(test_padding_and_causality),
+        cmocka_unit_test(test_long_source),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_memory_can_end),
