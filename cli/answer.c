@@ -40,13 +40,17 @@ static int read_file(const char *path, uint8_t **text, size_t *size) {
 }
 
 /* -1, or the exit code. */
-static int read_source(ll_stream *stream, const uint8_t *text, size_t n) {
+static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, size_t n) {
     int *tokens = malloc((n + 2) * sizeof *tokens);
     if (!tokens) return ll_trouble("out of memory");
     tokens[0] = LL_TOKEN_BEGIN;
     for (size_t i = 0; i < n; i++) tokens[i + 1] = text[i];
     tokens[n + 1] = LL_TOKEN_END;
+    ll_teller teller = ll_teller_of(LL_TOLD_SHARE, "source read");
+    ll_model_watch(model, ll_tell, &teller);
     const ll_status status = ll_stream_source(stream, tokens, (int)n + 2);
+    ll_model_watch(model, NULL, NULL);
+    ll_teller_end(&teller);
     free(tokens);
     return status ? ll_failed(status, NULL) : -1;
 }
@@ -103,7 +107,8 @@ static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
             q->load_state ? ll_stream_load(stream, model, q->load_state) : ll_stream_create(stream, model);
         code = status ? ll_failed(status, NULL) : -1;
     }
-    if (code < 0 && !q->load_state) code = read_source(*stream, q->prompt ? (const uint8_t *)q->prompt : text, size);
+    if (code < 0 && !q->load_state)
+        code = read_source(*stream, model, q->prompt ? (const uint8_t *)q->prompt : text, size);
     free(text);
     return code;
 }

@@ -35,7 +35,42 @@ static void test_watch(void **state) {
     ll_model_free(m);
 }
 
+/* The blocks of an encoder count, too, in every batch; a stream tells of its source, and has none where that was
+ * stopped. */
+static void test_two_stacks(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("model.task=seq2seq attention.kernel=relu model.layers=2 model.encoder-layers=3");
+    ll_workspace *ws = NULL;
+    ll_stream *stream = NULL;
+    int tokens[4] = {1, 2, 3, 4};
+    float logp[4 * 11];
+    told t = {0};
+    ll_model_watch(m, hear, &t);
+    CHECK_OK(ll_model_logp_from(m, logp, tokens, NULL, 4, tokens, NULL, 1, 4));
+    assert_true(t.done == 5 && t.total == 5);
+    t = (told){0};
+    CHECK_OK(ll_workspace_create(&ws, m, 1, 4, 0));
+    const ll_batch batch = {1, 4, tokens, tokens, NULL, 4, tokens, NULL};
+    for (int i = 0; i < 2; i++) {
+        ll_tally tally = {0};
+        ll_workspace_part(ws, i, 2);
+        CHECK_OK(ll_model_run(m, ws, &batch, NULL, 0, 0, &tally));
+    }
+    assert_true(t.done == 10 && t.total == 10);
+    CHECK_OK(ll_stream_create(&stream, m));
+    t = (told){0};
+    CHECK_OK(ll_stream_source(stream, tokens, 4));
+    assert_true(t.done == 5 && t.total == 5);
+    t = (told){.stop = 4};
+    CHECK_FAILS(ll_stream_source(stream, tokens, 4), LL_ESTOPPED, "stopped");
+    assert_true(t.done == 4);
+    CHECK_FAILS(ll_stream_feed(stream, tokens, 1, logp), LL_EINVAL, "no source");
+    ll_stream_free(stream);
+    ll_workspace_free(ws);
+    ll_model_free(m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_watch)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_watch), cmocka_unit_test(test_two_stacks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,6 +325,8 @@ LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
+/* To whom ll_model_watch named: so many of the blocks of this batch are done, of all stacks. */
+LL_MUST_USE ll_status ll_network_tell(const ll_batch_run *run, int64_t done, int64_t blocks);
 /* The encoder alone: a source run, up to its top. */
 LL_MUST_USE ll_status ll_encoder_forward(const ll_batch_run *source);
 /* log sum exp of n numbers, the sum in double. */

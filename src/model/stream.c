@@ -130,8 +130,10 @@ static ll_status encode(ll_stream *s, const int *tokens, int n) {
     const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = buffer ? ll_encoder_forward(&run) : LL_ENOMEM;
-    for (int l = 0; l < decoder->layers && !status; l++)
+    for (int l = 0; l < decoder->layers && !status; l++) {
         status = ll_attend_remember(&run, decoder, l, buffer, s->memory[l]);
+        if (!status) status = ll_network_tell(&run, encoder->layers + l + 1, encoder->layers + decoder->layers);
+    }
     ll_free(buffer);
     ll_workspace_free(ws);
     return status;

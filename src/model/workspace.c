@@ -194,6 +194,7 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
     ws->part = part;
     ws->parts = parts;
+    if (ws->source) ll_workspace_part(ws->source, part, parts);
 }
 
 void ll_workspace_free(ll_workspace *ws) {
