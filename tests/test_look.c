@@ -151,6 +151,24 @@ static void losses_one_by_one(void **state) {
     ll_model_free(m);
 }
 
+/* Weights that are finite and give attention that is not. */
+static void diverged(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("attention.kernel=relu");
+    for (int i = 0; i < m->count; i++) {
+        const ll_param *p = &m->param[i];
+        if (!strstr(p->name, "blocks.1") || !strstr(p->name, "query.weight")) continue;
+        for (int j = 0; j < p->rows * p->cols; j++) m->data[p->offset + (size_t)j] = 3e38f;
+    }
+    const int tokens[T] = {1, 2, 3}, query = 1;
+    float weights[2 * T * T];
+    CHECK_OK(ll_model_attention(m, tokens, T, 0, 0, weights));
+    for (int streaming = 0; streaming < 2; streaming++)
+        CHECK_FAILS(ll_model_attention(m, tokens, T, 1, streaming, weights), LL_EDIVERGED, "not a number in head 0 of");
+    CHECK_FAILS(ll_model_attention_rows(m, tokens, T, 1, &query, 1, weights), LL_EDIVERGED, "of layer 1, for token 0");
+    ll_model_free(m);
+}
+
 static void wrong_questions(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=relu");
@@ -180,6 +198,7 @@ int main(void) {
         cmocka_unit_test(matrices_are_attention),
         cmocka_unit_test(known_matrices),
         cmocka_unit_test(losses_one_by_one),
+        cmocka_unit_test(diverged),
         cmocka_unit_test(wrong_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ LL_API void ll_model_watch(ll_model *model, ll_done_fn *progress, void *arg);
 
 /* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_front(model), row i the weights of
  * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
- * tokens. */
+ * tokens. LL_EDIVERGED, here and below, names a weight that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
                                                 int streaming, float *A);
 /* Some rows of the same: A (heads, count, n), of queries (count) in [0, n). Rows are derivatives, so that they cost
