@@ -1,6 +1,7 @@
-/* Permutations in cycle order are rotations: a few contiguous copies a token. Cycles shorter than a
- * vector are taken together, as many as fit one vector, and moved by one permutation of its lanes. What else
- * has to be done to the numbers is done on the way, for a pass over a tile costs as much as the rotation. */
+/* Permutations in cycle order are rotations: a few contiguous copies a token, in whole vectors, from the last cycle to
+ * the first, so that what a vector has before its run is written over. Cycles shorter than a vector are taken together,
+ * as many as fit one vector, and moved by one permutation of its lanes. What else has to be done to the numbers is done
+ * on the way, for a pass over a tile costs as much as the rotation. */
 
 enum { ALONG_NOTHING = -1 };
 
@@ -43,13 +44,14 @@ ALWAYS vf along_part(const int what, const along_row *r, const float *in, size_t
     return along_map(what, r, v_load_n(in + at, n), has_factor(what) ? v_load_n(r->factor + at, n) : v_set(0));
 }
 
-/* n floats from place `at` of a row; a run that ends in part of a vector stores its last whole vector again where it
- * can. */
-ALWAYS void copy_run(const int what, const along_row *r, size_t n, const float *in, size_t at, float *out) {
+/* n floats from place `at` of a row. A run that ends in part of a vector stores the whole vector that ends there, if as
+ * many floats are its own or come `before` it, here and there: those are still to be written. */
+ALWAYS void copy_run(const int what, const along_row *r, size_t n, size_t before, const float *in, size_t at,
+                     float *out) {
     size_t i = 0;
     for (; i + VW <= n; i += VW) v_store(out + i, along_whole(what, r, in, at + i));
     if (i == n) return;
-    if (n > VW) {
+    if (n + before >= VW) {
         v_store(out + n - VW, along_whole(what, r, in, at + n - VW));
     } else {
         v_store_n(out + i, n - i, along_part(what, r, in, at + i, n - i));
@@ -63,33 +65,31 @@ ALWAYS int advance(int shift, int length, int64_t step, int64_t position) {
     return (int)(position % length);
 }
 
-/* The `fixed` numbers after the cycle stay where they are. */
+/* The `fixed` numbers after the cycle stay where they are; `before` others of the row come before it. */
 ALWAYS void rotate_long(const int what, const ll_along *along, int C, const int64_t *position, ll_cycle cycle,
-                        int fixed, int back, const float *in, size_t ldi, float *out, size_t ldo) {
+                        int fixed, int before, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     int shift = (int)(position[0] % cycle.length);
-    const size_t start = (size_t)cycle.start, end = start + (size_t)cycle.length;
+    const size_t start = (size_t)cycle.start, n = (size_t)cycle.length, left = (size_t)before;
     for (int i = 0; i < C; i++, in += ldi, out += ldo) {
         if (i > 0) shift = advance(shift, cycle.length, position[i] - position[i - 1], position[i]);
-        const size_t head = (size_t)(back && shift ? cycle.length - shift : shift);
-        const size_t rest = (size_t)cycle.length - head;
+        const size_t head = back && shift ? n - (size_t)shift : (size_t)shift, rest = n - head;
         const along_row r = along_at(what, along, i);
-        copy_run(what, &r, rest, in, start + head, out + start);
-        copy_run(what, &r, head, in, start, out + start + rest);
-        if (fixed) copy_run(what, &r, (size_t)fixed, in, end, out + end);
+        if (fixed) copy_run(what, &r, (size_t)fixed, left + n, in, start + n, out + start + n);
+        copy_run(what, &r, head, left, in, start, out + start + rest);
+        copy_run(what, &r, rest, left, in, start + head, out + start);
     }
 }
 
-/* Cycles first..last-1 lie in one vector that starts at cycle[first].start. */
+/* Cycles that fit one vector, n floats: the last of a whole one if so many come before them, too. */
 ALWAYS void rotate_short(const int what, const ll_along *along, int C, const int64_t *position, const ll_cycle *cycle,
-                         int first, int last, int back, const float *in, size_t ldi, float *out, size_t ldo) {
-    const int start = cycle[first].start;
-    const size_t n = (size_t)(cycle[last - 1].start + cycle[last - 1].length - start);
+                         int cycles, int before, int back, const float *in, size_t ldi, float *out, size_t ldo) {
+    const int n = cycle[cycles - 1].start + cycle[cycles - 1].length - cycle->start, whole = n + before >= VW;
+    const int start = whole ? cycle->start + n - VW : cycle->start;
     int index[VW], next[VW]; /* of the current token; one step of the permutation */
     for (int a = 0; a < VW; a++) index[a] = next[a] = a;
-    for (int c = first; c < last; c++)
-        for (int a = 0; a < cycle[c].length; a++)
-            next[cycle[c].start - start + a] =
-                cycle[c].start - start + (a + (back ? cycle[c].length - 1 : 1)) % cycle[c].length;
+    for (int c = 0; c < cycles; c++)
+        for (int a = 0, at = cycle[c].start - start, last = cycle[c].length - 1; a <= last; a++)
+            next[at + a] = at + (back ? (a ? a - 1 : last) : a < last ? a + 1 : 0);
     const vi step = vi_load(next);
     vi at = step;
     for (int i = 0; i < C; i++, in += ldi, out += ldo) {
@@ -97,35 +97,39 @@ ALWAYS void rotate_short(const int what, const ll_along *along, int C, const int
         if (moved == 1) {
             at = vi_permute(at, step);
         } else if (moved != 0) {
-            for (int c = first; c < last; c++) {
+            for (int c = 0; c < cycles; c++) {
                 const int length = cycle[c].length, shift = (int)(position[i] % length);
-                for (int a = 0; a < length; a++)
-                    index[cycle[c].start - start + a] =
-                        cycle[c].start - start + (a + (back ? length - shift : shift)) % length;
+                for (int a = 0, from = back && shift ? length - shift : shift; a < length; a++, from++)
+                    index[cycle[c].start - start + a] = cycle[c].start - start + (from < length ? from : from - length);
             }
             at = vi_load(index);
         }
         const along_row r = along_at(what, along, i);
-        v_store_n(out + start, n, v_permute(along_part(what, &r, in, (size_t)start, n), at));
+        if (whole) {
+            v_store(out + start, v_permute(along_whole(what, &r, in, (size_t)start), at));
+        } else {
+            v_store_n(out + start, (size_t)n, v_permute(along_part(what, &r, in, (size_t)start, (size_t)n), at));
+        }
     }
 }
 
+/* From the last cycle to the first. */
 ALWAYS void rotate_all(const int what, const ll_along *along, int C, const int64_t *position, int cycles,
                        const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
-    for (int c = 0; c < cycles;) {
-        int last = c, start = cycle[c].start; /* a group of neighbours within VW floats */
-        while (last < cycles && cycle[last].start + cycle[last].length - start <= VW &&
-               (last == c || cycle[last].start == cycle[last - 1].start + cycle[last - 1].length))
-            last++;
-        if (last == c) {
-            const int after = cycle[c].start + cycle[c].length;
-            while (++last < cycles && cycle[last].length == 1 && cycle[last].start == after + last - c - 1) continue;
-            rotate_long(what, along, C, position, cycle[c], last - c - 1, back, in, ldi, out, ldo);
-            c = last;
+    while (cycles > 0) {
+        const int end = cycle[cycles - 1].start + cycle[cycles - 1].length;
+        int first = cycles - 1;
+        while (first > 0 && cycle[first].length == 1) first--;
+        const int alone = cycle[first].length > VW; /* but for fixed points after it */
+        if (!alone)
+            for (first = cycles; first > 0 && end - cycle[first - 1].start <= VW;) first--;
+        const int before = cycle[first].start - cycle[0].start, n = cycles - first;
+        if (alone) {
+            rotate_long(what, along, C, position, cycle[first], n - 1, before, back, in, ldi, out, ldo);
         } else {
-            rotate_short(what, along, C, position, cycle, c, last, back, in, ldi, out, ldo);
-            c = last;
+            rotate_short(what, along, C, position, cycle + first, n, before, back, in, ldi, out, ldo);
         }
+        cycles = first;
     }
 }
 

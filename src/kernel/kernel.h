@@ -111,7 +111,8 @@ typedef struct {
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
 
     /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `along` says,
-     * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. */
+     * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. Every cycle starts where the one
+     * before it ends; what is outside of them stays. */
     void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
                    const float *in, size_t ldi, float *out, size_t ldo);
 
