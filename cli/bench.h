@@ -58,8 +58,8 @@ double ll_bench_median(double *x, int n);
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "attention: 12 of 70, about 0:40 left", on stderr and not too often; done: over and out. */
-void ll_bench_progress(const char *what, int done, int of, double left);
+/* "attention: 12 %, about 0:40 left", on stderr and not too often, after `spent` seconds; none left: over and out. */
+void ll_bench_progress(const char *what, double spent, double left);
 
 /* The sections. */
 ll_status ll_bench_yardstick(ll_bench *b);

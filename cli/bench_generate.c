@@ -49,8 +49,7 @@ static ll_status feed_to(ll_stream *stream, int64_t position, double seconds, fl
     for (int64_t at; (at = ll_stream_position(stream)) < position;) {
         const double spent = ll_now() - start, rate = spent > 0 ? (double)(at - from) / spent : 0;
         if (spent > seconds) break;
-        if (rate > 0)
-            ll_bench_progress(what, (int)(at / 1000), (int)(position / 1000) + 1, (double)(position - at) / rate);
+        if (rate > 0) ll_bench_progress(what, spent, fmin((double)(position - at) / rate, fmax(0.5, seconds - spent)));
         const ll_status status = feed(stream, (int)(position - at < BLOCK ? position - at : BLOCK), logits);
         if (status) return status;
     }
@@ -62,7 +61,7 @@ static ll_status measure(ll_bench *b, const ll_bench_model *m, const ll_bench_sy
     const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
     ll_bench_row row = {0};
     char what[96];
-    snprintf(what, sizeof what, "generation, %s/%s, thousands of tokens", m->name, s->name);
+    snprintf(what, sizeof what, "generation, %s/%s", m->name, s->name);
     ll_status status = feed_to(stream, EARLY, INFINITY, logits, what);
     const int64_t late = b->position ? b->position : large ? LATE_LARGE : softmax ? LATE_SOFTMAX : LATE;
     for (int part = 0; part < 2 && !status; part++) {
@@ -72,7 +71,7 @@ static ll_status measure(ll_bench *b, const ll_bench_model *m, const ll_bench_sy
         snprintf(row.name, sizeof row.name, "generate/%s/%s/%lld", m->name, s->name, (long long)position);
         if (!status && (!part || position > EARLY + TIMED)) ll_bench_add(b, &row);
     }
-    ll_bench_progress(what, 1, 1, 0);
+    ll_bench_progress(what, 0, 0);
     return status;
 }
 

@@ -42,18 +42,19 @@ const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) {
     return NULL;
 }
 
-void ll_bench_progress(const char *what, int done, int of, double left) {
+void ll_bench_progress(const char *what, double spent, double left) {
     static double shown;
     static int moved;
-    const int terminal = isatty(STDERR_FILENO), last = done == of;
+    const int terminal = isatty(STDERR_FILENO), last = left <= 0;
+    const double percent = last ? 100 : 100 * spent / (spent + left);
     char eta[24];
     if (!last && ll_now() - shown < (terminal ? 0.1 : 10)) return;
     shown = ll_now();
     if (terminal)
-        fprintf(stderr, last ? "\r%79s\r" : "\r%s: %d of %d, about %s left    ", last ? "" : what, done, of,
+        fprintf(stderr, last ? "\r%79s\r" : "\r%s: %.0f %%, about %s left    ", last ? "" : what, percent,
                 ll_duration(eta, left));
     else if (!last || moved)
-        fprintf(stderr, "%s: %d of %d, about %s left\n", what, done, of, ll_duration(eta, left));
+        fprintf(stderr, "%s: %.0f %%, about %s left\n", what, percent, ll_duration(eta, left));
     moved = !last;
 }
 
@@ -116,7 +117,7 @@ static int next_case(const ll_bench *b, const ll_bench_case *c, int n, double le
 static double time_left(const ll_bench *b, const ll_bench_case *c, int n, double left) {
     double sum = 0;
     for (int i = 0; i < n; i++)
-        sum += expected(b, &c[i]) * (c[i].times == 0 ? 1 : b->repeats ? (double)(b->repeats - c[i].times) : 0);
+        sum += expected(b, &c[i]) * (b->repeats ? (double)(b->repeats - c[i].times) : c[i].times == 0);
     return b->repeats ? sum : fmax(sum, left);
 }
 
@@ -138,17 +139,15 @@ static ll_status run_case(ll_bench_case *c) {
 }
 
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *c, int n) {
-    const double end = ll_now() + b->seconds;
+    const double start = ll_now(), end = start + b->seconds;
     b->per_flop = 0;
-    for (int i, timed; (i = next_case(b, c, n, end - ll_now())) >= 0;) {
-        timed = 0;
-        for (int k = 0; k < n; k++) timed += c[k].times > 0;
-        ll_bench_progress(what, timed - (timed == n), n, time_left(b, c, n, end - ll_now()));
+    for (int i; (i = next_case(b, c, n, end - ll_now())) >= 0;) {
+        ll_bench_progress(what, ll_now() - start, fmax(0.5, time_left(b, c, n, end - ll_now())));
         const ll_status status = run_case(&c[i]);
         if (status) return status;
         learn_speed(b, c, n);
     }
-    ll_bench_progress(what, n, n, 0);
+    ll_bench_progress(what, ll_now() - start, 0);
     for (int i = 0; i < n; i++) {
         c[i].row.seconds = ll_bench_median(c[i].time, c[i].times);
         c[i].row.repeats = c[i].times;
