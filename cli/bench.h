@@ -16,6 +16,7 @@ typedef struct {
     char name[80];
     double seconds; /* median, of one call, training step or token */
     int repeats;
+    double time[LL_BENCH_REPEATS]; /* of each, in the order in which they were measured */
     double tokens; /* in one */
     double flops;  /* needed for one; 0: not said */
     double bytes;  /* that one takes beyond what it is given; of a stream: its state */
@@ -44,16 +45,15 @@ struct ll_bench_case {
     int kind, causal, backward, T, B;
     int warm; /* run warms up by itself */
     void *shared;
-    double cost;     /* seconds that the last run took altogether */
-    int runs, times; /* made; that count */
-    double time[LL_BENCH_REPEATS];
+    double cost; /* seconds that the last run took altogether */
+    int runs;    /* made; row.repeats count */
 };
 
 /* Is a case of this name asked for? usual: whether it is if nobody asks. */
 int ll_bench_wanted(const ll_bench *b, const char *name, int usual);
 /* Runs the cases in turn and adds their rows. what: "attention", for progress. */
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int n);
-double ll_bench_median(double *x, int n);
+double ll_bench_median(double *x, int n); /* sorts x */
 /* Memory of n floats as the library takes its own, in huge pages where the system has them; free() gives it back. */
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);

@@ -19,19 +19,31 @@ static void flatness(const ll_bench *b, const char *group) {
         printf("bench.flat.%s=%.3f\n", group, last->seconds / last->tokens / (base->seconds / base->tokens));
 }
 
-/* What permute adds over all lengths: the ratio of the geometric means. kind: "", or "-long" for long cycles. */
+/* Median of how much longer `other` took than `base` in the same turn. */
+static double longer(const ll_bench_row *other, const ll_bench_row *base) {
+    double ratio[LL_BENCH_REPEATS];
+    const int n = other->repeats < base->repeats ? other->repeats : base->repeats;
+    for (int i = 0; i < n; i++) ratio[i] = other->time[i] / base->time[i];
+    return ll_bench_median(ratio, n);
+}
+
+/* What permute adds at each length, and over all. kind: "", or "-long" for long cycles. */
 static void overhead(const ll_bench *b, const char *kernel, const char *kind, const char *form) {
-    char plain[64], permuted[64];
+    char plain[64], permuted[64], name[64];
     double sum = 0;
     int n = 0;
     snprintf(plain, sizeof plain, "attention/%s/%s", kernel, form);
     snprintf(permuted, sizeof permuted, "attention/%s+permute%s/%s", kernel, kind, form);
+    snprintf(name, sizeof name, "bench.permute_adds.%s%s.%s", kernel, kind, form);
     for (int i = 0; i < b->rows; i++) {
         const int T = ll_bench_length(&b->row[i], plain);
         const ll_bench_row *other = T ? ll_bench_find(b, "%s/%d", permuted, T) : NULL;
-        if (other) sum += log(other->seconds / b->row[i].seconds), n++;
+        if (!other) continue;
+        const double ratio = longer(other, &b->row[i]);
+        printf("%s/%d=%.1f%%\n", name, T, 100 * (ratio - 1));
+        sum += log(ratio), n++;
     }
-    if (n) printf("bench.permute_adds.%s%s.%s=%.1f%%\n", kernel, kind, form, 100 * expm1(sum / n));
+    if (n) printf("%s=%.1f%%\n", name, 100 * expm1(sum / n));
 }
 
 double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast) {
@@ -96,8 +108,7 @@ void ll_bench_summary(const ll_bench *b) {
             flatness(b, group);
         }
     for (int k = 0; k < 2; k++)
-        for (int f = 0; f < 4; f++) overhead(b, kernels[k], "", FORMS[f]);
-    for (int f = 0; f < 4; f++) overhead(b, "relu", "-long", FORMS[f]);
+        for (int f = 0; f < 4; f++) overhead(b, kernels[k], "", FORMS[f]), overhead(b, kernels[k], "-long", FORMS[f]);
     crossing(b, "attention.favor", "attention/softmax/causal/fwdbwd", "attention/favor/causal/fwdbwd");
     crossing(b, "attention.relu+permute", "attention/softmax/causal/fwdbwd", "attention/relu+permute/causal/fwdbwd");
     crossing(b, "train.favor", "train/layer/softmax", "train/layer/favor");

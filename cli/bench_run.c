@@ -97,7 +97,7 @@ static void learn_speed(ll_bench *b, const ll_bench_case *c, int n) {
 }
 
 static int wants_more(const ll_bench *b, const ll_bench_case *c) {
-    return !c->times || c->times < (b->repeats ? b->repeats : 25);
+    return !c->row.repeats || c->row.repeats < (b->repeats ? b->repeats : 25);
 }
 
 /* Short cases come more often than long ones, and none waits for another to be finished. */
@@ -106,9 +106,9 @@ static int next_case(const ll_bench *b, const ll_bench_case *c, int n, double le
     double least = INFINITY;
     for (int i = 0; i < n; i++) {
         const double t = expected(b, &c[i]);
-        const double key = (c[i].times + 0.5) * (b->repeats ? 1 : sqrt(t));
-        if (c[i].times && (!wants_more(b, &c[i]) || (!b->repeats && t > left))) continue;
-        if (!c[i].times) return i;
+        const double key = (c[i].row.repeats + 0.5) * (b->repeats ? 1 : sqrt(t));
+        if (c[i].row.repeats && (!wants_more(b, &c[i]) || (!b->repeats && t > left))) continue;
+        if (!c[i].row.repeats) return i;
         if (key < least) best = i, least = key;
     }
     return best;
@@ -117,7 +117,7 @@ static int next_case(const ll_bench *b, const ll_bench_case *c, int n, double le
 static double time_left(const ll_bench *b, const ll_bench_case *c, int n, double left) {
     double sum = 0;
     for (int i = 0; i < n; i++)
-        sum += expected(b, &c[i]) * (b->repeats ? (double)(b->repeats - c[i].times) : c[i].times == 0);
+        sum += expected(b, &c[i]) * (b->repeats ? (double)(b->repeats - c[i].row.repeats) : c[i].row.repeats == 0);
     return b->repeats ? sum : fmax(sum, left);
 }
 
@@ -133,7 +133,7 @@ static ll_status run_case(ll_bench_case *c) {
         const double grown = (double)ll_memory_peak() - before;
         c->row.bytes += grown > 0 ? grown : 0;
     }
-    if (c->runs || c->warm || seconds > 0.7) c->time[c->times++] = seconds;
+    if (c->runs || c->warm || seconds > 0.7) c->row.time[c->row.repeats++] = seconds;
     c->runs++;
     return LL_OK;
 }
@@ -149,8 +149,9 @@ ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *c, int n) {
     }
     ll_bench_progress(what, ll_now() - start, 0);
     for (int i = 0; i < n; i++) {
-        c[i].row.seconds = ll_bench_median(c[i].time, c[i].times);
-        c[i].row.repeats = c[i].times;
+        double time[LL_BENCH_REPEATS];
+        memcpy(time, c[i].row.time, sizeof time);
+        c[i].row.seconds = ll_bench_median(time, c[i].row.repeats);
         ll_bench_add(b, &c[i].row);
     }
     return LL_OK;
