@@ -30,7 +30,7 @@ typedef struct {
     double per_flop;       /* seconds that the cases so far took for one */
     int lengths, length[LL_BENCH_LENGTHS];
     int figure;          /* also what the figure shows */
-    const char *pattern; /* of case names; NULL: all that are usual */
+    const char *pattern; /* of case names, with commas between; NULL: all that are usual */
     int64_t repeats;     /* 0: as many as there is time for */
     int64_t position;    /* where generation is measured; 0: as far as there is time for, up to a million */
     const ll_arg_list *set;

@@ -14,7 +14,15 @@
 
 int ll_bench_wanted(const ll_bench *b, const char *name, int usual) {
     if (!b->pattern) return usual;
-    return strpbrk(b->pattern, "*?[") ? !fnmatch(b->pattern, name, 0) : strstr(name, b->pattern) != NULL;
+    int wanted = 0;
+    for (const char *p = b->pattern; *p && !wanted; p += *p == ',') {
+        char one[128];
+        const size_t n = strcspn(p, ",");
+        snprintf(one, sizeof one, "%.*s", (int)n, p);
+        wanted = n && (strpbrk(one, "*?[") ? !fnmatch(one, name, 0) : strstr(name, one) != NULL);
+        p += n;
+    }
+    return wanted;
 }
 
 double ll_bench_median(double *x, int n) {

@@ -21,7 +21,7 @@ t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bid
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
 t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
 out '^attention/relu-one-head/causal/fwdbwd/64 '
-t 0 "$longline" bench --ops --lengths 16,64 --repeats 3 --case 'attention/favor*/bidir/fwd/*'
+t 0 "$longline" bench --ops --lengths 16,64 --repeats 3 --case 'favor/bidir/fwd/,attention/favor+permute*/bidir/fwd/*'
 out '^bench\.permute_adds\.favor\.bidir/fwd/16=-?[0-9.]+%'
 out '^bench\.permute_adds\.favor-long\.bidir/fwd/64=-?[0-9.]+%'
 out '^bench\.permute_adds\.favor-long\.bidir/fwd=-?[0-9.]+%'
