@@ -21,7 +21,7 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = what time allows"},
     {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, where repeats are not given"},
     {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,
-     "only cases whose name contains one of these, or matches it (*); long models only in full"},
+     "only cases whose name contains or matches (*) one of these; long models only by full name"},
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
     {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},

@@ -108,7 +108,10 @@ void ll_bench_summary(const ll_bench *b) {
             flatness(b, group);
         }
     for (int k = 0; k < 2; k++)
-        for (int f = 0; f < 4; f++) overhead(b, kernels[k], "", FORMS[f]), overhead(b, kernels[k], "-long", FORMS[f]);
+        for (int f = 0; f < 4; f++) {
+            overhead(b, kernels[k], "", FORMS[f]);
+            overhead(b, kernels[k], "-long", FORMS[f]);
+        }
     crossing(b, "attention.favor", "attention/softmax/causal/fwdbwd", "attention/favor/causal/fwdbwd");
     crossing(b, "attention.relu+permute", "attention/softmax/causal/fwdbwd", "attention/relu+permute/causal/fwdbwd");
     crossing(b, "train.favor", "train/layer/softmax", "train/layer/favor");
