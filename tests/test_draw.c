@@ -144,24 +144,36 @@ static void test_names_of_maps(void **state) {
     assert_null(ll_map_of(LL_KERNEL_FAVOR));
 }
 
-/* One cycle, then fixed points: few, and not as many in the next head and layer where there is room. */
+/* One cycle of more than half of the features, then fixed points. */
 static void test_long_permutation(void **state) {
     (void)state;
-    static const int sizes[] = {1, 2, 15, 16, 64, 255, 256, 1000};
-    for (int i = 0; i < 8; i++) {
-        int32_t p[1000];
-        int fixed[3]; /* of a head, the next one, and the same of the next layer */
-        for (int k = 0; k < 3; k++) {
-            ll_long_permutation(p, sizes[i], 2 + k / 2, 7 + k % 2);
+    static const int sizes[] = {1, 2, 3, 15, 16, 64, 255, 256, 1000};
+    for (int i = 0; i < 9; i++)
+        for (int which = 0; which < 100; which++) {
+            int32_t p[1000];
+            ll_permutation_long(p, sizes[i], which);
             int length = 1;
             while (length < sizes[i] && p[length - 1] == length) length++;
             assert_int_equal(p[length - 1], 0);
             for (int a = length; a < sizes[i]; a++) assert_int_equal(p[a], a);
-            fixed[k] = sizes[i] - length;
-            assert_true(fixed[k] == 0 || (fixed[k] < 16 && 8 * fixed[k] < sizes[i]));
+            assert_true(2 * length > sizes[i]);
+            if (which == 0) assert_int_equal(length, sizes[i]);
         }
-        assert_int_equal(fixed[1], fixed[2]);
-        assert_true(sizes[i] < 16 ? fixed[0] + fixed[1] == 0 : fixed[0] != fixed[1]);
+}
+
+/* Of any eight heads that follow each other, one at least has a length in each quarter of 129 to 256. */
+static void test_spread_of_lengths(void **state) {
+    (void)state;
+    for (int first = 0; first < 40; first++) {
+        unsigned quarters = 0;
+        for (int which = first; which < first + 8; which++) {
+            int32_t p[256];
+            int length = 1;
+            ll_permutation_long(p, 256, which);
+            while (p[length - 1] == length) length++;
+            quarters |= 1u << (length - 129) / 32;
+        }
+        assert_int_equal(quarters, 15);
     }
 }
 
@@ -173,7 +185,7 @@ static void test_cycles_of_models(void **state) {
     for (int l = 0; l < 2; l++)
         for (int h = 0; h < 2; h++) {
             int32_t p[64];
-            ll_long_permutation(p, 64, l, h);
+            ll_permutation_long(p, 64, 2 * l + h);
             assert_memory_equal(model->attention[l]->c.permutation + 64 * h, p, sizeof p);
         }
     ll_model_free(model);
@@ -186,6 +198,7 @@ int main(void) {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_names_of_maps),
         cmocka_unit_test(test_long_permutation),
+        cmocka_unit_test(test_spread_of_lengths),
         cmocka_unit_test(test_cycles_of_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -277,7 +277,7 @@ static void test_permutation(void **state) {
     double cycles = 0, fixed = 0;
     for (int i = 0; i < DRAWS; i++) {
         int32_t p[N];
-        ll_draw_permutation(p, N, 9, i, 3);
+        ll_permutation_random(p, N, 9, i, 3);
         for (int a = 0, start = 0; a < N; a++) {
             if (p[a] == a + 1) continue;
             assert_int_equal(p[a], start);

@@ -148,6 +148,14 @@ LL_API ll_attention_config ll_attention_default(void);
 LL_API LL_MUST_USE ll_status ll_attention_create(ll_attention **op, const ll_attention_config *config);
 LL_API void ll_attention_free(ll_attention *op);
 
+/* p (n): a permutation for one head of permute (n: its features) or permute2d (half of them), in cycle order, that is
+ * its cycles a -> a + 1 end to end. O(n). Of a uniformly random permutation, as Chen (2021) draws them: */
+LL_API void ll_permutation_random(int32_t *p, int n, uint64_t seed, int layer, int head);
+/* One cycle of more than half of n; the others, which come after it, stay where they are. The cycles of heads 0, 1, ..
+ * of a model, counted through its layers, have lengths spread evenly between n / 2 and n, so that a distance looks
+ * like another one to few of them. Nothing is drawn. */
+LL_API void ll_permutation_long(int32_t *p, int n, int head);
+
 /* A tensor (B, H, T, n): element (b, h, t, e) is data[b*batch + h*head + t*token + e]. */
 typedef struct {
     float *data;

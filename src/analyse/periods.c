@@ -65,7 +65,7 @@ static ll_status draws(ll_table *t, const ll_analysis *how, int m, int H, int re
         memset(&of[1], 0, sizeof of[1]);
         for (int h = 0; h < H; h++) {
             memset(&of[0], 0, sizeof of[0]);
-            ll_draw_permutation(p, m, how->seed, r, h);
+            ll_permutation_random(p, m, how->seed, r, h);
             take_cycles(&of[0], p, m, seen, &fixed);
             take_all(&of[1], &of[0]);
             if (h == 0) one[r] = value(&of[0]);

@@ -154,7 +154,7 @@ ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_n
 /* In a uniformly random permutation of n things the cycle through any one of them has a length uniform in
  * 1..n, and the rest is a uniformly random permutation again. Which features a cycle goes through does not
  * matter: what comes before the features (learnt weights, random rows) does not know their names. */
-void ll_draw_permutation(int32_t *p, int n, uint64_t seed, int layer, int head) {
+void ll_permutation_random(int32_t *p, int n, uint64_t seed, int layer, int head) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_PERMUTATION, (uint32_t)layer, (uint32_t)head);
     for (int start = 0; start < n;) {
         const int length = 1 + (int)ll_below((uint32_t)(n - start), seed, stream, (uint64_t)start);
@@ -163,8 +163,9 @@ void ll_draw_permutation(int32_t *p, int n, uint64_t seed, int layer, int head) 
     }
 }
 
-void ll_long_permutation(int32_t *p, int n, int layer, int head) {
-    const int kinds = n < 16 ? 1 : n < 128 ? n / 8 : 16;
-    const int length = n - (layer + head) % kinds;
+/* Multiples of the golden ratio, less their whole parts, divide the numbers from 0 to 1 evenly however many they are. */
+void ll_permutation_long(int32_t *p, int n, int head) {
+    const uint32_t golden = 2654435769u, part = golden * (uint32_t)head; /* of 2^32 */
+    const int length = n - (int)((uint64_t)part * (uint64_t)(n / 2) >> 32);
     for (int a = 0; a < n; a++) p[a] = a < length ? (a + 1) % length : a;
 }

@@ -21,13 +21,6 @@ typedef enum {
 LL_MUST_USE ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms, uint64_t seed,
                                          int layer, int64_t redraw);
 
-/* p (n): the cycles of a uniformly random permutation, laid end to end, each a -> a + 1. */
-void ll_draw_permutation(int32_t *p, int n, uint64_t seed, int layer, int head);
-
-/* p (n): one cycle a -> a + 1 of nearly all; up to 15 features, fewer than n / 8, stay where they are. How many is
- * another number for neighbouring heads and layers, so that together they tell apart many times n distances. */
-void ll_long_permutation(int32_t *p, int n, int layer, int head);
-
 /* A rotation P of n >= 2 dimensions, uniform among all, as B^T R B: basis (n, n) holds B in rows, theta (n/2) the
  * angles by which R turns its pairs of neighbours; where n is odd the last one stays. LL_ENOMEM alone can happen.
  * O(n^3). */

@@ -91,9 +91,9 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, p
     for (int h = 0; n && h < a->H; h++) {
         int32_t *permutation = p->permutation + (size_t)h * (size_t)n;
         if (c->cycles == LL_CYCLES_LONG) {
-            ll_long_permutation(permutation, n, op, h);
+            ll_permutation_long(permutation, n, op * a->H + h);
         } else {
-            ll_draw_permutation(permutation, n, (uint64_t)c->seed, op, h);
+            ll_permutation_random(permutation, n, (uint64_t)c->seed, op, h);
         }
     }
     for (int h = 0; whole && h < a->H && !status; h++)
