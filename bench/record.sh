@@ -13,7 +13,7 @@ part() {
     "$program" bench "$@" --json "$folder/$name.json" >"$folder/$name.txt"
 }
 part attention --ops --repeats 9 --figure "$folder/time.svg"
-part permute --ops --repeats 13 --case favor/,relu/,favor+permute/,relu+permute/,permute-long
+part permute --ops --repeats 13 --case favor/,relu/,favor+permute/,relu+permute/,permute-random
 part in-cache --ops --repeats 25 --threads 1 --lengths 256 --case attention/relu/causal
 part one-thread --ops --repeats 9 --threads 1 --lengths 1024,4096 --case relu
 for case in elu1 favor+rope favor+sine-spe favor+conv-spe; do part "$case" --ops --repeats 5 --lengths 4096 --case "$case"; done

@@ -27,7 +27,7 @@ static double longer(const ll_bench_row *other, const ll_bench_row *base) {
     return ll_bench_median(ratio, n);
 }
 
-/* What permute adds at each length, and over all. kind: "", or "-long" for long cycles. */
+/* What permute adds at each length, and over all. kind: "", or "-random" for random permutations. */
 static void overhead(const ll_bench *b, const char *kernel, const char *kind, const char *form) {
     char plain[64], permuted[64], name[64];
     double sum = 0;
@@ -110,7 +110,7 @@ void ll_bench_summary(const ll_bench *b) {
     for (int k = 0; k < 2; k++)
         for (int f = 0; f < 4; f++) {
             overhead(b, kernels[k], "", FORMS[f]);
-            overhead(b, kernels[k], "-long", FORMS[f]);
+            overhead(b, kernels[k], "-random", FORMS[f]);
         }
     crossing(b, "attention.favor", "attention/softmax/causal/fwdbwd", "attention/favor/causal/fwdbwd");
     crossing(b, "attention.relu+permute", "attention/softmax/causal/fwdbwd", "attention/relu+permute/causal/fwdbwd");

@@ -4,7 +4,7 @@
  *   relu     queries and keys of 256, which a layer would have projected itself
  *   softmax  queries and keys of 64
  *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
- *   favor+permute-long, relu+permute-long: with permutations of position.cycles = long; only where asked for
+ *   favor+permute-random, relu+permute-random: with position.cycles = random; only where asked for
  *   favor-one-head, relu-one-head: what is shared out within a head; only where asked for
  *
  * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
@@ -28,7 +28,7 @@ static const struct {
     ll_kernel kernel;
     ll_position position;
     int decay, heads; /* heads: 0 = H */
-    int cycle;        /* permutations of one long cycle */
+    int random;       /* position.cycles = random */
 } KIND[] = {
     {"favor", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0},
     {"favor+permute", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0},
@@ -39,8 +39,8 @@ static const struct {
     /* Measured where they are asked for: */
     {"elu1", LL_KERNEL_ELU1, LL_POSITION_NONE, 0},
     {"relu+permute2d", LL_KERNEL_RELU, LL_POSITION_PERMUTE2D, 0},
-    {"favor+permute-long", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0, 0, 1},
-    {"relu+permute-long", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0, 0, 1},
+    {"favor+permute-random", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0, 0, 1},
+    {"relu+permute-random", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0, 0, 1},
     {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
     {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
     {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
@@ -55,8 +55,7 @@ enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMA
 typedef struct {
     float *block; /* (BLOCK) random numbers that everything is filled with */
     float *q, *k, *v, *g, *y, *dq, *dk, *dv, *saved;
-    int32_t permutation[H * WIDE], half[H * WIDE / 2]; /* of all features, and of those of one axis */
-    int32_t cycle[H * WIDE];                           /* of one long cycle */
+    int32_t permutation[H * WIDE], random[H * WIDE], half[H * WIDE / 2]; /* half: of the features of one axis */
     float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those that models begin with */
 } tensors;
 
@@ -94,7 +93,7 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
                                                                                : 0.125f;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
     a.position = KIND[c->kind].position;
-    if (a.position == LL_POSITION_PERMUTE) a.permutation = KIND[c->kind].cycle ? t->cycle : t->permutation;
+    if (a.position == LL_POSITION_PERMUTE) a.permutation = KIND[c->kind].random ? t->random : t->permutation;
     if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
     a.width = IMAGE, a.height = (c->T + IMAGE - 1) / IMAGE;
     if (a.position != LL_POSITION_PERMUTE2D) a.width = a.height = 0;
@@ -241,16 +240,8 @@ static unsigned below(uint64_t *state, unsigned n) {
     return (unsigned)((*state >> 33) % n);
 }
 
-/* The cycles of a random permutation, one after the other. */
-static void draw_cycles(int32_t *p, int n, uint64_t *state) {
-    for (int start = 0, length; start < n; start += length) {
-        length = 1 + (int)below(state, (unsigned)(n - start));
-        for (int a = 0; a < length; a++) p[start + a] = start + (a + 1) % length;
-    }
-}
-
-/* The same numbers each time: sums of four that have variance 1, near enough to normal; for each head the
- * cycles of a random permutation one after the other, as a model has them; and the usual decays. */
+/* The same numbers each time: sums of four that have variance 1, near enough to normal; permutations as a model
+ * has them; and the usual decays. */
 static void draw(tensors *t) {
     uint64_t s = 1;
     for (int i = 0; i <= BLOCK; i++) {
@@ -261,10 +252,10 @@ static void draw(tensors *t) {
     for (int i = 0; i < H * SMALL * TAPS; i++) t->filter[i] = t->block[i] / 8; /* sqrt(TAPS / 2) */
     for (int h = 0; h < H; h++) {
         t->decay[h] = (float)(1 / (1 + exp(-2 - 3.0 * h / H)));
-        draw_cycles(t->permutation + h * WIDE, WIDE, &s);
-        for (int a = 0; a < WIDE; a++) t->cycle[h * WIDE + a] = a < WIDE - h ? (a + 1) % (WIDE - h) : a;
+        ll_permutation_long(t->permutation + h * WIDE, WIDE, h);
+        ll_permutation_random(t->random + h * WIDE, WIDE, 1, 0, h);
+        ll_permutation_long(t->half + h * WIDE / 2, WIDE / 2, h);
     }
-    for (int h = 0; h < H; h++) draw_cycles(t->half + h * WIDE / 2, WIDE / 2, &s);
 }
 
 static void tensors_free(tensors *t) {

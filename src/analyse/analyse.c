@@ -52,10 +52,10 @@ ll_status ll_analyse_step(const ll_analysis *how, int done, int steps) {
 }
 
 ll_status ll_analyse_model(ll_model **model, const char *keys) {
-    char copy[600];
+    char copy[640];
     ll_recipe *recipe = NULL;
     ll_status status = ll_recipe_create(&recipe);
-    snprintf(copy, sizeof copy, "%s", keys);
+    snprintf(copy, sizeof copy, "position.cycles=random|%s", keys);
     for (char *rest = copy, *key; !status && (key = strtok_r(rest, "|", &rest));) status = ll_recipe_set(recipe, key);
     if (!status) status = ll_model_create(model, recipe);
     ll_recipe_free(recipe);

@@ -34,7 +34,7 @@ typedef struct {
 void ll_mean_add(ll_mean *m, double x);
 double ll_mean_deviation(const ll_mean *m); /* of one number; NaN below two */
 
-/* A new model from keys, parted by |. */
+/* A new model from keys, parted by |, with permutations as published. */
 LL_MUST_USE ll_status ll_analyse_model(ll_model **model, const char *keys);
 
 LL_MUST_USE ll_status ll_analyse_features(ll_table **table, const ll_analysis *how);

@@ -87,9 +87,9 @@ const ll_key ll_keys[] = {
            "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear "
            "kernels, t5 and shaw add to logits of softmax. Ablations of PermuteFormer: permute with decay = none is "
            "without r, none with decay = fixed without pi, orthogonal without Property 3"),
-    CHOICE("position.cycles", cycles, "random", "random|long",
-           "of the permutations of permute and permute2d: those of a random one, or one of nearly all features, "
-           "which is faster"),
+    CHOICE("position.cycles", cycles, "long", "random|long",
+           "of the permutations of permute and permute2d: those of a random one, as published, or one of more than "
+           "half of the features, of another length in each head, which is faster"),
     CHOICE("position.decay", decay, "none", "none|fixed",
            "weight r^distance with one r a head, causal linear kernels"),
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),

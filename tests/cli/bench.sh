@@ -23,8 +23,8 @@ t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-one-hea
 out '^attention/relu-one-head/causal/fwdbwd/64 '
 t 0 "$longline" bench --ops --lengths 16,64 --repeats 3 --case 'favor/bidir/fwd/,attention/favor+permute*/bidir/fwd/*'
 out '^bench\.permute_adds\.favor\.bidir/fwd/16=-?[0-9.]+%'
-out '^bench\.permute_adds\.favor-long\.bidir/fwd/64=-?[0-9.]+%'
-out '^bench\.permute_adds\.favor-long\.bidir/fwd=-?[0-9.]+%'
+out '^bench\.permute_adds\.favor-random\.bidir/fwd/64=-?[0-9.]+%'
+out '^bench\.permute_adds\.favor-random\.bidir/fwd=-?[0-9.]+%'
 check "what is compared stands side by side" sh -c 'grep "^attention/favor" out | sed 2q | grep -c "/16 " | grep -q 2'
 t 0 "$longline" bench --yardsticks --seconds 1 --repeats 2 --case longline --json yard.json
 check "a yardstick is the median of what was asked for" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
