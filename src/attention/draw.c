@@ -163,7 +163,8 @@ void ll_permutation_random(int32_t *p, int n, uint64_t seed, int layer, int head
     }
 }
 
-/* Multiples of the golden ratio, less their whole parts, divide the numbers from 0 to 1 evenly however many they are. */
+/* Multiples of the golden ratio, less their whole parts, divide the numbers from 0 to 1 evenly, however many there
+ * are. */
 void ll_permutation_long(int32_t *p, int n, int head) {
     const uint32_t golden = 2654435769u, part = golden * (uint32_t)head; /* of 2^32 */
     const int length = n - (int)((uint64_t)part * (uint64_t)(n / 2) >> 32);
