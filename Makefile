@@ -23,11 +23,9 @@ OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive) $(if $(SENTENCEPIECE
 LIBS += $(OPTIONAL)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
 
-# The demo's text: the project's own sources and documentation, embedded in the library.
-CORPUS := $(shell find README.md include src cli docs -name '*.[ch]' -o -name '*.md' 2>/dev/null | LC_ALL=C sort)
-LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src -name '*.c' | LC_ALL=C sort))) $(B)/corpus.o \
-    $(B)/src/report/style.o $(if $(SENTENCEPIECE),$(B)/src/data/optional/pieces_shim.o)
-CLI := $(patsubst %.c,$(B)/%.o,$(wildcard cli/*.c))
+LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src lab -name '*.c' | LC_ALL=C sort))) $(B)/src/data/text/demo_text.o \
+    $(B)/lab/report/style.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
+CLI := $(patsubst %.c,$(B)/%.o,$(shell find cli -name '*.c' | LC_ALL=C sort))
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
@@ -62,7 +60,9 @@ $(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512v
 $(B)/src/kernel/avx512bf16.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
 endif
 $(B)/src/%.o: INC := -Isrc
-$(B)/tests/%: INC := -Isrc -Itests
+$(B)/lab/%.o: INC := -Isrc -Ilab
+$(B)/cli/%.o: INC := -Icli
+$(B)/tests/%: INC := -Isrc -Ilab -Itests
 
 # One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
 run = $(if $(V),,@echo '  $(1)  $@';)
@@ -76,12 +76,10 @@ $(B)/%.o: %.c $(B)/flags
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,c++)$(CXX) -std=c++17 -Iinclude -Isrc -fPIC -fvisibility=hidden -Wall -Wextra $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/corpus.txt: $(CORPUS)
-	@mkdir -p $(@D)
-	@cat $^ >$@
-$(B)/corpus.o: src/data/corpus.S $(B)/corpus.txt $(B)/flags
-	$(call run,as)$(CC) $(CFLAGS) -Wa,-I$(B) -c $< -o $@
-$(B)/src/report/style.o: src/report/style.S src/report/style.css $(B)/flags
+# Files that become constants of the library.
+$(B)/src/data/text/demo_text.o: src/data/text/demo.txt
+$(B)/lab/report/style.o: lab/report/style.css
+$(B)/%.o: %.S $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
 $(B)/liblongline.a: $(LIB)

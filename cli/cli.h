@@ -5,7 +5,7 @@
 
 #include "args.h"
 #include "longline.h"
-#include "terminal.h"
+#include "output/terminal.h"
 
 /* All commands, up to NULL. */
 extern const ll_command *const ll_commands[];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "say.h"
+#include "output/print.h"
 
 const ll_command *const ll_commands[] = {
     &ll_command_train,

@@ -25,38 +25,43 @@ sources() { find "$@" -type f \( -name '*.[ch]' -o -name '*.S' \) 2>/dev/null | 
 law() {
     room=$1
     shift
-    allowed=$(echo "$room $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|model|train|data|dist|report|analyse|compare|cli)/' $(sources "src/$room") /dev/null |
-        grep -vE "#include \"($allowed)/"
+    allowed=$(echo "${room##*/} $*" | tr ' ' '|')
+    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|dist|report|case|reference|analyse|study|compare|cli)/' \
+        $(sources "$room") /dev/null | grep -vE "#include \"($allowed)/"
 }
 {
-    law base
-    law kernel base
-    law attention base kernel
-    law model base kernel attention
-    law data base
-    law report base
-    law analyse base kernel attention model
-    law train base kernel attention model data report
-    law compare base kernel attention model data report train
+    law src/base
+    law src/kernel base
+    law src/attention base kernel
+    law src/recipe base
+    law src/model base kernel attention recipe
+    law src/data base recipe
+    law src/train base kernel attention recipe model data report study
+    law lab/report base recipe
+    law lab/reference base kernel attention
+    law lab/case base kernel attention reference
+    law lab/analyse base kernel attention recipe model reference
+    law lab/study base kernel attention recipe model data report train
+    law lab/compare base kernel attention recipe model data report train
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 
-grep -nE '#include "[^"]*/[^"]*"' $(sources cli bench examples) /dev/null >"$work/outside"
+grep -nE '#include "[^"]*/[^"]*"' $(sources cli bench examples) /dev/null |
+    grep -vE "#include \"($(cd cli && ls -d */ | tr -d / | paste -sd'|'))/" >"$work/outside"
 verdict "cli, bench and examples see only longline.h" "$work/outside"
 
 grep -nE '(immintrin|x86intrin|arm_neon|arm_sve)\.h|\b_mm(256|512)?_|__builtin_ia32_' \
-    $(sources src cli bench examples include | grep -v '^src/kernel/') /dev/null >"$work/simd"
+    $(sources src lab cli bench examples include | grep -v '^src/kernel/') /dev/null >"$work/simd"
 verdict "vector instructions only in src/kernel" "$work/simd"
 
-sources src cli bench examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
+sources src lab cli bench examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
 verdict "no file over 400 lines" "$work/long"
-sources src cli bench examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
+sources src lab cli bench examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
     >"$work/wide"
 verdict "no line over 120 characters" "$work/wide"
-grep -nE '[[:blank:]]$|	' $(sources src cli bench examples include tests) /dev/null | head -20 >"$work/blank"
+grep -nE '[[:blank:]]$|	' $(sources src lab cli bench examples include tests) /dev/null | head -20 >"$work/blank"
 verdict "no tabs, no blanks at line ends" "$work/blank"
-grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src cli bench examples include tests) /dev/null >"$work/todo"
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli bench examples include tests) /dev/null >"$work/todo"
 verdict "nothing left to do in the sources" "$work/todo"
 
 # ---- What the objects say ----
@@ -74,13 +79,13 @@ comm -3 "$work/declared" "$work/exported" | sed 's/^\t\(.*\)/exported, not decla
 verdict "the shared library exports what longline.h declares, and nothing else" "$work/api"
 
 # ---- Headers stand alone ----
-for header in $(find include src cli tests -name '*.h' | sort); do
+for header in $(find include src lab cli tests -name '*.h' | sort); do
     case $header in
     src/kernel/body*.h | src/kernel/vec_*.h | tests/test.h) continue ;; # pieces of one file; needs cmocka
     esac
     case $header in tests/*) grep -q cmocka "$header" && continue ;; esac
     printf '#include "%s"\nextern int nothing;\n' "$PWD/$header" |
-        cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -Icli -Itests -fsyntax-only -x c - 2>&1
+        cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -Ilab -Icli -Itests -fsyntax-only -x c - 2>&1
 done >"$work/headers"
 verdict "every header compiles by itself" "$work/headers"
 : >"$work/cxx"

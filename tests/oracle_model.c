@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "base/random.h"
 #include "oracle_compat.h"
 #include "oracle_place.h"

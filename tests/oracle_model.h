@@ -4,7 +4,7 @@
 #ifndef LL_ORACLE_MODEL_H
 #define LL_ORACLE_MODEL_H
 
-#include "model/model.h"
+#include "model/model_internal.h"
 
 typedef struct {
     const ll_model *model;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "base/random.h"
 #include "oracle_clipped.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 static char root[] = "/tmp/ll-train-XXXXXX";
 static char names[16][128];

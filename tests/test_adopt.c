@@ -2,7 +2,7 @@
 #include "models.h"
 #include "runs.h"
 
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "base/memory.h"
 
 static ll_model *made_from(const char *keys, const ll_model *from, char **told) {

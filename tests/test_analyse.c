@@ -1,6 +1,6 @@
 /* Experiments: their numbers are what can be computed another way, a function of the seed alone, and refused memory
  * and a caller who stops leave nothing behind. */
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "base/memory.h"
 #include "models.h"
 

@@ -1,7 +1,7 @@
 /* Axes and labels: round numbers within the range, each written differently, and names that do not overlap. */
 #include "test.h"
 
-#include "report/report.h"
+#include "report/report_internal.h"
 
 static void check_axis(int log, double lo, double hi, int open) {
     ll_axis a;

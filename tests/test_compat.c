@@ -2,8 +2,8 @@
  * cases' own words on what those programs do, by the definition in double, and by what may not be streamed. */
 #include <unistd.h>
 
-#include "attention/attention.h"
-#include "base/recipe.h"
+#include "attention/operator.h"
+#include "recipe/recipe.h"
 #include "base/safetensors.h"
 #include "models.h"
 

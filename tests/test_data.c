@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-extern const uint8_t ll_corpus_begin[], ll_corpus_end[];
+extern const uint8_t ll_demo_begin[], ll_demo_end[];
 
 static uint8_t text[5000]; /* no two places look alike for 4 bytes */
 
@@ -209,7 +209,7 @@ static void what_cannot_be_read_is_refused(void **state) {
 static void the_demo_holds_out_a_tenth(void **state) {
     (void)state;
     ll_config c = {.task = LL_TASK_LM, .batch = 2, .length = 256, .format = LL_DATA_DEMO};
-    const size_t size = (size_t)(ll_corpus_end - ll_corpus_begin);
+    const size_t size = (size_t)(ll_demo_end - ll_demo_begin);
     ll_reader *split[2] = {opened(&c, "train"), opened(&c, "valid")};
     const uint8_t *part[2];
     size_t left[2];
@@ -220,7 +220,7 @@ static void the_demo_holds_out_a_tenth(void **state) {
     for (size_t i = 0; i < size; i += 4096) {
         const size_t n = size - i < 4096 ? size - i : 4096;
         int which = 0;
-        while (which < 2 && (left[which] < n || memcmp(part[which], ll_corpus_begin + i, n))) which++;
+        while (which < 2 && (left[which] < n || memcmp(part[which], ll_demo_begin + i, n))) which++;
         assert_true(which < 2);
         part[which] += n, left[which] -= n;
     }
@@ -230,7 +230,7 @@ static void the_demo_holds_out_a_tenth(void **state) {
     assert_memory_can_end(&c, "train");
     assert_pure(&c);
     c.limit = 1000;
-    assert_text(&c, "train", ll_corpus_begin, 1000);
+    assert_text(&c, "train", ll_demo_begin, 1000);
 }
 
 /* ---- The shuffle ---- */

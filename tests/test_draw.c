@@ -1,9 +1,9 @@
 /* Random projections: what every kind of draw promises, and that features made of them estimate their kernels; long
  * permutations. All seeds are fixed, so a test passes always or never. */
-#include "attention/draw.h"
-#include "attention/maps.h"
-#include "attention/method.h"
-#include "base/recipe.h"
+#include "attention/feature/projection.h"
+#include "attention/feature/maps.h"
+#include "attention/table.h"
+#include "recipe/recipe.h"
 #include "models.h"
 #include "oracle.h"
 #include "test.h"

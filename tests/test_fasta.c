@@ -1,8 +1,8 @@
 /* Proteins: FASTA parsed, as texts of their own and joined; masked tokens; the baseline of frequencies. */
 #include "inputs.h"
 
-#include "data/fasta.h"
-#include "train/train.h"
+#include "data/sequence/fasta.h"
+#include "train/train_internal.h"
 
 static const char small[] = ">a first\nMKV\nLA\n\n>b\r\nacdj\r\n>empty\n;comment\n>c\nM-K.V*\n";
 static char *path;

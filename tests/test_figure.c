@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "report/report.h"
+#include "report/report_internal.h"
 
 static const double UP[] = {0, 1, 2, 3};
 

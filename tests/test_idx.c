@@ -1,7 +1,7 @@
 /* The reader of idx images: what it hands out, and every way in which its files can be wrong. */
 #include "inputs.h"
 
-#include "data/idx.h"
+#include "data/image/idx.h"
 
 enum { COUNT = 20, WIDTH = 4, HEIGHT = 3, PIXELS = WIDTH * HEIGHT };
 

@@ -1,8 +1,8 @@
 /* Images: CIFAR-10, other sizes, margins and shifts. */
 #include "inputs.h"
 
-#include "data/cifar.h"
-#include "data/image.h"
+#include "data/image/cifar.h"
+#include "data/image/image.h"
 
 /* ---- Sizes ---- */
 

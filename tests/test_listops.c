@@ -1,7 +1,7 @@
 /* ListOps: values by another definition, files of both forms, the generator. */
 #include "inputs.h"
 
-#include "data/listops.h"
+#include "data/synthetic/listops.h"
 
 static int value_of(const char *expression) {
     uint8_t text[400];

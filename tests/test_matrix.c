@@ -1,6 +1,6 @@
 /* Attention matrices by one-hot values: those of the definition, from tiles and from a stream; and of a model, what
  * its layers do. */
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "model/network.h"

@@ -1,5 +1,5 @@
 /* Cross attention as a state (ll_attention_memory): what queries read of it is what the whole call gives. */
-#include "sequences.h"
+#include "ragged.h"
 
 /* A memory answers as the whole call does, wherever the queries are cut, and forgets the source before. */
 static void test_memories(void **state) {

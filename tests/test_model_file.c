@@ -1,8 +1,8 @@
 /* Models in files, what is random about a new one, and memory that runs out. */
 #include <unistd.h>
 
-#include "attention/attention.h"
-#include "attention/draw.h"
+#include "attention/operator.h"
+#include "attention/feature/projection.h"
 #include "base/memory.h"
 #include "models.h"
 

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "data/coder.h"
+#include "data/text/coder.h"
 
 #include "longline/data.h"
 #include "longline/files.h"

@@ -1,7 +1,7 @@
 /* Adam and AdamW against the definition in double, the norm of a gradient, and clipping. */
 #include "test.h"
 
-#include "train/train.h"
+#include "train/train_internal.h"
 
 /* Three tensors with gaps between them; the middle one is longer than a piece of parallel work. */
 enum { TENSORS = 3, SIZE = 40000, BIG = 33333 };

@@ -1,7 +1,7 @@
 /* Pairs of texts: files of lines, and toys that are made; what is wrong in a file is refused by its line. */
 #include "inputs.h"
 
-#include "data/pairs.h"
+#include "data/text/pairs.h"
 
 static ll_config config(char *train) {
     return (ll_config){.task = LL_TASK_SEQ2SEQ, .batch = 3, .length = 12, .format = LL_DATA_PAIRS, .train = train};

@@ -1,9 +1,9 @@
 /* Every pair of an attention kernel and a position, causal and on whole sequences, by the table that recipes are
  * checked by: gradients of everything that learns, tiles, streams, later tokens, padding; and what is refused. A new
  * row of the table is tested here without a word. */
-#include "attention/attention.h"
-#include "attention/maps.h"
-#include "base/mechanism.h"
+#include "attention/operator.h"
+#include "attention/feature/maps.h"
+#include "recipe/mechanism.h"
 #include "models.h"
 
 enum { B = 2, T = 6, WIDTH = 3, LONG = 60, V = 7, CLASSES = 3 }; /* images are WIDTH x T/WIDTH */

@@ -3,8 +3,8 @@
 
 #include <cairo/cairo.h>
 
-#include "data/pathfinder.h"
-#include "data/png.h"
+#include "data/synthetic/pathfinder.h"
+#include "data/image/png_read.h"
 
 /* Paths of one segment, whose dots tell by their distance whether they are its two ends. */
 static void labels_say_what_is_joined(void **state) {

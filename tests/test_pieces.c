@@ -2,8 +2,8 @@
  * was built without SentencePiece, it says so. */
 #include "inputs.h"
 
-#include "data/coder.h"
-#include "data/pieces.h"
+#include "data/text/coder.h"
+#include "data/text/pieces.h"
 
 static char text[30000];
 static size_t size;

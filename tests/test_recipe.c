@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "base/recipe_key.h"
+#include "recipe/recipe_key.h"
 
 static ll_recipe *parse(const char *text) {
     ll_recipe *r = NULL;

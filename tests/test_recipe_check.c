@@ -1,7 +1,7 @@
 /* Recipes that are refused, and with which words. */
 #include "test.h"
 
-#include "base/recipe.h"
+#include "recipe/recipe.h"
 
 static void test_bad_text(void **state) {
     (void)state;

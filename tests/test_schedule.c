@@ -1,7 +1,7 @@
 /* Learning rates against the formulas of docs/math.md, written out here once more. */
 #include "test.h"
 
-#include "train/train.h"
+#include "train/train_internal.h"
 
 static ll_config config(int schedule, int64_t steps, int64_t warmup) {
     ll_config c = {0};

@@ -1,6 +1,6 @@
 /* Ragged batches and packed rows: for every kernel at every position, forward and backward, each sequence comes out
  * as it does alone, to the last bit, and what lies between sequences is zeros. */
-#include "sequences.h"
+#include "ragged.h"
 
 static void same_rows(const char *what, const ll_view *a, int row, int first, const ll_view *b, int n, int width) {
     for (int h = 0; h < H; h++)

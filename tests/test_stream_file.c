@@ -2,10 +2,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attention/stream.h"
+#include "attention/attention_stream.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
-#include "model/stream.h"
+#include "model/model_stream.h"
 #include "states.h"
 
 enum { V = 11, FED = 300 };

@@ -1,7 +1,7 @@
 /* What a model does, on the page of its run: there, right, and said where it cannot be shown. */
 #include "pages.h"
 
-#include "report/report.h"
+#include "report/report_internal.h"
 
 static void training_leaves_a_page(void **state) {
     (void)state;

@@ -1,8 +1,8 @@
 /* Words: the list of a text, text to tokens and back, readers with their own list or a model's, losses by the word. */
 #include "inputs.h"
 
-#include "data/coder.h"
-#include "train/train.h"
+#include "data/text/coder.h"
+#include "train/train_internal.h"
 
 static const char text[] = "the cat and the dog\n \n the <unk> cat sat\tthere\n";
 

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/pairs.h"
+#include "data/text/pairs.h"
 #include "data/reader.h"
 
 /* The remainder of a 64-bit draw is biased by n / 2^64, which no text can show. */

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/music.h"
+#include "data/music/music.h"
 
 /* ---- Bytes ---- */
 

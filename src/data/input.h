@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/unpack.h"
-#include "data/idx.h"
+#include "data/image/idx.h"
 
 enum { LL_INPUT_BLOCK = 1 << 16 };
 

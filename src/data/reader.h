@@ -19,8 +19,8 @@
 #define LL_READER_H
 
 #include "base/file.h"
-#include "data/cells.h"
-#include "data/data.h"
+#include "data/text/cells.h"
+#include "data/data_internal.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 

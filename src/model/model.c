@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "model/network.h"
 
 ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {

@@ -18,7 +18,7 @@
 #define LL_NETWORK_H
 
 #include "kernel/kernel.h"
-#include "model/model.h"
+#include "model/model_internal.h"
 
 /* Tensors of a block, in table order; a gain is followed by its bias. */
 enum {

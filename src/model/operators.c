@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attention/attention.h"
-#include "attention/draw.h"
-#include "attention/maps.h"
-#include "base/compat.h"
+#include "attention/operator.h"
+#include "attention/feature/projection.h"
+#include "attention/feature/maps.h"
+#include "recipe/compat.h"
 #include "base/memory.h"
 #include "model/network.h"
 

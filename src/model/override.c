@@ -1,7 +1,7 @@
 /* What may change about a model that is made: on what data and in what batches it is evaluated. */
 #include <string.h>
 
-#include "model/model.h"
+#include "model/model_internal.h"
 
 ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))

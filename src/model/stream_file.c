@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attention/stream.h"
+#include "attention/attention_stream.h"
 #include "base/memory.h"
-#include "base/recipe_key.h"
-#include "model/stream.h"
+#include "recipe/recipe_key.h"
+#include "model/model_stream.h"
 
 static const char format[] = "longline-stream", version[] = "1";
 enum { NAME = 64 };

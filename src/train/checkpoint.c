@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/finite.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 static const double LN2 = 0.69314718055994530942;
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 /* A resumed run stays the same run when these change: how long it is, how fast it learns from here on, how
  * often it is looked at, and where the same data lie. All others are part of what was trained so far. */

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/finite.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 double ll_recent_loss(const ll_run_state *s, int64_t n) {
     double loss = 0, count = 0;

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 static const char HEADER[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,"
                              "gradient_norm,tokens_per_second,memory_mib\n";

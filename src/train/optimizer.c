@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 enum { PIECE = 16384 }; /* floats; p, m, v and g of a piece fit a core's own cache */
 

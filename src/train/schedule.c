@@ -2,7 +2,7 @@
  * zero and number `warmup` has the whole one. */
 #include <math.h>
 
-#include "train/train.h"
+#include "train/train_internal.h"
 
 double ll_schedule_rate(const ll_config *c, int64_t step) {
     const double peak = c->learning_rate, last = c->final_rate;

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = model->c;

@@ -1,8 +1,8 @@
 /* Text to a model's tokens and back: the model's vocabulary and the coder that reads it. */
 #include "base/memory.h"
-#include "data/coder.h"
-#include "data/music.h"
-#include "model/model.h"
+#include "data/text/coder.h"
+#include "data/music/music.h"
+#include "model/model_internal.h"
 
 struct ll_tokenizer {
     ll_coder *coder;

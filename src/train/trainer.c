@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "train/train.h"
+#include "train/train_internal.h"
 
 static int same_folder(const char *a, const char *b) {
     struct stat x, y;

@@ -15,14 +15,14 @@ t 0 pkg-config --modversion longline
 out "^$version$"
 flags=$(pkg-config --cflags --libs longline)
 # shellcheck disable=SC2086
-t 0 cc "$root/examples/attention.c" $flags -lm -o attention
+t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
 out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
 export PKG_CONFIG_SYSROOT_DIR=
 # Statically: everything the library needs is named.
 flags=$(pkg-config --cflags --static --libs longline | sed "s|/opt/longline|$to|g; s|-llongline|-l:liblongline.a|")
 # shellcheck disable=SC2086
-t 0 cc "$root/examples/attention.c" $flags -o attention-static
+t 0 cc "$root/examples/attention_call.c" $flags -o attention-static
 LD_LIBRARY_PATH= t 0 ./attention-static
 
 if command -v cmake >/dev/null; then
@@ -30,7 +30,7 @@ if command -v cmake >/dev/null; then
 cmake_minimum_required(VERSION 3.13)
 project(uses C)
 find_package(longline ${version%.*} REQUIRED)
-add_executable(uses $root/examples/attention.c)
+add_executable(uses $root/examples/attention_call.c)
 target_link_libraries(uses longline::longline m)
 END
     t 0 cmake -S . -B cmake-build -DCMAKE_PREFIX_PATH="$to"
@@ -43,13 +43,13 @@ else
 fi
 
 # An example that streams from a model.
-if [ -f "$root/examples/stream.c" ]; then
+if [ -f "$root/examples/stream_tokens.c" ]; then
     small_text
     # shellcheck disable=SC2086
     t 0 "$to/bin/longline" train "$to/share/longline/recipes/text-bytes.ini" --data text.txt $small --out run
     export PKG_CONFIG_SYSROOT_DIR="$scratch/stage"
     # shellcheck disable=SC2046
-    t 0 cc "$root/examples/stream.c" $(pkg-config --cflags --libs longline) -lm -o stream
+    t 0 cc "$root/examples/stream_tokens.c" $(pkg-config --cflags --libs longline) -lm -o stream
     t 0 ./stream run/best.safetensors
     check "the stream writes" test -s out
 fi

@@ -115,8 +115,8 @@ printf 'three:1\ntext.txt:1\n' | cmp - some
 check "long and short ones in order" test $? -eq 0
 
 # The same from C.
-if [ -x "$build/examples/score" ]; then
-    t 0 "$build/examples/score" $model three lines
+if [ -x "$build/examples/score_file" ]; then
+    t 0 "$build/examples/score_file" $model three lines
     out "^three:1: log-probability -[0-9.]+, least likely at [12]$"
     sed -n 's/^lines:.*probability \(-[0-9.]*\),.*/\1/p' out >examples
     t 0 "$longline" score $model lines

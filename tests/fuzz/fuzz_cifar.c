@@ -1,5 +1,5 @@
 /* Any bytes as CIFAR-10: refused, or whole records of classes that exist. */
-#include "data/cifar.h"
+#include "data/image/cifar.h"
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,5 @@
 /* Any bytes as FASTA: refused, or sequences that fit the room that was promised to be enough. */
-#include "data/fasta.h"
+#include "data/sequence/fasta.h"
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

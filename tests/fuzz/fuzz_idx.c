@@ -1,5 +1,5 @@
 /* Any bytes as a file of images and as a file of labels: refused, or read within their bounds. */
-#include "data/idx.h"
+#include "data/image/idx.h"
 #include "fuzz/fuzz.h"
 
 static void as_images(const uint8_t *data, size_t size) {

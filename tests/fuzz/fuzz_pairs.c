@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/pairs.h"
+#include "data/text/pairs.h"
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,5 @@
 /* Any bytes as PNG: refused, or as many pixels as were announced. */
-#include "data/png.h"
+#include "data/image/png_read.h"
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

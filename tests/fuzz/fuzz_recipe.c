@@ -2,7 +2,7 @@
  * same. */
 #include <string.h>
 
-#include "base/recipe.h"
+#include "recipe/recipe.h"
 #include "fuzz/fuzz.h"
 
 static void check_round_trip(const ll_recipe *r) {

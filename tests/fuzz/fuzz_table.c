@@ -1,8 +1,8 @@
 /* Any bytes as TSV and CSV, and their fields as ListOps: fields lie in the file and follow each other. */
 #include <string.h>
 
-#include "data/cells.h"
-#include "data/listops.h"
+#include "data/text/cells.h"
+#include "data/synthetic/listops.h"
 #include "fuzz/fuzz.h"
 
 static void walk(const uint8_t *data, size_t size, int comma, int rest) {

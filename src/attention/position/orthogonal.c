@@ -7,7 +7,7 @@
  * turned. No power of P is ever made. */
 #include <string.h>
 
-#include "attention/method.h"
+#include "attention/table.h"
 #include "base/memory.h"
 
 ll_status ll_orthogonal_check(const ll_attention_config *c) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/operator.h"
 #include "base/memory.h"
 
 void ll_permute_free(ll_permute *p) {

@@ -3,7 +3,7 @@
 #ifndef LL_SPE_H
 #define LL_SPE_H
 
-#include "attention/position/before.h"
+#include "attention/position/premap.h"
 
 /* Weights of code and of the gate's noise in one feature: sqrt(1 - d), sqrt(d), d = sigmoid(gate); times (R D)^-1/4. */
 typedef struct {

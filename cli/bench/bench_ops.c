@@ -1,0 +1,300 @@
+/* Attention by itself: one sequence, 8 heads, values of 64, as in the papers' base models.
+ *
+ *   favor    queries and keys of 64 through 256 random features
+ *   relu     queries and keys of 256, which a layer would have projected itself
+ *   softmax  queries and keys of 64
+ *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
+ *   favor+permute-random, relu+permute-random: with position.cycles = random; only where asked for
+ *   favor-one-head, relu-one-head: what is shared out within a head; only where asked for
+ *
+ * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
+ * head: 2 M D for the features of a query and of a key each (favor alone), 2 M E for what a key adds to the
+ * state and for what a query reads of it; softmax: 2 T D and 2 T E, causal half of that; sine-spe: 4 K D R, and
+ * conv-spe: 2 P D R multiply-adds, R = D = 64, for a query and a key. Backward needs two
+ * products for each of forward's. Whatever is done besides (products within a causal tile, features made
+ * again by backward) does not count. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+
+enum { H = 8, E = 64, WIDE = 256, SMALL = 64, WINDOW = 128, BLOCK = 1000003 };
+enum { IN_CACHE = 4096 }; /* Up to so many tokens it matters what the case before has left in the caches. */
+
+static const struct {
+    const char *name;
+    ll_kernel kernel;
+    ll_position position;
+    int decay, heads; /* heads: 0 = H */
+    int random;       /* position.cycles = random */
+} KIND[] = {
+    {"favor", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0},
+    {"favor+permute", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0},
+    {"relu", LL_KERNEL_RELU, LL_POSITION_NONE, 0},
+    {"relu+permute", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0},
+    {"relu+permute+decay", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 1},
+    {"softmax", LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 0},
+    /* Measured where they are asked for: */
+    {"elu1", LL_KERNEL_ELU1, LL_POSITION_NONE, 0},
+    {"relu+permute2d", LL_KERNEL_RELU, LL_POSITION_PERMUTE2D, 0},
+    {"favor+permute-random", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0, 0, 1},
+    {"relu+permute-random", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0, 0, 1},
+    {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
+    {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
+    {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
+    {"local", LL_KERNEL_LOCAL, LL_POSITION_NONE, 0},
+    {"value", LL_KERNEL_VALUE, LL_POSITION_NONE, 0},
+    {"favor-one-head", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0, 1},
+    {"relu-one-head", LL_KERNEL_RELU, LL_POSITION_NONE, 0, 1},
+};
+enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
+
+/* What all cases compute on. */
+typedef struct {
+    float *block; /* (BLOCK) random numbers that everything is filled with */
+    float *q, *k, *v, *g, *y, *dq, *dk, *dv, *saved;
+    int32_t permutation[H * WIDE], random[H * WIDE], half[H * WIDE / 2]; /* half: of the features of one axis */
+    float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those that models begin with */
+} tensors;
+
+static int query_size(int kind) {
+    return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL;
+}
+
+static int heads(int kind) {
+    return KIND[kind].heads ? KIND[kind].heads : H;
+}
+
+static double needed(int kind, int causal, int backward, double T) {
+    const ll_kernel k = KIND[kind].kernel;
+    const double D = query_size(kind), M = k == LL_KERNEL_ELU1 ? SMALL : WIDE;
+    const double near = fmin(T, causal ? WINDOW : 2 * WINDOW - 1);
+    double token = k == LL_KERNEL_VALUE     ? 0
+                   : k == LL_KERNEL_LOCAL   ? near * (2 * D + 2 * E)
+                   : k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
+                                            : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
+    if (KIND[kind].position == LL_POSITION_SINE_SPE) token += 2 * 4 * SINES * D * SMALL;
+    if (KIND[kind].position == LL_POSITION_CONV_SPE) token += 2 * 2 * TAPS * D * SMALL;
+    return token * heads(kind) * T * (backward ? 3 : 1);
+}
+
+static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
+    const tensors *t = c->shared;
+    ll_attention_config a = ll_attention_default();
+    a.kernel = KIND[c->kind].kernel;
+    a.causal = c->causal;
+    a.H = heads(c->kind), a.D = query_size(c->kind), a.E = E;
+    if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
+    a.baseline.window = WINDOW;
+    a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
+                    : a.kernel == LL_KERNEL_RELU || a.kernel == LL_KERNEL_ELU1 ? 1
+                                                                               : 0.125f;
+    a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
+    a.position = KIND[c->kind].position;
+    if (a.position == LL_POSITION_PERMUTE) a.permutation = KIND[c->kind].random ? t->random : t->permutation;
+    if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
+    a.width = IMAGE, a.height = (c->T + IMAGE - 1) / IMAGE;
+    if (a.position != LL_POSITION_PERMUTE2D) a.width = a.height = 0;
+    a.where.realizations = SMALL, a.where.sines = SINES, a.where.taps = TAPS, a.where.seed = 1;
+    a.where.freqs = a.where.offsets = a.where.gains = t->block;
+    a.where.filter_q = a.where.filter_k = t->filter;
+    if (KIND[c->kind].decay && c->causal) a.decay = t->decay;
+    return ll_attention_create(op, &a);
+}
+
+/* (1, heads, T, n) where tokens follow each other, as a model has it. */
+static ll_view view(const ll_bench_case *c, float *data, int n) {
+    const size_t row = (size_t)heads(c->kind) * (size_t)n;
+    return (ll_view){data, (size_t)c->T * row, (size_t)n, row};
+}
+
+static ll_status run(ll_bench_case *c, double *seconds) {
+    const tensors *t = c->shared;
+    const int D = query_size(c->kind);
+    ll_attention *op = NULL;
+    ll_status status = create_op(&op, c);
+    if (status) return status;
+    const size_t saved = ll_attention_saved(op, 1, c->T, c->T) * sizeof(float);
+    const ll_attention_call call = {
+        .B = 1,
+        .T = c->T,
+        .S = c->T,
+        .q = view(c, t->q, D),
+        .k = view(c, t->k, D),
+        .v = view(c, t->v, E),
+        .y = view(c, t->y, E),
+        .saved = c->backward ? t->saved : NULL,
+        .g = view(c, t->g, E),
+        .dq = view(c, t->dq, D),
+        .dk = view(c, t->dk, D),
+        .dv = view(c, t->dv, E),
+    };
+    for (int warm = c->warm; warm >= 0 && !status; warm--) {
+        const double start = ll_now();
+        status = ll_attention_forward(op, &call);
+        if (!status && c->backward) status = ll_attention_backward(op, &call);
+        *seconds = ll_now() - start;
+    }
+    if (!c->runs && c->backward) c->row.bytes = (double)saved; /* lies in memory that was touched before */
+    ll_attention_free(op);
+    return status;
+}
+
+/* ---- Which cases ---- */
+
+static double most_saved(const ll_bench_case *cases, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) {
+        ll_attention *op = NULL;
+        if (!cases[i].backward || create_op(&op, &cases[i])) continue;
+        most = fmax(most, (double)ll_attention_saved(op, 1, cases[i].T, cases[i].T));
+        ll_attention_free(op);
+    }
+    return most;
+}
+
+/* Softmax is usual only where it does not take minutes; the figure wants a few lengths more. */
+static int usual(const ll_bench *b, int kind, int causal, int backward, int T) {
+    const int softmax = KIND[kind].kernel == LL_KERNEL_SOFTMAX;
+    int listed = 0;
+    if (kind >= USUAL && !b->pattern) return 0;
+    for (int i = 0; i < b->lengths; i++) listed |= b->length[i] == T;
+    if (listed && (!softmax || needed(kind, causal, backward, T) < 2.5e11)) return 1;
+    return b->figure && causal && backward && (!strcmp(KIND[kind].name, "relu+permute") || kind == 0 || softmax) &&
+           (!softmax || T <= 8192);
+}
+
+static int add_length(int *length, int n, int T) {
+    for (int i = 0; i < n; i++)
+        if (length[i] == T) return n;
+    length[n] = T;
+    return n + 1;
+}
+
+/* What is compared stands side by side, so that it runs in the same minute. */
+static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors *t) {
+    int length[LL_BENCH_LENGTHS + 16], lengths = 0, n = 0;
+    for (int i = 0; i < b->lengths; i++) lengths = add_length(length, lengths, b->length[i]);
+    for (int T = 256; b->figure && T <= 65536; T *= 2) lengths = add_length(length, lengths, T);
+    for (int form = 0; form < 4; form++)
+        for (int i = 0; i < lengths; i++)
+            for (int kind = 0; kind < KINDS && n < most; kind++) {
+                const int causal = form / 2, backward = form % 2, T = length[i];
+                ll_bench_case c = {
+                    .run = run, .kind = kind, .causal = causal, .backward = backward, .T = T, .shared = t};
+                c.warm = T <= IN_CACHE;
+                if ((KIND[kind].decay && !causal) || (KIND[kind].position == LL_POSITION_PERMUTE2D && causal)) continue;
+                snprintf(c.row.name, sizeof c.row.name, "attention/%s/%s/%s/%d", KIND[kind].name,
+                         causal ? "causal" : "bidir", backward ? "fwdbwd" : "fwd", T);
+                c.row.tokens = T;
+                c.row.flops = needed(kind, causal, backward, T);
+                if (ll_bench_wanted(b, c.row.name, usual(b, kind, causal, backward, T))) cases[n++] = c;
+            }
+    return n;
+}
+
+/* ---- Memory ---- */
+
+static double available(void) {
+    char line[128];
+    double kib = INFINITY;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kib) == 1) break;
+    if (file) fclose(file);
+    return 1024 * kib;
+}
+
+static double floats_for(const ll_bench_case *c) {
+    const double row = (double)heads(c->kind) * c->T;
+    return row * (2.0 * query_size(c->kind) + 2 * E) * (c->backward ? 2 : 1);
+}
+
+/* Leaves out what this machine has no memory for. */
+static int keep_possible(ll_bench_case *cases, int n) {
+    const double limit = 0.8 * available() / sizeof(float);
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        if (floats_for(&cases[i]) <= limit)
+            cases[kept++] = cases[i];
+        else
+            ll_say("%s is left out: it needs %.0f MiB", cases[i].row.name, floats_for(&cases[i]) * 4 / 1048576);
+    }
+    return kept;
+}
+
+/* Memory of n floats, touched: with random numbers, which repeat, or with zeros. */
+static float *fill(const float *block, double floats) {
+    const size_t n = ((size_t)floats + 31) / 16 * 16;
+    float *p = ll_bench_floats(n);
+    if (!p) return NULL;
+    memset(p, 0, n * sizeof *p);
+    for (size_t i = 0; block && i < n; i += BLOCK) memcpy(p + i, block, (n - i < BLOCK ? n - i : BLOCK) * sizeof *p);
+    return p;
+}
+
+static unsigned below(uint64_t *state, unsigned n) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((*state >> 33) % n);
+}
+
+/* The same numbers each time: sums of four that have variance 1, near enough to normal; permutations as a model
+ * has them; and the usual decays. */
+static void draw(tensors *t) {
+    uint64_t s = 1;
+    for (int i = 0; i <= BLOCK; i++) {
+        double x = 0;
+        for (int k = 0; k < 4; k++) x += below(&s, 1 << 24) / (double)(1 << 24) - 0.5;
+        t->block[i] = (float)(x * 1.7320508);
+    }
+    for (int i = 0; i < H * SMALL * TAPS; i++) t->filter[i] = t->block[i] / 8; /* sqrt(TAPS / 2) */
+    for (int h = 0; h < H; h++) {
+        t->decay[h] = (float)(1 / (1 + exp(-2 - 3.0 * h / H)));
+        ll_permutation_long(t->permutation + h * WIDE, WIDE, h);
+        ll_permutation_random(t->random + h * WIDE, WIDE, 1, 0, h);
+        ll_permutation_long(t->half + h * WIDE / 2, WIDE / 2, h);
+    }
+}
+
+static void tensors_free(tensors *t) {
+    float *all[] = {t->block, t->q, t->k, t->v, t->g, t->y, t->dq, t->dk, t->dv, t->saved};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    free(t);
+}
+
+/* As large as the largest case. */
+static int tensors_fill(tensors *t, const ll_bench_case *cases, int n) {
+    double query = 0, value = 0, dquery = 0, dvalue = 0;
+    for (int i = 0; i < n; i++) {
+        const double row = (double)heads(cases[i].kind) * cases[i].T;
+        query = fmax(query, row * query_size(cases[i].kind));
+        value = fmax(value, row * E);
+        if (!cases[i].backward) continue;
+        dquery = fmax(dquery, row * query_size(cases[i].kind));
+        dvalue = fmax(dvalue, row * E);
+    }
+    t->q = fill(t->block, query), t->k = fill(t->block + 1, query - 1);
+    t->v = fill(t->block, value), t->y = fill(NULL, value), t->g = fill(t->block, dvalue);
+    t->dq = fill(NULL, dquery), t->dk = fill(NULL, dquery), t->dv = fill(NULL, dvalue);
+    t->saved = fill(NULL, most_saved(cases, n));
+    return t->q && t->k && t->v && t->y && t->g && t->dq && t->dk && t->dv && t->saved;
+}
+
+ll_status ll_bench_ops(ll_bench *b) {
+    enum { MOST = 400 };
+    tensors *t = calloc(1, sizeof *t);
+    ll_bench_case *cases = calloc(MOST, sizeof *cases);
+    ll_status status = LL_ENOMEM;
+    if (t && cases && (t->block = malloc((BLOCK + 1) * sizeof(float)))) {
+        draw(t);
+        const int n = keep_possible(cases, list_cases(b, cases, MOST, t));
+        status = LL_OK;
+        if (n && !tensors_fill(t, cases, n)) status = LL_ENOMEM;
+        if (n && !status) status = ll_bench_run(b, "attention", cases, n);
+    }
+    if (t) tensors_free(t);
+    free(cases);
+    return status;
+}

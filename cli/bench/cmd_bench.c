@@ -1,0 +1,140 @@
+/* longline bench: how fast this machine is with what the library does. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+
+static int yardsticks, ops, models, generation;
+static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure;
+static int64_t repeats, position;
+static double seconds = 30;
+static ll_arg_list set;
+
+static const ll_arg args[] = {
+    {LL_ARG_FLAG, 0, "yardsticks", NULL, &yardsticks, 0, 0, "products of matrices and copies of memory"},
+    {LL_ARG_FLAG, 0, "ops", NULL, &ops, 0, 0, "attention by itself, forward and backward"},
+    {LL_ARG_FLAG, 0, "models", NULL, &models, 0, 0, "training steps of whole models"},
+    {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "tokens one by one, early and late in a stream"},
+    {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops"},
+    {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = what time allows"},
+    {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, where repeats are not given"},
+    {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,
+     "only cases whose name contains or matches (*) one of these; long models only by full name"},
+    {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
+    {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},
+    {LL_ARG_TEXT, 0, "figure", "FILE", &figure, 0, 0, "draw time against length (.svg, .png); measures more lengths"},
+    {.type = LL_ARG_END},
+};
+
+/* -1, or the exit code. */
+static int read_lengths(ll_bench *b) {
+    for (const char *s = lengths; *s;) {
+        char *end = NULL;
+        const long T = strtol(s, &end, 10);
+        if (end == s || (*end && *end != ',') || (*end && !end[1]) || T < 1 || T > 1 << 23)
+            return ll_usage("--lengths %s: needs numbers from 1 to %d with commas between", lengths, 1 << 23);
+        if (b->lengths == LL_BENCH_LENGTHS) return ll_usage("--lengths: at most %d of them", LL_BENCH_LENGTHS);
+        b->length[b->lengths++] = (int)T;
+        s = *end ? end + 1 : end;
+    }
+    return b->lengths ? -1 : ll_usage("--lengths needs at least one");
+}
+
+/* The best of a few tries, for a machine that is shared may be busy at any of them. */
+static void measure_peak(ll_bench *b) {
+    for (int i = 0; i < 3; i++) {
+        b->peak_one = fmax(b->peak_one, 1e9 * ll_measure_peak(1, 0.15));
+        b->peak = fmax(b->peak, 1e9 * ll_measure_peak(ll_threads(), 0.15));
+        b->peak = fmax(b->peak, b->peak_one);
+        if (b->peak > 0.9 * ll_threads() * b->peak_one) return;
+    }
+}
+
+/* Before the first table: what the machine is, and whether it is ours. */
+static void head(const ll_bench *b) {
+    printf("%s, %d threads; peak %.0f GFLOP/s, one thread %.0f\n\n", ll_cpu(), ll_threads(), 1e-9 * b->peak,
+           1e-9 * b->peak_one);
+    if (b->peak < 0.7 * ll_threads() * b->peak_one)
+        ll_say("%d threads are %.1f times as fast as one: other programs use this machine, and these times show it",
+               ll_threads(), b->peak / b->peak_one);
+}
+
+static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
+    const int from = b->rows;
+    const ll_status status = measure(b);
+    if (status == LL_ENOMEM) return ll_trouble("there is not enough memory for these cases; ask for shorter --lengths");
+    if (status) return ll_failed(status, NULL);
+    measure_peak(b);
+    if (!from && b->rows) head(b);
+    ll_bench_table(b, from);
+    return -1;
+}
+
+static int measure(ll_bench *b) {
+    const int all = !yardsticks && !ops && !models && !generation;
+    int code = -1;
+    measure_peak(b);
+    if (yardsticks || all) code = section(b, ll_bench_yardstick);
+    if (code < 0 && (ops || all || (figure && !models && !generation))) code = section(b, ll_bench_ops);
+    if (code < 0 && (models || all)) code = section(b, ll_bench_models);
+    if (code < 0 && (generation || all)) code = section(b, ll_bench_generate);
+    if (code < 0 && !b->rows)
+        return ll_usage("no case is called '%s'; without --case all of them run", pattern ? pattern : "");
+    return code;
+}
+
+/* Everything that was asked for, before minutes of measuring. -1, or the exit code. */
+static int check(ll_bench *b) {
+    ll_recipe *recipe = NULL;
+    const size_t n = figure ? strlen(figure) : 0;
+    if (figure && (n < 5 || (strcmp(figure + n - 4, ".svg") && strcmp(figure + n - 4, ".png"))))
+        return ll_usage("--figure %s: the picture's name must end in .svg or .png", figure);
+    ll_status status = ll_recipe_create(&recipe);
+    if (!status) status = ll_set_all(recipe, &set);
+    ll_recipe_free(recipe);
+    int code = status ? ll_failed(status, NULL) : read_lengths(b);
+    if (code < 0 && figure) code = ll_target_check("--figure", figure);
+    return code < 0 && json ? ll_target_check("--json", json) : code;
+}
+
+static int bench(int n, const char **words) {
+    (void)n, (void)words;
+    static ll_bench b;
+    b = (ll_bench){.figure = figure != NULL,
+                   .pattern = pattern,
+                   .repeats = repeats,
+                   .position = position,
+                   .set = &set,
+                   .seconds = seconds};
+    int code = check(&b);
+    if (code < 0) code = measure(&b);
+    if (code >= 0) return code;
+    ll_bench_summary(&b);
+    if (figure) {
+        const ll_status status = ll_bench_figure(&b, figure);
+        if (status) return ll_failed(status, NULL);
+        printf("bench.figure=%s\n", figure);
+    }
+    return json ? ll_bench_json(&b, json) : 0;
+}
+
+const ll_command ll_command_bench = {
+    .name = "bench",
+    .words = "",
+    .summary = "measure speed and memory on this machine",
+    .text = "Measures what the machine can do (--yardsticks), attention by itself (--ops), training steps of whole\n"
+            "models (--models) and generation (--generate); without one of these, all four, in about two minutes on\n"
+            "a machine of two cores. Cases take turns, times are medians, GFLOP is the work that the\n"
+            "mathematics needs (docs/performance.md), MiB the memory beyond what goes in and out.\n\n"
+            "  longline bench\n"
+            "  longline bench --ops --repeats 9 --lengths 4096,65536 --json speed.json\n"
+            "  longline bench --ops --figure time.svg\n"
+            "  longline bench --case attention/favor/causal/fwdbwd --repeats 5\n"
+            "  longline bench --case attention/relu/,attention/relu+permute/ --repeats 9\n"
+            "  longline bench --generate --position 1000000 --set model.width=512",
+    .args = args,
+    .run = bench,
+};

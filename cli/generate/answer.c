@@ -1,0 +1,125 @@
+/* What a seq2seq model makes of a source: the source goes through the encoder once, then the target comes byte by byte,
+ * until the token that ends it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate/generate_output.h"
+
+enum { SOURCE_MOST = 1 << 26 };
+
+typedef struct {
+    const char *path;
+    uint8_t *text;
+    size_t n, room;
+    int code; /* -1, or the exit code */
+} source;
+
+static int add_block(const uint8_t *bytes, size_t n, void *arg) {
+    source *s = arg;
+    if (s->n + n > SOURCE_MOST) {
+        s->code = ll_usage("%s is longer than %d bytes", s->path, SOURCE_MOST);
+    } else if (s->n + n > s->room) {
+        uint8_t *more = realloc(s->text, s->room = 2 * (s->n + n));
+        if (more) s->text = more;
+        if (!more) s->code = ll_trouble("out of memory");
+    }
+    if (s->code < 0 && n) memcpy(s->text + s->n, bytes, n);
+    s->n += n;
+    return s->code >= 0;
+}
+
+/* A whole file as text; the newline at its end is the file's. -1, or the exit code. */
+static int read_file(const char *path, uint8_t **text, size_t *size) {
+    source s = {.path = path, .code = -1};
+    const int code = ll_read_blocks(path, NULL, add_block, &s);
+    *text = s.text;
+    *size = s.n && s.code < 0 && s.text[s.n - 1] == '\n' ? s.n - 1 : s.n;
+    if (code < 0 && ll_stop_wanted()) return 1; /* half a source is another one */
+    return code >= 0 ? code : s.code;
+}
+
+/* -1, or the exit code. */
+static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, size_t n) {
+    int *tokens = malloc((n + 2) * sizeof *tokens);
+    if (!tokens) return ll_trouble("out of memory");
+    tokens[0] = LL_TOKEN_BEGIN;
+    for (size_t i = 0; i < n; i++) tokens[i + 1] = text[i];
+    tokens[n + 1] = LL_TOKEN_END;
+    ll_teller teller = ll_teller_of(LL_TOLD_SHARE, "source read");
+    ll_model_watch(model, ll_tell, &teller);
+    const ll_status status = ll_stream_source(stream, tokens, (int)n + 2);
+    ll_model_watch(model, NULL, NULL);
+    ll_teller_end(&teller);
+    free(tokens);
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+/* From where the stream is until the target ends. -1, or the exit code. */
+static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most) {
+    float logits[LL_TOKEN_COUNT];
+    int token = LL_TOKEN_BEGIN;
+    ll_status status =
+        ll_stream_position(stream) ? ll_stream_logits(stream, logits) : ll_stream_feed(stream, &token, 1, logits);
+    for (int64_t n = 0; !status && !ll_stop_wanted(); n++) {
+        token = ll_sample(logits, LL_TOKEN_COUNT, how, ll_stream_position(stream));
+        if (token == LL_TOKEN_END || (most && n == most)) break;
+        if (token < LL_TOKEN_PAD) putchar(token);
+        if (fflush(stdout)) return 1; /* main says why */
+        status = ll_stream_feed(stream, &token, 1, logits);
+    }
+    if (status) return ll_failed(status, NULL);
+    putchar('\n');
+    char state[24];
+    ll_say("%lld bytes; the stream holds %s", (long long)ll_stream_position(stream) - 1,
+           ll_size(state, (double)ll_stream_bytes(stream)));
+    return -1;
+}
+
+static int save(const ll_stream *stream, const char *path) {
+    const ll_status status = ll_stream_save(stream, path);
+    if (status) return ll_failed(status, NULL);
+    ll_say("state after byte %lld of the target saved; go on with: --load-state '%s'",
+           (long long)(ll_stream_position(stream) ? ll_stream_position(stream) - 1 : 0), path);
+    return 0;
+}
+
+static int check_usage(const ll_question *q, const ll_model *model) {
+    const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
+    if (!vocab || atoi(vocab) != LL_TOKEN_COUNT) {
+        ll_say("the model has %s different tokens, and bytes with their ends are %d", vocab, LL_TOKEN_COUNT);
+        return 2;
+    }
+    if (q->load_state && (q->prompt || q->prompt_file))
+        return ll_usage("the state has a source already; to give another one, leave --load-state");
+    if (!q->load_state && !q->prompt && !q->prompt_file)
+        return ll_usage("the model makes texts from others; give it one: --prompt TEXT");
+    return -1;
+}
+
+/* A stream that has its source. -1, or the exit code. */
+static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
+    uint8_t *text = NULL;
+    size_t size = q->prompt ? strlen(q->prompt) : 0;
+    int code = q->prompt_file ? read_file(q->prompt_file, &text, &size) : -1;
+    if (code < 0) {
+        const ll_status status =
+            q->load_state ? ll_stream_load(stream, model, q->load_state) : ll_stream_create(stream, model);
+        code = status ? ll_failed(status, NULL) : -1;
+    }
+    if (code < 0 && !q->load_state)
+        code = read_source(*stream, model, q->prompt ? (const uint8_t *)q->prompt : text, size);
+    free(text);
+    return code;
+}
+
+int ll_answer(ll_model *model, const ll_question *q) {
+    ll_stream *stream = NULL;
+    int code = check_usage(q, model);
+    if (code < 0 && q->save_state) ll_stop_on_signals(0);
+    if (code < 0) code = begin(&stream, model, q);
+    if (code < 0 && !q->only_read) code = write_target(stream, &q->how, q->most);
+    if (code < 0) code = q->save_state ? save(stream, q->save_state) : 0;
+    ll_stream_free(stream);
+    return code;
+}

@@ -1,0 +1,202 @@
+/* longline generate: text from a model, one token after another, with memory that does not grow; and its state in a
+ * file, from which it goes on as if it had never stopped. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "generate/generate_output.h"
+
+static const char *prompt, *prompt_file, *load_state, *save_state, *song, *weights = "f32";
+static int64_t tokens = 512, prompt_tokens, top_k, seed = 1;
+static double temperature = 1, top_p = 1;
+static int echo, only_read;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
+    {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
+     "the same from a file of any length, plain, .gz or .xz; - is standard input"},
+    {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
+    {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
+    {LL_ARG_TEXT, 'o', "out", "FILE.mid", &song, 0, 0,
+     "music: write a MIDI file (with --echo, of the prompt, too), not events"},
+    {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
+     "how many tokens (for text, bytes) to generate; 0 = until stopped"},
+    {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
+     "below 1 safer, above 1 wilder; 0 = always the likeliest"},
+    {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
+    {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
+    {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
+     "f32; bf16 and int8 read half or a quarter of the bytes a token"},
+    {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
+     "go on from a state that --save-state left; a prompt is read after what it has read"},
+    {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,
+     "at the end, also after Ctrl-C, keep in FILE all the model remembers"},
+    {LL_ARG_FLAG, 0, "only-read", NULL, &only_read, 0, 0, "read the prompt, save the state, write nothing"},
+    {.type = LL_ARG_END},
+};
+
+static ll_status feed_and_echo(ll_speaker *s, const uint8_t *bytes, size_t n) {
+    if (s->bytes && s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
+    if (echo && !s->keeps) fwrite(bytes, 1, n, stdout);
+    return ll_speaker_feed(s, bytes, n);
+}
+
+/* A prompt may be longer than memory: it comes block by block. */
+typedef struct {
+    ll_speaker *speaker;
+    int code; /* -1, or the exit code */
+} feeding;
+
+static int feed_block(const uint8_t *bytes, size_t n, void *arg) {
+    feeding *f = arg;
+    const ll_status status = feed_and_echo(f->speaker, bytes, n);
+    if (status) f->code = ll_failed(status, NULL);
+    return f->code >= 0;
+}
+
+/* What was fed as its tokens are written: where that is not the prompt as it was given, or not all of it. */
+static void echo_tokens(ll_speaker *s) {
+    for (size_t i = 0; i < s->heard_n; i++) {
+        size_t size;
+        const char *text = ll_tokenizer_text(s->tokenizer, s->heard[i], &size);
+        fwrite(text, 1, size, stdout);
+    }
+    s->keeps = 0;
+}
+
+static int feed_prompt(ll_speaker *s) {
+    ll_status status = LL_OK;
+    if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
+    if (status) return ll_failed(status, NULL);
+    feeding file = {s, -1};
+    const int code = prompt_file ? ll_read_blocks(prompt_file, s->tells ? "prompt read" : NULL, feed_block, &file) : -1;
+    if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
+    status = ll_speaker_flush(s);
+    if (echo && s->keeps && !song) echo_tokens(s);
+    if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
+        /* A model needs something to go on from; most texts begin after a new line. */
+        status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
+        if (!status) status = ll_speaker_flush(s);
+    }
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+/* Text to stdout until there are enough or a signal comes; counts its tokens in *n. -1, or the exit code. */
+static int write_text(ll_speaker *s, const ll_sampling *how, int64_t *n) {
+    char last = '\n';
+    for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
+        const char *text;
+        size_t size;
+        const ll_status status = ll_speaker_next(s, how, &text, &size);
+        if (status) return ll_failed(status, NULL);
+        fwrite(text, 1, size, stdout);
+        if (size) last = text[size - 1];
+        if (fflush(stdout)) return 1; /* main says why */
+    }
+    if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    return -1;
+}
+
+static int save(const ll_speaker *s) {
+    const ll_status status = ll_stream_save(s->stream, save_state);
+    if (status) return ll_failed(status, NULL);
+    ll_say("state after %s %lld saved; go on with: --load-state '%s'", s->bytes ? "byte" : "token",
+           (long long)ll_stream_position(s->stream), save_state);
+    return 0;
+}
+
+static int speak(ll_speaker *s, const ll_sampling *how) {
+    int64_t n = 0;
+    const int music = ll_speaker_is_music(s);
+    if (song && !music) return ll_usage("--out writes music; this model is of something else");
+    s->most = prompt_tokens;
+    s->tells = !echo || !isatty(STDOUT_FILENO);
+    s->keeps = song || (echo && !s->bytes && (music || prompt_tokens));
+    if (save_state || song) ll_stop_on_signals(0);
+    int code = feed_prompt(s);
+    if (code >= 0) return code;
+    const double start = ll_now();
+    if (!only_read) code = song ? ll_song(s, song, how, tokens, echo, &n) : write_text(s, how, &n);
+    if (code >= 0) return code;
+    char state[24], memory[24];
+    if (!only_read)
+        ll_say("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n,
+               s->bytes ? "bytes"
+               : music  ? "events"
+                        : "tokens",
+               (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
+               ll_size(memory, (double)ll_memory_now()));
+    return save_state ? save(s) : 0;
+}
+
+/* Said before hours of work, not after them: where the state is to go, a file can be. */
+static int check_target(const char *model) {
+    struct stat target, other;
+    if (!stat(save_state, &target) && !stat(model, &other) && target.st_dev == other.st_dev &&
+        target.st_ino == other.st_ino)
+        return ll_usage("--save-state %s: it would take the place of the model", save_state);
+    return ll_target_check("--save-state", save_state);
+}
+
+static int check_usage(const char *model) {
+    if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
+    if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
+    if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
+    if (only_read && song) return ll_usage("--only-read writes nothing; leave --out away");
+    if (song && ll_song_check(song) >= 0) return 2;
+    return save_state ? check_target(model) : -1;
+}
+
+static int generate(int n, const char **words) {
+    (void)n;
+    ll_model *model = NULL;
+    ll_speaker speaker = {0};
+    int code = check_usage(words[0]);
+    if (code >= 0) return code;
+    const ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
+    const int answers = task && !strcmp(task, "seq2seq");
+    const ll_question question = {
+        prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
+        tokens, only_read};
+    code = ll_round_weights(model, weights);
+    if (code < 0 && answers && song) code = ll_usage("--out writes music; this model is of something else");
+    if (code < 0 && answers && prompt_tokens)
+        code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
+    if (code < 0 && answers) code = ll_answer(model, &question);
+    if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
+    if (code < 0) code = speak(&speaker, &question.how);
+    ll_speaker_free(&speaker);
+    ll_model_free(model);
+    return code;
+}
+
+const ll_command ll_command_generate = {
+    .name = "generate",
+    .words = "MODEL",
+    .least = 1,
+    .most = 1,
+    .summary = "write text as a model would",
+    .text =
+        "Writes bytes, words, letters or events of music to standard output as they come, by the vocabulary that is\n"
+        "in the model; with --out music as a MIDI file, which is also what its prompt file may be.\n"
+        "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
+        "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"
+        "of it, one line; its state has the source, too, and goes on with what is made of it.\n"
+        "A state is all that the model remembers of what it has read and written, in a file that does not\n"
+        "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
+        "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
+        "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
+        "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
+        "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
+        "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
+        "  longline generate runs/sine-spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
+        "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
+    .args = args,
+    .run = generate,
+};

@@ -1,0 +1,96 @@
+/* Text into a stream and out of it. */
+#include "generate/generate_output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state) {
+    const ll_recipe *recipe = ll_model_recipe(model);
+    const char *vocab = ll_recipe_get(recipe, "model.vocab");
+    s->vocab = vocab ? atoi(vocab) : 0;
+    s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
+    ll_status status = state ? ll_stream_load(&s->stream, model, state) : ll_stream_create(&s->stream, model);
+    if (status) return ll_failed(status, state);
+    status = ll_tokenizer_create(&s->tokenizer, model);
+    if (status) return ll_failed(status, NULL);
+    s->spoken = ll_tokenizer_vocab(s->tokenizer);
+    s->logits = calloc((size_t)s->vocab, sizeof *s->logits);
+    if (!s->logits) return ll_trouble("out of memory");
+    if (ll_stream_position(s->stream)) status = ll_stream_logits(s->stream, s->logits);
+    return status ? ll_failed(status, state) : -1;
+}
+
+void ll_speaker_free(ll_speaker *s) {
+    ll_stream_free(s->stream);
+    ll_tokenizer_free(s->tokenizer);
+    free(s->logits);
+    free(s->text);
+    free(s->heard);
+    *s = (ll_speaker){0};
+}
+
+static ll_status keep(ll_speaker *s, const int *tokens, size_t n) {
+    if (!s->keeps) return LL_OK;
+    if (s->heard_room - s->heard_n < n) {
+        const size_t room = 2 * (s->heard_n + n);
+        int *heard = realloc(s->heard, room * sizeof *heard);
+        if (!heard) return LL_ENOMEM;
+        s->heard = heard;
+        s->heard_room = room;
+    }
+    memcpy(s->heard + s->heard_n, tokens, n * sizeof *tokens);
+    s->heard_n += n;
+    return LL_OK;
+}
+
+static ll_status feed_tokens(ll_speaker *s, const int *tokens, size_t n) {
+    enum { TOGETHER = 1024 };
+    if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
+    s->fed += (int64_t)n;
+    ll_status status = keep(s, tokens, n);
+    ll_teller teller = ll_teller_of(LL_TOLD_COUNT, "tokens read");
+    for (size_t i = 0, m; i < n && !status; i += m) {
+        m = n - i < TOGETHER ? n - i : TOGETHER;
+        status = ll_stream_feed(s->stream, tokens + i, (int)m, s->logits);
+        if (s->tells && n > LL_BLOCK) ll_tell((int64_t)(i + m), (int64_t)n, &teller);
+    }
+    ll_teller_end(&teller);
+    return status;
+}
+
+static ll_status feed_text(ll_speaker *s, const void *text, size_t n) {
+    int *tokens = NULL;
+    size_t count = 0;
+    ll_status status = ll_tokenizer_encode(s->tokenizer, text, n, &tokens, &count);
+    if (!status) status = feed_tokens(s, tokens, count);
+    ll_tokens_free(tokens);
+    return status;
+}
+
+ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n) {
+    if (s->bytes) return feed_text(s, bytes, n);
+    if (s->room - s->size < n) {
+        const size_t room = 2 * (s->size + n);
+        char *text = realloc(s->text, room);
+        if (!text) return LL_ENOMEM;
+        s->text = text;
+        s->room = room;
+    }
+    memcpy(s->text + s->size, bytes, n);
+    s->size += n;
+    return LL_OK;
+}
+
+ll_status ll_speaker_flush(ll_speaker *s) {
+    const ll_status status = s->size ? feed_text(s, s->text, s->size) : LL_OK;
+    s->size = 0;
+    return status;
+}
+
+ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size) {
+    const int token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
+    const ll_status status = keep(s, &token, 1);
+    if (status) return status;
+    *text = ll_tokenizer_text(s->tokenizer, token, size);
+    return ll_stream_feed(s->stream, &token, 1, s->logits);
+}

@@ -1,0 +1,223 @@
+/* longline analyse: the papers' claims, tried. */
+#include "lab/analyse_write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST = 16, LONGEST = 65536 };
+
+static const char *folder, *csv, *json, *model_file, *text, *kernels, *positions;
+static int64_t seed = 1, repeats, length, layer = -1;
+static double spread = 1;
+static int quick, png;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "DIR", &folder, 0, 0, "write pictures (SVG) and tables (CSV) into this folder"},
+    {LL_ARG_FLAG, 0, "png", NULL, &png, 0, 0, "pictures as PNG in place of SVG"},
+    {LL_ARG_TEXT, 0, "csv", "FILE", &csv, 0, 0, "write the table as CSV; - is standard output; one experiment"},
+    {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write all tables as JSON; - is standard output"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 1e9, "all that is random follows from it"},
+    {LL_ARG_FLAG, 0, "quick", NULL, &quick, 0, 0, "small sizes: seconds, and noisier"},
+    {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, 1e8, "draws to take the mean of; 0 = the experiment's own"},
+    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_DRIFT_LONGEST, "tokens; 0 = the experiment's own"},
+    {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "drift: of these kernels, as favor,relu; or all"},
+    {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0, "drift: with these positions, as none,rope,decay; or all"},
+    {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "standard deviation of queries and keys, features alone"},
+    {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
+    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: on the first bytes of this file, plain or packed"},
+    {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: of this layer alone; -1 = of all"},
+    {.type = LL_ARG_END},
+};
+
+/* ---- Progress: one moving line on a terminal, after two seconds; else a line every ten. ---- */
+
+typedef struct {
+    const char *name;
+    double start, shown;
+    int width;
+} watch;
+
+static int show(double share, void *arg) {
+    watch *w = arg;
+    const double now = ll_now(), gone = now - w->start;
+    const int terminal = isatty(STDERR_FILENO);
+    if (gone < 2 || now - w->shown < (terminal ? 0.2 : 10)) return 0;
+    char left[24];
+    w->shown = now;
+    if (terminal)
+        w->width = fprintf(stderr, "\rlongline analyse: %s %.0f %%, %s left  ", w->name, 100 * share,
+                           ll_duration(left, gone * (1 - share) / share));
+    else
+        ll_say("%s %.0f %%, %s left", w->name, 100 * share, ll_duration(left, gone * (1 - share) / share));
+    return 0;
+}
+
+static void wipe(const watch *w) {
+    if (w->width > 0) fprintf(stderr, "\r%*s\r", w->width, "");
+}
+
+/* ---- Files ---- */
+
+static int trouble_with(const char *path) {
+    ll_say("cannot write %s: %s", path, strerror(errno));
+    return 1;
+}
+
+static int make_folder(void) {
+    struct stat about;
+    if (!mkdir(folder, 0777) || (errno == EEXIST && !stat(folder, &about) && S_ISDIR(about.st_mode))) return -1;
+    return trouble_with(folder);
+}
+
+/* -1, or the exit code. */
+static int write_csv(const char *path, const ll_table *table) {
+    if (!strcmp(path, "-")) {
+        ll_analysis_csv(stdout, table);
+        return -1;
+    }
+    FILE *file = fopen(path, "w");
+    if (!file) return trouble_with(path);
+    ll_analysis_csv(file, table);
+    const int bad = ferror(file);
+    return fclose(file) || bad ? trouble_with(path) : -1;
+}
+
+static int write_folder(const char *name, const ll_table *table) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s.csv", folder, name);
+    const int code = write_csv(path, table);
+    if (code >= 0) return code;
+    printf("analyse.csv=%s\n", path);
+    const ll_status status = ll_analysis_pictures(table, folder, png ? "png" : "svg");
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+/* ---- Experiments ---- */
+
+static int to_stdout(void) {
+    return (csv && !strcmp(csv, "-")) || (json && !strcmp(json, "-"));
+}
+
+static int run_one(const char *name, const ll_model *model, FILE *out, int last) {
+    watch w = {.name = name, .start = ll_now()};
+    ll_analysis how = {.seed = (uint64_t)seed, .quick = quick, .spread = spread, .model = model, .progress = show};
+    how.repeats = (int)repeats, how.length = (int)length, how.arg = &w;
+    how.kernels = kernels, how.positions = positions;
+    ll_table *table = NULL;
+    const ll_status status = ll_analyse(&table, name, &how);
+    wipe(&w);
+    if (status) return ll_failed(status, NULL);
+    if (!to_stdout()) ll_analysis_print(name, table);
+    if (!to_stdout()) printf("analyse.seconds=%.1f\n", ll_now() - w.start);
+    int code = csv ? write_csv(csv, table) : -1;
+    if (out) ll_analysis_json(out, name, table), fputs(last ? "\n" : ",\n", out);
+    if (code < 0 && folder) code = write_folder(name, table);
+    if (code < 0 && folder && !strcmp(name, "positions"))
+        code = ll_look_at_positions(model, seed, folder, png ? "png" : "svg");
+    ll_table_free(table);
+    return code;
+}
+
+static int run_all(const char **names, int n, const ll_model *model) {
+    FILE *out = !json ? NULL : !strcmp(json, "-") ? stdout : fopen(json, "w");
+    if (json && !out) return trouble_with(json);
+    if (out) fprintf(out, "[\n");
+    int code = -1;
+    for (int i = 0; i < n && code < 0; i++) code = run_one(names[i], model, out, i == n - 1);
+    if (out) fprintf(out, "]\n");
+    const int bad = out && out != stdout && (ferror(out) | fclose(out));
+    return bad ? trouble_with(json) : code < 0 ? 0 : code;
+}
+
+static int unknown(const char *word) {
+    const char *names[MOST + 1];
+    int n = 0;
+    for (; n < MOST && ll_experiment_at(n); n++) names[n] = ll_experiment_at(n)->name;
+    names[n++] = "matrices";
+    const char *near = ll_args_nearest(word, names, n);
+    if (near) return ll_usage("there is no experiment '%s'; did you mean '%s'?", word, near);
+    return ll_usage("there is no experiment '%s'", word);
+}
+
+static int known(const char *word) {
+    for (int i = 0; ll_experiment_at(i); i++)
+        if (!strcmp(ll_experiment_at(i)->name, word)) return 1;
+    return 0;
+}
+
+static int matrices(void) {
+    if (!model_file || !text) return ll_usage("matrices are of a model on a text: give --model FILE and --text FILE");
+    const ll_look how = {model_file, text, folder, png ? "png" : "svg", (int)(length ? length : quick ? 32 : 64),
+                         (int)layer};
+    return ll_look_at(&how);
+}
+
+/* What was asked for, before anything is computed. */
+static int check(int n, const char **words) {
+    int features = 0;
+    for (int i = 0; i < n; i++) {
+        const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
+        if (!known(words[i])) return unknown(words[i]);
+        features |= !strcmp(words[i], "features");
+        if (length > LONGEST && strcmp(words[i], "drift"))
+            return ll_usage("%s takes up to %d tokens (--length); longer streams are for drift", words[i], LONGEST);
+        if ((kernels || positions) && strcmp(words[i], "drift"))
+            return ll_usage("--kernels and --positions are for drift: longline analyse drift");
+        if (model_file && !of_model)
+            return ll_usage("--model is for matrices, positions and periods; %s makes its own", words[i]);
+    }
+    if (csv && n > 1) return ll_usage("--csv takes one experiment's table, and there are %d; use --out DIR", n);
+    if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
+    if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
+    if (spread != 1 && !features) return ll_usage("--spread is for features: longline analyse features");
+    if (png && !folder) return ll_usage("--png needs --out DIR, where the pictures go");
+    return -1;
+}
+
+static int analyse(int n, const char **words) {
+    const char *all[MOST];
+    if (n == 1 && !strcmp(words[0], "matrices")) {
+        const int made = folder ? make_folder() : -1;
+        return made >= 0 ? made : matrices();
+    }
+    if (!n) {
+        for (; n < MOST && ll_experiment_at(n); n++) all[n] = ll_experiment_at(n)->name;
+        words = all;
+    }
+    int code = check(n, words);
+    if (code < 0 && folder) code = make_folder();
+    if (code >= 0) return code;
+    ll_model *model = NULL;
+    if (model_file) {
+        const ll_status status = ll_model_load(&model, model_file);
+        if (status) return ll_failed(status, model_file);
+    }
+    code = run_all(words, n, model);
+    ll_model_free(model);
+    return code;
+}
+
+const ll_command ll_command_analyse = {
+    .name = "analyse",
+    .words = "[WHAT..]",
+    .most = MOST,
+    .summary = "try the papers' claims; see what a model attends to",
+    .text = "Without a word, all experiments but the last, in a few minutes on two cores:\n\n"
+            "  features   error of linear attention against the number of random features (Performer, Fig. 4)\n"
+            "  moments    mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
+            "  layers     error of random features through the layers of a Transformer (Fig. 14)\n"
+            "  periods    distances that permutations can tell apart (PermuteFormer); of a model with --model\n"
+            "  positions  what positions weigh by themselves: invariance, monotonicity (SPE); of a model with --model\n"
+            "  drift      long streams against double precision and tiles, by kernel and position\n"
+            "  matrices   attention matrices of a model on a text, by one-hot values (Performer, appendix C.4)\n\n"
+            "Tables go to standard output. The same seed gives the same numbers.\n\n"
+            "  longline analyse --out figures\n"
+            "  longline analyse moments --repeats 1000000 --csv moments.csv\n"
+            "  longline analyse drift --length 1000000 --kernels favor,relu --positions none,permute,decay\n"
+            "  longline analyse matrices --model runs/mine/best.safetensors --text my.txt --out figures",
+    .args = args,
+    .run = analyse,
+};

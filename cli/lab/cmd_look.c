@@ -1,0 +1,173 @@
+/* longline analyse matrices: what each head of a model attends to on a text. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/analyse_write.h"
+
+typedef struct {
+    const ll_look *how;
+    ll_model *model;
+    int layers, heads, T, n; /* n: with what the model puts in front */
+    int *tokens;
+    float *A, *streamed; /* (layers, heads, n, n); (heads, n, n) */
+} look;
+
+static int key(const ll_model *model, const char *name) {
+    const char *text = ll_recipe_get(ll_model_recipe(model), name);
+    return text ? atoi(text) : 0;
+}
+
+static int take_bytes(const uint8_t *bytes, size_t n, void *arg) {
+    look *x = arg;
+    for (size_t i = 0; i < n && x->T < x->how->length; i++) x->tokens[x->T++] = bytes[i];
+    return x->T == x->how->length;
+}
+
+/* The first bytes of the file as tokens; -1, or the exit code. */
+static int read_text(look *x) {
+    const int code = ll_read_blocks(x->how->text, NULL, take_bytes, x);
+    if (code >= 0 || x->T) return code;
+    ll_say("--text: %s is empty; name a file that holds some text", x->how->text);
+    return 2;
+}
+
+/* ---- What a matrix says in numbers ---- */
+
+typedef struct {
+    double entropy, distance, diagonal, sum_low, sum_high,
+        stream; /* means over queries; the stream's largest difference */
+} measures;
+
+static measures measure(const look *x, const float *A, const float *streamed) {
+    measures m = {.sum_low = INFINITY, .sum_high = -INFINITY};
+    const int n = x->n;
+    for (int i = 0; i < n; i++) {
+        double sum = 0, entropy = 0, distance = 0;
+        for (int j = 0; j < n; j++) {
+            const double w = (double)A[(size_t)i * (size_t)n + (size_t)j];
+            sum += w;
+            if (w > 0) entropy -= w * log2(w);
+            distance += w * abs(i - j);
+            if (streamed) m.stream = fmax(m.stream, fabs(w - (double)streamed[(size_t)i * (size_t)n + (size_t)j]));
+        }
+        m.entropy += entropy / n;
+        m.distance += distance / n;
+        m.diagonal += (double)A[(size_t)i * (size_t)n + (size_t)i] / n;
+        m.sum_low = fmin(m.sum_low, sum);
+        m.sum_high = fmax(m.sum_high, sum);
+    }
+    return m;
+}
+
+static void print_layer(const look *x, int layer, const float *A, int streams) {
+    const size_t size = (size_t)x->n * (size_t)x->n;
+    for (int h = 0; h < x->heads; h++) {
+        const measures m = measure(x, A + (size_t)h * size, streams ? x->streamed + (size_t)h * size : NULL);
+        printf("%5d %5d %9.3f %9.2f %9.4f %9.4f %9.4f ", layer, h, m.entropy, m.distance, m.diagonal, m.sum_low,
+               m.sum_high);
+        if (streams)
+            printf("%9.1e\n", m.stream);
+        else
+            printf("%9s\n", "-");
+    }
+}
+
+/* ---- Files ---- */
+
+static int write_csv(const look *x, int layer, const float *A) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/attention-%d.csv", x->how->folder, layer);
+    FILE *file = fopen(path, "w");
+    if (file) {
+        fprintf(file, "layer,head,query,key,weight\n");
+        for (int h = 0; h < x->heads; h++)
+            for (int i = 0; i < x->n; i++)
+                for (int j = 0; j < x->n; j++)
+                    fprintf(file, "%d,%d,%d,%d,%.7g\n", layer, h, i, j,
+                            (double)A[((size_t)h * (size_t)x->n + (size_t)i) * (size_t)x->n + (size_t)j]);
+    }
+    const int bad = !file || ferror(file);
+    if ((file && fclose(file)) || bad) return ll_trouble("cannot write %s: %s", path, strerror(errno));
+    printf("analyse.csv=%s\n", path);
+    return -1;
+}
+
+static int draw(const look *x, int first, int layers) {
+    enum { MOST = 1024 };
+    static ll_panel panels[MOST];
+    static char labels[MOST][32];
+    char path[4200], title[300];
+    const int n = layers * x->heads < MOST ? layers * x->heads : MOST;
+    for (int i = 0; i < n; i++) {
+        snprintf(labels[i], sizeof labels[i], "layer %d head %d", first + i / x->heads, i % x->heads);
+        panels[i] = (ll_panel){labels[i], x->n, x->n, x->A + (size_t)i * (size_t)x->n * (size_t)x->n};
+    }
+    snprintf(title, sizeof title, "Attention on %d tokens, %s and %s", x->n,
+             ll_recipe_get(ll_model_recipe(x->model), "attention.kernel"),
+             ll_recipe_get(ll_model_recipe(x->model), "position.type"));
+    const ll_heat_map map = {.title = title,
+                             .x_label = "across: the token attended to",
+                             .y_label = "down: the token that attends",
+                             .across = x->heads > 8 ? 8 : x->heads,
+                             .n = n,
+                             .panels = panels};
+    snprintf(path, sizeof path, "%s/attention.%s", x->how->folder, x->how->ending);
+    const ll_status status = ll_heat_map_write(&map, path);
+    if (status) return ll_failed(status, NULL);
+    printf("analyse.figure=%s\n", path);
+    return -1;
+}
+
+/* ---- All of it ---- */
+
+static int run(look *x, int first, int layers) {
+    const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
+    const int streams = !ll_model_can_stream(x->model);
+    int code = -1;
+    printf("layer  head   entropy  distance  diagonal   least sum   most   stream\n");
+    for (int l = 0; l < layers && code < 0; l++) {
+        float *A = x->A + (size_t)l * size;
+        ll_status status = ll_model_attention(x->model, x->tokens, x->T, first + l, 0, A);
+        if (!status && streams) status = ll_model_attention(x->model, x->tokens, x->T, first + l, 1, x->streamed);
+        if (status) return ll_failed(status, NULL);
+        print_layer(x, first + l, A, streams);
+    }
+    printf(
+        "\nentropy in bits, distance in tokens, both means over queries; diagonal: mean weight of a token for itself;\n"
+        "sums of the weights of a query; stream: largest difference to the same weights from a stream.\n\n");
+    for (int l = 0; l < layers && code < 0 && x->how->folder; l++)
+        code = write_csv(x, first + l, x->A + (size_t)l * size);
+    if (code < 0 && x->how->folder) code = draw(x, first, layers);
+    return code < 0 ? 0 : code;
+}
+
+static int look_at(look *x) {
+    const ll_look *how = x->how;
+    x->layers = key(x->model, "model.layers"), x->heads = key(x->model, "model.heads");
+    if (how->layer >= x->layers) return ll_usage("--layer %d: the model has layers 0 to %d", how->layer, x->layers - 1);
+    const int first = how->layer < 0 ? 0 : how->layer, layers = how->layer < 0 ? x->layers : 1;
+    x->tokens = calloc((size_t)how->length, sizeof *x->tokens);
+    if (!x->tokens) return ll_trouble("out of memory");
+    const int code = read_text(x);
+    if (code >= 0) return code;
+    x->n = x->T + ll_model_front(x->model);
+    const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
+    x->A = calloc((size_t)layers * size, sizeof *x->A);
+    x->streamed = calloc(size, sizeof *x->streamed);
+    if (!x->A || !x->streamed)
+        return ll_trouble("not enough memory for %d x %d matrices of %d heads; give a shorter --length", x->n, x->n,
+                          x->heads);
+    return run(x, first, layers);
+}
+
+int ll_look_at(const ll_look *how) {
+    look x = {.how = how};
+    const ll_status status = ll_model_load(&x.model, how->model);
+    if (status) return ll_failed(status, how->model);
+    const int code = look_at(&x);
+    free(x.tokens), free(x.A), free(x.streamed);
+    ll_model_free(x.model);
+    return code;
+}

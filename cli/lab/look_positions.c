@@ -1,0 +1,91 @@
+/* longline analyse positions, as pictures: what each position makes of two places. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/analyse_write.h"
+
+enum { TOKENS = 64, CONTENTS = 64, MOST = 64 };
+
+typedef struct {
+    int n;
+    ll_panel panel[MOST];
+    char label[MOST][40];
+    float *P[MOST]; /* (heads, TOKENS, TOKENS) each */
+} panels;
+
+static void destroy(panels *p) {
+    for (int i = 0; i < MOST; i++) free(p->P[i]);
+    free(p);
+}
+
+static int number(const ll_model *model, const char *key) {
+    const char *text = ll_recipe_get(ll_model_recipe(model), key);
+    return text ? atoi(text) : 0;
+}
+
+/* One layer's weights: a panel for each head, or for the first alone. */
+static ll_status add(panels *p, const ll_model *model, int layer, const char *label, int all, int64_t seed) {
+    const int heads = number(model, "model.heads"), first = p->n;
+    float *P = calloc((size_t)heads * TOKENS * TOKENS, sizeof *P);
+    if (!P) return LL_ENOMEM;
+    p->P[first] = P;
+    for (int h = 0; h < (all ? heads : 1) && p->n < MOST; h++) {
+        snprintf(p->label[p->n], sizeof p->label[0], all ? "%s head %d" : "%s", label, h);
+        p->panel[p->n] = (ll_panel){p->label[p->n], TOKENS, TOKENS, P + (size_t)h * TOKENS * TOKENS};
+        p->n++;
+    }
+    return ll_position_kernel(model, layer, TOKENS, CONTENTS, (uint64_t)seed, P);
+}
+
+static ll_status add_new(panels *p, const char *position, int64_t seed) {
+    char keys[][60] = {"model.layers=1",
+                       "model.width=128",
+                       "model.heads=4",
+                       "attention.kernel=relu",
+                       "",
+                       "position.max-length=64",
+                       ""};
+    ll_recipe *recipe = NULL;
+    ll_model *model = NULL;
+    snprintf(keys[4], sizeof keys[0], "position.type=%s", position);
+    snprintf(keys[6], sizeof keys[0], "train.seed=%lld", (long long)seed);
+    ll_status status = ll_recipe_create(&recipe);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++) status = ll_recipe_set(recipe, keys[i]);
+    if (!status) status = ll_recipe_set(recipe, "train.length=64");
+    if (!status) status = ll_model_create(&model, recipe);
+    if (!status) status = add(p, model, 0, position, 0, seed);
+    ll_recipe_free(recipe);
+    ll_model_free(model);
+    return status;
+}
+
+static ll_status gather(panels *p, const ll_model *model, int64_t seed) {
+    ll_status status = LL_OK;
+    for (int l = 0; model && l < number(model, "model.layers") && p->n < MOST && !status; l++) {
+        char label[24];
+        snprintf(label, sizeof label, "layer %d", l);
+        status = add(p, model, l, label, 1, seed);
+    }
+    for (int i = 0; !model && ll_position_at(i) && p->n < MOST && !status; i++)
+        if (!ll_pair_legal("relu", ll_position_at(i)->name, 1)) status = add_new(p, ll_position_at(i)->name, seed);
+    return status;
+}
+
+int ll_look_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending) {
+    panels *p = calloc(1, sizeof *p);
+    if (!p) return ll_trouble("out of memory");
+    char path[4200];
+    snprintf(path, sizeof path, "%s/positions-matrix.%s", folder, ending);
+    ll_status status = gather(p, model, seed);
+    const ll_heat_map map = {.title = "What a position makes of two places by itself",
+                             .x_label = "across: the token that is looked at",
+                             .y_label = "down: the token that looks",
+                             .across = model ? number(model, "model.heads") : 0,
+                             .shades = LL_SHADES_STRETCH,
+                             .n = p->n,
+                             .panels = p->panel};
+    if (!status) status = ll_heat_map_write(&map, path);
+    if (!status) printf("analyse.figure=%s\n", path);
+    destroy(p);
+    return status ? ll_failed(status, NULL) : -1;
+}

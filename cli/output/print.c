@@ -1,0 +1,118 @@
+/* What goes to stderr, and the exit codes. */
+#include "output/print.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const char *name;
+
+void ll_say_as(const char *command) {
+    name = command;
+}
+
+/* One line, in one write. Names of files and keys come from outside: what could steer a terminal or break
+ * the line becomes '?'. */
+static void say(const char *format, va_list list) {
+    char text[1200], line[1300];
+    vsnprintf(text, sizeof text, format, list);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+    const int n = snprintf(line, sizeof line, "longline%s%s: %s\n", name ? " " : "", name ? name : "", text);
+    ll_line_break();
+    if (n > 0) fwrite(line, 1, (size_t)n, stderr);
+}
+
+void ll_say(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(format, list);
+    va_end(list);
+}
+
+int ll_trouble(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(format, list);
+    va_end(list);
+    return 1;
+}
+
+int ll_usage(const char *format, ...) {
+    char text[1000];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    ll_say("%s (see 'longline %s%s--help')", text, name ? name : "", name ? " " : "");
+    return 2;
+}
+
+/* Is it there, and may we read it? */
+static int readable(const char *path) {
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return 0;
+    close(fd);
+    return 1;
+}
+
+static int code_of(ll_status status, int input_is_there) {
+    switch (status) {
+    case LL_OK: return 0;
+    case LL_EINVAL:
+    case LL_EFORMAT: return 2;
+    case LL_EIO: return input_is_there ? 1 : 2;
+    case LL_ENOMEM:
+    case LL_ESTOPPED:
+    case LL_EDIVERGED: break;
+    }
+    return 1;
+}
+
+int ll_failed(ll_status status, const char *input) {
+    struct stat about;
+    ll_say("%s", ll_error());
+    return code_of(status, !input || (readable(input) && !stat(input, &about) && !S_ISDIR(about.st_mode)));
+}
+
+/* Is this a path of the data set, "data/SET" or below it? */
+static int is_of(const char *path, const char *set) {
+    const size_t n = strlen(set);
+    return !strncmp(path, "data/", 5) && !strncmp(path + 5, set, n) && (path[5 + n] == '/' || !path[5 + n]);
+}
+
+/* What makes a missing file, where recipes name it: "; longline data get mnist fetches it". Else text stays. */
+static void remedy(char text[120], const char *path) {
+    static const char *const drawn[] = {"listops", "pathfinder", "music"};
+    char error[4300];
+    snprintf(error, sizeof error, "cannot open %s: %s", path, strerror(ENOENT));
+    if (!strstr(ll_error(), error)) return;
+    for (int i = 0; ll_data_known(i); i++)
+        if (is_of(path, ll_data_known(i)->set))
+            snprintf(text, 120, "; longline data get %s fetches it", ll_data_known(i)->set);
+    for (int i = 0; i < 3; i++)
+        if (is_of(path, drawn[i]))
+            snprintf(text, 120, "; longline data make %s draws it, the recipe's comment says how", drawn[i]);
+}
+
+int ll_failed_data(ll_status status, const ll_recipe *recipe) {
+    static const char *const keys[] = {"data.train",        "data.valid",        "data.test",
+                                       "data.train-labels", "data.valid-labels", "data.test-labels",
+                                       "data.docs",         "train.from"};
+    char what[120] = "";
+    int there = 1;
+    for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {
+        const char *path = ll_recipe_get(recipe, keys[i]);
+        if (!path || !*path || readable(path)) continue;
+        there = 0;
+        if (!*what) remedy(what, path);
+    }
+    ll_say("%s%s", ll_error(), what);
+    return code_of(status, there);
+}

@@ -1,0 +1,174 @@
+/* longline classify: what a classifier says of sequences and images. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sequence/sequences.h"
+
+static const char *labels, *label_key;
+static int64_t top = 1;
+static int json;
+
+static const ll_arg args[] = {
+    {LL_ARG_INTEGER, 0, "top", "N", &top, 1, 1000, "print the N likeliest classes"},
+    {LL_ARG_TEXT, 0, "labels", "FILE", &labels, 0, 0, "idx file of the true classes of images, to count who is right"},
+    {LL_ARG_TEXT, 0, "label-key", "KEY", &label_key, 0, 0, "key of the true class in JSONL, to count who is right"},
+    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "a JSON object a line instead of TSV"},
+    {.type = LL_ARG_END},
+};
+
+static int classes;
+static const char *names; /* "neg,pos", or "" where classes are numbers */
+static int64_t right, labelled, unknown;
+static char *stranger; /* the first label that is no class */
+
+/* The name of a class as text of up to 300 bytes. */
+static const char *name_of(int class, char text[300]) {
+    const char *at = names;
+    for (int i = 0; i < class && *at; i++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (*at)
+        snprintf(text, 300, "%.*s", (int)strcspn(at, ","), at);
+    else
+        snprintf(text, 300, "%d", class);
+    return text;
+}
+
+/* Does a label give the class as a number, also where classes have names? */
+static int is_number(const char *label, int class) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", class);
+    return !strcmp(label, text);
+}
+
+static int is_class(const char *label, int class) {
+    char text[300];
+    return !strcmp(name_of(class, text), label) || is_number(label, class);
+}
+
+/* Is the likeliest class the true one? */
+static void count(const char *label, int first) {
+    int known = 0;
+    for (int c = 0; c < classes && !known; c++) known = is_class(label, c);
+    labelled++;
+    right += is_class(label, first);
+    unknown += !known;
+    if (!known && !stranger) stranger = strdup(label);
+}
+
+/* The likeliest class that comes after number `last` (-1: the first) in the order of probability; of equals the
+ * smaller first. */
+static int next_class(const float *logp, int last) {
+    int best = -1;
+    for (int c = 0; c < classes; c++) {
+        if (last >= 0 && !(logp[c] < logp[last] || (logp[c] == logp[last] && c > last))) continue;
+        if (best < 0 || logp[c] > logp[best]) best = c;
+    }
+    return best;
+}
+
+static void show_json(const ll_item *item) {
+    char text[300];
+    const int first = next_class(item->answer, -1);
+    fputs("{\"id\":", stdout);
+    ll_put_string(item->id);
+    if (item->label) {
+        fputs(",\"label\":", stdout);
+        ll_put_string(item->label);
+    }
+    fputs(",\"class\":", stdout);
+    ll_put_string(name_of(first, text));
+    printf(",\"probability\":%.6f", exp((double)item->answer[first]));
+    if (top > 1) {
+        fputs(",\"top\":[", stdout);
+        for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c)) {
+            printf("%s{\"class\":", i ? "," : "");
+            ll_put_string(name_of(c, text));
+            printf(",\"probability\":%.6f}", exp((double)item->answer[c]));
+        }
+        putchar(']');
+    }
+    puts("}");
+}
+
+static int show(const ll_item *item) {
+    char text[300];
+    const int first = next_class(item->answer, -1);
+    if (item->label) count(item->label, first);
+    if (json) {
+        show_json(item);
+        return -1;
+    }
+    ll_put_field(item->id);
+    if (item->label) {
+        putchar('\t');
+        ll_put_field(item->label);
+    }
+    for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c))
+        printf("\t%s\t%.6f", name_of(c, text), exp((double)item->answer[c]));
+    putchar('\n');
+    return -1;
+}
+
+static void header(void) {
+    if (json) return;
+    printf("id%s\tclass\tprobability", labels || label_key ? "\tlabel" : "");
+    for (int i = 2; i <= top && i <= classes; i++) printf("\tclass%d\tprobability%d", i, i);
+    putchar('\n');
+}
+
+static int classify_with(ll_model *model, int files, const char **paths) {
+    classes = ll_model_classes(model);
+    if (!classes) {
+        const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
+        ll_say("the model (model.task = %s) has no classes of single sequences; see %s", task, ll_uses(model));
+        return 2;
+    }
+    names = ll_recipe_get(ll_model_recipe(model), "data.classes");
+    if (!names) names = "";
+    const ll_job job = {.model = model,
+                        .width = (size_t)classes,
+                        .run = ll_model_logp,
+                        .show = show,
+                        .header = header,
+                        .label_key = label_key,
+                        .labels = labels};
+    const int code = ll_sequences(&job, files, paths);
+    if (!code && unknown)
+        ll_say("%lld of %lld labels are no class of the model, the first is '%s'; they count as mistakes",
+               (long long)unknown, (long long)labelled, stranger ? stranger : "");
+    free(stranger);
+    if (!code && labelled)
+        ll_say("accuracy %.4f: %lld of %lld right", (double)right / (double)labelled, (long long)right,
+               (long long)labelled);
+    return code;
+}
+
+static int classify(int n, const char **words) {
+    ll_model *model = NULL;
+    const ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    const int code = classify_with(model, n - 1, words + 1);
+    ll_model_free(model);
+    return code;
+}
+
+const ll_command ll_command_classify = {
+    .name = "classify",
+    .words = "MODEL [FILE...]",
+    .least = 1,
+    .most = 1 << 20,
+    .summary = "name the classes of sequences or images",
+    .text =
+        "Prints the likeliest class of every sequence and its probability, as TSV in the order of the input. Files\n"
+        "(or standard input) have a text a line, JSONL, FASTA or idx images; plain, .gz or .xz.\n\n"
+        "  longline classify runs/mnist-1/best.safetensors t10k-images-idx3-ubyte.gz --top 3\n"
+        "  longline classify MODEL images --labels labels\n"
+        "  longline classify MODEL reviews.jsonl --json",
+    .args = args,
+    .shared = ll_sequence_args,
+    .run = classify,
+};

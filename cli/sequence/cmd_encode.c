@@ -1,0 +1,115 @@
+/* longline encode: vectors that represent sequences. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sequence/sequences.h"
+
+static const char *pool = "mean", *out;
+static int64_t layer = -1;
+static int json;
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, ".safetensors, .npy or .csv; else CSV on standard output"},
+    {LL_ARG_TEXT, 0, "pool", "KIND", &pool, 0, 0, "mean, first, last or all tokens"},
+    {LL_ARG_INTEGER, 0, "layer", "K", &layer, -1, 1000,
+     "what leaves block K, 0 = the embedding, -1 = what the output layer reads"},
+    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "a JSON object a line on standard output"},
+    {.type = LL_ARG_END},
+};
+
+static const char *const kinds[] = {
+    [LL_EMBED_MEAN] = "mean", [LL_EMBED_FIRST] = "first", [LL_EMBED_LAST] = "last", [LL_EMBED_ALL] = "all"};
+static ll_embed_kind kind;
+static ll_row_file *rows;
+static int width;
+
+static ll_status run(ll_model *model, float *to, const int *tokens, const int *lengths, int B, int T) {
+    return ll_model_encode(model, (int)layer, kind, to, tokens, lengths, B, T);
+}
+
+static void show_vector(const float *x) {
+    putchar('[');
+    for (int c = 0; c < width; c++) {
+        if (c) putchar(',');
+        ll_put_number("%.9g", (double)x[c]);
+    }
+    putchar(']');
+}
+
+static int show(const ll_item *item) {
+    const int n = kind == LL_EMBED_ALL ? item->n : 1;
+    if (!json) {
+        const ll_status status = ll_row_file_add(rows, item->id, item->answer, n);
+        return status ? ll_failed(status, NULL) : -1;
+    }
+    fputs("{\"id\":", stdout);
+    ll_put_string(item->id);
+    printf(",\"tokens\":%d,\"embedding%s", item->n, kind == LL_EMBED_ALL ? "s\":[" : "\":");
+    for (int i = 0; i < n; i++) {
+        if (i) putchar(',');
+        show_vector(item->answer + (size_t)i * (size_t)width);
+    }
+    puts(kind == LL_EMBED_ALL ? "]}" : "}");
+    return -1;
+}
+
+static int encode_with(ll_model *model, int files, const char **paths) {
+    const int all = kind == LL_EMBED_ALL;
+    if (!strcmp(ll_recipe_get(ll_model_recipe(model), "model.task"), "seq2seq")) {
+        ll_say("the model (model.task = seq2seq) has no vectors of single sequences; see %s", ll_uses(model));
+        return 2;
+    }
+    const char *layers = ll_recipe_get(ll_model_recipe(model), "model.layers");
+    if (layer > atoi(layers))
+        return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is what enters the first",
+                        (long long)layer, layers);
+    width = ll_model_width(model);
+    const ll_job job = {
+        .model = model, .width = (size_t)width, .per_token = all, .run = run, .show = show, .quiet = out != NULL};
+    if (!json) {
+        const ll_status status = ll_row_file_create(&rows, out ? out : "-", width, all);
+        if (status) return ll_failed(status, NULL);
+    }
+    if (out) ll_stop_on_signals(1);
+    const int code = ll_sequences(&job, files, paths);
+    if (json) return code;
+    if (code) {
+        ll_row_file_abandon(rows);
+        return code;
+    }
+    const ll_status status = ll_row_file_commit(rows);
+    return status ? ll_failed(status, NULL) : 0;
+}
+
+static int encode(int n, const char **words) {
+    ll_model *model = NULL;
+    int i = LL_EMBED_ALL;
+    while (i >= 0 && strcmp(pool, kinds[i])) i--;
+    if (i < 0) return ll_usage("--pool %s: needs mean, first, last or all", pool);
+    if (json && out) return ll_usage("give --json or -o FILE, not both");
+    kind = (ll_embed_kind)i;
+    const ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    const int code = encode_with(model, n - 1, words + 1);
+    ll_model_free(model);
+    return code;
+}
+
+const ll_command ll_command_encode = {
+    .name = "encode",
+    .words = "MODEL [FILE...]",
+    .least = 1,
+    .most = 1 << 20,
+    .summary = "turn sequences into vectors",
+    .text =
+        "Writes an embedding of every sequence, in the order of the input: the mean of its tokens' vectors in the\n"
+        "last layer, or what --pool and --layer say. Files (or standard input) have a text a line, JSONL, FASTA or\n"
+        "idx images; plain, .gz or .xz. The file that -o names is whole or not there.\n\n"
+        "  longline encode runs/text-bytes-1/best.safetensors lines.txt > vectors.csv\n"
+        "  longline encode MODEL proteins.fasta.gz -o vectors.safetensors\n"
+        "  longline encode MODEL book.txt --whole --pool all --layer 3 -o tokens.npy",
+    .args = args,
+    .shared = ll_sequence_args,
+    .run = encode,
+};

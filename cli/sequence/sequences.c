@@ -1,0 +1,349 @@
+/* The loop over sequences: read, made tokens, gathered in a window; long ones scored piece by piece as a stream. */
+#include "sequence/sequences.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *format, *text_key, *id_key;
+static int whole;
+static int64_t length, window = 1024;
+
+const ll_arg ll_sequence_args[] = {
+    {LL_ARG_TEXT, 0, "format", "KIND", &format, 0, 0,
+     "lines, jsonl, fasta, idx or midi; else by the first byte of each file, or the model"},
+    {LL_ARG_FLAG, 0, "whole", NULL, &whole, 0, 0, "each file is one sequence"},
+    {LL_ARG_TEXT, 0, "text-key", "KEY", &text_key, 0, 0, "key of the text in JSONL; else text or sequence"},
+    {LL_ARG_TEXT, 0, "id-key", "KEY", &id_key, 0, 0, "key of the name in JSONL; else id"},
+    {LL_ARG_INTEGER, 0, "length", "N", &length, 0, 1e9, "use the first N tokens of a sequence; 0 = all"},
+    {LL_ARG_INTEGER, 0, "window", "N", &window, 1, 1e6,
+     "sequences read ahead and batched by length; 1 answers each at once"},
+    {.type = LL_ARG_END},
+};
+
+typedef struct {
+    const ll_job *job;
+    ll_window w;
+    ll_input *input;
+    ll_tokenizer *tokenizer;
+    ll_stream *stream;          /* NULL: long sequences go through the model like others */
+    int *before, *after, image; /* tokens around every sequence; how many an image has, 0: the model reads no images */
+    size_t before_n, after_n;
+    ll_item item; /* the sequence that is being read ... */
+    char *text;   /* ... and what of it is not yet tokens */
+    size_t n, room;
+    int64_t taken; /* bytes of its text so far, or tokens where these are not one a byte */
+    int streaming; /* it goes through the stream */
+    int by_byte;   /* a piece of text is a piece of its tokens, one a byte; else lines are */
+    float logp[LL_PIECE + 1];
+    int64_t sequences;
+    ll_line line;
+    int headed;    /* what stands above all answers is written */
+    double start, shown;
+    int64_t answered; /* bytes of the input whose sequences have been answered */
+} run;
+
+/* ---- Progress ---- */
+
+/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: how much of what was read since r->before_read
+ * has been answered. Non-zero, and it is said, where a signal ends the run. */
+static int progress(void *arg, double share) {
+    run *r = arg;
+    const double now = ll_now();
+    if (ll_stop_wanted()) {
+        ll_say("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
+        return 1;
+    }
+    if ((!r->job->quiet && isatty(STDOUT_FILENO)) || now - r->start < 2) return 0;
+    if (now - r->shown < (r->line.moves ? 0.1 : 10)) return 0;
+    int64_t read, total;
+    char line[160], a[24], b[24], eta[24];
+    ll_input_progress(r->input, &read, &total);
+    const double done = (double)r->answered + share * (double)(read - r->answered);
+    const double sequences = (double)r->sequences - (1 - share) * r->w.n;
+    int n = snprintf(line, sizeof line, "%.0f sequences, %s", sequences, ll_size(a, done));
+    if (total > 0 && done > 0)
+        snprintf(line + n, sizeof line - (size_t)n, " of %s, eta %s", ll_size(b, (double)total),
+                 ll_duration(eta, (now - r->start) * ((double)total - done) / done));
+    ll_line_show(&r->line, line);
+    r->shown = now;
+    return 0;
+}
+
+/* All that was read has been answered. */
+static int flush(run *r) {
+    int64_t total;
+    const int code = ll_window_flush(&r->w);
+    ll_input_progress(r->input, &r->answered, &total);
+    return code;
+}
+
+/* ---- Tokens ---- */
+
+/* How much of r->text has the same tokens whatever follows it. */
+static size_t ready(const run *r) {
+    const char *last = r->by_byte || r->item.ends || !r->n ? NULL : memrchr(r->text, '\n', r->n);
+    return r->by_byte || r->item.ends ? r->n : last ? (size_t)(last - r->text) + 1 : 0;
+}
+
+/* The tokens of that; the text is then left with what follows. */
+static ll_status take_tokens(run *r, int **tokens, size_t *n) {
+    const size_t size = ready(r);
+    const ll_status status = size ? ll_tokenizer_encode(r->tokenizer, r->text, size, tokens, n) : LL_OK;
+    if (status) return status;
+    r->n -= size;
+    if (r->n) memmove(r->text, r->text + size, r->n);
+    if (r->by_byte) return LL_OK;
+    if (length && (int64_t)*n > length - r->taken) *n = (size_t)(length - r->taken);
+    r->taken += (int64_t)*n;
+    return LL_OK;
+}
+
+/* before (where the sequence begins) + r->text + after (where it ends) as the tokens of r->item. */
+static int make_tokens(run *r) {
+    ll_item *item = &r->item;
+    int *text = NULL;
+    size_t n = 0;
+    const ll_status status = take_tokens(r, &text, &n);
+    if (status) return ll_item_failed(status, item);
+    const size_t front = item->begins ? r->before_n : 0, back = item->ends ? r->after_n : 0, all = front + n + back;
+    item->n = all < INT_MAX / 2 ? (int)all : 0;
+    item->tokens = item->n || !all ? malloc((all + 1) * sizeof *text) : NULL;
+    if (item->tokens) {
+        if (front) memcpy(item->tokens, r->before, front * sizeof *text);
+        if (n) memcpy(item->tokens + front, text, n * sizeof *text);
+        if (back) memcpy(item->tokens + front + n, r->after, back * sizeof *text);
+    }
+    ll_tokens_free(text);
+    if (r->image && n != (size_t)r->image) {
+        ll_say("%s: sequence %s has %zu tokens; the model reads images of %d", item->file, item->id, n, r->image);
+        return 2;
+    }
+    return item->tokens ? -1 : ll_trouble("no memory for the %zu tokens of sequence %s", all, item->id);
+}
+
+static int keep_text(run *r, const uint8_t *text, size_t n) {
+    if (length && r->by_byte && (int64_t)n > length - r->taken) n = (size_t)(length - r->taken);
+    if (r->room - r->n < n) {
+        const size_t room = 2 * r->room + n;
+        char *more = realloc(r->text, room);
+        if (!more) return ll_trouble("out of memory");
+        r->text = more;
+        r->room = room;
+    }
+    if (n) memcpy(r->text + r->n, text, n);
+    r->n += n;
+    if (r->by_byte) r->taken += (int64_t)n;
+    return -1;
+}
+
+/* ---- Sequences ---- */
+
+static void free_item(ll_item *item) {
+    free(item->id);
+    free(item->file);
+    free(item->label);
+    free(item->tokens);
+    *item = (ll_item){0};
+}
+
+static int begin(run *r, const ll_sequence *s) {
+    free_item(&r->item);
+    r->item = (ll_item){.id = strdup(s->id), .file = strdup(s->file), .line = s->line, .begins = 1};
+    r->item.first = -(int64_t)r->before_n;
+    r->n = 0;
+    r->taken = 0;
+    r->streaming = 0;
+    if (s->label) r->item.label = strdup(s->label);
+    return r->item.id && r->item.file && (r->item.label || !s->label) ? -1 : ll_trouble("out of memory");
+}
+
+/* What has been gathered, through the stream and shown. */
+static int stream_part(run *r, int ends) {
+    ll_item *item = &r->item;
+    item->ends = ends;
+    int code = make_tokens(r);
+    for (int done = 0, n; code < 0 && (done < item->n || ends); done += n) {
+        n = item->n - done < LL_PIECE ? item->n - done : LL_PIECE;
+        const ll_status status = n ? ll_stream_score(r->stream, r->logp, item->tokens + done, n) : LL_OK;
+        if (status) return ll_item_failed(status, item);
+        ll_item part = *item;
+        part.tokens += done;
+        part.n = n;
+        part.ends = ends && done + n == item->n;
+        part.answer = r->logp;
+        code = r->job->show(&part);
+        item->begins = 0;
+        item->first += n;
+        if (part.ends) break;
+    }
+    int64_t total;
+    free(item->tokens);
+    item->tokens = NULL;
+    ll_input_progress(r->input, &r->answered, &total);
+    return code < 0 && fflush(stdout) ? 1 : code;
+}
+
+static int end(run *r) {
+    r->sequences++;
+    if (r->streaming) return stream_part(r, 1);
+    r->item.ends = 1;
+    const int code = make_tokens(r);
+    if (code >= 0) return code;
+    const int added = ll_window_add(&r->w, &r->item);
+    if (added >= 0) return added;
+    r->item = (ll_item){0};
+    return ll_window_full(&r->w, window) ? flush(r) : -1;
+}
+
+/* A piece of a sequence. A long one that a stream can score is not gathered. */
+static int take(run *r, const ll_sequence *s) {
+    int code = s->begins ? begin(r, s) : -1;
+    if (code < 0) code = keep_text(r, s->text, s->size);
+    if (code >= 0) return code;
+    if (s->ends) return end(r);
+    if (!r->stream || (r->by_byte && length && length <= LL_PIECE)) return -1;
+    if (!r->streaming) {
+        code = flush(r);
+        ll_stream_reset(r->stream);
+        r->streaming = 1;
+    }
+    return code < 0 ? stream_part(r, 0) : code;
+}
+
+static int loop(run *r) {
+    for (;;) {
+        ll_sequence s;
+        int found = 0;
+        if (progress(r, 0)) return 1;
+        const ll_status status = ll_input_next(r->input, &s, &found);
+        if (status) {
+            /* What came before the error is answered; and its text is kept while that is done. */
+            char text[1000];
+            snprintf(text, sizeof text, "%s", ll_error());
+            const int code = flush(r);
+            if (code >= 0) return code;
+            ll_say("%s", text);
+            return status == LL_EFORMAT || status == LL_EINVAL ? 2 : 1;
+        }
+        if (!r->headed && r->job->header) r->job->header();
+        r->headed = 1;
+        if (!found) return flush(r);
+        const int code = take(r, &s);
+        if (code >= 0) return code;
+    }
+}
+
+/* ---- Beginning and end ---- */
+
+static const char *value(const ll_job *job, const char *key) {
+    const char *text = ll_recipe_get(ll_model_recipe(job->model), key);
+    return text ? text : "";
+}
+
+/* Pixels of the images that the model knows; 0: it knows none. */
+static int image_of(const ll_job *job) {
+    const int pixels = atoi(value(job, "position.width")) * atoi(value(job, "position.height"));
+    if (!ll_reads_images(ll_model_recipe(job->model))) return 0;
+    return pixels > 0 ? pixels : atoi(value(job, "train.length"));
+}
+
+static ll_status encode(run *r, const char *text, int **tokens, size_t *n) {
+    return text && *text ? ll_tokenizer_encode(r->tokenizer, text, strlen(text), tokens, n) : LL_OK;
+}
+
+/* Is the model's state as large after a million tokens as after one? Then long sequences need not be gathered. */
+static ll_status make_stream(run *r) {
+    ll_model *m = r->job->model;
+    const size_t bytes = ll_model_stream_bytes(m, 1);
+    if (!r->job->scored || !bytes || bytes != ll_model_stream_bytes(m, 1 << 20)) return LL_OK;
+    const ll_status status = ll_stream_create(&r->stream, m);
+    return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens: gathered, then */
+}
+
+/* Files of music are pieces of it, unless it is said that their lines are. */
+static int choose_format(ll_input_format *kind, int music) {
+    static const struct {
+        const char *name;
+        ll_input_format kind;
+    } kinds[] = {{"lines", LL_INPUT_LINES},
+                 {"jsonl", LL_INPUT_JSONL},
+                 {"fasta", LL_INPUT_FASTA},
+                 {"idx", LL_INPUT_IDX},
+                 {"midi", LL_INPUT_MIDI}};
+    *kind = music ? LL_INPUT_MIDI : whole ? LL_INPUT_WHOLE : LL_INPUT_AUTO;
+    if (whole && format) return ll_usage("give --whole or --format, not both");
+    if (!format) return -1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(format, kinds[i].name)) {
+            *kind = kinds[i].kind;
+            return -1;
+        }
+    return ll_usage("--format %s: needs lines, jsonl, fasta, idx or midi", format);
+}
+
+/* The first file that cannot be opened, or NULL. */
+static const char *not_there(int files, const char **paths) {
+    struct stat about;
+    for (int i = 0; i < files; i++)
+        if (strcmp(paths[i], "-") && (access(paths[i], R_OK) || stat(paths[i], &about) || S_ISDIR(about.st_mode)))
+            return paths[i];
+    return NULL;
+}
+
+static int open_all(run *r, int files, const char **paths) {
+    static const char *standard_input[] = {"-"};
+    ll_input_options how = {.text_key = text_key,
+                            .id_key = id_key,
+                            .label_key = r->job->label_key,
+                            .labels = r->job->labels,
+                            .piece = LL_PIECE,
+                            .grid = atoi(value(r->job, "data.grid"))};
+    const int code = choose_format(&how.format, !strcmp(value(r->job, "data.format"), "midi"));
+    if (code >= 0) return code;
+    if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
+    if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
+    if (how.label_key && how.format != LL_INPUT_AUTO && how.format != LL_INPUT_JSONL)
+        return ll_usage("--label-key is for JSONL");
+    if (!files && isatty(STDIN_FILENO)) ll_say("reads sequences from the terminal; Ctrl-D ends them");
+    if (!files) files = 1, paths = standard_input;
+    const ll_status status = ll_input_open(&r->input, paths, files, &how);
+    return status ? ll_failed(status, not_there(files, paths)) : -1;
+}
+
+int ll_sequences(const ll_job *job, int files, const char **paths) {
+    run *r = calloc(1, sizeof *r);
+    if (!r) return ll_trouble("out of memory");
+    r->job = r->w.job = job;
+    r->start = ll_now();
+    r->line = ll_line_start();
+    r->w.tick = progress;
+    r->w.arg = r;
+    ll_model_watch(job->model, ll_window_tell, &r->w);
+    r->image = image_of(job);
+    r->by_byte = strcmp(value(job, "data.format"), "words") && strcmp(value(job, "data.format"), "pieces") &&
+                 strcmp(value(job, "data.format"), "listops") && strcmp(value(job, "data.format"), "midi");
+    int code = open_all(r, files, paths);
+    if (code < 0) {
+        ll_status status = ll_tokenizer_create(&r->tokenizer, job->model);
+        if (!status) status = encode(r, job->before, &r->before, &r->before_n);
+        if (!status) status = encode(r, job->after, &r->after, &r->after_n);
+        if (!status) status = make_stream(r);
+        code = status ? ll_failed(status, NULL) : loop(r);
+    }
+    ll_model_watch(job->model, NULL, NULL);
+    ll_line_end(&r->line);
+    free_item(&r->item);
+    ll_window_free(&r->w);
+    ll_input_close(r->input);
+    ll_tokenizer_free(r->tokenizer);
+    ll_stream_free(r->stream);
+    ll_tokens_free(r->before);
+    ll_tokens_free(r->after);
+    free(r->text);
+    free(r);
+    return code < 0 ? 0 : code;
+}

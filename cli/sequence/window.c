@@ -1,0 +1,166 @@
+/* A window of sequences: those of similar length go through the model together, so that little is padding; what a
+ * sequence gets does not depend on its company, and answers are shown in the order of the input. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sequence/sequences.h"
+
+enum { TOKENS_MOST = 1 << 18, FLOATS_MOST = 1 << 24 };
+
+static int no_memory(void) {
+    return ll_trouble("out of memory");
+}
+
+/* Room for n things of a size at *p, whose content is kept. */
+static int make_room(void **p, size_t *room, size_t n, size_t size) {
+    if (n <= *room) return 1;
+    const size_t more = n < 2 * *room ? 2 * *room : n;
+    void *bigger = more > SIZE_MAX / size ? NULL : realloc(*p, more * size);
+    if (!bigger) return 0;
+    *p = bigger;
+    *room = more;
+    return 1;
+}
+
+static size_t answer_size(const ll_job *job, int n) {
+    return job->per_token ? (size_t)n * job->width : job->width;
+}
+
+int ll_window_add(ll_window *w, const ll_item *item) {
+    size_t room = (size_t)w->room;
+    if (!make_room((void **)&w->item, &room, (size_t)w->n + 1, sizeof *w->item)) return no_memory();
+    w->room = (int)room;
+    const ll_item *last = w->n ? &w->item[w->n - 1] : NULL;
+    ll_item *own = &w->item[w->n++];
+    *own = *item;
+    own->at = last ? last->at + last->size : 0;
+    own->size = answer_size(w->job, item->n);
+    w->tokens += item->n;
+    return -1;
+}
+
+int ll_window_full(const ll_window *w, int64_t most) {
+    if (!w->n) return 0;
+    const ll_item *last = &w->item[w->n - 1];
+    return w->n >= most || w->tokens >= TOKENS_MOST || last->at + last->size >= FLOATS_MOST;
+}
+
+int ll_item_failed(ll_status status, const ll_item *item) {
+    char line[32] = "";
+    if (item->line > 0) snprintf(line, sizeof line, ": line %lld", (long long)item->line);
+    ll_say("%s%s: %s", item->file, line, ll_error());
+    return status == LL_EINVAL || status == LL_EFORMAT ? 2 : 1;
+}
+
+/* For a batch (B, T), and any smaller one. */
+static int batch_room(ll_window *w, int B, int T) {
+    const size_t rows = (size_t)B;
+    return make_room((void **)&w->batch, &w->batch_room, rows * (size_t)T + rows, sizeof *w->batch) &&
+           make_room((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
+}
+
+int ll_window_tell(int64_t done, int64_t total, void *arg) {
+    const ll_window *w = arg;
+    const double batch = (double)w->now * (double)done / (double)total;
+    return w->tick(w->arg, w->tokens > 0 ? ((double)w->done + batch) / (double)w->tokens : 1);
+}
+
+/* Items order[0 .. B), the longest first, through the model; there is room. */
+static ll_status run_batch(ll_window *w, const int *order, int B) {
+    const ll_job *job = w->job;
+    const int longest = w->item[order[0]].n, T = longest > 0 ? longest : 1;
+    const size_t row = answer_size(job, T), tokens = (size_t)B * (size_t)T;
+    int *lengths = w->batch + tokens;
+    memset(w->batch, 0, tokens * sizeof *w->batch);
+    w->now = 0;
+    for (int b = 0; b < B; b++) {
+        const ll_item *item = &w->item[order[b]];
+        lengths[b] = item->n;
+        w->now += item->n;
+        if (item->n) memcpy(w->batch + (size_t)b * (size_t)T, item->tokens, (size_t)item->n * sizeof *item->tokens);
+    }
+    const ll_status status = job->run(job->model, w->out, w->batch, lengths, B, T);
+    for (int b = 0; b < B && !status; b++) {
+        const ll_item *item = &w->item[order[b]];
+        if (item->size) memcpy(w->answers + item->at, w->out + (size_t)b * row, item->size * sizeof *w->out);
+    }
+    return status;
+}
+
+/* The first of a batch that cannot be done alone is at fault. */
+static int blame(ll_window *w, const int *order, int B, ll_status status) {
+    int first = -1;
+    for (int b = 0; b < B && (status == LL_EINVAL || status == LL_EDIVERGED); b++)
+        if ((first < 0 || order[b] < first) && run_batch(w, order + b, 1)) first = order[b];
+    if (first >= 0) {
+        for (int b = 0; b < B; b++) /* its own words */
+            if (order[b] == first) status = run_batch(w, order + b, 1);
+        return ll_item_failed(status, &w->item[first]);
+    }
+    return ll_failed(status, NULL);
+}
+
+static const ll_window *sorted; /* qsort has no argument for it */
+
+static int by_length(const void *a, const void *b) {
+    const int i = *(const int *)a, j = *(const int *)b, n = sorted->item[i].n, m = sorted->item[j].n;
+    return n != m ? (n < m) - (n > m) : (i > j) - (i < j);
+}
+
+static int run_all(ll_window *w) {
+    size_t room = (size_t)w->order_room;
+    const ll_item *last = &w->item[w->n - 1];
+    if (!make_room((void **)&w->order, &room, (size_t)w->n, sizeof *w->order) ||
+        !make_room((void **)&w->answers, &w->answers_room, last->at + last->size + 1, sizeof *w->answers))
+        return no_memory();
+    w->order_room = (int)room;
+    for (int i = 0; i < w->n; i++) w->order[i] = i;
+    sorted = w;
+    qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);
+    w->done = 0;
+    for (int i = 0, B; i < w->n; i += B) {
+        const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
+        B = T < LL_PIECE ? LL_PIECE / T : 1;
+        if (B > w->n - i) B = w->n - i;
+        if (!batch_room(w, B, T)) return no_memory();
+        const ll_status status = run_batch(w, w->order + i, B);
+        if (status == LL_ESTOPPED) return 1;
+        if (status) return blame(w, w->order + i, B, status);
+        if (ll_window_tell(1, 1, w)) return 1;
+        w->done += w->now;
+    }
+    return -1;
+}
+
+static void forget(ll_window *w) {
+    for (int i = 0; i < w->n; i++) {
+        free(w->item[i].id);
+        free(w->item[i].file);
+        free(w->item[i].label);
+        free(w->item[i].tokens);
+    }
+    w->n = 0;
+    w->tokens = 0;
+}
+
+int ll_window_flush(ll_window *w) {
+    if (!w->n) return -1;
+    int code = run_all(w);
+    for (int i = 0; i < w->n && code < 0; i++) {
+        w->item[i].answer = w->answers + w->item[i].at;
+        code = w->job->show(&w->item[i]);
+    }
+    forget(w);
+    return code < 0 && fflush(stdout) ? 1 : code; /* main says why */
+}
+
+void ll_window_free(ll_window *w) {
+    forget(w);
+    free(w->item);
+    free(w->answers);
+    free(w->out);
+    free(w->batch);
+    free(w->order);
+}

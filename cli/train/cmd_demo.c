@@ -1,0 +1,162 @@
+/* longline demo: the whole main job in two minutes, on text that is part of the program. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "generate/generate_output.h"
+
+/* A causal PermuteFormer on bytes, small enough to learn something in two minutes on two cores. */
+static const char recipe_text[] = "[model]\n"
+                                  "task = lm\n"
+                                  "layers = 4\n"
+                                  "width = 128\n"
+                                  "heads = 4\n"
+                                  "ff = 512\n"
+                                  "[attention]\n"
+                                  "kernel = relu\n"
+                                  "query-multiple = 2\n"
+                                  "[position]\n"
+                                  "type = permute\n"
+                                  "decay = fixed\n"
+                                  "[train]\n"
+                                  "batch = 8\n"
+                                  "length = 256\n"
+                                  "optimizer = adamw\n"
+                                  "schedule = cosine\n"
+                                  "learning-rate = 0.003\n"
+                                  "eval-batches = 8\n"
+                                  "[data]\n"
+                                  "format = demo\n";
+
+enum { GENERATED = 2048 }; /* bytes: eight times the length trained on */
+static const char opening[] = "Linear attention";
+
+static double minutes = 2;
+static const char *out;
+
+static const ll_arg args[] = {
+    {LL_ARG_NUMBER, 0, "minutes", "M", &minutes, 0.05, 10000, "time to take, about"},
+    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; else runs/demo-1, -2, ..."},
+    {.type = LL_ARG_END},
+};
+
+/* As many steps as fit: a step is timed, and the rest of the recipe follows from their number. */
+static ll_status plan(ll_recipe *recipe) {
+    double seconds = 0;
+    char line[64];
+    const char *const parts[] = {"train.warmup", "train.eval-every", "train.checkpoint-every"};
+    ll_status status = ll_train_step_time(recipe, 3, &seconds);
+    if (status) return status;
+    /* A sixth of the time is for evaluation, generation, and machines that slow down as they get warm. */
+    const double fit = minutes * 60 * 5 / 6 / fmax(seconds, 1e-6);
+    const int steps = (int)fmin(fmax(fit, 20), 1e9);
+    const int share[] = {steps / 20 + 1, steps / 8 + 1, steps / 4 + 1};
+    snprintf(line, sizeof line, "train.steps=%d", steps);
+    status = ll_recipe_set(recipe, line);
+    for (int i = 0; i < 3 && !status; i++) {
+        snprintf(line, sizeof line, "%s=%d", parts[i], share[i]);
+        status = ll_recipe_set(recipe, line);
+    }
+    ll_say("a step takes %.3f s on %d threads (%s): training %d steps", seconds, ll_threads(), ll_cpu(), steps);
+    return status;
+}
+
+/* Text to stdout; bytes a second into *rate. */
+static int write_text(ll_model *model, double *rate) {
+    const ll_sampling how = {.temperature = 0.9f, .top_p = 0.95f, .seed = 1};
+    ll_speaker s = {0};
+    int code = ll_speaker_create(&s, model, NULL);
+    ll_status status = LL_OK;
+    if (code < 0) {
+        fputs(opening, stdout);
+        status = ll_speaker_feed(&s, (const uint8_t *)opening, sizeof opening - 1);
+        const size_t state = status ? 0 : ll_stream_bytes(s.stream);
+        const double start = ll_now();
+        for (int i = 0; i < GENERATED && !status; i++) {
+            const char *text;
+            size_t n;
+            status = ll_speaker_next(&s, &how, &text, &n);
+            if (!status) fwrite(text, 1, n, stdout);
+            fflush(stdout);
+        }
+        *rate = GENERATED / (ll_now() - start);
+        printf("\n\n");
+        fflush(stdout);
+        char then[24], now[24];
+        if (!status)
+            ll_say("%d bytes generated; the stream held %s before and %s after", GENERATED,
+                   ll_size(then, (double)state), ll_size(now, (double)ll_stream_bytes(s.stream)));
+        if (status) code = ll_failed(status, NULL);
+    }
+    ll_speaker_free(&s);
+    return code;
+}
+
+/* What a trained model comes to. */
+static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
+    ll_model *model = NULL;
+    ll_evaluation e = {0};
+    double bigram = 0, rate = 0;
+    char path[4200], picture[4200];
+    ll_run_model(path, sizeof path, ll_trainer_folder(trainer));
+    snprintf(picture, sizeof picture, "%s/loss.svg", ll_trainer_folder(trainer));
+    ll_status status = ll_model_load(&model, path);
+    if (!status) status = ll_evaluate(model, "valid", 0, &e);
+    if (!status) status = ll_bigram_bits(recipe, "valid", &bigram);
+    if (!status) status = ll_run_picture(ll_trainer_folder(trainer), picture);
+    int code = status ? ll_failed(status, NULL) : -1;
+    if (code < 0) {
+        ll_say("held-out text: %.3f bits a byte; a table of byte pairs needs %.3f", e.bits_per_token, bigram);
+        code = write_text(model, &rate);
+    }
+    ll_model_free(model);
+    if (code >= 0) return code;
+    ll_say("the model, its report and the picture are in %s; go on with: longline generate %s --prompt 'Attention'",
+           ll_trainer_folder(trainer), path);
+    printf("demo.bits_per_byte=%.4f\ndemo.bigram_bits_per_byte=%.4f\n", e.bits_per_token, bigram);
+    printf("demo.train_tokens_per_second=%.0f\ndemo.generate_tokens_per_second=%.0f\n", trained, rate);
+    printf("demo.model=%s\ndemo.picture=%s\n", path, picture);
+    return 0;
+}
+
+static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
+    ll_watch watch;
+    ll_watch_start(&watch, recipe);
+    const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
+    ll_watch_end(&watch);
+    if (status == LL_ESTOPPED) {
+        ll_say("stopped and saved; go on with: longline train --resume '%s'", ll_trainer_folder(trainer));
+        return 0;
+    }
+    return status ? ll_failed(status, NULL) : show(trainer, recipe, ll_watch_rate(&watch));
+}
+
+static int demo(int n, const char **words) {
+    (void)n, (void)words;
+    ll_recipe *recipe = NULL;
+    ll_trainer *trainer = NULL;
+    char folder[64] = "";
+    if (!out) ll_new_run(folder, sizeof folder, "demo");
+    ll_status status = ll_recipe_parse(&recipe, recipe_text, "the demo's recipe");
+    if (!status) status = plan(recipe);
+    if (!status) status = ll_trainer_create(&trainer, recipe, out ? out : folder, NULL);
+    const int code = status ? ll_failed(status, NULL) : train_and_show(trainer, recipe);
+    if (status && *folder) ll_drop_run(folder);
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return code;
+}
+
+const ll_command ll_command_demo = {
+    .name = "demo",
+    .words = "",
+    .summary = "train, measure, and write text, in two minutes",
+    .text = "Trains a small causal PermuteFormer on text that is part of the program (its own sources and\n"
+            "documentation), compares it on held-out text with a table of byte pairs, writes text several times\n"
+            "as long as it was trained on, and says where the model and the picture of its training are.\n\n"
+            "  longline demo\n"
+            "  longline demo --minutes 10 --out runs/longer",
+    .args = args,
+    .run = demo,
+};

@@ -1,0 +1,167 @@
+/* Long streams of every kernel with every position: fed in blocks of random sizes, against double precision and against
+ * tiles. Operators are those of new models; softmax, whose time grows with the square of the length, stops earlier. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyse/analyse_internal.h"
+#include "attention/operator.h"
+#include "attention/feature/maps.h"
+#include "recipe/mechanism.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "model/network.h"
+
+enum { SQUARE_MOST = 30000 /* tokens of softmax */ };
+static const char decay[] = "decay";
+
+/* Is the name among those of a list, parted by commas? NULL: no list. */
+static int listed(const char *list, const char *name) {
+    const size_t n = strlen(name);
+    if (!strcmp(list, "all")) return 1;
+    for (const char *at = list; at; at = strchr(at, ','), at += at != NULL)
+        if (!strncmp(at, name, n) && (at[n] == ',' || !at[n])) return 1;
+    return 0;
+}
+
+/* Every name of a list is one of the table; `more` is one besides. */
+static ll_status check_list(const char *list, const char *what, const ll_mechanism *(*row)(int), const char *more) {
+    for (const char *at = list; list && strcmp(list, "all") && at; at = strchr(at, ','), at += at != NULL) {
+        char name[64];
+        const char *nearest = more ? more : row(0)->name;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        for (int i = 0; row(i); i++)
+            if (ll_edit_distance(row(i)->name, name) < ll_edit_distance(nearest, name)) nearest = row(i)->name;
+        if (strcmp(nearest, name))
+            return ll_fail(LL_EINVAL, "there is no %s \"%s\"; the nearest is %s, and `longline list` has them all",
+                           what, name, nearest);
+    }
+    return LL_OK;
+}
+
+/* A pair, or (position past the table's last) a kernel with decay. */
+typedef struct {
+    int kernel, position, last;
+} pair;
+
+static const char *position_name(const pair *p) {
+    return p->position == p->last ? decay : ll_position_at(p->position)->name;
+}
+
+/* Without lists: each kernel without a position, and favor and softmax with each. */
+static int wanted(const ll_analysis *how, const pair *p) {
+    const char *position = position_name(p);
+    const int kernel = how->kernels ? listed(how->kernels, ll_kernel_at(p->kernel)->name) : 1;
+    if (how->positions) return kernel && listed(how->positions, position);
+    if (how->kernels) return kernel;
+    return p->kernel == LL_ATT_FAVOR || p->kernel == LL_ATT_SOFTMAX || p->position == LL_POS_NONE;
+}
+
+/* Does the pair stream, and is it another operator than the one without a position? */
+static int streams(const pair *p) {
+    const ll_mechanism *kernel = ll_kernel_at(p->kernel);
+    if (!kernel->causal || kernel->stream == LL_STREAM_NONE) return 0;
+    if (p->position == p->last) return kernel->decay;
+    const ll_status status = ll_pair_check(p->kernel, p->position, 1);
+    return !status && p->position != LL_POS_SINUSOIDAL && p->position != LL_POS_LEARNED;
+}
+
+static ll_status create(ll_model **model, const pair *p, const ll_analysis *how) {
+    const ll_map *map = ll_map_of((ll_kernel)p->kernel);
+    /* Sums of weights of either sign come near 0, where a quotient shows nothing but that. */
+    const int orthogonal = p->position == LL_POS_ORTHOGONAL, either = orthogonal || (map && map->sign);
+    char keys[600];
+    snprintf(keys, sizeof keys,
+             "model.layers=1|model.width=32|model.heads=2|model.ff=1|model.vocab=2|model.task=lm|attention.kernel=%s|"
+             "attention.num-features=64|attention.features=%s|attention.window=64|attention.normalise=%s|position.type="
+             "%s|position.decay=%s|"
+             "position.realizations=16|train.length=64|train.seed=%llu",
+             ll_kernel_at(p->kernel)->name, p->kernel == LL_ATT_FAVOR && orthogonal ? "gaussian" : "positive",
+             either ? "off" : "on", p->position == p->last ? "none" : ll_position_at(p->position)->name,
+             p->position == p->last ? "fixed" : "none", (unsigned long long)(how->seed % 1000000000));
+    return ll_analyse_model(model, keys);
+}
+
+/* What starts at 0 or near it, as after training. */
+static void train(ll_model *m, uint64_t seed) {
+    static const char *const names[] = {"position.rpe", "position.bias", "position.distance_k", "position.distance_v"};
+    for (int i = 0; i < m->count; i++) {
+        const size_t n = (size_t)m->param[i].rows * (size_t)m->param[i].cols;
+        float *x = ll_param_in(m, m->data, i);
+        for (int j = 0; j < 4; j++) {
+            if (!strstr(m->param[i].name, names[j])) continue;
+            ll_normal_fill(x, n, seed, ll_stream_id(LL_RANDOM_ANALYSE, 48, (uint32_t)i), 0);
+        }
+    }
+}
+
+/* Progress of one pair among all, by the tokens that they have. */
+typedef struct {
+    const ll_analysis *how;
+    double before, here, all;
+} watch;
+
+static int report(double share, void *arg) {
+    const watch *w = arg;
+    return w->how->progress ? w->how->progress((w->before + share * w->here) / w->all, w->how->arg) : 0;
+}
+
+static int64_t tokens_of(const ll_analysis *how, const pair *p) {
+    const int64_t T = how->length ? how->length : how->quick ? 2000 : 20000;
+    return p->kernel == LL_ATT_SOFTMAX && T > SQUARE_MOST ? SQUARE_MOST : T;
+}
+
+static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) {
+    ll_model *model = NULL;
+    ll_drift drift;
+    char label[LL_TABLE_LABEL];
+    ll_status status = create(&model, p, w->how);
+    if (status) return status;
+    train(model, w->how->seed);
+    status = ll_drift_of(&drift, model->attention[0], tokens_of(w->how, p), w->how->seed, report, w);
+    snprintf(label, sizeof label, "%s %s", ll_kernel_at(p->kernel)->name, position_name(p));
+    for (int i = 0; !status && i < drift.count; i++) {
+        status = ll_table_add(t, label, (double[]){(double)drift.tokens[i], drift.deviation[i], drift.tiles[i]});
+        worst[0] = fmax(worst[0], drift.deviation[i]), worst[1] = fmax(worst[1], drift.tiles[i]);
+    }
+    ll_model_free(model);
+    return status;
+}
+
+/* Pair number i of those that are wanted; 0: there are no more. */
+static int next(const ll_analysis *how, pair *p) {
+    for (p->position++;; p->position = 0, p->kernel++) {
+        if (!ll_kernel_at(p->kernel)) return 0;
+        for (; p->position <= p->last; p->position++)
+            if (wanted(how, p) && streams(p)) return 1;
+    }
+}
+
+ll_status ll_analyse_drift(ll_table **table, const ll_analysis *how) {
+    static const char *const columns[] = {"tokens", "deviation", "tiles", NULL};
+    static const ll_plot plots[] = {{"drift", "Deviation of streams from double precision", "tokens",
+                                     "largest difference over largest answer", 0, 1, -1, 1, 1}};
+    pair first = {.position = -1};
+    double worst[2] = {0};
+    watch w = {.how = how};
+    while (ll_position_at(first.last)) first.last++;
+    ll_status status = check_list(how->kernels, "attention.kernel", ll_kernel_at, NULL);
+    if (!status) status = check_list(how->positions, "position.type", ll_position_at, decay);
+    for (pair p = first; !status && next(how, &p);) w.all += (double)tokens_of(how, &p);
+    if (!status && w.all <= 0)
+        status = ll_fail(LL_EINVAL, "drift: none of these kernels streams with one of these positions");
+    if (!status)
+        status = ll_table_create(table, "Streams in random blocks against double precision, and against tiles",
+                                 "kernel and position", columns, 1, plots);
+    for (pair p = first; !status && next(how, &p); w.before += w.here) {
+        w.here = (double)tokens_of(how, &p);
+        status = measure(*table, &p, &w, worst);
+    }
+    if (!status)
+        ll_table_verdict(*table,
+                         "claim: a stream stays as near to exact arithmetic as rounding allows, and gives what "
+                         "tiles give. Largest deviation %.2g; from tiles %.2g",
+                         worst[0], worst[1]);
+    return status;
+}

@@ -1,0 +1,283 @@
+/* All runs of a comparison: seed by seed, so that a table is there early and gets surer. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "compare/compare_internal.h"
+#include "train/train_internal.h"
+
+enum { LEAST_STEPS = 10, TIMED = 5, TIMED_MOST = 100 };
+static const double TIMING = 1; /* seconds, about */
+
+typedef struct {
+    ll_comparison *c;
+    const ll_comparison_how *how;
+    char budget[32];
+    double spent; /* seconds of the runs that were made here, and ... */
+    int made;     /* ... how many */
+    ll_comparison_progress now;
+    ll_system system;
+    double run_total; /* seconds that the run at hand takes, as far as is known */
+} session;
+
+char *ll_contender_folder(const ll_contender *x, const char *folder, int seed) {
+    char name[96];
+    snprintf(name, sizeof name, "%s-%d", x->name, seed);
+    return ll_path_join(folder, name);
+}
+
+/* ---- What is there ---- */
+
+static int wanted(const session *s, const ll_contender *x, int seed) {
+    if (x->result[seed - 1].state >= LL_RESULT_DONE || (x->baseline && seed > 1)) return 0;
+    for (int i = 0; i < s->how->only; i++)
+        if (!strcmp(s->how->names[i], x->name)) return 1;
+    return s->how->only == 0;
+}
+
+static ll_status check_result(const session *s, const ll_contender *x, const ll_result *r, const char *run) {
+    char settings[24];
+    ll_status status = ll_result_settings(settings, x->recipe, x->said);
+    if (status || r->state == LL_RESULT_NONE) return status;
+    if (strcmp(r->settings, settings))
+        return ll_fail(LL_EINVAL,
+                       "%s is a run of [%s] with other settings; remove that folder to make it again, or give another "
+                       "folder for the results",
+                       run, x->name);
+    if (strcmp(r->budget, s->budget))
+        return ll_fail(LL_EINVAL,
+                       "%s was made under a budget of %s, not %s, which does not compare; give the same budget, or "
+                       "another folder for the results",
+                       run, r->budget, s->budget);
+    return LL_OK;
+}
+
+static ll_status look(session *s) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < s->c->systems; i++)
+        for (int k = 0; k < LL_SEEDS_MOST && !status; k++) {
+            ll_contender *x = &s->c->system[i];
+            char *run = ll_contender_folder(x, s->how->folder, k + 1);
+            status = run ? ll_result_read(&x->result[k], run) : LL_ENOMEM;
+            if (!status && k < s->c->seeds) status = check_result(s, x, &x->result[k], run);
+            ll_free(run);
+        }
+    return status;
+}
+
+static int left(const session *s) {
+    int n = 0;
+    for (int i = 0; i < s->c->systems; i++)
+        for (int seed = 1; seed <= s->c->seeds; seed++) n += wanted(s, &s->c->system[i], seed);
+    return n;
+}
+
+/* ---- Progress ---- */
+
+static int tell(session *s, const char *stage, const ll_progress *run) {
+    const double known = s->how->seconds > 0 ? s->how->seconds : s->made ? s->spent / s->made : s->run_total;
+    if (!s->how->progress) return 0;
+    s->now.stage = stage;
+    s->now.run = run;
+    s->now.after = known > 0 ? known * (s->now.of - s->now.number) : NAN;
+    return s->how->progress(&s->now, s->how->arg);
+}
+
+static int on_step(const ll_progress *run, void *arg) {
+    session *s = arg;
+    if (isfinite(run->eta)) s->run_total = run->seconds + run->eta;
+    return tell(s, "train", run);
+}
+
+static ll_status stopped(void) {
+    return ll_fail(LL_ESTOPPED, "stopped; what is done is kept, and the same call goes on");
+}
+
+/* ---- A plan ---- */
+
+/* Seconds a step of this system takes here, with the sizes that its data give it. */
+static ll_status time_step(const ll_recipe *recipe, double *seconds) {
+    ll_recipe *full = NULL;
+    ll_reader *reader = NULL;
+    ll_status status = ll_recipe_copy(&full, recipe);
+    if (!status) status = ll_reader_open(&reader, &full->c, "train");
+    if (!status) status = ll_fit_fill(full, reader);
+    if (!status) status = ll_config_check(&full->c);
+    ll_reader_free(reader);
+    if (!status) status = ll_train_step_time(full, TIMED, seconds);
+    const double more = status ? 0 : fmin(TIMING / fmax(*seconds, 1e-9), TIMED_MOST);
+    if (more > TIMED) status = ll_train_step_time(full, (int)more, seconds);
+    ll_recipe_free(full);
+    return status;
+}
+
+/* All seeds of a system make the same steps: those that the first one found time for. */
+static ll_status plan(session *s, const ll_contender *x, ll_result *r) {
+    double step = 0;
+    int64_t steps = s->how->steps;
+    *r = (ll_result){.loss = NAN, .accuracy = NAN};
+    ll_status status = ll_result_settings(r->settings, x->recipe, x->said);
+    snprintf(r->budget, sizeof r->budget, "%s", s->budget);
+    for (int k = 0; k < LL_SEEDS_MOST && s->how->seconds > 0; k++)
+        if (x->result[k].state && !strcmp(x->result[k].budget, s->budget) &&
+            !strcmp(x->result[k].settings, r->settings))
+            steps = x->result[k].steps;
+    if (!status && steps < 1) {
+        if (tell(s, "pace", NULL)) return stopped();
+        status = time_step(x->recipe, &step);
+        if (!status) steps = (int64_t)fmin(s->how->seconds / fmax(step, 1e-9), 1e12);
+        if (steps < LEAST_STEPS) steps = LEAST_STEPS;
+    }
+    r->steps = steps;
+    return status;
+}
+
+static ll_status set_number(ll_recipe *recipe, const char *key, int64_t value) {
+    char text[80];
+    snprintf(text, sizeof text, "%s=%lld", key, (long long)value);
+    return ll_recipe_set(recipe, text);
+}
+
+/* The recipe of a run: a budget sets its steps, and with them when it warms up, looks and saves. */
+static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_result *r, int seed) {
+    ll_recipe *recipe = NULL;
+    ll_status status = ll_recipe_copy(&recipe, x->recipe);
+    if (status) return status;
+    const int64_t steps = r->steps, tenth = (steps + 9) / 10;
+    status = set_number(recipe, "train.steps", steps);
+    if (!status && !x->said[LL_BUDGET_WARMUP] && recipe->c.warmup > tenth)
+        status = set_number(recipe, "train.warmup", tenth);
+    if (!status && !x->said[LL_BUDGET_LOOKS]) status = set_number(recipe, "train.eval-every", tenth);
+    if (!status && !x->said[LL_BUDGET_SAVES]) status = set_number(recipe, "train.checkpoint-every", (steps + 19) / 20);
+    if (!status) status = set_number(recipe, "train.seed", seed);
+    if (status)
+        ll_recipe_free(recipe);
+    else
+        *out = recipe;
+    return status;
+}
+
+/* ---- A run ---- */
+
+/* *planned is written once the run can begin: its data are there. */
+static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_result *planned, ll_result *r) {
+    ll_trainer *trainer = NULL;
+    char *last = ll_path_join(run, "last.safetensors");
+    if (!last) return LL_ENOMEM;
+    const int begun = !access(last, F_OK);
+    ll_free(last);
+    ll_status status = ll_trainer_create(&trainer, recipe, run, begun ? run : NULL);
+    if (status) return status;
+    if (planned->state == LL_RESULT_NONE) {
+        planned->state = LL_RESULT_BEGUN;
+        status = ll_result_write(planned, run);
+    }
+    if (!status) status = ll_trainer_run(trainer, on_step, s);
+    r->tokens = (double)trainer->state.tokens;
+    r->seconds = trainer->progress.seconds;
+    r->parameters = (double)ll_model_parameters(trainer->model);
+    ll_trainer_free(trainer);
+    return status;
+}
+
+/* The model with the lowest held-out loss, on the table's split. */
+static ll_status evaluate(session *s, const char *run, ll_result *r) {
+    ll_model *model = NULL;
+    ll_evaluation e;
+    if (tell(s, "evaluate", NULL)) return stopped();
+    ll_status status = ll_run_load(&model, run);
+    if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to make it again", run);
+    if (!status) status = ll_evaluate(model, s->c->about.split, s->c->about.batches, &e);
+    if (!status) r->loss = e.loss, r->accuracy = e.accuracy, r->count = (double)e.count;
+    ll_model_free(model);
+    return status;
+}
+
+static ll_status make_run(session *s, ll_contender *x, int seed) {
+    ll_result *r = &x->result[seed - 1], done = {0};
+    ll_recipe *recipe = NULL;
+    char *run = ll_contender_folder(x, s->how->folder, seed);
+    ll_status status = run ? LL_OK : LL_ENOMEM;
+    s->run_total = 0;
+    if (!status && tell(s, "begin", NULL)) status = stopped();
+    if (!status && r->state == LL_RESULT_NONE) status = plan(s, x, r);
+    if (!status) status = recipe_of(&recipe, x, r, seed);
+    if (!status) {
+        done = *r;
+        status = train(s, recipe, run, r, &done);
+    }
+    done.state = status == LL_EDIVERGED ? LL_RESULT_DIVERGED : LL_RESULT_DONE;
+    if (!status) status = evaluate(s, run, &done);
+    if (status == LL_EDIVERGED) status = LL_OK;
+    if (!status) status = ll_result_write(&done, run);
+    if (!status) *r = done, s->spent += done.seconds, s->made++;
+    ll_recipe_free(recipe);
+    ll_free(run);
+    return status;
+}
+
+/* It sees the train split once, under any budget. */
+static ll_status measure_baseline(session *s, ll_contender *x) {
+    ll_result r = {.state = LL_RESULT_DONE, .steps = 1};
+    ll_baseline b;
+    if (tell(s, "evaluate", NULL)) return stopped();
+    char *run = ll_contender_folder(x, s->how->folder, 1);
+    ll_status status = run ? ll_result_settings(r.settings, x->recipe, x->said) : LL_ENOMEM;
+    snprintf(r.budget, sizeof r.budget, "%s", s->budget);
+    if (!status) status = ll_unigram(x->recipe, s->c->about.split, &b);
+    if (!status) {
+        r.loss = b.loss, r.accuracy = b.accuracy, r.count = (double)b.count;
+        status = ll_result_write(&r, run);
+    }
+    if (!status) x->result[0] = r;
+    ll_free(run);
+    return status;
+}
+
+static ll_status make_all(session *s) {
+    ll_status status = LL_OK;
+    s->now.of = left(s);
+    for (int seed = 1; seed <= s->c->seeds; seed++)
+        for (int i = 0; i < s->c->systems && !status; i++) {
+            ll_contender *x = &s->c->system[i];
+            if (!wanted(s, x, seed)) continue;
+            ll_comparison_system(s->c, i, &s->system);
+            s->now.system = &s->system;
+            s->now.recipe = x->recipe;
+            s->now.seed = seed;
+            s->now.number++;
+            status = x->baseline ? measure_baseline(s, x) : make_run(s, x, seed);
+        }
+    return status;
+}
+
+/* ---- All of them ---- */
+
+static ll_status check_how(const ll_comparison *c, const ll_comparison_how *how) {
+    if (how->seeds < 1 || how->seeds > LL_SEEDS_MOST)
+        return ll_fail(LL_EINVAL, "%d seeds; there can be 1 to %d", how->seeds, (int)LL_SEEDS_MOST);
+    if (!(how->seconds > 0) && how->steps < 1)
+        return ll_fail(LL_EINVAL, "a budget is some seconds, or at least one step");
+    for (int k = 0; k < how->only; k++) {
+        int found = 0;
+        for (int i = 0; i < c->systems; i++) found |= !strcmp(how->names[k], c->system[i].name);
+        if (!found) return ll_fail(LL_EINVAL, "the table has no system [%.60s]", how->names[k]);
+    }
+    return LL_OK;
+}
+
+ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
+    session s = {.c = c, .how = how};
+    ll_status status = check_how(c, how);
+    if (status) return status;
+    c->seeds = how->seeds;
+    if (how->seconds > 0)
+        snprintf(s.budget, sizeof s.budget, "%.6g s", how->seconds);
+    else
+        snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
+    status = look(&s);
+    return status ? status : make_all(&s);
+}

@@ -1,0 +1,57 @@
+/* Means and deviations over seeds, and whether systems come in the published order. */
+#include <math.h>
+
+#include "compare/compare_internal.h"
+
+double ll_result_metric(const ll_comparison *c, const ll_result *r) {
+    if (r->state != LL_RESULT_DONE) return NAN;
+    switch (c->metric) {
+    case LL_METRIC_PERPLEXITY: return exp(r->loss);
+    case LL_METRIC_ACCURACY: return 100 * r->accuracy;
+    case LL_METRIC_BITS: return r->loss / log(2);
+    default: return r->loss;
+    }
+}
+
+int ll_comparison_system(const ll_comparison *c, int i, ll_system *s) {
+    if (i < 0 || i >= c->systems) return 0;
+    const ll_contender *x = &c->system[i];
+    double sum = 0, square = 0;
+    int n = 0;
+    *s = (ll_system){.name = x->name, .label = x->label, .published = x->published, .mean = NAN, .deviation = NAN};
+    for (int k = 0; k < c->seeds; k++) {
+        const ll_result *r = &x->result[k];
+        const double value = ll_result_metric(c, r);
+        if (r->state < LL_RESULT_DONE) continue;
+        s->runs++;
+        if (!x->baseline) s->steps += (double)r->steps;
+        s->tokens += r->tokens, s->seconds += r->seconds;
+        s->parameters = r->parameters, s->count = r->count > s->count ? r->count : s->count;
+        s->diverged += r->state == LL_RESULT_DIVERGED;
+        if (!isfinite(value)) continue;
+        n++;
+        sum += value;
+    }
+    if (s->runs) s->steps /= s->runs, s->tokens /= s->runs, s->seconds /= s->runs;
+    if (n) s->mean = sum / n;
+    for (int k = 0; k < c->seeds; k++) {
+        const double value = ll_result_metric(c, &x->result[k]);
+        if (isfinite(value)) square += (value - s->mean) * (value - s->mean);
+    }
+    if (n > 1) s->deviation = sqrt(square / (n - 1));
+    return 1;
+}
+
+void ll_comparison_order(const ll_comparison *c, int *pairs, int *agree) {
+    *pairs = *agree = 0;
+    for (int i = 0; i < c->systems; i++)
+        for (int k = 0; k < i; k++) {
+            ll_system a, b;
+            ll_comparison_system(c, i, &a);
+            ll_comparison_system(c, k, &b);
+            const double paper = a.published - b.published, here = a.mean - b.mean;
+            if (!isfinite(paper) || !isfinite(here) || paper == 0) continue;
+            ++*pairs;
+            *agree += (paper > 0) == (here > 0) && here != 0;
+        }
+}

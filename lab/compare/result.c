@@ -1,0 +1,105 @@
+/* What a run came to: result.ini in its folder, written when the run is planned and again when it is done. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL /* no library to link; the function is fixed since xxHash 0.8 */
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "recipe/ini.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "compare/compare_internal.h"
+
+static const char *const STATE[] = {"none", "begun", "done", "diverged"};
+
+/* ---- Settings ---- */
+
+int ll_budget_key(const char *assignment) {
+    static const char *const keys[LL_BUDGET_KEYS] = {
+        [LL_BUDGET_STEPS] = "train.steps",
+        [LL_BUDGET_SEED] = "train.seed",
+        [LL_BUDGET_WARMUP] = "train.warmup",
+        [LL_BUDGET_LOOKS] = "train.eval-every",
+        [LL_BUDGET_SAVES] = "train.checkpoint-every",
+    };
+    const char *key = assignment + strspn(assignment, " \t");
+    const size_t n = strcspn(key, " \t=");
+    for (int i = 0; i < LL_BUDGET_KEYS; i++)
+        if (strlen(keys[i]) == n && !memcmp(keys[i], key, n)) return i;
+    return -1;
+}
+
+ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const int said[LL_BUDGET_KEYS]) {
+    const ll_recipe_key *key;
+    XXH64_hash_t hash = 0;
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
+        const char *value = ll_recipe_get(recipe, key->name);
+        const int by_budget = ll_budget_key(key->name);
+        if ((by_budget >= 0 && !said[by_budget]) || !strcmp(key->name, "train.report")) continue;
+        hash = XXH3_64bits_withSeed(key->name, strlen(key->name) + 1, hash);
+        hash = XXH3_64bits_withSeed(value, strlen(value) + 1, hash);
+    }
+    snprintf(settings, 24, "%016llx", (unsigned long long)hash);
+    return LL_OK;
+}
+
+/* ---- The file ---- */
+
+/* Numbers by their names. */
+static double *number(ll_result *r, const char *key) {
+    static const char *const names[] = {"tokens", "seconds", "parameters", "loss", "accuracy", "count"};
+    double *const at[] = {&r->tokens, &r->seconds, &r->parameters, &r->loss, &r->accuracy, &r->count};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(key, names[i])) return at[i];
+    return NULL;
+}
+
+static ll_status read_key(void *arg, const char *section, const char *key, const char *value, int line) {
+    ll_result *r = arg;
+    (void)section, (void)line;
+    if (!key) return LL_OK;
+    double *to = number(r, key);
+    if (to) return ll_parse_number(to, value) ? LL_OK : ll_fail(LL_EFORMAT, "%s is no number: \"%.60s\"", key, value);
+    if (!strcmp(key, "budget")) snprintf(r->budget, sizeof r->budget, "%s", value);
+    if (!strcmp(key, "settings")) snprintf(r->settings, sizeof r->settings, "%s", value);
+    if (!strcmp(key, "steps") && !ll_parse_integer(&r->steps, value))
+        return ll_fail(LL_EFORMAT, "steps is no number: \"%.60s\"", value);
+    if (strcmp(key, "state")) return LL_OK;
+    for (int i = LL_RESULT_BEGUN; i <= LL_RESULT_DIVERGED; i++)
+        if (!strcmp(value, STATE[i])) r->state = (ll_result_state)i;
+    return r->state ? LL_OK : ll_fail(LL_EFORMAT, "state is \"%.60s\"; it can be begun, done or diverged", value);
+}
+
+ll_status ll_result_read(ll_result *r, const char *run) {
+    *r = (ll_result){.loss = NAN, .accuracy = NAN};
+    char *path = ll_path_join(run, "result.ini");
+    if (!path) return LL_ENOMEM;
+    ll_status status = access(path, F_OK) ? LL_OK : ll_ini_load(path, read_key, r);
+    if (!status && r->state && (r->steps < 1 || !r->budget[0]))
+        status = ll_fail(LL_EFORMAT, "%s lacks steps or budget; remove it to make the run again", path);
+    ll_free(path);
+    return status;
+}
+
+ll_status ll_result_write(const ll_result *r, const char *run) {
+    char text[1024], digits[2][LL_NUMBER_TEXT];
+    int n = snprintf(text, sizeof text,
+                     "# A run of longline table.\n[result]\nstate = %s\nbudget = %s\nsettings = %s\nsteps = %lld\n",
+                     STATE[r->state], r->budget, r->settings, (long long)r->steps);
+    if (r->state >= LL_RESULT_DONE)
+        n += snprintf(text + n, sizeof text - (size_t)n, "tokens = %.0f\nseconds = %.3f\nparameters = %.0f\n",
+                      r->tokens, r->seconds, r->parameters);
+    if (r->state == LL_RESULT_DONE) {
+        ll_print_number(digits[0], r->loss);
+        ll_print_number(digits[1], r->accuracy);
+        n += snprintf(text + n, sizeof text - (size_t)n, "loss = %s\naccuracy = %s\ncount = %.0f\n", digits[0],
+                      digits[1], r->count);
+    }
+    char *path = ll_path_join(run, "result.ini");
+    ll_status status = path ? ll_folder_create(run) : LL_ENOMEM;
+    if (!status) status = ll_file_write(path, text, (size_t)n);
+    ll_free(path);
+    return status;
+}

@@ -1,0 +1,144 @@
+/* Axes: where the numbers stand and how they are written. Ticks are at 1, 2 or 5 times a power of ten; a
+ * logarithmic axis has one at every decade and, where there is room, at 2 and 5, and small ones between. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report_internal.h"
+
+int ll_axis_takes(int log, double v) {
+    const double a = fabs(v);
+    return log ? v >= 1e-100 && v <= 1e100 : a <= 1e100;
+}
+
+double ll_axis_place(const ll_axis *x, double v) {
+    const double t = x->log ? log(v / x->lo) / log(x->hi / x->lo) : (v - x->lo) / (x->hi - x->lo);
+    return x->from + t * (x->to - x->from);
+}
+
+/* The smallest of 1, 2, 5 times a power of ten that is at least v. */
+static double round_step(double v) {
+    const double power = pow(10, floor(log10(v)));
+    for (int i = 0; i < 3; i++) {
+        const double step = power * (double[]){1, 2, 5}[i];
+        if (step >= v * (1 - 1e-9)) return step;
+    }
+    return 10 * power;
+}
+
+/* 1,234,567.5 from 1234567.5 */
+static void write_grouped(char *out, size_t size, double v, int decimals, const char *unit) {
+    char plain[40];
+    snprintf(plain, sizeof plain, "%.*f", decimals, fabs(v));
+    const size_t digits = strcspn(plain, ".");
+    size_t n = 0;
+    if (v < 0 && strspn(plain, "0.") < strlen(plain)) n = (size_t)snprintf(out, size, "\xe2\x88\x92"); /* a minus */
+    for (size_t i = 0; plain[i] && n + 2 < size; i++) {
+        if (i > 0 && i < digits && (digits - i) % 3 == 0) out[n++] = ',';
+        out[n++] = plain[i];
+    }
+    out[n] = 0;
+    snprintf(out + n, size - n, "%s", unit);
+}
+
+void ll_number_text(char *out, size_t size, double v, double step, double largest) {
+    const double a = fabs(largest);
+    const double unit = a >= 1e9 ? 1e9 : a >= 1e6 ? 1e6 : 1;
+    int decimals = 0;
+    if (v == 0) {
+        snprintf(out, size, "0");
+    } else if (a >= 1e13 || a < 1e-5 || step < 1e-7 * unit) {
+        const int digits = (int)(floor(log10(a) + 1e-9) - floor(log10(step) + 1e-9)) + 1;
+        snprintf(out, size, "%.*g", digits < 1 ? 1 : digits > 12 ? 12 : digits, v);
+    } else {
+        for (double s = step / unit; decimals < 8 && fabs(s - round(s)) > 1e-6 * s; s *= 10) decimals++;
+        write_grouped(out, size, v / unit, decimals, unit == 1e9 ? "G" : unit == 1e6 ? "M" : "");
+    }
+}
+
+static void add_tick(ll_axis *x, double at, double step, double largest, int numbered) {
+    if (x->n == LL_TICKS_MOST) return;
+    ll_tick *t = &x->tick[x->n++];
+    *t = (ll_tick){.at = at};
+    if (numbered) ll_number_text(t->text, sizeof t->text, at, step, largest);
+}
+
+static void linear_ticks(ll_axis *x, double step) {
+    const double slack = 1e-9 * (x->hi - x->lo), largest = fmax(fabs(x->lo), fabs(x->hi));
+    const double first = ceil((x->lo - slack) / step), last = floor((x->hi + slack) / step);
+    for (double i = first; i <= last && x->n < LL_TICKS_MOST; i++) add_tick(x, i * step, step, largest, 1);
+}
+
+/* 10¹⁶, 2·10⁻⁸ */
+static void write_power(char *out, size_t size, int digit, int e) {
+    static const char *const raised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+    char plain[12];
+    size_t n = 0;
+    snprintf(plain, sizeof plain, "%d", abs(e));
+    if (digit > 1) n += (size_t)snprintf(out, size, "%d\u00b7", digit);
+    n += (size_t)snprintf(out + n, size - n, "10%s", e < 0 ? "\u207b" : "");
+    for (const char *c = plain; *c && n + 4 < size; c++)
+        n += (size_t)snprintf(out + n, size - n, "%s", raised[*c - '0']);
+}
+
+/* Ticks at 1, 2, .. 9 times powers of ten; `labels` of "1", "12" (as in bills: 1, 2, 5) carry numbers: powers where
+ * one of them could not be written out. */
+static void log_ticks(ll_axis *x, const char *labels, int every, int small) {
+    const int first = (int)floor(log10(x->lo)), last = (int)ceil(log10(x->hi));
+    const int powers = x->lo < 1e-5 * (1 - 1e-9) || x->hi >= 1e12;
+    for (int e = first; e <= last; e++)
+        for (int d = 1; d < 10; d++) {
+            const double at = d * pow(10, e);
+            const int number = strchr(labels, '0' + d) && e % every == 0;
+            if (at < x->lo * (1 - 1e-9) || at > x->hi * (1 + 1e-9) || (!number && !small)) continue;
+            add_tick(x, at, at, at, number && !powers);
+            if (number && powers && x->n) write_power(x->tick[x->n - 1].text, sizeof x->tick[0].text, d, e);
+        }
+}
+
+static int numbered(const ll_axis *x) {
+    int n = 0;
+    for (int i = 0; i < x->n; i++) n += x->tick[i].text[0] != 0;
+    return n;
+}
+
+static void set_log(ll_axis *x, double length, double gap, int open) {
+    if (x->hi < x->lo * (1 + 1e-6)) x->lo /= 1.5, x->hi *= 1.5;
+    if (open) x->lo /= pow(x->hi / x->lo, 0.06), x->hi *= pow(x->hi / x->lo, 0.04);
+    const double decades = log10(x->hi / x->lo), decade = length / decades;
+    if (decade * 0.3 >= gap) {
+        log_ticks(x, "125", 1, 1);
+    } else {
+        log_ticks(x, "1", (int)fmax(1, ceil(gap / decade)), decades <= 9);
+    }
+    if (numbered(x) >= 2) return;
+    x->n = 0; /* so short a stretch that round numbers of its own size serve it better */
+    linear_ticks(x, round_step((x->hi - x->lo) / fmax(1, length / gap)));
+}
+
+static void set_linear(ll_axis *x, double length, double gap, int open) {
+    const double size = fmax(fabs(x->lo), fabs(x->hi));
+    if (x->hi - x->lo <= 1e-9 * size || size == 0) {
+        const double half = size > 0 ? size / 4 : 1;
+        x->lo -= half;
+        x->hi += half;
+    }
+    if (x->lo > 0 && x->lo < (open ? 0.4 : 0.1) * x->hi) x->lo = 0;
+    const double step = round_step((x->hi - x->lo) / fmax(1, floor(length / gap)));
+    if (open) {
+        x->lo = floor(x->lo / step + 1e-9) * step;
+        x->hi += 0.02 * (x->hi - x->lo);
+    }
+    linear_ticks(x, step);
+}
+
+void ll_axis_set(ll_axis *x, int log, double lo, double hi, double length, double gap, int open) {
+    *x = (ll_axis){.log = log, .lo = lo, .hi = hi};
+    if (log) {
+        set_log(x, length, gap, open);
+    } else {
+        set_linear(x, length, gap, open);
+    }
+}

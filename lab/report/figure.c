@@ -1,0 +1,90 @@
+/* A figure as a file: the picture goes to the disk while cairo makes it, through the writer that replaces
+ * the target only when everything has arrived. */
+#include <cairo/cairo-svg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "report/report_internal.h"
+
+enum { WIDTH = 960, HEIGHT = 540, LEAST = 120, MOST = 16384 };
+
+typedef struct {
+    ll_writer *writer;
+    ll_status status;
+} sink;
+
+static cairo_status_t put(void *arg, const unsigned char *data, unsigned int size) {
+    sink *s = arg;
+    if (!s->status) s->status = ll_writer_put(s->writer, data, size);
+    return s->status ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
+}
+
+static int has_ending(const char *path, const char *ending) {
+    const size_t n = strlen(path), m = strlen(ending);
+    return n > m && !strcasecmp(path + n - m, ending);
+}
+
+static ll_status check(const char *path, int width, int height) {
+    if (!has_ending(path, ".svg") && !has_ending(path, ".png"))
+        return ll_fail(LL_EINVAL, "%s: a picture's name must end in .svg or .png", path);
+    if (width < LEAST || width > MOST || height < LEAST || height > MOST)
+        return ll_fail(LL_EINVAL, "%s: a picture has %d to %d pixels a side, not %d x %d", path, LEAST, MOST, width,
+                       height);
+    return LL_OK;
+}
+
+/* The picture into the writer, with cairo's verdict turned into ours. */
+static ll_status draw(const char *path, int width, int height, ll_painter *paint, const void *what, sink *out) {
+    const int svg = has_ending(path, ".svg");
+    cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(put, out, width, height)
+                                   : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
+    const int drawn = paint(surface, what, width, height);
+    cairo_status_t verdict = cairo_surface_status(surface);
+    if (drawn > 0 && !svg && !verdict) verdict = cairo_surface_write_to_png_stream(surface, put, out);
+    cairo_surface_finish(surface);
+    if (!verdict) verdict = cairo_surface_status(surface);
+    cairo_surface_destroy(surface);
+    if (out->status) return out->status;
+    if (drawn == 0) return ll_fail(LL_EINVAL, "%s: no point of the figure is a number that its axes can show", path);
+    if (verdict == CAIRO_STATUS_NO_MEMORY || (drawn < 0 && !verdict))
+        return ll_fail(LL_ENOMEM, "%s: no memory for the picture", path);
+    if (drawn < 0 || verdict) return ll_fail(LL_EIO, "%s cannot be drawn: %s", path, cairo_status_to_string(verdict));
+    return LL_OK;
+}
+
+ll_status ll_picture_write(const char *path, int width, int height, ll_painter *paint, const void *what) {
+    ll_status status = check(path, width, height);
+    if (status) return status;
+    sink out = {0};
+    status = ll_writer_open(&out.writer, path);
+    if (status) return status;
+    status = draw(path, width, height, paint, what, &out);
+    if (!status) return ll_writer_commit(out.writer);
+    ll_writer_abandon(out.writer);
+    return status;
+}
+
+typedef struct {
+    const ll_figure *figure;
+    const int *faint;
+} page;
+
+static int paint_page(cairo_surface_t *surface, const void *what, int width, int height) {
+    const page *p = what;
+    return ll_page_draw(surface, p->figure, p->faint, width, height);
+}
+
+ll_status ll_figure_draw(const ll_figure *f, const int *faint, const char *path) {
+    if (f->n < 1 || f->n > LL_CURVES_MOST)
+        return ll_fail(LL_EINVAL, "%s: a figure has 1 to %d curves, not %d", path, LL_CURVES_MOST, f->n);
+    for (int i = 0; i < f->n; i++)
+        if (f->curves[i].n < 0 || (f->curves[i].n > 0 && (!f->curves[i].x || !f->curves[i].y)))
+            return ll_fail(LL_EINVAL, "%s: curve %d has no points", path, i);
+    const page p = {f, faint};
+    return ll_picture_write(path, f->width ? f->width : WIDTH, f->height ? f->height : HEIGHT, paint_page, &p);
+}
+
+ll_status ll_figure_write(const ll_figure *figure, const char *path) {
+    return ll_figure_draw(figure, NULL, path);
+}

@@ -1,0 +1,295 @@
+/* The picture of a figure: curves on white, their names where they end, thin lines at round numbers. The
+ * palette follows Okabe and Ito, so that people with any of the usual colour deficiencies can tell the
+ * curves apart. The drawing is made once, for a page of about 960 x 540, and scaled to the size asked for. */
+#include <math.h>
+#include <string.h>
+
+#include "report/pen.h"
+#include "report/report_internal.h"
+
+enum { COLOURS = 7, MARKED = 30 /* points a curve may have to show each */ };
+static const int COLOUR[COLOURS] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x3c3c3c};
+static const double LINE = 17;
+
+typedef struct {
+    const ll_figure *figure;
+    const int *faint;
+    cairo_t *cr;
+    double width, height;            /* of the page, before scaling */
+    double left, right, top, bottom; /* of the plot */
+    ll_axis x, y;
+    int labels;
+    ll_label label[LL_CURVES_MOST];
+} page;
+
+/* ---- What can be drawn ---- */
+
+static int drawable(const page *p, const ll_curve *c, int i) {
+    return ll_axis_takes(p->figure->log_x, c->x[i]) && ll_axis_takes(p->figure->log_y, c->y[i]);
+}
+
+/* Half the height of a curve's band at point i; 0: there is none. */
+static double deviation(const page *p, int curve, int i) {
+    const double *half = p->figure->deviation ? p->figure->deviation[curve] : NULL;
+    return half && half[i] > 0 ? half[i] : 0;
+}
+
+/* Index of the last point of a curve that can be drawn, or -1. */
+static int last_point(const page *p, const ll_curve *c) {
+    int i = c->n - 1;
+    while (i >= 0 && !drawable(p, c, i)) i--;
+    return i;
+}
+
+static int find_ranges(const page *p, double x[2], double y[2]) {
+    x[0] = y[0] = INFINITY;
+    x[1] = y[1] = -INFINITY;
+    for (int k = 0; k < p->figure->n; k++) {
+        const ll_curve *c = &p->figure->curves[k];
+        for (int i = 0; i < c->n; i++) {
+            if (!drawable(p, c, i)) continue;
+            x[0] = fmin(x[0], c->x[i]);
+            x[1] = fmax(x[1], c->x[i]);
+            y[0] = fmin(y[0], c->y[i]);
+            y[1] = fmax(y[1], c->y[i]);
+            const double half = deviation(p, k, i);
+            const double low = p->figure->log_y ? c->y[i] / (1 + half / c->y[i]) : c->y[i] - half;
+            if (ll_axis_takes(p->figure->log_y, low)) y[0] = fmin(y[0], low);
+            if (ll_axis_takes(p->figure->log_y, c->y[i] + half)) y[1] = fmax(y[1], c->y[i] + half);
+        }
+    }
+    return x[0] <= x[1];
+}
+
+/* ---- Layout ---- */
+
+static double widest(cairo_t *cr, const ll_axis *axis) {
+    double most = 0;
+    for (int i = 0; i < axis->n; i++) {
+        cairo_text_extents_t e;
+        cairo_text_extents(cr, axis->tick[i].text, &e);
+        most = fmax(most, e.x_advance);
+    }
+    return most;
+}
+
+/* The plot ends where every name still fits beside the end of its curve. */
+static void place_right(page *p) {
+    p->right = p->width - 26;
+    for (int k = 0; k < p->figure->n; k++) {
+        const ll_curve *c = &p->figure->curves[k];
+        const int last = last_point(p, c);
+        ll_label *l = &p->label[p->labels];
+        if (last < 0 || !c->label || !*c->label) continue;
+        *l = (ll_label){.curve = k, .x = c->x[last], .y = c->y[last]};
+        l->width = ll_label_fit(p->cr, l->text, sizeof l->text, c->label, 0.3 * p->width);
+        const double along = ll_axis_place(&p->x, l->x); /* the axis lies over 0..1 so far */
+        const double room = p->width - 16 - 10 - l->width - p->left;
+        if (along > 1e-6) p->right = fmin(p->right, p->left + room / along);
+        p->labels++;
+    }
+}
+
+static int arrange(page *p) {
+    const ll_figure *f = p->figure;
+    double x[2], y[2];
+    if (!find_ranges(p, x, y)) return 0;
+    const int titled = f->title && *f->title, named = f->y_label && *f->y_label;
+    p->top = 24 + (titled ? 30 : 0) + (named ? 24 : 0);
+    p->bottom = p->height - (f->x_label && *f->x_label ? 58 : 36);
+    font(p->cr, TEXT_SIZE, 0);
+    ll_axis_set(&p->y, f->log_y, y[0], y[1], p->bottom - p->top, 42, 1);
+    p->y.from = p->bottom;
+    p->y.to = p->top;
+    p->left = 24 + widest(p->cr, &p->y) + 10;
+    ll_axis_set(&p->x, f->log_x, x[0], x[1], p->width - 26 - p->left, 84, 0);
+    p->x.to = 1;
+    font(p->cr, TEXT_SIZE, 1);
+    place_right(p);
+    ll_axis_set(&p->x, f->log_x, x[0], x[1], p->right - p->left, 84, 0);
+    p->x.from = p->left;
+    p->x.to = p->right;
+    for (int i = 0; i < p->labels; i++) {
+        p->label[i].x = ll_axis_place(&p->x, p->label[i].x) + 10;
+        p->label[i].y = ll_axis_place(&p->y, p->label[i].y);
+    }
+    ll_labels_spread(p->label, p->labels, LINE, p->top, p->bottom - 4);
+    return 1;
+}
+
+/* ---- Drawing ---- */
+
+static void line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, int rgb) {
+    colour(cr, rgb, 1);
+    cairo_set_line_width(cr, width);
+    cairo_move_to(cr, x0, y0);
+    cairo_line_to(cr, x1, y1);
+    cairo_stroke(cr);
+}
+
+static void draw_axes(const page *p) {
+    cairo_t *cr = p->cr;
+    font(cr, TEXT_SIZE, 0);
+    for (int i = 0; i < p->y.n; i++) {
+        const ll_tick *t = &p->y.tick[i];
+        const double y = ll_axis_place(&p->y, t->at);
+        if (!t->text[0]) continue;
+        line(cr, p->left, y, p->right, y, 1, GRID);
+        colour(cr, QUIET, 1);
+        write_text(cr, p->left - 10, y + 4.5, 1, t->text);
+    }
+    line(cr, p->left, p->bottom, p->right, p->bottom, 1, AXIS);
+    for (int i = 0; i < p->x.n; i++) {
+        const ll_tick *t = &p->x.tick[i];
+        const double x = ll_axis_place(&p->x, t->at);
+        line(cr, x, p->bottom, x, p->bottom + (t->text[0] ? 6 : 3), 1, AXIS);
+        colour(cr, QUIET, 1);
+        write_text(cr, x, p->bottom + 21, 0.5, t->text);
+    }
+}
+
+/* A vertical line with a name, where the figure has one. */
+static void draw_mark(const page *p) {
+    const ll_figure *f = p->figure;
+    if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return;
+    const double x = ll_axis_place(&p->x, f->mark_at), dash[2] = {4, 4};
+    char text[128];
+    cairo_set_dash(p->cr, dash, 2, 0);
+    line(p->cr, x, p->top, x, p->bottom, 1, AXIS);
+    cairo_set_dash(p->cr, dash, 0, 0);
+    font(p->cr, TEXT_SIZE, 0);
+    const double width = ll_label_fit(p->cr, text, sizeof text, f->mark, 0.4 * p->width);
+    colour(p->cr, QUIET, 1);
+    write_text(p->cr, x + 6, p->top + 10, x + 6 + width > p->right ? 1 + 12 / width : 0, text);
+}
+
+static void draw_words(const page *p) {
+    const ll_figure *f = p->figure;
+    const double most = p->width - 48;
+    char text[512];
+    double y = 38;
+    colour(p->cr, INK, 1);
+    if (f->title && *f->title) {
+        font(p->cr, TITLE_SIZE, 1);
+        ll_label_fit(p->cr, text, sizeof text, f->title, most);
+        write_text(p->cr, 24, y, 0, text);
+        y += 25;
+    }
+    font(p->cr, TEXT_SIZE, 0);
+    colour(p->cr, QUIET, 1);
+    if (f->y_label && *f->y_label) {
+        ll_label_fit(p->cr, text, sizeof text, f->y_label, most);
+        write_text(p->cr, 24, y, 0, text);
+    }
+    if (f->x_label && *f->x_label) {
+        ll_label_fit(p->cr, text, sizeof text, f->x_label, most);
+        write_text(p->cr, (p->left + p->right) / 2, p->height - 16, 0.5, text);
+    }
+}
+
+/* Of the points that fall into one half of a unit of the page only the lowest and highest matter: a curve of
+ * a million points stays a small file. */
+static void trace(const page *p, const ll_curve *c) {
+    double column = NAN, low = 0, high = 0;
+    for (int i = 0; i < c->n; i++) {
+        if (!drawable(p, c, i)) continue;
+        const double x = ll_axis_place(&p->x, c->x[i]), y = ll_axis_place(&p->y, c->y[i]);
+        const double at = c->n > 2000 ? floor(2 * x) : NAN;
+        if (at == column && y >= low && y <= high) continue;
+        cairo_line_to(p->cr, x, y);
+        low = at == column ? fmin(low, y) : y;
+        high = at == column ? fmax(high, y) : y;
+        column = at;
+    }
+}
+
+static void draw_points(const page *p, const ll_curve *c, int rgb) {
+    int n = 0, last = last_point(p, c);
+    for (int i = 0; i < c->n; i++) n += drawable(p, c, i);
+    for (int i = 0; i < c->n; i++) {
+        if (!drawable(p, c, i) || (n > MARKED && i != last)) continue;
+        cairo_new_sub_path(p->cr);
+        cairo_arc(p->cr, ll_axis_place(&p->x, c->x[i]), ll_axis_place(&p->y, c->y[i]), 3.6, 0, 2 * M_PI);
+    }
+    colour(p->cr, rgb, 1);
+    cairo_fill_preserve(p->cr);
+    colour(p->cr, PAPER, 1);
+    cairo_set_line_width(p->cr, 1.2);
+    cairo_stroke(p->cr);
+}
+
+/* Where a band's edge is drawn. On a logarithmic axis it reaches as far down as up, for y - deviation may be no
+ * number there. */
+static void edge(const page *p, int curve, int i, double sign) {
+    const ll_curve *c = &p->figure->curves[curve];
+    const double half = deviation(p, curve, i), y = c->y[i];
+    if (!drawable(p, c, i)) return;
+    const double at = ll_axis_place(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
+    cairo_line_to(p->cr, ll_axis_place(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
+}
+
+static void draw_bands(const page *p) {
+    for (int k = p->figure->n - 1; k >= 0 && p->figure->deviation; k--) {
+        const int n = p->figure->curves[k].n;
+        if (!p->figure->deviation[k]) continue;
+        cairo_new_path(p->cr);
+        for (int i = 0; i < n; i++) edge(p, k, i, 1);
+        for (int i = n - 1; i >= 0; i--) edge(p, k, i, -1);
+        colour(p->cr, COLOUR[k % COLOURS], 0.16);
+        cairo_fill(p->cr);
+    }
+}
+
+static void draw_curves(const page *p) {
+    cairo_set_line_join(p->cr, CAIRO_LINE_JOIN_ROUND);
+    cairo_set_line_cap(p->cr, CAIRO_LINE_CAP_ROUND);
+    for (int k = p->figure->n - 1; k >= 0; k--) { /* the first one on top */
+        const int pale = p->faint && p->faint[k], rgb = COLOUR[k % COLOURS];
+        const double dash[2] = {7, 5};
+        cairo_set_dash(p->cr, dash, k < COLOURS ? 0 : 2, 0); /* the second round through the palette */
+        colour(p->cr, rgb, pale ? 0.5 : 1);
+        cairo_set_line_width(p->cr, pale ? 1.1 : 2.4);
+        cairo_new_path(p->cr); /* text leaves a point behind */
+        trace(p, &p->figure->curves[k]);
+        cairo_stroke(p->cr);
+        cairo_set_dash(p->cr, dash, 0, 0);
+        if (!pale) draw_points(p, &p->figure->curves[k], rgb);
+    }
+}
+
+static void draw_labels(const page *p) {
+    font(p->cr, TEXT_SIZE, 1);
+    for (int i = 0; i < p->labels; i++) { /* on a rim of paper, in case another curve passes below */
+        const ll_label *l = &p->label[i];
+        cairo_move_to(p->cr, l->x, l->y + 4.5);
+        cairo_text_path(p->cr, l->text);
+        colour(p->cr, PAPER, 0.9);
+        cairo_set_line_width(p->cr, 4);
+        cairo_stroke(p->cr);
+        colour(p->cr, COLOUR[l->curve % COLOURS], 1);
+        cairo_move_to(p->cr, l->x, l->y + 4.5);
+        cairo_show_text(p->cr, l->text);
+    }
+}
+
+int ll_page_draw(cairo_surface_t *surface, const ll_figure *f, const int *faint, int width, int height) {
+    cairo_t *cr = cairo_create(surface);
+    const double scale = fmin(fmax(fmin(width / 960.0, height / 540.0), 0.5), 20);
+    page p = {.figure = f, .faint = faint, .cr = cr, .width = width / scale, .height = height / scale};
+    plain_text(cr);
+    cairo_scale(cr, scale, scale);
+    colour(cr, PAPER, 1);
+    cairo_paint(cr);
+    const int any = arrange(&p);
+    if (any) {
+        draw_axes(&p);
+        draw_bands(&p);
+        draw_mark(&p);
+        draw_curves(&p);
+        draw_labels(&p);
+        draw_words(&p);
+    }
+    const int failed = cairo_status(cr) != CAIRO_STATUS_SUCCESS;
+    cairo_destroy(cr);
+    return failed ? -1 : any;
+}

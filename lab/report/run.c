@@ -1,0 +1,77 @@
+/* A run folder as it is seen from outside: its recipe, its metrics, and the picture of its loss. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "report/report_internal.h"
+
+/* In the order of the LL_RUN_... columns. */
+static const char *const NAME[LL_RUN_COLUMNS] = {
+    "step",   "bits",          "valid_bits",    "valid_accuracy",    "seconds",
+    "tokens", "learning_rate", "gradient_norm", "tokens_per_second", "memory_mib"};
+
+/* The last part of a path, with no slash at its end. */
+static void base_name(char *out, size_t size, const char *path) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t from = n;
+    while (from > 0 && path[from - 1] != '/') from--;
+    snprintf(out, size, "%.*s", (int)(n - from), path + from);
+}
+
+ll_status ll_run_open(ll_run *run, const char *folder) {
+    *run = (ll_run){.folder = folder};
+    char real[PATH_MAX];
+    const char *last = strrchr(folder, '/');
+    const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are no names */
+    base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
+    char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
+    ll_status status = metrics && recipe ? ll_run_folder_check(folder, "metrics.csv") : LL_ENOMEM;
+    if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
+    if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* its curves can be drawn all the same */
+    if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* what a bit is of */
+    if (!status && ll_columns_last(&run->metrics, LL_RUN_BITS) < 0 && ll_columns_last(&run->metrics, LL_RUN_VALID) < 0)
+        status = ll_fail(LL_EFORMAT, "%s holds no loss yet; draw it when the run has made some steps", metrics);
+    ll_free(metrics);
+    ll_free(recipe);
+    if (status) ll_run_close(run);
+    return status;
+}
+
+void ll_run_close(ll_run *run) {
+    ll_columns_free(&run->metrics);
+    ll_recipe_free(run->recipe);
+    *run = (ll_run){0};
+}
+
+static void write_title(char *out, size_t size, const ll_run *run) {
+    const ll_columns *t = &run->metrics;
+    const int valid = ll_columns_last(t, LL_RUN_VALID), last = valid >= 0 ? valid : ll_columns_last(t, LL_RUN_BITS);
+    const double step = t->column[LL_RUN_STEP][last], bits = t->column[valid >= 0 ? LL_RUN_VALID : LL_RUN_BITS][last];
+    char step_text[24];
+    ll_number_text(step_text, sizeof step_text, step, 1, fmin(step, 999999));
+    snprintf(out, size, "%s: %.3f bits per %s on %s data after %s steps", run->name, bits, run->unit,
+             valid >= 0 ? "validation" : "training", step_text);
+}
+
+ll_status ll_run_picture(const char *folder, const char *path) {
+    ll_run run;
+    ll_status status = ll_run_open(&run, folder);
+    if (status) return status;
+    char title[512], y_label[64];
+    const ll_columns *t = &run.metrics;
+    const double *step = t->column[LL_RUN_STEP];
+    const ll_curve curves[] = {{"validation", t->n, step, t->column[LL_RUN_VALID]},
+                               {"training", t->n, step, t->column[LL_RUN_BITS]}};
+    write_title(title, sizeof title, &run);
+    snprintf(y_label, sizeof y_label, "loss, bits per %s", run.unit);
+    const ll_figure f = {.title = title, .x_label = "step", .y_label = y_label, .n = 2, .curves = curves};
+    const int faint[2] = {0, 1};
+    status = ll_figure_draw(&f, faint, path);
+    ll_run_close(&run);
+    return status;
+}

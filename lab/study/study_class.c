@@ -1,0 +1,175 @@
+/* What a classifier takes for what: a table of classes, and the images it is wrong about and surest of. Of pairs of
+ * texts each has one class. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "study/study.h"
+
+enum { EXAMPLES = 1000, SHOWN = 24, CLASSES = 100, NAME = 16 };
+
+typedef struct {
+    int is, said;
+    double sure; /* probability of what was said */
+    int *tokens; /* (T) */
+} mistake;
+
+typedef struct {
+    int T, classes, batch, width, height;
+    double *table; /* (classes, classes): is, said */
+    int examples, wrong;
+    int shown;
+    mistake most[SHOWN]; /* the surest first */
+    int *tokens;         /* what these point into */
+} verdicts;
+
+/* Puts a mistake where it belongs, in place of the least sure one. */
+static void keep(verdicts *v, int is, int said, double sure, const int *tokens) {
+    if (v->shown == SHOWN && sure <= v->most[SHOWN - 1].sure) return;
+    int *room = v->shown < SHOWN ? v->tokens + (size_t)v->shown * (size_t)v->T : v->most[SHOWN - 1].tokens;
+    int at = v->shown < SHOWN ? v->shown++ : SHOWN - 1;
+    for (; at > 0 && v->most[at - 1].sure < sure; at--) v->most[at] = v->most[at - 1];
+    memcpy(room, tokens, (size_t)v->T * sizeof *room);
+    v->most[at] = (mistake){is, said, sure, room};
+}
+
+static void judge(verdicts *v, const ll_batch *b, const float *logp) {
+    for (int i = 0; i < v->batch; i++) {
+        const float *p = logp + (size_t)i * (size_t)v->classes;
+        const int is = b->targets[i];
+        int said = 0;
+        if (is < 0) continue;
+        for (int c = 1; c < v->classes; c++)
+            if (p[c] > p[said]) said = c;
+        v->examples++;
+        v->table[(size_t)is * (size_t)v->classes + (size_t)said]++;
+        if (said == is) continue;
+        v->wrong++;
+        keep(v, is, said, exp((double)p[said]), b->tokens + (size_t)i * (size_t)(b->B / v->batch) * (size_t)v->T);
+    }
+}
+
+static ll_status classify(const ll_study *s, verdicts *v) {
+    const ll_config *c = &s->window;
+    ll_batch batch = {0};
+    float *logp = ll_alloc((size_t)c->batch * (size_t)c->classes, sizeof *logp);
+    ll_status status = logp ? ll_batch_create(&batch, c) : LL_ENOMEM;
+    const int64_t all = ll_reader_eval_batches(s->data);
+    int64_t n = ll_study_bound(ll_model_token_cost(s->model, c->length) * c->length, 1, EXAMPLES) / c->batch;
+    n = n < 1 ? 1 : n > all ? all : n;
+    ll_reader_image(s->data, &v->width, &v->height);
+    for (int64_t i = 0; i < n && !status; i++) {
+        ll_reader_eval_batch(s->data, &batch, i * all / n);
+        status = ll_model_logp(s->model, logp, batch.tokens, batch.lengths, batch.B, batch.T);
+        if (!status) judge(v, &batch, logp);
+    }
+    ll_batch_free(&batch);
+    ll_free(logp);
+    return status;
+}
+
+/* ---- On the page ---- */
+
+/* Its name where the data have names, "neg,pos"; else its number. */
+static void class_name(char out[NAME], const ll_study *s, int number) {
+    const char *at = s->c->class_names ? s->c->class_names : "";
+    for (int i = 0; i < number && *at; i++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (*at)
+        snprintf(out, NAME, "%.*s", (int)strcspn(at, ","), at);
+    else
+        snprintf(out, NAME, "%d", number);
+}
+
+/* Shares of each class, that rows compare whatever their number. */
+static ll_status show_table(const ll_study *s, const verdicts *v) {
+    static const char *const head[3] = {"class", "right", "mostly taken for"};
+    const int n = v->classes;
+    if (n > CLASSES) return LL_OK;
+    float *shares = ll_alloc((size_t)n * (size_t)n, sizeof *shares);
+    if (!shares) return LL_ENOMEM;
+    char caption[200], examples[32];
+    ll_count_text(examples, sizeof examples, v->examples);
+    snprintf(caption, sizeof caption,
+             "What each class (a row) is taken for (a column), as shares of the row; over %s "
+             "held-out examples.",
+             examples);
+    for (int i = 0; i < n; i++) {
+        double sum = 0;
+        for (int j = 0; j < n; j++) sum += v->table[i * n + j];
+        for (int j = 0; j < n; j++) shares[i * n + j] = sum > 0 ? (float)(v->table[i * n + j] / sum) : NAN;
+    }
+    const ll_panel panel = {"", n, n, shares};
+    char name[CLASSES][NAME];
+    const char *names[CLASSES];
+    for (int i = 0; i < n; i++) class_name(name[i], s, i), names[i] = name[i];
+    const ll_heat_map map = {.title = "Classes",
+                             .x_label = "class that the model says",
+                             .y_label = "class that it is, from the top",
+                             .n = 1,
+                             .panels = &panel,
+                             .names = names};
+    const ll_html_about about = {"classes", caption};
+    const ll_html_maps maps = {.tab = "", .groups = 1, .group = &map};
+    ll_html_grid_begin(s->h);
+    ll_html_maps_write(s->h, &about, &maps);
+    const ll_html_table table = {.label = "Classes", .cols = 3, .head = head, .numbers = 1};
+    ll_html_table_begin(s->h, &table);
+    for (int i = 0; i < n; i++) {
+        char right[16] = "–", other[40] = "–";
+        int worst = -1;
+        for (int j = 0; j < n; j++)
+            if (j != i && shares[i * n + j] > (worst < 0 ? 0 : shares[i * n + worst])) worst = j;
+        if (isfinite(shares[i * n + i])) snprintf(right, sizeof right, "%.1f %%", 100 * (double)shares[i * n + i]);
+        if (worst >= 0)
+            snprintf(other, sizeof other, "%s (%.1f %%)", names[worst], 100 * (double)shares[i * n + worst]);
+        const char *const cells[3] = {names[i], right, other};
+        ll_html_row(s->h, 3, cells, 0);
+    }
+    ll_html_table_end(s->h);
+    ll_html_grid_end(s->h);
+    ll_free(shares);
+    return LL_OK;
+}
+
+static ll_status show_images(const ll_study *s, const verdicts *v) {
+    const int n = v->width * v->height;
+    if (!v->shown || n < 1 || n > v->T) return LL_OK;
+    char captions[SHOWN][96];
+    const char *list[SHOWN];
+    unsigned char *pixels = ll_alloc((size_t)v->shown, (size_t)n);
+    if (!pixels) return LL_ENOMEM;
+    for (int i = 0; i < v->shown; i++) {
+        const mistake *m = &v->most[i];
+        char is[NAME], said[NAME];
+        class_name(is, s, m->is);
+        class_name(said, s, m->said);
+        snprintf(captions[i], sizeof captions[i], "is %s, taken for %s (%.0f\u00a0%%)", is, said, 100 * m->sure);
+        list[i] = captions[i];
+        for (int j = 0; j < n; j++)
+            pixels[i * n + j] = (unsigned char)(m->tokens[j] < 0 ? 0 : m->tokens[j] > 255 ? 255 : m->tokens[j]);
+    }
+    const ll_html_images images = {v->shown, v->width, v->height, pixels, list};
+    ll_html_paragraph(s->h, "Images that the model is wrong about, the ones it is surest of first:");
+    ll_html_images_write(s->h, &images);
+    ll_free(pixels);
+    return LL_OK;
+}
+
+ll_status ll_study_classes(const ll_study *s) {
+    const size_t n = (size_t)s->c->classes;
+    verdicts v = {.T = s->c->length, .classes = s->c->classes, .batch = s->window.batch};
+    v.table = ll_alloc(n * n, sizeof *v.table);
+    v.tokens = ll_alloc(SHOWN, (size_t)v.T * sizeof *v.tokens);
+    ll_status status = v.table && v.tokens ? classify(s, &v) : LL_ENOMEM;
+    if (!status) status = show_images(s, &v);
+    if (!status) status = show_table(s, &v);
+    if (!status && v.width * v.height > 1) status = ll_study_shift(s);
+    ll_free(v.table);
+    ll_free(v.tokens);
+    return status;
+}

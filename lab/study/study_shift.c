@@ -1,0 +1,86 @@
+/* What a classifier of images makes of the same images at other places: accuracy against the pixels by which they are
+ * moved to the right. Taken are images with enough empty columns on both sides, so that they stay whole. */
+#include <stdio.h>
+
+#include "study/study.h"
+
+enum { MOST = 8, FEWEST = 30, EXAMPLES = 250, SHARE = 8 /* of the work of other parts: there are many shifts */ };
+
+typedef struct {
+    int margin, n;          /* empty columns at each side; shifts, and ... */
+    double x[2 * MOST + 1]; /* ... pixels of each */
+    double accuracy[2 * MOST + 1];
+    int64_t examples;
+} shifts;
+
+/* Images with as many empty columns as can be had: 8 as in the paper, or a quarter of the width, or less where images
+ * are full. */
+static ll_status choose(ll_reader **reader, ll_config *c, int width) {
+    ll_status status = LL_OK;
+    for (c->margin = width / 4 < MOST ? width / 4 : MOST; c->margin > 0; c->margin /= 2) {
+        status = ll_reader_open(reader, c, ll_study_split(c));
+        if (!status && (ll_reader_size(*reader) >= FEWEST || c->margin == 1)) return LL_OK;
+        if (status && status != LL_EINVAL) return status;
+        ll_reader_free(*reader);
+        *reader = NULL;
+    }
+    return status;
+}
+
+static ll_status measure(const ll_study *s, const ll_config *c, ll_workspace *ws, ll_reader *reader, ll_batch *batch,
+                         shifts *to, int i) {
+    ll_tally tally = {0};
+    ll_status status = LL_OK;
+    const double work = ll_model_token_cost(s->model, c->length) * c->length * to->n / SHARE;
+    const int most = ll_study_bound(work, 1, EXAMPLES) / c->batch;
+    const int64_t n = ll_evaluate_batches(reader, most > 0 ? most : 1);
+    ll_reader_shift(reader, (int)to->x[i]);
+    for (int64_t k = 0; k < n && !status; k++) status = ll_evaluate_batch(&tally, s->model, ws, reader, batch, k, n);
+    to->accuracy[i] = 100 * (double)tally.correct / (double)tally.count;
+    to->examples = tally.count;
+    return status;
+}
+
+static void show(const ll_study *s, const shifts *of) {
+    char caption[240], examples[32];
+    ll_count_text(examples, sizeof examples, (double)of->examples);
+    snprintf(caption, sizeof caption,
+             "Accuracy where the same %s held-out images, which have %d empty columns at both sides, are moved to the "
+             "right or, below 0, to the left. What a model has learnt holds at other places, too, where it stays "
+             "level.",
+             examples, of->margin);
+    const ll_curve curve = {"accuracy", of->n, of->x, of->accuracy};
+    const ll_html_about about = {"accuracy-by-shift", caption};
+    const ll_figure f = {.title = "Accuracy against shift",
+                         .x_label = "pixels",
+                         .y_label = "% right",
+                         .n = 1,
+                         .curves = &curve,
+                         .mark = "as in training",
+                         .mark_at = s->c->shift};
+    ll_html_plot(s->h, &about, &f, NULL);
+}
+
+ll_status ll_study_shift(const ll_study *s) {
+    int width, height;
+    ll_config c = s->window;
+    ll_reader *reader = NULL;
+    ll_workspace *ws = NULL;
+    ll_batch batch = {0};
+    ll_reader_image(s->data, &width, &height);
+    if (width < 4 || height < 2) return LL_OK;
+    ll_status status = choose(&reader, &c, width);
+    if (status == LL_EINVAL) return LL_OK; /* no image is empty at both sides */
+    shifts all = {.margin = c.margin, .n = 2 * c.margin + 1};
+    if (!status) status = ll_batch_create(&batch, &c);
+    if (!status) status = ll_workspace_create(&ws, s->model, ll_config_sequences(&c), c.length, 0);
+    for (int i = 0; i < all.n && !status; i++) {
+        all.x[i] = i - c.margin;
+        status = measure(s, &c, ws, reader, &batch, &all, i);
+    }
+    if (!status) show(s, &all);
+    ll_workspace_free(ws);
+    ll_batch_free(&batch);
+    ll_reader_free(reader);
+    return status;
+}

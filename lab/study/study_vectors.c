@@ -1,0 +1,129 @@
+/* Vectors that are learned for distances (docs/math.md, 7 and 9): what each of their numbers is at a distance, as of
+ * other learned positions, and how long they are. shaw has vectors that are added to keys and, if wanted, to values;
+ * relative-s2 has them in place of the keys of half of the heads. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "study/study.h"
+
+enum { LAYERS = 12, SIDES = 2, MOST = 2 * 255 + 1 };
+
+typedef struct {
+    const char *name, *label; /* the tensor; its panel */
+} side;
+static const side added[SIDES] = {{"distance_k", "added to keys"}, {"distance_v", "added to values"}},
+                  instead[SIDES] = {{"rpe", "in place of keys"}};
+
+typedef struct {
+    const ll_study *s;
+    const side *side;
+    int sides, layers, n; /* n: distances */
+    int least;            /* the first of them */
+    int cols[SIDES];
+    float *values; /* (layers, sides, cols, n) */
+    double distance[MOST], length[LAYERS][SIDES][MOST];
+    ll_panel panel[LAYERS][SIDES];
+    ll_heat_map group[LAYERS];
+    ll_curve curve[LAYERS * SIDES];
+    char title[LAYERS][48], label[LAYERS * SIDES][48];
+} vectors;
+
+/* The row of distance number i: shaw's go from the farthest key after the query to the farthest before it, by
+ * j - i = -clip .. clip, and its columns are turned here, so that distances are i - j. */
+static int row_of(const vectors *v, int i) { return v->s->c->position == LL_POS_SHAW ? v->n - 1 - i : i; }
+
+/* A panel: rows are the numbers of the vectors, columns distances. */
+static float *turn(vectors *v, int picture, int k, float *at) {
+    int D = 0;
+    const float *x = ll_study_position(v->s, ll_study_layer(v->s, picture, v->layers), v->side[k].name, &D);
+    v->panel[picture][k] = (ll_panel){v->side[k].label, D, v->n, at};
+    for (int i = 0; i < v->n; i++) {
+        double square = 0;
+        for (int c = 0; c < D; c++) {
+            const float value = x[(size_t)row_of(v, i) * (size_t)D + (size_t)c];
+            at[(size_t)c * (size_t)v->n + (size_t)i] = value;
+            square += (double)value * (double)value;
+        }
+        v->length[picture][k][i] = sqrt(square);
+    }
+    return at + (size_t)D * (size_t)v->n;
+}
+
+static void fill(vectors *v, const char *axis) {
+    float *at = v->values;
+    for (int i = 0; i < v->n; i++) v->distance[i] = v->least + i;
+    for (int i = 0; i < v->layers; i++) {
+        const int layer = ll_study_layer(v->s, i, v->layers) + 1;
+        snprintf(v->title[i], sizeof v->title[i], "Vectors of distances, layer %d", layer);
+        v->group[i] = (ll_heat_map){.title = v->title[i],
+                                    .x_label = axis,
+                                    .y_label = "numbers of the vector, from the top",
+                                    .n = v->sides,
+                                    .panels = v->panel[i]};
+        for (int k = 0; k < v->sides; k++) {
+            const int number = i * v->sides + k;
+            const char *which = v->sides > 1 ? k ? " values" : " keys" : "";
+            at = turn(v, i, k, at);
+            if (v->s->c->shared)
+                snprintf(v->label[number], sizeof *v->label, "all layers%s", which);
+            else
+                snprintf(v->label[number], sizeof *v->label, "layer %d%s", layer, which);
+            v->curve[number] = (ll_curve){v->label[number], v->n, v->distance, v->length[i][k]};
+        }
+    }
+}
+
+static void show(vectors *v) {
+    const ll_config *c = v->s->c;
+    const int s2 = c->position == LL_POS_RELATIVE_S2;
+    const char *what = s2 && c->image           ? "pixels away"
+                       : c->task == LL_TASK_LM ? "tokens back"
+                       : s2                    ? "tokens away"
+                                               : "tokens back (below 0: ahead)";
+    char axis[96], caption[400];
+    snprintf(axis, sizeof axis, "distance to the key, %d to %d %s", v->least, v->least + v->n - 1, what);
+    fill(v, axis);
+    snprintf(caption, sizeof caption,
+             "What is learned for each distance: a vector, whose numbers are rows; columns are the %s. Keys that are "
+             "farther have the outermost. %s",
+             axis,
+             s2 ? "A query weighs a value by its product with the vector of the distance."
+                : "Its product with a query is what the logit gains.");
+    ll_html_maps_write(v->s->h, &(ll_html_about){"distance", caption},
+                       &(ll_html_maps){.tab = "Layer", .groups = v->layers, .group = v->group});
+    const ll_figure f = {.title = "Length of the vectors of distances",
+                         .x_label = what,
+                         .y_label = "length",
+                         .n = v->layers * v->sides,
+                         .curves = v->curve};
+    ll_html_plot(v->s->h,
+                 &(ll_html_about){"distance-length", "How long the vectors are: how much a distance can weigh for "
+                                                     "queries of one length, whatever they look for."},
+                 &f, NULL);
+}
+
+ll_status ll_study_vectors(const ll_study *s) {
+    const ll_config *c = s->c;
+    vectors *v = ll_alloc(1, sizeof *v);
+    if (!v) return LL_ENOMEM;
+    const int s2 = c->position == LL_POS_RELATIVE_S2, both = !s2 && c->task != LL_TASK_LM;
+    v->s = s;
+    v->side = s2 ? instead : added;
+    v->sides = !s2 && c->distance_values ? 2 : 1;
+    v->layers = c->shared ? 1 : c->layers < LAYERS ? c->layers : LAYERS;
+    v->least = both ? -c->distances : 0;
+    v->n = c->distances - v->least + 1;
+    size_t rows = 0;
+    for (int k = 0; k < v->sides; k++) {
+        int D = 0;
+        ll_study_position(s, 0, v->side[k].name, &D);
+        rows += (size_t)D;
+    }
+    v->values = ll_alloc((size_t)v->layers * rows, (size_t)v->n * sizeof *v->values);
+    const ll_status status = v->values ? LL_OK : LL_ENOMEM;
+    if (!status) show(v);
+    ll_free(v->values);
+    ll_free(v);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* Reports of runs: the page's common parts from the files of the run, and between them what its model does. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "study/study.h"
+
+static const double WORK = 2e10; /* multiply-adds of one part: about a second on a few cores */
+
+int ll_study_bound(double unit, int least, int most) {
+    const double n = WORK / unit;
+    return n < least ? least : n > most ? most : (int)n;
+}
+
+/* Four times the training length, or what positions and work allow. */
+static int longest(const ll_study *s) {
+    int64_t T = 4 * (int64_t)s->c->length;
+    if (s->c->position == LL_POS_LEARNED && T > s->c->max_length) T = s->c->max_length;
+    while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
+    return (int)T;
+}
+
+const char *ll_study_split(const ll_config *c) {
+    return ll_fit_has_valid(c) ? "valid" : "test";
+}
+
+ll_status ll_study_open(ll_study *s) {
+    s->window = *s->c;
+    if (s->c->task == LL_TASK_LM) s->window.batch = 1, s->window.length = longest(s);
+    ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
+    if (!status) status = ll_fit_check(s->c, s->data);
+    if (!status) {
+        int width, height;
+        ll_reader_image(s->data, &width, &height);
+        if (width * height < 2) status = ll_tokenizer_create(&s->tokenizer, s->model);
+    }
+    if (status) ll_study_close(s);
+    return status;
+}
+
+void ll_study_close(ll_study *s) {
+    ll_reader_free(s->data);
+    ll_tokenizer_free(s->tokenizer);
+    s->data = NULL;
+    s->tokenizer = NULL;
+}
+
+ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, int *length) {
+    ll_batch batch = {0};
+    const ll_status status = ll_batch_create(&batch, &s->window);
+    if (status) return status;
+    const int64_t last = ll_reader_eval_batches(s->data) - 1; /* which may be short */
+    ll_reader_eval_batch(s->data, &batch, (int64_t)(where * (double)last));
+    *length = batch.lengths[0] < n ? batch.lengths[0] : n;
+    memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
+    ll_batch_free(&batch);
+    return LL_OK;
+}
+
+size_t ll_study_token(const ll_study *s, int token, char *out, size_t size) {
+    size_t n;
+    if (token >= ll_tokenizer_vocab(s->tokenizer)) token = -1; /* a mask */
+    const char *text = token < 0 ? "_" : ll_tokenizer_text(s->tokenizer, token, &n);
+    if (token < 0) n = 1;
+    if (n > size) n = size;
+    memcpy(out, text, n);
+    return n;
+}
+
+const float *ll_study_tensor(const ll_study *s, const char *name, int *cols) {
+    for (int i = 0;; i++) {
+        const ll_tensor t = ll_model_tensor(s->model, i);
+        if (t.data && strcmp(t.name, name)) continue;
+        if (t.data && cols) *cols = t.cols;
+        return t.data;
+    }
+}
+
+/* ---- One run ---- */
+
+static int is_lm(const ll_config *c) {
+    return c->task == LL_TASK_LM;
+}
+static int is_classifier(const ll_config *c) {
+    return !ll_config_per_token(c);
+}
+static int learns_distance(const ll_config *c) {
+    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
+           c->position == LL_POS_T5;
+}
+static int learns_vectors(const ll_config *c) {
+    return c->position == LL_POS_SHAW || c->position == LL_POS_RELATIVE_S2;
+}
+static int is_protein(const ll_config *c) {
+    return c->format == LL_DATA_FASTA;
+}
+static int is_seq2seq(const ll_config *c) {
+    return c->task == LL_TASK_SEQ2SEQ;
+}
+static int has_one_stack(const ll_config *c) {
+    return !is_seq2seq(c);
+}
+
+/* In the order of the page. */
+static const struct {
+    const char *id, *title;
+    int (*applies)(const ll_config *c);
+    int needs_data;
+    ll_status (*write)(const ll_study *s);
+} parts[] = {
+    {"samples", "Samples", is_lm, 1, ll_study_sample},
+    {"answers", "Answers", is_seq2seq, 1, ll_study_answers},
+    {"by-position", "Loss against position", is_lm, 1, ll_study_by_position},
+    {"mistakes", "Mistakes", is_classifier, 1, ll_study_classes},
+    {"looks", "Attention", has_one_stack, 1, ll_study_attention},
+    {"distances", "Learned positions", learns_distance, 0, ll_study_distance},
+    {"distances", "Learned positions", learns_vectors, 0, ll_study_vectors},
+    {"acids", "Amino acids", is_protein, 1, ll_study_acids},
+};
+
+/* What cannot be shown is said; what stops the page (memory, disk) stops it. */
+static void tell(ll_html *h, ll_status status) {
+    if (status == LL_ENOMEM)
+        ll_html_fail(h, status);
+    else if (status && !h->status)
+        ll_html_note(h, ll_error());
+}
+
+static void write_parts(ll_study *s) {
+    const ll_status missing = ll_study_open(s);
+    if (missing) {
+        ll_html_section(s->h, "data", "Held-out data");
+        tell(s->h, missing);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !s->h->status; i++) {
+        if (!parts[i].applies(s->c) || (missing && parts[i].needs_data)) continue;
+        ll_html_section(s->h, parts[i].id, parts[i].title);
+        tell(s->h, parts[i].write(s));
+    }
+    ll_study_close(s);
+}
+
+/* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */
+static ll_status test(ll_model *model, ll_run_facts *facts) {
+    const ll_config *c = model->c;
+    if (!c->test || !c->test[0]) return LL_OK;
+    const double batch = ll_model_token_cost(model, c->length) * c->length * c->batch;
+    const int most = ll_study_bound(batch / 2, 1, 1 << 20);
+    ll_reader *reader = NULL;
+    ll_status status = ll_reader_open_as(&reader, c, "test", &model->vocabulary);
+    if (!status) {
+        facts->test_whole = ll_reader_eval_batches(reader) <= most;
+        ll_reader_free(reader);
+        status = ll_evaluate(model, "test", most, &facts->test);
+    }
+    return status == LL_ENOMEM ? status : LL_OK;
+}
+
+ll_status ll_run_load(ll_model **model, const char *folder) {
+    static const char *const names[2] = {"best.safetensors", "last.safetensors"};
+    ll_status status = LL_OK;
+    for (int i = 0; i < 2 && !*model && !status; i++) {
+        char *path = ll_path_join(folder, names[i]);
+        if (!path) return LL_ENOMEM;
+        if (!access(path, F_OK)) status = ll_model_load(model, path);
+        ll_free(path);
+    }
+    return status;
+}
+
+static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, ll_model *model) {
+    ll_run_page_results(h, run, facts);
+    ll_run_page_loss(h, run);
+    if (model) {
+        ll_study study = {.h = h, .model = model, .c = model->c, .unit = run->unit};
+        write_parts(&study);
+    }
+    ll_run_page_costs(h, run);
+    ll_run_page_recipe(h, run);
+}
+
+/* parameters: of the model, where it shall not be loaded and studied; else 0. */
+static ll_status write_report(const char *folder, const char *path, double parameters) {
+    ll_run run;
+    ll_html h;
+    ll_model *model = NULL;
+    ll_status status = ll_run_open(&run, folder);
+    if (status) return status;
+    ll_run_facts facts = ll_run_facts_of(&run);
+    facts.parameters = parameters;
+    if (parameters <= 0) status = ll_run_load(&model, folder);
+    if (model) {
+        facts.parameters = (double)ll_model_parameters(model);
+        status = test(model, &facts);
+    }
+    if (!status) status = ll_html_open(&h, path, run.name);
+    if (!status) {
+        write_page(&h, &run, &facts, model);
+        status = ll_html_finish(&h);
+    }
+    ll_model_free(model);
+    ll_run_close(&run);
+    return status;
+}
+
+ll_status ll_run_report(const char *run, const char *path) {
+    char *own = path ? NULL : ll_path_join(run, "report.html");
+    if (!path && !own) return LL_ENOMEM;
+    const ll_status status = write_report(run, path ? path : own, 0);
+    ll_free(own);
+    return status;
+}
+
+ll_status ll_trainer_report(const ll_trainer *t, int whole) {
+    if (!t->model->c->report) return LL_OK;
+    char *path = ll_path_join(t->folder, "report.html");
+    if (!path) return LL_ENOMEM;
+    const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model));
+    ll_free(path);
+    return status;
+}
+
+/* ---- Runs side by side ---- */
+
+static ll_status count_parameters(double *parameters, const char *folder) {
+    ll_model *model = NULL;
+    const ll_status status = ll_run_load(&model, folder);
+    if (model) *parameters = (double)ll_model_parameters(model);
+    ll_model_free(model);
+    return status;
+}
+
+ll_status ll_runs_report(const char *const *folders, int n, const char *path) {
+    ll_html h;
+    if (n < 1 || n > LL_CURVES_MOST) return ll_fail(LL_EINVAL, "%d runs; a page compares 1 to %d", n, LL_CURVES_MOST);
+    ll_run *runs = ll_alloc((size_t)n, sizeof *runs);
+    ll_run_facts *facts = ll_alloc((size_t)n, sizeof *facts);
+    ll_status status = runs && facts ? LL_OK : LL_ENOMEM;
+    for (int i = 0; i < n && !status; i++) {
+        status = ll_run_open(&runs[i], folders[i]);
+        if (!status) facts[i] = ll_run_facts_of(&runs[i]);
+        if (!status) status = count_parameters(&facts[i].parameters, folders[i]);
+    }
+    if (!status) status = ll_html_open(&h, path, "Runs compared");
+    if (!status) {
+        ll_compare_page(&h, runs, facts, n);
+        status = ll_html_finish(&h);
+    }
+    for (int i = 0; i < n && runs; i++) ll_run_close(&runs[i]);
+    ll_free(runs);
+    ll_free(facts);
+    return status;
+}

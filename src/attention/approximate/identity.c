@@ -1,0 +1,56 @@
+/* Attention that returns V: each token its own value, no token another's. Papers call it identity attention, or OPT: a
+ * layer with it costs what a layer without attention costs, so that no attention can be faster, and whatever a model
+ * with it learns it learned from single tokens. */
+#include <string.h>
+
+#include "attention/table.h"
+#include "base/parallel.h"
+
+enum { TOKENS = 1024 };
+
+/* out = in for the tokens in use, 0 past them; where in is NULL, 0 everywhere. */
+typedef struct {
+    const ll_attention_call *c;
+    int H, blocks, width;
+    ll_view in, out;
+} copying;
+
+static void copy_block(void *arg, size_t index, int worker) {
+    const copying *x = arg;
+    (void)worker;
+    const size_t head = index / (size_t)x->blocks, b = head / (size_t)x->H, h = head % (size_t)x->H;
+    const size_t row = (size_t)x->width * sizeof(float), from = index % (size_t)x->blocks * TOKENS;
+    const size_t n = (size_t)(x->c->lengths ? x->c->lengths[b] : x->c->T), T = (size_t)x->c->T;
+    for (size_t t = from; t < T && t < from + TOKENS; t++) {
+        float *out = ll_element(&x->out, b, h, t);
+        if (x->in.data && t < n)
+            memcpy(out, ll_element(&x->in, b, h, t), row);
+        else
+            memset(out, 0, row);
+    }
+}
+
+static void copy(const ll_attention *op, const ll_attention_call *c, ll_view in, ll_view out, int width) {
+    copying x = {c, op->c.H, (c->T + TOKENS - 1) / TOKENS, width, in, out};
+    if (out.data) ll_parallel_for((size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
+}
+
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)op, (void)B, (void)T, (void)S, (void)segments;
+    return 0;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+    copy(op, c, c->v, c->y, op->c.E);
+    return LL_OK;
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    copy(op, c, c->g, c->dv, op->c.E);
+    copy(op, c, (ll_view){0}, c->dq, op->c.D);
+    copy(op, c, (ll_view){0}, c->dk, op->c.D);
+    return LL_OK;
+}
+
+const ll_method ll_method_value = {
+    .name = "value", .itself = 1, .keeps = LL_KEEPS_NOTHING, .saved = saved, .forward = forward, .backward = backward};

@@ -1,0 +1,164 @@
+/* Linformer (Wang et al. 2020): keys and values of a sequence are mixed down to `rank` of them, and queries attend to
+ * those by softmax.
+ *
+ *   K' = E^T K (rank x D)        V' = F^T V (rank x E)        y_i = softmax(scale <q_i, K'>) V'
+ *
+ * E and F (length, rank) are learnt, for all heads of a layer: row j belongs to token j, so there is a longest
+ * sequence, and every K' has seen every token. Tokens past a sequence's length take no part in K' and V'.
+ * The second half is the exact kernel (op->part) on rank keys, sequence by sequence; here is the first. */
+#include <string.h>
+
+#include "attention/table.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+
+enum { TOKENS = 128 }; /* that are mixed together */
+
+/* One side of it: keys by E, or values by F. */
+typedef struct {
+    const ll_attention_call *c;
+    const ll_kernels *k;
+    const float *weight; /* (length, rank) */
+    float *dweight;
+    ll_view in, din;   /* (B, H, S, width) */
+    float *mixed;      /* (B, H, rank, width), or its gradient */
+    float *transposed; /* (B, H, width, rank) */
+    int H, rank, width;
+} side;
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static size_t mixed_floats(const ll_attention *op, int B, int width) {
+    return ((size_t)B * (size_t)op->c.H * (size_t)op->c.baseline.rank * (size_t)width + 15) / 16 * 16;
+}
+
+static side side_of(const ll_attention *op, const ll_attention_call *c, int keys, float *mixed) {
+    const ll_baseline_config *l = &op->c.baseline;
+    side x = {.c = c, .k = ll_kernel_table(), .mixed = mixed, .H = op->c.H, .rank = l->rank};
+    x.weight = keys ? l->linformer_k : l->linformer_v;
+    x.dweight = keys ? c->dbaseline.linformer_k : c->dbaseline.linformer_v;
+    x.in = keys ? c->k : c->v;
+    x.din = keys ? c->dk : c->dv;
+    x.width = keys ? op->c.D : op->c.E;
+    return x;
+}
+
+static float *mixed_at(const side *x, float *of, size_t index) {
+    return of + index * (size_t)x->rank * (size_t)x->width;
+}
+
+/* mixed (rank, width) = weight^T in, of one sequence and head. */
+static void mix(void *arg, size_t index, int worker) {
+    const side *x = arg;
+    const size_t b = index / (size_t)x->H, h = index % (size_t)x->H, rank = (size_t)x->rank, width = (size_t)x->width;
+    const int n = ll_method_keys(x->c, (int)b);
+    float *out = mixed_at(x, x->mixed, index);
+    (void)worker;
+    memset(out, 0, rank * width * sizeof *out);
+    for (int t0 = 0; t0 < n; t0 += TOKENS)
+        x->k->gemm(x->rank, x->width, least(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
+                   ll_element(&x->in, b, h, t0), x->in.token, out, width, 1);
+}
+
+/* din (tokens, width) = weight dmixed. */
+static void unmix(void *arg, size_t index, int worker) {
+    const side *x = arg;
+    const size_t b = index / (size_t)x->H, h = index % (size_t)x->H, rank = (size_t)x->rank, width = (size_t)x->width;
+    const int n = ll_method_keys(x->c, (int)b);
+    const float *d = mixed_at(x, x->mixed, index);
+    (void)worker;
+    for (int t0 = 0; t0 < n; t0 += TOKENS)
+        x->k->gemm(least(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
+                   ll_element(&x->din, b, h, t0), x->din.token, 0);
+    x->k->transpose(x->rank, x->width, d, width, mixed_at(x, x->transposed, index), rank);
+}
+
+/* dweight (tokens, rank) += in dmixed^T, the sum over sequences and heads in their order. */
+static void weigh(void *arg, size_t index, int worker) {
+    const side *x = arg;
+    const int t0 = (int)index * TOKENS;
+    const size_t rank = (size_t)x->rank;
+    (void)worker;
+    for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
+        const int n = least(TOKENS, ll_method_keys(x->c, (int)(i / (size_t)x->H)) - t0);
+        if (n > 0)
+            x->k->gemm(n, x->rank, x->width, ll_element(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
+                       mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);
+    }
+}
+
+static ll_view packed(const ll_attention *op, float *data, int width) {
+    const size_t token = (size_t)width, head = token * (size_t)op->c.baseline.rank;
+    return (ll_view){data, head * (size_t)op->c.H, head, token};
+}
+
+/* Sequence b as a call of the exact kernel: its queries, and what has been made of its keys and values. */
+static ll_attention_call call_of(const ll_attention *op, const ll_attention_call *c, int b, float *keys, float *values,
+                                 float *saved) {
+    ll_attention_call one = ll_sequence_call(c, b);
+    const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.baseline.rank;
+    one.S = op->c.baseline.rank;
+    one.k = packed(op, keys + heads * rank * (size_t)op->c.D, op->c.D);
+    one.v = packed(op, values + heads * rank * (size_t)op->c.E, op->c.E);
+    one.saved = saved ? saved + heads * (size_t)c->T : NULL;
+    return one;
+}
+
+static ll_status check(const ll_attention *op, const ll_attention_call *c) {
+    if (c->S <= op->c.baseline.length) return LL_OK;
+    return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", c->S,
+                   op->c.baseline.length);
+}
+
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
+    return mixed_floats(op, B, op->c.D) + mixed_floats(op, B, op->c.E) +
+           ll_attention_saved(op->part, B, T, op->c.baseline.rank);
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
+                 both = keys + mixed_floats(op, c->B, op->c.E);
+    ll_status status = check(op, c);
+    float *own = status || c->saved ? NULL : ll_alloc(both, sizeof *own), *mixed = c->saved ? c->saved : own;
+    if (!status && !mixed) status = LL_ENOMEM;
+    if (status) return status;
+    for (int s = 0; s < 2; s++) {
+        side x = side_of(op, c, !s, s ? mixed + keys : mixed);
+        ll_parallel_for(heads, mix, &x);
+    }
+    for (int b = 0; b < c->B && !status; b++) {
+        ll_attention_call one = call_of(op, c, b, mixed, mixed + keys, c->saved ? c->saved + both : NULL);
+        status = ll_attention_forward(op->part, &one);
+    }
+    ll_method_clear_output(op, c);
+    ll_free(own);
+    return status;
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
+                 both = keys + mixed_floats(op, c->B, op->c.E);
+    float *d = ll_alloc(2 * both, sizeof *d);
+    ll_status status = d ? LL_OK : LL_ENOMEM;
+    for (int b = 0; b < c->B && !status; b++) {
+        ll_attention_call one = call_of(op, c, b, c->saved, c->saved + keys, c->saved + both);
+        const ll_attention_call gradient = call_of(op, c, b, d, d + keys, NULL);
+        one.dk = gradient.k, one.dv = gradient.v;
+        status = ll_attention_backward(op->part, &one);
+    }
+    for (int s = 0; s < 2 && !status; s++) {
+        side x = side_of(op, c, !s, s ? d + keys : d);
+        x.transposed = d + both + (s ? keys : 0);
+        ll_parallel_for(heads, unmix, &x);
+        if (x.dweight) ll_parallel_for(((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
+    }
+    ll_method_clear_gradients(op, c);
+    ll_free(d);
+    return status;
+}
+
+const ll_method ll_method_linformer = {
+    .name = "linformer", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};

@@ -1,0 +1,337 @@
+/* Nystroemformer (Xiong et al. 2021): softmax attention through m landmarks, the means Q~, K~ of m runs of queries and
+ * of keys.
+ *
+ *   Y = softmax(Q K~^T) Z softmax(Q~ K^T) V        Z near the inverse of A = softmax(Q~ K~^T), m x m
+ *
+ * (logits times `input_scale`). Three steps, a sequence after the other: gather, X = softmax(Q~ K^T) V; W = Z X;
+ * spread, Y = softmax(Q K~^T) W. The first and the last are the exact kernel (op->part) between tokens and landmarks,
+ * so memory is linear in the length; the middle is here. Z is made by `iterations` steps of third order from Z_0 = A^T
+ * / c, c the largest sum of a column (of this head: released code takes the largest of the whole batch, so that
+ * sequences mix):
+ *
+ *   N = A Z_t    Z_(t+1) = Z_t R / 4    R = 13 - N (15 - N (7 - N))
+ *
+ * Sequences of no more tokens than landmarks have softmax attention as it is. */
+#include <string.h>
+
+#include "attention/table.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+
+/* One sequence on its way; pieces of memory for all of its heads. */
+typedef struct {
+    const ll_attention *op;
+    const ll_kernels *k;
+    ll_attention_call c; /* of this sequence alone */
+    int m, backward;
+    float *q, *kk, *X, *W;    /* (H, m, D) twice: landmarks; (H, m, E) twice */
+    float *gather, *spread;   /* what the exact kernel saves */
+    float *dq, *dk, *dX, *dW; /* gradients of those */
+    float *other;             /* (H, m, D): the middle's part of dq */
+    int threads;
+    float *pool;
+    size_t scratch;
+} sequence;
+
+static float *take(float **memory, size_t floats) {
+    float *p = *memory;
+    if (p) *memory += (floats + 15) / 16 * 16;
+    return p;
+}
+
+static float *at(const ll_view *view, int h, int64_t token) {
+    return view->data + (size_t)h * view->head + (size_t)token * view->token;
+}
+
+static ll_view packed(float *data, int m, int n) {
+    return (ll_view){data, 0, (size_t)m * (size_t)n, (size_t)n};
+}
+
+/* ---- Memory ---- */
+
+static size_t rounded(size_t floats) {
+    return (floats + 15) / 16 * 16;
+}
+
+static size_t saved_floats(const ll_attention *op, int T) {
+    const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks;
+    return 2 * rounded(H * m * (size_t)op->c.D) + 2 * rounded(H * m * (size_t)op->c.E) + rounded(H * m) +
+           rounded(H * (size_t)T);
+}
+
+/* The matrices m x m of one head that the middle works on. */
+static size_t square_floats(const ll_attention *op) {
+    const size_t m = (size_t)op->c.baseline.landmarks, D = (size_t)op->c.D;
+    return rounded(m * m) * (size_t)(op->c.baseline.iterations + 12) + rounded(m * D) + rounded(m * (size_t)op->c.E);
+}
+
+static void lay_out(sequence *x, float *saved, int T) {
+    const size_t H = (size_t)x->op->c.H, m = (size_t)x->m, D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
+    x->spread = take(&saved, H * (size_t)T); /* first: all there is where attention is exact */
+    x->gather = take(&saved, H * m);
+    x->q = take(&saved, H * m * D);
+    x->kk = take(&saved, H * m * D);
+    x->X = take(&saved, H * m * E);
+    x->W = take(&saved, H * m * E);
+}
+
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
+    return (size_t)B * saved_floats(op, T);
+}
+
+/* ---- Landmarks ---- */
+
+/* The first of n tokens that belongs to landmark r. */
+static int64_t begin(const sequence *x, int r, int n) {
+    return (int64_t)r * n / x->m;
+}
+
+/* Means of runs of tokens; or, on the way back, every token's share is added to its gradient. */
+static void landmarks(const sequence *x, int h, const ll_view *tokens, int n, float *mean) {
+    const size_t D = (size_t)x->op->c.D;
+    mean += (size_t)h * (size_t)x->m * D;
+    for (int r = 0; r < x->m; r++, mean += D) {
+        const int64_t from = begin(x, r, n), to = begin(x, r + 1, n);
+        if (!x->backward) memset(mean, 0, D * sizeof *mean);
+        if (x->backward) x->k->scale(D, 1 / (float)(to - from), mean);
+        for (int64_t t = from; t < to; t++) {
+            float *token = at(tokens, h, t);
+            x->backward ? x->k->add(D, mean, token) : x->k->add(D, token, mean);
+        }
+        if (!x->backward) x->k->scale(D, 1 / (float)(to - from), mean);
+    }
+}
+
+static void landmarks_of_head(void *arg, size_t h, int worker) {
+    const sequence *x = arg;
+    (void)worker;
+    landmarks(x, (int)h, x->backward ? &x->c.dq : &x->c.q, x->c.T, x->backward ? x->dq : x->q);
+    landmarks(x, (int)h, x->backward ? &x->c.dk : &x->c.k, x->c.S, x->backward ? x->dk : x->kk);
+}
+
+/* ---- The middle ---- */
+
+/* Matrices m x m of one head; Z[0..iterations]. */
+typedef struct {
+    const ll_kernels *k;
+    int m, steps, column;
+    size_t size;
+    float largest; /* sum of a column of A, of column `column` */
+    float *A, *Z, *N, *R1, *R2, *R3, *dZ, *dN, *dR, *dA, *turned, *wide_D, *wide_E;
+} middle;
+
+static middle middle_of(const sequence *x, int worker) {
+    const size_t m = (size_t)x->m;
+    float *p = x->pool + (size_t)worker * x->scratch;
+    middle a = {.k = x->k, .m = x->m, .steps = x->op->c.baseline.iterations, .size = rounded(m * m)};
+    a.Z = take(&p, a.size * (size_t)(a.steps + 1));
+    float **const squares[] = {&a.A, &a.N, &a.R1, &a.R2, &a.R3, &a.dZ, &a.dN, &a.dR, &a.dA, &a.turned};
+    for (size_t i = 0; i < sizeof squares / sizeof *squares; i++) *squares[i] = take(&p, a.size);
+    a.wide_D = take(&p, m * (size_t)x->op->c.D);
+    a.wide_E = take(&p, m * (size_t)x->op->c.E);
+    return a;
+}
+
+/* C (m x m) = or += A B; transposes where ta, tb. */
+static void product(const middle *a, int ta, int tb, const float *A, const float *B, float *C, int add) {
+    const size_t m = (size_t)a->m;
+    if (tb) a->k->transpose(a->m, a->m, B, m, a->turned, m);
+    a->k->gemm(a->m, a->m, a->m, A, ta ? 1 : m, ta ? m : 1, tb ? a->turned : B, m, C, m, add);
+}
+
+/* C = c - N R. */
+static void step_down(const middle *a, float c, const float *R, float *C) {
+    product(a, 0, 0, a->N, R, C, 0);
+    a->k->scale((size_t)a->m * (size_t)a->m, -1, C);
+    for (int i = 0; i < a->m; i++) C[i * (a->m + 1)] += c;
+}
+
+/* N, R1, R2, R3 of step t. */
+static void polynomial(const middle *a, int t) {
+    const size_t n = (size_t)a->m * (size_t)a->m;
+    product(a, 0, 0, a->A, a->Z + (size_t)t * a->size, a->N, 0);
+    a->k->scaled(n, -1, a->N, a->R1);
+    for (int i = 0; i < a->m; i++) a->R1[i * (a->m + 1)] += 7;
+    step_down(a, 15, a->R1, a->R2);
+    step_down(a, 13, a->R2, a->R3);
+}
+
+/* A = softmax(scale q k^T), then Z_0 .. Z_steps; returns the last. */
+static float *invert(middle *a, const sequence *x, const float *q, const float *kk) {
+    const size_t m = (size_t)a->m, D = (size_t)x->op->c.D;
+    a->k->transpose(a->m, (int)D, kk, D, a->wide_D, m);
+    a->k->gemm(a->m, a->m, (int)D, q, D, 1, a->wide_D, m, a->A, m, 0);
+    float *sums = a->N; /* of columns */
+    memset(sums, 0, m * sizeof *sums);
+    for (size_t i = 0; i < m; i++) {
+        float *row = a->A + i * m;
+        a->k->scale(m, x->op->c.input_scale, row);
+        a->k->exp_shift(m, a->k->max(m, row), 1, 0, row, row);
+        a->k->scale(m, 1 / a->k->sum(m, row), row);
+        a->k->add(m, row, sums);
+    }
+    a->column = 0;
+    for (int j = 1; j < a->m; j++)
+        if (sums[j] > sums[a->column]) a->column = j;
+    a->largest = sums[a->column];
+    a->k->transpose(a->m, a->m, a->A, m, a->Z, m);
+    a->k->scale(m * m, 1 / a->largest, a->Z);
+    for (int t = 0; t < a->steps; t++) {
+        float *next = a->Z + (size_t)(t + 1) * a->size;
+        polynomial(a, t);
+        product(a, 0, 0, a->Z + (size_t)t * a->size, a->R3, next, 0);
+        a->k->scale(m * m, 0.25f, next);
+    }
+    return a->Z + (size_t)a->steps * a->size;
+}
+
+/* From dZ, the gradient of the last, to dA. */
+static void invert_back(middle *a) {
+    const size_t n = (size_t)a->m * (size_t)a->m;
+    memset(a->dA, 0, n * sizeof *a->dA);
+    for (int t = a->steps; t-- > 0;) {
+        const float *Z = a->Z + (size_t)t * a->size;
+        polynomial(a, t);
+        a->k->scale(n, 0.25f, a->dZ);
+        product(a, 1, 0, Z, a->dZ, a->dR, 0); /* of R3 */
+        product(a, 0, 1, a->dZ, a->R3, a->dN, 0);
+        memcpy(a->dZ, a->dN, n * sizeof *a->dZ);
+        a->k->scale(n, -1, a->dR);
+        product(a, 0, 1, a->dR, a->R2, a->dN, 0);
+        product(a, 1, 0, a->N, a->dR, a->R3, 0); /* of R2; R3 is not needed any more */
+        a->k->scale(n, -1, a->R3);
+        product(a, 0, 1, a->R3, a->R1, a->dN, 1);
+        product(a, 1, 0, a->N, a->R3, a->dR, 0); /* of R1 = 7 - N */
+        a->k->axpy(n, -1, a->dR, a->dN);
+        product(a, 0, 1, a->dN, Z, a->dA, 1);
+        product(a, 1, 0, a->A, a->dN, a->dZ, 1);
+    }
+    const float dlargest = -a->k->dot(n, a->dZ, a->Z) / a->largest;
+    a->k->transpose(a->m, a->m, a->dZ, (size_t)a->m, a->turned, (size_t)a->m);
+    a->k->axpy(n, 1 / a->largest, a->turned, a->dA);
+    for (int i = 0; i < a->m; i++) a->dA[i * a->m + a->column] += dlargest;
+}
+
+/* W = Z X. */
+static void middle_forward(void *arg, size_t h, int worker) {
+    const sequence *x = arg;
+    const size_t m = (size_t)x->m, E = (size_t)x->op->c.E, D = (size_t)x->op->c.D;
+    middle a = middle_of(x, worker);
+    const float *Z = invert(&a, x, x->q + h * m * D, x->kk + h * m * D);
+    x->k->gemm(x->m, (int)E, x->m, Z, m, 1, x->X + h * m * E, E, x->W + h * m * E, E, 0);
+}
+
+/* From dW to dX, to `other` (of Q~) and onto dk (of K~). */
+static void middle_backward(void *arg, size_t h, int worker) {
+    const sequence *x = arg;
+    const int m = x->m, E = x->op->c.E, D = x->op->c.D;
+    const size_t ldm = (size_t)m, ldE = (size_t)E, ldD = (size_t)D;
+    const float *q = x->q + h * ldm * ldD, *kk = x->kk + h * ldm * ldD, *dW = x->dW + h * ldm * ldE;
+    middle a = middle_of(x, worker);
+    const float *Z = invert(&a, x, q, kk);
+    x->k->gemm(m, E, m, Z, 1, ldm, dW, ldE, x->dX + h * ldm * ldE, ldE, 0);
+    x->k->transpose(m, E, x->X + h * ldm * ldE, ldE, a.wide_E, ldm);
+    x->k->gemm(m, m, E, dW, ldE, 1, a.wide_E, ldm, a.dZ, ldm, 0);
+    invert_back(&a);
+    for (size_t i = 0; i < ldm; i++) { /* through the softmax: dA becomes the gradient of <q, k> */
+        float *d = a.dA + i * ldm;
+        const float *p = a.A + i * ldm, sum = x->k->dot(ldm, d, p);
+        for (size_t j = 0; j < ldm; j++) d[j] = x->op->c.input_scale * p[j] * (d[j] - sum);
+    }
+    x->k->gemm(m, D, m, a.dA, ldm, 1, kk, ldD, x->other + h * ldm * ldD, ldD, 0);
+    x->k->gemm(m, D, m, a.dA, 1, ldm, q, ldD, x->dk + h * ldm * ldD, ldD, 1);
+}
+
+/* ---- Calls ---- */
+
+/* The exact kernel's calls: from keys to landmarks, and from landmarks to queries. */
+static ll_attention_call gather_call(const sequence *x) {
+    const int m = x->m, D = x->op->c.D, E = x->op->c.E;
+    ll_attention_call c = x->c;
+    c.T = m, c.saved = x->c.saved ? x->gather : NULL;
+    c.q = packed(x->q, m, D), c.y = packed(x->X, m, E);
+    if (x->backward) c.g = packed(x->dX, m, E), c.dq = packed(x->dq, m, D);
+    return c;
+}
+
+static ll_attention_call spread_call(const sequence *x) {
+    const int m = x->m, D = x->op->c.D, E = x->op->c.E;
+    ll_attention_call c = x->c;
+    c.S = m, c.saved = x->c.saved ? x->spread : NULL;
+    c.k = packed(x->kk, m, D), c.v = packed(x->W, m, E);
+    if (x->backward) c.dk = packed(x->dk, m, D), c.dv = packed(x->dW, m, E);
+    return c;
+}
+
+/* Softmax attention as it is? */
+static int is_small(const sequence *x) {
+    return x->c.T <= x->m || x->c.S <= x->m;
+}
+
+static ll_status forward_sequence(sequence *x) {
+    const size_t H = (size_t)x->op->c.H;
+    ll_attention_call gather = gather_call(x), spread = is_small(x) ? x->c : spread_call(x);
+    if (is_small(x)) {
+        spread.saved = x->c.saved ? x->spread : NULL;
+        return ll_attention_forward(x->op->part, &spread);
+    }
+    ll_parallel_among(x->threads, H, landmarks_of_head, x);
+    const ll_status status = ll_attention_forward(x->op->part, &gather);
+    if (status) return status;
+    ll_parallel_among(x->threads, H, middle_forward, x);
+    return ll_attention_forward(x->op->part, &spread);
+}
+
+static ll_status backward_sequence(sequence *x) {
+    const size_t H = (size_t)x->op->c.H, D = (size_t)x->op->c.D;
+    ll_attention_call gather = gather_call(x), spread = is_small(x) ? x->c : spread_call(x);
+    spread.saved = x->spread;
+    ll_status status = ll_attention_backward(x->op->part, &spread);
+    if (status || is_small(x)) return status;
+    ll_parallel_among(x->threads, H, middle_backward, x);
+    status = ll_attention_backward(x->op->part, &gather);
+    if (status) return status;
+    x->k->add(H * (size_t)x->m * D, x->other, x->dq);
+    ll_parallel_among(x->threads, H, landmarks_of_head, x);
+    return LL_OK;
+}
+
+/* Memory for all sequences, which take turns. */
+static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
+    const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks, D = (size_t)op->c.D, E = (size_t)op->c.E;
+    const size_t gradients = backward ? 3 * rounded(H * m * D) + 2 * rounded(H * m * E) : 0;
+    const size_t kept = saved_floats(op, c->T), scratch = square_floats(op);
+    sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .scratch = scratch};
+    x.threads = ll_threads();
+    float *memory = ll_alloc((size_t)x.threads * scratch + gradients + (c->saved ? 0 : kept), sizeof *memory);
+    ll_status status = memory ? LL_OK : LL_ENOMEM;
+    float *rest = memory;
+    x.pool = take(&rest, (size_t)x.threads * scratch);
+    if (backward) {
+        x.dq = take(&rest, H * m * D), x.dk = take(&rest, H * m * D), x.other = take(&rest, H * m * D);
+        x.dX = take(&rest, H * m * E), x.dW = take(&rest, H * m * E);
+    }
+    for (int b = 0; b < c->B && !status; b++) {
+        x.c = ll_sequence_call(c, b);
+        lay_out(&x, c->saved ? c->saved + (size_t)b * kept : rest, c->T);
+        status = backward ? backward_sequence(&x) : forward_sequence(&x);
+    }
+    ll_free(memory);
+    return status;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+    const ll_status status = run(op, c, 0);
+    ll_method_clear_output(op, c);
+    return status;
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    const ll_status status = run(op, c, 1);
+    ll_method_clear_gradients(op, c);
+    return status;
+}
+
+const ll_method ll_method_nystrom = {
+    .name = "nystrom", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};

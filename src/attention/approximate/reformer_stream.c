@@ -1,0 +1,172 @@
+/* Reformer as a stream: causal attention cuts each bucket into runs from its first token on, and a token sees those of
+ * its run before it and the run before (reformer.c). So the last two runs of every bucket of every round are all that
+ * a later token can see: a ring of 2 chunk keys and values each, of constant size however long the stream gets.
+ *
+ *   y_i = sum_rounds sum_j e^(s_ij - m) v_j / sum_rounds sum_j e^(s_ij - m), or v_i where i sees nothing
+ *
+ * Token by token; which slots are read, and in which order, depends on the tokens before alone. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/approximate/reformer.h"
+#include "attention/attention_stream.h"
+#include "base/memory.h"
+
+enum { PIECES = 128 /* runs that a token can see: two for each of at most 64 rounds */ };
+
+static size_t buckets(const ll_attention_stream *s) {
+    return (size_t)s->op->c.baseline.rounds * (size_t)s->op->c.baseline.buckets;
+}
+
+/* Slots of a bucket. */
+static size_t slots(const ll_attention_stream *s) {
+    return 2 * (size_t)s->op->c.baseline.chunk;
+}
+
+static ll_status create(ll_attention_stream *s) {
+    const size_t rows = ll_stream_heads(s) * buckets(s) * slots(s);
+    s->state_size = buckets(s);
+    s->state = ll_alloc(ll_stream_heads(s) * s->state_size, sizeof *s->state);
+    s->keys = ll_alloc(rows, (size_t)s->op->c.D * sizeof *s->keys);
+    s->values = ll_alloc(rows, (size_t)s->op->c.E * sizeof *s->values);
+    return s->state && s->keys && s->values ? LL_OK : LL_ENOMEM;
+}
+
+static size_t scratch_floats(const ll_attention_stream *s) {
+    const ll_baseline_config *r = &s->op->c.baseline;
+    return (size_t)r->buckets / 2 + 2 * (size_t)s->op->c.D + (size_t)r->rounds * slots(s);
+}
+
+static void reset(ll_attention_stream *s) {
+    const size_t rows = ll_stream_heads(s) * buckets(s) * slots(s);
+    memset(s->state, 0, ll_stream_heads(s) * s->state_size * sizeof *s->state);
+    memset(s->keys, 0, rows * (size_t)s->op->c.D * sizeof *s->keys);
+    memset(s->values, 0, rows * (size_t)s->op->c.E * sizeof *s->values);
+}
+
+/* One (sequence, head), and this worker's scratch. */
+typedef struct {
+    const ll_attention *op;
+    const ll_kernels *k;
+    size_t slots;
+    double *count; /* (rounds, buckets) tokens that each has had */
+    float *keys, *values;
+    float *hashes, *q, *key, *weight;
+} lane;
+
+static lane lane_at(const ll_feed *f, size_t index, int worker) {
+    const ll_attention_stream *s = f->s;
+    const size_t D = (size_t)s->op->c.D, E = (size_t)s->op->c.E, rows = index * buckets(s) * slots(s);
+    lane j = {.op = s->op, .k = f->k, .slots = slots(s), .count = s->state + index * s->state_size};
+    j.keys = s->keys + rows * D, j.values = s->values + rows * E;
+    j.hashes = s->pool + (size_t)worker * s->scratch;
+    j.q = j.hashes + s->op->c.baseline.buckets / 2, j.key = j.q + D, j.weight = j.key + D;
+    return j;
+}
+
+/* Slots of a bucket that follow each other. */
+typedef struct {
+    size_t first, n;
+} piece;
+
+/* Those that the next token of bucket `at` sees; returns how many pieces they are. */
+static int seen(const lane *j, size_t at, piece out[2]) {
+    const size_t chunk = j->slots / 2, n = (size_t)j->count[at], run = n / chunk;
+    const size_t from = run ? (run - 1) * chunk : 0, first = from % j->slots, count = n - from;
+    const size_t straight = count < j->slots - first ? count : j->slots - first;
+    out[0] = (piece){at * j->slots + first, straight};
+    out[1] = (piece){at * j->slots, count - straight};
+    return out[1].n ? 2 : out[0].n ? 1 : 0;
+}
+
+static void token(lane *j, int head, const float *q, const float *v, float *y) {
+    const ll_attention_config *c = &j->op->c;
+    const size_t D = (size_t)c->D, E = (size_t)c->E;
+    size_t n = 0, at[PIECES / 2];
+    piece pieces[PIECES];
+    int count = 0;
+    j->k->scaled(D, c->input_scale, q, j->q);
+    j->k->scaled(D, ll_reformer_inverse(j->op, j->k, q), q, j->key);
+    for (int round = 0; round < c->baseline.rounds; round++) {
+        int bucket;
+        ll_reformer_hash(j->op, j->k, round, head, 1, q, D, j->hashes, &bucket);
+        at[round] = (size_t)round * (size_t)c->baseline.buckets + (size_t)bucket;
+        count += seen(j, at[round], pieces + count);
+    }
+    for (int i = 0; i < count; n += pieces[i++].n)
+        j->k->gemv_rows((int)pieces[i].n, (int)D, j->keys + pieces[i].first * D, D, j->q, j->weight + n, 0);
+    if (n) {
+        j->k->exp_shift(n, j->k->max(n, j->weight), 1, 0, j->weight, j->weight);
+        const float sum = j->k->sum(n, j->weight);
+        const float *weight = j->weight;
+        for (int i = 0; i < count; weight += pieces[i++].n)
+            j->k->gemv((int)E, (int)pieces[i].n, weight, j->values + pieces[i].first * E, E, y, i > 0);
+        j->k->scale(E, 1 / sum, y);
+    } else {
+        memcpy(y, v, E * sizeof *y);
+    }
+    for (int round = 0; round < c->baseline.rounds; round++) {
+        const size_t slot = at[round] * j->slots + (size_t)j->count[at[round]] % j->slots;
+        memcpy(j->keys + slot * D, j->key, D * sizeof *j->key);
+        memcpy(j->values + slot * E, v, E * sizeof *v);
+        j->count[at[round]] += 1;
+    }
+}
+
+static void feed(void *arg, size_t index, int worker) {
+    const ll_feed *f = arg;
+    const size_t H = (size_t)f->s->op->c.H, b = index / H, h = index % H;
+    lane j = lane_at(f, index, worker);
+    for (int t = 0; t < f->n; t++)
+        token(&j, (int)h, ll_feed_at(&f->q, b, h, t), ll_feed_at(&f->v, b, h, t), ll_feed_at(&f->y, b, h, t));
+}
+
+static double work(const ll_attention_stream *s, int n) {
+    (void)n;
+    return (double)s->op->c.baseline.rounds * ((double)slots(s) + s->op->c.baseline.buckets / 2);
+}
+
+static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const size_t B = (size_t)s->B, H = (size_t)s->op->c.H, rows = buckets(s) * slots(s);
+    (void)position;
+    tensor[0] = (ll_state_tensor){"tokens", LL_F64, 3, {B, H, buckets(s)}, s->state};
+    tensor[1] = (ll_state_tensor){"keys", LL_F32, 4, {B, H, rows, (size_t)s->op->c.D}, s->keys};
+    tensor[2] = (ll_state_tensor){"values", LL_F32, 4, {B, H, rows, (size_t)s->op->c.E}, s->values};
+    return 3;
+}
+
+static size_t bytes(const ll_attention_stream *s) {
+    const size_t row = (size_t)(s->op->c.D + s->op->c.E) * sizeof(float);
+    return ll_stream_heads(s) * buckets(s) * (sizeof *s->state + slots(s) * row);
+}
+
+/* Every token is in one bucket of each round. */
+static ll_status check(const ll_attention_stream *s) {
+    const size_t n = (size_t)s->op->c.baseline.buckets, rounds = (size_t)s->op->c.baseline.rounds;
+    ll_state_tensor t[LL_STATE_TENSORS];
+    ll_status status = ll_state_check(t, state(s, s->position, t));
+    for (size_t r = 0; r < ll_stream_heads(s) * rounds && !status; r++) {
+        double sum = 0;
+        for (size_t a = 0; a < n; a++) {
+            const double count = s->state[r * n + a];
+            sum += count >= 0 && count == floor(count) ? count : NAN;
+        }
+        if (sum != (double)s->position)
+            status = ll_fail(LL_EFORMAT,
+                             "tensor tokens: the buckets of round %zu do not have the %lld tokens that there "
+                             "were",
+                             r % rounds, (long long)s->position);
+    }
+    return status;
+}
+
+const ll_recurrence ll_recurrence_buckets = {
+    .create = create,
+    .scratch = scratch_floats,
+    .reset = reset,
+    .feed = feed,
+    .work = work,
+    .state = state,
+    .bytes = bytes,
+    .check = check,
+};

@@ -1,0 +1,218 @@
+/* Softmax attention as a stream: all keys and values are kept, in blocks of KEYS tokens, keys transposed.
+ *
+ *   y_i = sum_(j <= i) e^(s_ij - m) v_j / sum_(j <= i) e^(s_ij - m)
+ *
+ * Queries pass over the blocks together, each with a running maximum and sum (exact.c). Blocks begin at fixed
+ * positions, and a row of a product does not depend on the rows beside it: how tokens are cut into calls changes no
+ * bit. Only in the block that holds its own key does a query see a part; there its sum of values is its own. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/attention_stream.h"
+#include "base/memory.h"
+
+enum { KEYS = 256 /* tokens of a block */, ROWS = 32 /* queries that pass together */ };
+
+static size_t blocks_of(int64_t tokens) {
+    return ((size_t)tokens + KEYS - 1) / KEYS;
+}
+
+static ll_status create(ll_attention_stream *s) {
+    return ll_distances_create(&s->distances, s->op);
+}
+
+/* A row of running sums: of values, and by distance (shaw). */
+static size_t wide(const ll_attention_stream *s) {
+    return (size_t)s->op->c.E + (s->distances.values ? s->distances.ld : 0);
+}
+
+static size_t scratch_floats(const ll_attention_stream *s) {
+    return ROWS * ((size_t)s->op->c.D + (size_t)s->op->c.E + wide(s) + KEYS + 2 + s->distances.ld);
+}
+
+/* Room for n more tokens: doubles. The stream is as it was if memory is refused. */
+static ll_status grow(ll_attention_stream *s, int64_t n) {
+    const size_t heads = ll_stream_heads(s), D = (size_t)s->op->c.D, E = (size_t)s->op->c.E;
+    if (n > (1 << 30) - s->position)
+        return ll_fail(LL_EINVAL, "attention stream: %lld tokens; softmax keeps all of them and stops at 2^30",
+                       (long long)(s->position + n));
+    const size_t needed = blocks_of(s->position + n), used = blocks_of(s->position);
+    size_t blocks = s->blocks ? s->blocks : 1;
+    while (blocks < needed) blocks *= 2;
+    if (blocks == s->blocks) return LL_OK;
+    float *keys = ll_alloc(blocks, heads * D * KEYS * sizeof *keys);
+    float *values = ll_alloc(blocks, heads * E * KEYS * sizeof *values);
+    if (!keys || !values) {
+        ll_free(keys);
+        ll_free(values);
+        return LL_ENOMEM;
+    }
+    if (used) {
+        memcpy(keys, s->keys, used * heads * D * KEYS * sizeof *keys);
+        memcpy(values, s->values, used * heads * E * KEYS * sizeof *values);
+    }
+    ll_free(s->keys);
+    ll_free(s->values);
+    s->keys = keys, s->values = values, s->blocks = blocks;
+    return LL_OK;
+}
+
+/* One (sequence, head), and this worker's scratch. */
+typedef struct {
+    const ll_feed *f;
+    size_t index, b, h;
+    float *q, *P, *sum, *part, *m, *l; /* (ROWS, D), (ROWS, KEYS), (ROWS, wide), (ROWS, E), (ROWS) twice */
+    float *by;                         /* (ROWS, ld) logits by distance */
+    size_t wide;
+} lane;
+
+static lane lane_at(const ll_feed *f, size_t index, int worker) {
+    const ll_attention_config *c = &f->s->op->c;
+    lane j = {.f = f, .index = index, .b = index / (size_t)c->H, .h = index % (size_t)c->H};
+    j.q = f->s->pool + (size_t)worker * f->s->scratch;
+    j.P = j.q + ROWS * (size_t)c->D;
+    j.sum = j.P + ROWS * KEYS;
+    j.wide = wide(f->s);
+    j.part = j.sum + ROWS * j.wide;
+    j.m = j.part + ROWS * (size_t)c->E;
+    j.l = j.m + ROWS;
+    j.by = j.l + ROWS;
+    return j;
+}
+
+static float *keys_of(const lane *j, size_t block) {
+    return j->f->s->keys + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->c.D * KEYS;
+}
+static float *values_of(const lane *j, size_t block) {
+    return j->f->s->values + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->c.E * KEYS;
+}
+
+/* Puts token t of the call into the cache. A block that begins forgets what a stream before a reset left there. */
+static void keep(const lane *j, int t) {
+    const ll_feed *f = j->f;
+    const size_t D = (size_t)f->s->op->c.D, E = (size_t)f->s->op->c.E, n = (size_t)f->s->position + (size_t)t;
+    float *keys = keys_of(j, n / KEYS), *values = values_of(j, n / KEYS);
+    const float *key = ll_feed_at(&f->key, j->b, j->h, t);
+    if (n % KEYS == 0) {
+        memset(keys, 0, D * KEYS * sizeof *keys);
+        memset(values, 0, E * KEYS * sizeof *values);
+    }
+    for (size_t e = 0; e < D; e++) keys[e * KEYS + n % KEYS] = key[e];
+    memcpy(values + n % KEYS * E, ll_feed_at(&f->v, j->b, j->h, t), E * sizeof *values);
+}
+
+/* out (rows, N) = A B. A row alone reads B in the order of memory, on which its speed depends: where B's rows are long,
+ * one after the other. Its sums are those of the product. */
+static void product(const ll_kernels *k, int rows, int N, int K, const float *A, size_t lda, const float *B, size_t ldb,
+                    float *out, size_t ldo) {
+    if (rows > 1) {
+        k->gemm(rows, N, K, A, lda, 1, B, ldb, out, ldo, 0);
+        return;
+    }
+    if (N < KEYS) {
+        k->gemv(N, K, A, B, ldb, out, 0);
+        return;
+    }
+    memset(out, 0, (size_t)N * sizeof *out);
+    for (int i = 0; i < K; i++) k->axpy((size_t)N, A[i], B + (size_t)i * ldb, out);
+}
+
+/* One block of keys, of which row i sees sees[i] > 0, more than row i - 1 or all; row 0 is token `first`. */
+static void pass(const lane *j, size_t block, int64_t first, int rows, const int *sees) {
+    const ll_kernels *k = j->f->k;
+    const ll_distances *d = &j->f->s->distances;
+    const int D = j->f->s->op->c.D, E = j->f->s->op->c.E;
+    const float *values = values_of(j, block);
+    int whole = 0;
+    product(k, rows, sees[rows - 1], D, j->q, (size_t)D, keys_of(j, block), KEYS, j->P, KEYS);
+    for (int i = 0; i < rows; i++) {
+        float *P = j->P + i * KEYS, *sum = j->sum + (size_t)i * j->wide;
+        const int64_t far = (int64_t)block * KEYS - (first + i);
+        if (d->biased || d->keys)
+            ll_distances_spread(d, k, d->biased ? d->row + j->h * d->ld : j->by + (size_t)i * d->ld, far, sees[i], P);
+        ll_exact_soften(k, 0, sees[i], sees[i], P, j->m + i, j->l + i, (int)j->wide, sum);
+        if (d->values) ll_distances_gather(d, k, P, far, sees[i], sum + E);
+        whole += sees[i] == KEYS;
+        if (sees[i] < KEYS) product(k, 1, E, sees[i], P, KEYS, values, (size_t)E, j->part + i * E, (size_t)E);
+    }
+    const int from = rows - whole;
+    if (whole) product(k, whole, E, KEYS, j->P + from * KEYS, KEYS, values, (size_t)E, j->part + from * E, (size_t)E);
+    for (int i = 0; i < rows; i++) k->add((size_t)E, j->part + i * E, j->sum + (size_t)i * j->wide);
+}
+
+/* Row i from its sums to y. */
+static void finish(const lane *j, int i, float *y) {
+    const ll_distances *d = &j->f->s->distances;
+    const size_t E = (size_t)j->f->s->op->c.E;
+    memcpy(y, j->sum + (size_t)i * j->wide, E * sizeof *y);
+    if (d->values) {
+        j->f->k->gemv((int)E, d->n, j->sum + (size_t)i * j->wide + E, d->v, E, j->part, 0);
+        j->f->k->add(E, j->part, y);
+    }
+    j->f->k->scale(E, 1 / j->l[i], y);
+}
+
+/* Tokens t0..t0+n-1 of the call, which are in the cache. */
+static void answer(const lane *j, int t0, int n) {
+    const ll_feed *f = j->f;
+    const ll_attention_config *c = &f->s->op->c;
+    const ll_distances *d = &f->s->distances;
+    const size_t D = (size_t)c->D, E = (size_t)c->E;
+    const int64_t first = f->s->position + t0;
+    for (int i = 0; i < n; i++) {
+        memcpy(j->q + (size_t)i * D, ll_feed_at(&f->q, j->b, j->h, t0 + i), D * sizeof *j->q);
+        j->m[i] = -INFINITY, j->l[i] = 0;
+    }
+    f->k->scale((size_t)n * D, c->input_scale, j->q);
+    if (d->keys) product(f->k, n, d->n, (int)D, j->q, D, d->kt, d->ld, j->by, d->ld);
+    memset(j->sum, 0, (size_t)n * j->wide * sizeof *j->sum);
+    for (int64_t j0 = 0; j0 < first + n; j0 += KEYS) {
+        int sees[ROWS], skip = 0;
+        for (int i = 0; i < n; i++) {
+            const int64_t seen = first + i + 1 - j0;
+            sees[i] = seen < 0 ? 0 : seen < KEYS ? (int)seen : KEYS;
+            skip += sees[i] == 0;
+        }
+        lane rest = *j; /* rows that see something */
+        rest.q += (size_t)skip * D, rest.sum += (size_t)skip * j->wide, rest.m += skip, rest.l += skip;
+        rest.by += (size_t)skip * d->ld, rest.part += (size_t)skip * E;
+        pass(&rest, (size_t)j0 / KEYS, first + skip, n - skip, sees + skip);
+    }
+    for (int i = 0; i < n; i++) finish(j, i, ll_feed_at(&f->y, j->b, j->h, t0 + i));
+}
+
+static void feed(void *arg, size_t index, int worker) {
+    const ll_feed *f = arg;
+    const lane j = lane_at(f, index, worker);
+    for (int t0 = 0; t0 < f->n; t0 += ROWS) {
+        const int n = f->n - t0 < ROWS ? f->n - t0 : ROWS;
+        for (int t = t0; t < t0 + n; t++) keep(&j, t);
+        answer(&j, t0, n);
+    }
+}
+
+static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const size_t used = blocks_of(position), heads = ll_stream_heads(s);
+    const size_t D = (size_t)s->op->c.D, E = (size_t)s->op->c.E;
+    tensor[0] = (ll_state_tensor){"keys", LL_F32, 4, {used, heads, D, KEYS}, s->keys};
+    tensor[1] = (ll_state_tensor){"values", LL_F32, 4, {used, heads, KEYS, E}, s->values};
+    return 2;
+}
+
+static size_t bytes(const ll_attention_stream *s) {
+    return s->blocks * ll_stream_heads(s) * KEYS * (size_t)(s->op->c.D + s->op->c.E) * sizeof(float);
+}
+
+static double work(const ll_attention_stream *s, int n) {
+    return (double)s->position + n;
+}
+
+const ll_recurrence ll_recurrence_exact = {
+    .create = create,
+    .scratch = scratch_floats,
+    .grow = grow,
+    .feed = feed,
+    .work = work,
+    .state = state,
+    .bytes = bytes,
+};

@@ -1,0 +1,188 @@
+/* The two relative positions of exact attention: T5's bias (Raffel et al. 2020) and Shaw's vectors (Shaw et al. 2018).
+ */
+#include "attention/exact/logit_bias.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Steps begin at whole numbers only where those are powers of two, whose log2 is exact. */
+int ll_t5_bucket(int distance, int causal) {
+    const int buckets = causal ? LL_T5_BUCKETS : LL_T5_BUCKETS / 2, exact = buckets / 2;
+    const int n = distance < 0 ? -distance : distance, side = distance > 0 && !causal ? buckets : 0;
+    if (n < exact) return side + n;
+    const int step = (int)((buckets - exact) * log2((double)n / exact) / log2((double)LL_T5_REACH / exact));
+    return side + (exact + step < buckets ? exact + step : buckets - 1);
+}
+
+ll_status ll_distances_check(const ll_attention_config *c) {
+    const ll_position_config *w = &c->where;
+    const char *name = c->position == LL_POSITION_T5 ? "t5" : "shaw";
+    if (c->position != LL_POSITION_T5 && c->position != LL_POSITION_SHAW) return LL_OK;
+    if (c->kernel != LL_KERNEL_SOFTMAX)
+        return ll_fail(LL_EINVAL, "attention: %s adds to logits, and linear kernels have none; use softmax", name);
+    if (c->position == LL_POSITION_T5 && !w->bias) return ll_fail(LL_EINVAL, "attention: t5 needs its biases");
+    if (c->position == LL_POSITION_T5) return LL_OK;
+    if (w->clip < 1 || w->clip > 255)
+        return ll_fail(LL_EINVAL, "attention: shaw clips distances at 1 to 255, got %d", w->clip);
+    if (!w->distance_k && !w->distance_v)
+        return ll_fail(LL_EINVAL, "attention: shaw needs vectors of the distances, for keys, values or both");
+    return LL_OK;
+}
+
+ll_status ll_distances_create(ll_distances *d, const ll_attention *op) {
+    const ll_attention_config *c = &op->c;
+    const int t5 = c->position == LL_POSITION_T5;
+    *d = (ll_distances){0};
+    if (!t5 && c->position != LL_POSITION_SHAW) return LL_OK;
+    d->clip = t5 ? LL_T5_REACH : c->where.clip;
+    d->n = d->clip + 1 + (c->causal ? 0 : d->clip);
+    d->ld = ((size_t)d->n + 15) / 16 * 16;
+    d->biased = t5;
+    d->keys = !t5 && c->where.distance_k, d->values = !t5 && c->where.distance_v;
+    const size_t H = (size_t)c->H, D = d->keys ? (size_t)c->D : 0, E = d->values ? (size_t)c->E : 0;
+    d->row = ll_alloc((t5 ? H : 0) * d->ld + 2 * (D + E) * d->ld, sizeof *d->row);
+    if (!d->row) return LL_ENOMEM;
+    d->kt = d->row + (t5 ? H : 0) * d->ld;
+    d->k = d->kt + D * d->ld;
+    d->vt = d->k + D * d->ld;
+    d->v = d->vt + E * d->ld;
+    return LL_OK;
+}
+
+void ll_distances_free(ll_distances *d) {
+    ll_free(d->row);
+    ll_free(d->sums);
+}
+
+void ll_distances_set(ll_distances *d, const ll_attention *op) {
+    const ll_attention_config *c = &op->c;
+    const ll_kernels *k = ll_kernel_table();
+    const size_t D = (size_t)c->D, E = (size_t)c->E, n = (size_t)d->n;
+    for (int i = 0; i < d->n && c->position == LL_POSITION_T5; i++) {
+        const int number = ll_t5_bucket(i - d->clip, c->causal);
+        for (int h = 0; h < c->H; h++)
+            d->row[(size_t)h * d->ld + (size_t)i] = c->where.bias[(size_t)h * LL_T5_BUCKETS + (size_t)number];
+    }
+    if (d->keys) {
+        k->transpose(d->n, c->D, c->where.distance_k, D, d->kt, d->ld);
+        memcpy(d->k, c->where.distance_k, n * D * sizeof *d->k);
+        k->scale(n * D, c->input_scale, d->k);
+    }
+    if (d->values) {
+        k->transpose(d->n, c->E, c->where.distance_v, E, d->vt, d->ld);
+        memcpy(d->v, c->where.distance_v, n * E * sizeof *d->v);
+    }
+}
+
+/* How many of n distances from `first` on are below `limit`. */
+static int below(int64_t limit, int64_t first, int n) {
+    const int64_t count = limit - first;
+    return count < 0 ? 0 : count < n ? (int)count : n;
+}
+
+void ll_distances_spread(const ll_distances *d, const ll_kernels *k, const float *row, int64_t first, int n, float *x) {
+    const int from = below(1 - d->clip, first, n), to = below(d->clip, first, n);
+    const float before = row[0], after = row[d->n - 1];
+    for (int j = 0; j < from; j++) x[j] += before;
+    if (to > from) k->add((size_t)(to - from), row + (d->clip + first + from), x + from);
+    for (int j = to; j < n; j++) x[j] += after;
+}
+
+void ll_distances_gather(const ll_distances *d, const ll_kernels *k, const float *x, int64_t first, int n, float *row) {
+    const int from = below(1 - d->clip, first, n), to = below(d->clip, first, n);
+    if (from > 0) row[0] += k->sum((size_t)from, x);
+    if (to > from) k->add((size_t)(to - from), x + from, row + (d->clip + first + from));
+    if (to < n) row[d->n - 1] += k->sum((size_t)(n - to), x + to);
+}
+
+/* ---- Tiles of exact attention ---- */
+
+/* rows: R, or one for all. */
+static void spread(const ll_distance_tile *t, const float *row, size_t ldr, float *tile) {
+    for (int i = 0; i < t->rows; i++)
+        ll_distances_spread(t->d, t->k, row + (size_t)i * ldr, t->first - i, t->seen[i], tile + (size_t)i * t->ld);
+}
+
+static void gather(const ll_distance_tile *t, const float *tile, float *row, size_t ldr) {
+    for (int i = 0; i < t->rows; i++)
+        ll_distances_gather(t->d, t->k, tile + (size_t)i * t->ld, t->first - i, t->seen[i], row + (size_t)i * ldr);
+}
+
+void ll_distances_queries(const ll_distance_tile *t) {
+    if (t->d && t->d->keys) t->k->gemm(t->rows, t->d->n, t->D, t->q, t->ldq, 1, t->d->kt, t->d->ld, t->R, t->d->ld, 0);
+}
+
+void ll_distances_logits(const ll_distance_tile *t, float *P) {
+    if (t->d && t->d->keys) spread(t, t->R, t->d->ld, P);
+    if (t->d && t->d->biased) spread(t, t->d->row + (size_t)t->head * t->d->ld, 0, P);
+}
+
+void ll_distances_weights(const ll_distance_tile *t, const float *P, float *out, size_t ldw) {
+    if (t->d && t->d->values) gather(t, P, out, ldw);
+}
+
+void ll_distances_values_back(const ll_distance_tile *t, const float *P, float *dP) {
+    const ll_distances *d = t->d;
+    const size_t E = (size_t)t->E;
+    if (!d || !d->values) return;
+    t->k->gemm(t->rows, d->n, t->E, t->g, t->ldg, 1, d->vt, d->ld, t->R, d->ld, 0);
+    spread(t, t->R, d->ld, dP);
+    if (!t->sums) return;
+    memset(t->W, 0, (size_t)t->rows * d->ld * sizeof *t->W);
+    gather(t, P, t->W, d->ld);
+    float *sums = t->sums + (d->keys ? d->n * t->D : 0);
+    t->k->gemm(d->n, t->E, t->rows, t->W, 1, d->ld, t->g, t->ldg, sums, E, 1);
+}
+
+void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float *dq, size_t token) {
+    const ll_distances *d = t->d;
+    const size_t D = (size_t)t->D;
+    if (!d) return;
+    if (d->biased && t->sums) { /* a row for the tile, for sums of a few terms at a time */
+        memset(t->W, 0, d->ld * sizeof *t->W);
+        gather(t, dS, t->W, 0);
+        t->k->add((size_t)d->n, t->W, t->sums);
+    }
+    if (!d->keys) return;
+    memset(t->W, 0, (size_t)t->rows * d->ld * sizeof *t->W);
+    gather(t, dS, t->W, d->ld);
+    if (t->sums) t->k->gemm(d->n, t->D, t->rows, t->W, 1, d->ld, t->q, t->ldq, t->sums, D, 1);
+    if (dq) t->k->gemm(t->rows, t->D, d->n, t->W, d->ld, 1, d->k, D, dq, token, 1);
+}
+
+/* ---- Gradients ---- */
+
+ll_status ll_distances_want(ll_distances *d, const ll_attention *op, size_t heads, size_t parts) {
+    const size_t vectors = (d->keys ? (size_t)op->c.D : 0) + (d->values ? (size_t)op->c.E : 0);
+    if (!d->n) return LL_OK;
+    d->heads = heads, d->parts = parts, d->size = (size_t)d->n * (d->biased ? 1 : vectors);
+    d->sums = ll_alloc(heads * parts * d->size, sizeof *d->sums);
+    return d->sums ? LL_OK : LL_ENOMEM;
+}
+
+float *ll_distances_part(const ll_distances *d, size_t head, size_t part) {
+    return d->sums ? d->sums + (head * d->parts + part) * d->size : NULL;
+}
+
+/* The sum of element `at` over heads h, h + step, .. and their parts. */
+static double total(const ll_distances *d, size_t at, size_t h, size_t step) {
+    double sum = 0;
+    for (; h < d->heads; h += step)
+        for (size_t p = 0; p < d->parts; p++) sum += (double)ll_distances_part(d, h, p)[at];
+    return sum;
+}
+
+void ll_distances_collect(const ll_distances *d, const ll_attention *op, const ll_position_gradients *to) {
+    const size_t H = (size_t)op->c.H, keys = d->keys ? (size_t)d->n * (size_t)op->c.D : 0;
+    for (size_t h = 0; h < H && d->biased && to->bias; h++) {
+        double bias[LL_T5_BUCKETS] = {0};
+        for (int i = 0; i < d->n; i++) bias[ll_t5_bucket(i - d->clip, op->c.causal)] += total(d, (size_t)i, h, H);
+        for (size_t b = 0; b < LL_T5_BUCKETS; b++) to->bias[h * LL_T5_BUCKETS + b] += (float)bias[b];
+    }
+    for (size_t at = 0; at < d->size && !d->biased; at++) { /* of all heads: they share the vectors */
+        float *out = at < keys ? to->distance_k : to->distance_v;
+        if (out) out[at < keys ? at : at - keys] += (float)total(d, at, 0, 1);
+    }
+}

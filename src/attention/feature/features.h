@@ -1,0 +1,47 @@
+/* From queries or keys of one head to features, for a tile of tokens. */
+#ifndef LL_FEATURES_H
+#define LL_FEATURES_H
+
+#include "attention/operator.h"
+
+/* A tile: C tokens at rows `token` floats apart. */
+typedef struct {
+    const ll_attention *op;
+    const ll_kernels *k;
+    int head, side, C;
+    const int64_t *x, *y;  /* (C) places, from ll_positions */
+    const float *in;       /* (C, D) */
+    size_t token;
+    float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries where it is the sequence's */
+    float *work;           /* (C, op->ld) scratch */
+} ll_feature_tile;
+
+/* phi (C, features), rows op->ld apart. exponent (C): phi stands for phi * 2^exponent (0 unless
+ * LL_PHI_RUNNING). top (C) or NULL: the largest exponent u - n (or u alone, max_of_u) of each token. */
+void ll_features(const ll_feature_tile *tile, float *phi, int *exponent, float *top);
+
+/* dx (C, D), rows dtoken apart, overwritten; dphi (C, features) is destroyed. dtop: NULL, or the gradient
+ * of `shift` is added to it. */
+void ll_features_back(const ll_feature_tile *tile, const float *phi, float *dphi, float *dx, size_t dtoken,
+                      double *dtop);
+
+/* What the maximum rule of released codes takes: the largest u (or u - n; trigonometric: n) of C tokens, and
+ * where it is. Tokens with mask 0 do not count (mask NULL: all count). */
+typedef struct {
+    float value;
+    int token, feature;
+} ll_top;
+ll_top ll_features_top(const ll_feature_tile *tile, const float *mask);
+/* Adds dtop at the place of the maximum: dx (D) of that token; in (D) is its key. */
+void ll_features_top_back(const ll_attention *op, int head, int feature, double dtop, const float *in, float *dx);
+
+/* |input_scale x|^2 / 2 */
+float ll_half_square(const ll_attention *op, const ll_kernels *k, const float *x);
+
+/* trigonometric.c: phi from u, and dphi (rows ldd apart) to the gradient at u in place; sum (C) is less the
+ * gradient at n. */
+void ll_trigonometric(const ll_feature_tile *tile, const float *u, size_t ld, float *phi, int *exponent, float *top);
+void ll_trigonometric_back(const ll_feature_tile *tile, const float *u, size_t ld, float *dphi, size_t ldd, float *sum,
+                           double *dtop);
+
+#endif

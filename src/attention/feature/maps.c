@@ -1,0 +1,125 @@
+/* One row a map: its name, itself, its derivative. Those of the Performer paper (Choromanski et al. 2021, appendix
+ * D.2), elu + 1 (Katharopoulos et al. 2020) and the square, whose weights are a degree-2 polynomial kernel.
+ *
+ * What has no vector function in the kernel table goes through the C library, one number at a time. */
+#include "attention/feature/maps.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PIECE = 64 };
+
+static void relu(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
+    k->relu(n, eps, u, phi);
+}
+static void relu_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+    k->relu_back(n, 0, u, dphi, du);
+}
+
+/* low = e^-|u|, of at most PIECE numbers. */
+static void exp_below(const ll_kernels *k, size_t n, const float *u, float *low) {
+    for (size_t a = 0; a < n; a++) low[a] = -fabsf(u[a]);
+    k->exp(n, low, low);
+}
+
+static void elu1(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) { k->elu1(n, eps, u, phi); }
+
+static void elu1_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+    k->elu1_back(n, u, dphi, du);
+}
+
+static void exponential(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
+    k->exp_shift(n, 0, 1, eps, u, phi);
+}
+
+static void exponential_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+    float f[PIECE];
+    for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
+        const size_t part = n - from < PIECE ? n - from : PIECE;
+        k->exp(part, u, f);
+        for (size_t a = 0; a < part; a++) du[a] = dphi[a] * f[a];
+    }
+}
+
+/* With x = e^-|u| nothing overflows: 1 / (1 + x) for u >= 0, else x / (1 + x). */
+static void sigmoid(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
+    float x[PIECE];
+    for (size_t from = 0; from < n; from += PIECE, u += PIECE, phi += PIECE) {
+        const size_t part = n - from < PIECE ? n - from : PIECE;
+        exp_below(k, part, u, x);
+        for (size_t a = 0; a < part; a++) phi[a] = (u[a] < 0 ? x[a] : 1) / (1 + x[a]) + eps;
+    }
+}
+
+static void sigmoid_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+    float x[PIECE];
+    for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
+        const size_t part = n - from < PIECE ? n - from : PIECE;
+        exp_below(k, part, u, x);
+        for (size_t a = 0; a < part; a++) du[a] = dphi[a] * x[a] / ((1 + x[a]) * (1 + x[a]));
+    }
+}
+
+static void gelu(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
+    k->gelu(n, u, phi);
+    for (size_t a = 0; a < n; a++) phi[a] += eps;
+}
+
+static void gelu_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+    k->gelu_back(n, u, dphi, du);
+}
+
+/* The rest are one formula each. */
+#define MAP(name, f, slope)                                                                                            \
+    static void name(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {                           \
+        (void)k;                                                                                                       \
+        for (size_t a = 0; a < n; a++) {                                                                               \
+            const float x = u[a];                                                                                      \
+            phi[a] = (f) + eps;                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name##_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {             \
+        (void)k;                                                                                                       \
+        for (size_t a = 0; a < n; a++) {                                                                               \
+            const float x = u[a], d = dphi[a];                                                                         \
+            du[a] = (slope);                                                                                           \
+        }                                                                                                              \
+    }
+
+static float tanh_slope(float x) {
+    const float t = tanhf(x);
+    return (1 - t) * (1 + t);
+}
+
+MAP(magnitude, fabsf(x), x > 0 ? d : x < 0 ? -d : 0)
+MAP(cosine, cosf(x), -d *sinf(x))
+MAP(hyperbolic_tangent, tanhf(x), d *tanh_slope(x))
+MAP(square, x *x, 2 * d * x)
+
+static void identity(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
+    (void)k;
+    for (size_t a = 0; a < n; a++) phi[a] = u[a] + eps;
+}
+
+static void identity_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+    (void)k;
+    (void)u;
+    if (du != dphi) memcpy(du, dphi, n * sizeof *du);
+}
+
+static const ll_map maps[] = {
+    [LL_KERNEL_RELU] = {"relu", 0, 1e-3, relu, relu_back},
+    [LL_KERNEL_ELU1] = {"elu1", 0, 0, elu1, elu1_back},
+    [LL_KERNEL_EXP] = {"exp", 0, 0, exponential, exponential_back},
+    [LL_KERNEL_SIGMOID] = {"sigmoid", 0, 0, sigmoid, sigmoid_back},
+    [LL_KERNEL_ABS] = {"abs", 0, 1e-3, magnitude, magnitude_back},
+    [LL_KERNEL_GELU] = {"gelu", 1, 1e-3, gelu, gelu_back},
+    [LL_KERNEL_COS] = {"cos", 1, 1e-3, cosine, cosine_back},
+    [LL_KERNEL_TANH] = {"tanh", 1, 1e-3, hyperbolic_tangent, hyperbolic_tangent_back},
+    [LL_KERNEL_IDENTITY] = {"identity", 1, 1e-3, identity, identity_back},
+    [LL_KERNEL_SQUARE] = {"square", 0, 1e-3, square, square_back},
+};
+
+const ll_map *ll_map_of(ll_kernel kernel) {
+    return (size_t)kernel < sizeof maps / sizeof *maps && maps[kernel].name ? &maps[kernel] : NULL;
+}

@@ -1,0 +1,89 @@
+/* A random rotation of n dimensions as its planes and angles.
+ *
+ * A rotation that is uniform (Haar) is B^T R B with B uniform among orthogonal matrices and, independent of it, the
+ * angles of R by Weyl's formula: uniform, but that they repel each other. The cosines of such angles are the
+ * eigenvalues of a small symmetric matrix with one side diagonal, whose entries follow from independent beta variables
+ * (Killip and Nenciu 2004, theorem 2, with beta = 2 and a = b = -1/2; for odd n a = 1/2). So no eigenvalue of an n x n
+ * matrix has to be found, and a draw is a function of its arguments. */
+#include <math.h>
+
+#include "attention/feature/projection.h"
+#include "base/memory.h"
+#include "base/random.h"
+
+/* Numbers of one stream, in order. */
+typedef struct {
+    uint64_t seed, stream, next;
+} numbers;
+
+/* The square of a normal vector of n numbers. */
+static double chi_square(numbers *r, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        float x;
+        ll_normal_fill(&x, 1, r->seed, r->stream, r->next++);
+        sum += (double)x * (double)x;
+    }
+    return sum;
+}
+
+/* In (-1, 1) with a density of (1 - x)^(s-1) (1 + x)^(t-1); 2 s and 2 t are whole. */
+static double beta(numbers *r, int twice_s, int twice_t) {
+    const double down = chi_square(r, twice_s), up = chi_square(r, twice_t);
+    return (up - down) / (up + down);
+}
+
+/* Diagonal b (N) and side diagonal a (N - 1) of the matrix whose eigenvalues are twice the cosines of N angles. */
+static void jacobi(numbers *r, int N, int odd, double *a, double *b) {
+    double before = 0, last = -1; /* alpha_(2k-2), alpha_(2k-1) */
+    for (int k = 0; k < N; k++) {
+        /* 2 s and 2 t of alpha_2k are 2N - 2k - 1 for a, b = -1/2, and s one more (of 2 s: two) for a = 1/2 */
+        const int freedom = 2 * N - 2 * k;
+        const double even = beta(r, freedom - 1 + 2 * odd, freedom - 1);
+        const double next = k == N - 1 ? -1 : beta(r, freedom - 2 + 2 * odd, freedom - 2);
+        b[k] = (1 - last) * even - (1 + last) * before;
+        if (k < N - 1) a[k] = sqrt((1 - last) * (1 - even * even) * (1 + next));
+        before = even, last = next;
+    }
+}
+
+/* Eigenvalues below x: the negative pivots of the matrix less x (Sturm). */
+static int below(int N, const double *a, const double *b, double x) {
+    int count = 0;
+    double pivot = 1;
+    for (int k = 0; k < N; k++) {
+        pivot = b[k] - x - (k ? a[k - 1] * a[k - 1] / pivot : 0);
+        if (pivot == 0) pivot = 1e-300;
+        count += pivot < 0;
+    }
+    return count;
+}
+
+static double eigenvalue(int N, const double *a, const double *b, int which) {
+    double low = -2, high = 2;
+    for (int i = 0; i < 52; i++) {
+        const double middle = (low + high) / 2;
+        if (below(N, a, b, middle) > which) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    return (low + high) / 2;
+}
+
+ll_status ll_draw_rotation(float *basis, float *theta, int n, uint64_t seed, int layer, int head) {
+    const size_t size = (size_t)n * (size_t)n;
+    const int N = n / 2;
+    numbers r = {seed, ll_stream_id(LL_RANDOM_ROTATION, (uint32_t)layer, (uint32_t)head), size};
+    double *B = ll_alloc(size + 2 * (size_t)n, sizeof *B), *a = B + size, *b = a + n;
+    if (!B) return LL_ENOMEM;
+    ll_normal_fill(basis, size, seed, r.stream, 0);
+    for (size_t i = 0; i < size; i++) B[i] = (double)basis[i];
+    ll_orthonormalise(B, n, n);
+    for (size_t i = 0; i < size; i++) basis[i] = (float)B[i];
+    jacobi(&r, N, n % 2, a, b);
+    for (int t = 0; t < N; t++) theta[t] = (float)acos(eigenvalue(N, a, b, t) / 2);
+    ll_free(B);
+    return LL_OK;
+}

@@ -1,0 +1,66 @@
+/* Trigonometric features of the softmax and the Gaussian kernel (Rahimi and Recht 2007):
+ *
+ *   phi = e^(n - c) [cos u_1 .. cos u_M, sin u_1 .. sin u_M] / sqrt(M)        u = W x, n = |x|^2 / 2
+ *
+ * without the exponential for the Gaussian kernel. Weights may be negative, and divisors near 0: they exist to
+ * be compared with. The rows of W are there twice (attention.c), so that every feature has a u of its own and a
+ * permutation of the features moves it; op->sine says which of the two a feature is. */
+#include <math.h>
+
+#include "attention/feature/features.h"
+
+static const double ln2 = 0.69314718055994530942;
+
+static const unsigned char *sines(const ll_feature_tile *t) {
+    return t->op->sine + (t->op->permute.own_weight ? (size_t)t->head * (size_t)t->op->features : 0);
+}
+
+/* c of token i, with its n, where features are scaled by a released rule. */
+static float fixed_shift(const ll_feature_tile *t, float n) {
+    const ll_max rule = t->side == LL_KEY ? t->op->c.key_max : t->op->c.query_max;
+    if (t->side == LL_KEY || rule == LL_MAX_SEQUENCE) return t->shift;
+    return rule == LL_MAX_NONE ? 0 : n;
+}
+
+/* What multiplies the cosines and sines of token i. */
+static float scale_of(const ll_feature_tile *t, int i, int *exponent, float *top) {
+    const ll_attention *op = t->op;
+    const float n = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
+    *exponent = 0;
+    *top = n;
+    if (op->c.features == LL_FEATURES_GAUSSIAN) return op->root;
+    if (op->phi[t->side] != LL_PHI_RUNNING) return op->root * expf(n - fixed_shift(t, n));
+    *exponent = n < 1e8f ? (int)ceil((double)n / ln2) : 0;
+    return (float)exp((double)n - *exponent * ln2);
+}
+
+void ll_trigonometric(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
+    const unsigned char *sine = sines(t);
+    for (int i = 0; i < t->C; i++, u += ld, phi += t->op->ld) {
+        float n;
+        const float scale = scale_of(t, i, &exponent[i], &n);
+        if (top) top[i] = n;
+        for (int a = 0; a < t->op->features; a++) phi[a] = scale * (sine[a] ? sinf(u[a]) : cosf(u[a]));
+    }
+}
+
+void ll_trigonometric_back(const ll_feature_tile *t, const float *u, size_t ld, float *dphi, size_t ldd, float *sum,
+                           double *dtop) {
+    const ll_attention *op = t->op;
+    const unsigned char *sine = sines(t);
+    for (int i = 0; i < t->C; i++, u += ld, dphi += ldd) {
+        int none;
+        float n, total = 0;
+        const float scale = scale_of(t, i, &none, &n);
+        for (int a = 0; a < op->features; a++) {
+            const float c = scale * cosf(u[a]), s = scale * sinf(u[a]);
+            total += dphi[a] * (sine[a] ? s : c);
+            dphi[a] *= sine[a] ? c : -s;
+        }
+        sum[i] = op->c.features == LL_FEATURES_GAUSSIAN ? 0 : -total;
+        if (op->phi[t->side] != LL_PHI_FIXED || !op->c.max_gradient) continue;
+        if (dtop) *dtop -= (double)total;
+        const int own = op->c.query_max != LL_MAX_NONE && op->c.query_max != LL_MAX_SEQUENCE;
+        if (t->side == LL_QUERY && own) sum[i] = 0; /* n - c is 0 whatever x is */
+    }
+}

@@ -1,0 +1,195 @@
+/* Heads without keys (relative-s2): a query weighs values by their distance alone, through learnt vectors w_0 .. w_k.
+ *
+ *   A_ij = a_D(i,j)     a_t = <phi(q_i), phi(w_t)>     D = min(distance, k)     y_i = sum_j A_ij v_j / sum_j A_ij
+ *
+ * All but the few neighbours closer than k share a weight, so that with V the sum of all values that i sees
+ *
+ *   sum_j A_ij v_j = a_k V + sum_{j: D < k} (a_D - a_k) v_j
+ *
+ * costs the window, whatever the length. V is kept in double; where nothing is as far as k, a_k counts as 0, for what
+ * it adds and takes away again may be larger than all the rest. Distances are |i - j|, or |dx| + |dy| of pixels in
+ * rows. Tokens that are no pixels (a class token) stand at the first column of the row below the image when they ask,
+ * and are far from everything, also from themselves, when they are asked; tokens before the first of a text see all as
+ * far. */
+#include "attention/keyless/relative_s2.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/linear.h"
+#include "base/memory.h"
+
+/* ---- Neighbours ---- */
+
+static int64_t at_most(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t at_least(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+int ll_near_most(const ll_attention *op) {
+    return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1;
+}
+
+/* Keys from..to-1, cut to those that there are. */
+static int add_run(ll_near *run, int runs, int64_t from, int64_t to, int64_t centre, int base) {
+    if (to <= from) return runs;
+    run[runs] = (ll_near){from, centre, (int)(to - from), base};
+    return runs + 1;
+}
+
+int ll_near_keys(const ll_attention *op, int64_t i, int64_t keys, ll_near *run) {
+    const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
+    const int64_t seen = op->c.causal ? at_most(i + 1, keys) : keys;
+    const int reach = op->c.where.clip - 1;
+    if (op->c.where.axes == 1) {
+        if (p < 0) return 0;
+        return add_run(run, 0, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
+    }
+    /* Causal images may go on for ever: rows beyond the height are rows. */
+    const int outside = p < 0 || (p >= W * H && !op->c.causal);
+    const int64_t x = outside ? 0 : p % W, y = outside ? H : p / W;
+    int runs = 0;
+    for (int dy = -reach; dy <= reach; dy++) {
+        const int away = dy < 0 ? -dy : dy, side = reach - away;
+        if (y + dy < 0 || (y + dy >= H && !op->c.causal)) continue;
+        const int64_t row = before + (y + dy) * W;
+        runs = add_run(run, runs, row + at_least(0, x - side), at_most(seen, row + at_most(W, x + side + 1)), row + x,
+                       away);
+    }
+    return runs;
+}
+
+const float *ll_value_row(const ll_value_rows *v, int64_t j) {
+    return v->data + (size_t)(v->ring ? j % v->ring : j) * v->token;
+}
+
+/* ---- The learnt vectors ---- */
+
+static int is_softmax(const ll_attention *op) {
+    return op->c.kernel == LL_KERNEL_SOFTMAX;
+}
+
+ll_status ll_vectors_create(ll_vectors *w, const ll_attention *op) {
+    const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)op->ld, ldt = (n + 15) / 16 * 16;
+    *w = (ll_vectors){.n = (int)n, .ld = ld, .ldt = ldt};
+    w->raw = ll_alloc(3 * n * ld + ld * ldt + ldt, sizeof *w->raw);
+    if (!w->raw) return LL_ENOMEM;
+    w->phi = w->raw + n * ld;
+    w->work = w->phi + n * ld;
+    w->phi_t = w->work + n * ld;
+    w->unit = w->phi_t + ld * ldt;
+    return LL_OK;
+}
+
+void ll_vectors_free(ll_vectors *w) {
+    ll_free(w->raw);
+}
+
+static ll_feature_tile vectors_tile(const ll_vectors *w, const ll_attention *op) {
+    const ll_attention *map = op->sums;
+    return (ll_feature_tile){.op = map,
+                             .k = ll_kernel_table(),
+                             .side = LL_KEY,
+                             .C = w->n,
+                             .in = op->c.where.rpe,
+                             .token = (size_t)map->c.D,
+                             .shift = w->shift,
+                             .work = w->work};
+}
+
+static int shared_rule(const ll_attention *map) {
+    return map->phi[LL_KEY] == LL_PHI_FIXED && map->c.key_max != LL_MAX_NONE;
+}
+
+void ll_vectors_set(ll_vectors *w, const ll_attention *op) {
+    const ll_attention *map = op->sums;
+    const size_t m = (size_t)map->features;
+    int exponent[LL_CLIP_MOST + 1] = {0}, most = LL_NO_EXPONENT;
+    w->shift = 0;
+    ll_feature_tile tile = vectors_tile(w, op);
+    if (is_softmax(op)) {
+        for (int t = 0; t < w->n; t++) memcpy(w->raw + (size_t)t * w->ld, tile.in + (size_t)t * m, m * sizeof(float));
+    } else {
+        if (shared_rule(map)) {
+            w->top = ll_features_top(&tile, NULL);
+            tile.shift = w->shift = w->top.value;
+        }
+        ll_features(&tile, w->raw, exponent, NULL);
+    }
+    for (int t = 0; t < w->n; t++)
+        if (exponent[t] > most) most = exponent[t];
+    memcpy(w->phi, w->raw, (size_t)w->n * w->ld * sizeof(float));
+    for (int t = 0; t < w->n; t++) {
+        w->unit[t] = exponent[t] - most < -148 ? 0 : ldexpf(1, exponent[t] - most);
+        tile.k->scale(m, w->unit[t], w->phi + (size_t)t * w->ld);
+    }
+    tile.k->transpose(w->n, (int)m, w->phi, w->ld, w->phi_t, w->ldt);
+}
+
+ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *drpe) {
+    const ll_attention *map = op->sums;
+    const size_t D = (size_t)map->c.D, n = (size_t)w->n;
+    const ll_feature_tile tile = vectors_tile(w, op);
+    double dtop = 0;
+    if (is_softmax(op)) {
+        for (size_t t = 0; t < n; t++) tile.k->add(D, dphi + t * w->ld, drpe + t * D);
+        return LL_OK;
+    }
+    float *dw = ll_alloc(n * D, sizeof *dw);
+    if (!dw) return LL_ENOMEM;
+    for (size_t t = 0; t < n; t++) tile.k->scale((size_t)map->features, w->unit[t], dphi + t * w->ld);
+    ll_features_back(&tile, w->raw, dphi, dw, D, map->c.max_gradient ? &dtop : NULL);
+    if (map->c.max_gradient && shared_rule(map))
+        ll_features_top_back(map, 0, w->top.feature, dtop, tile.in + (size_t)w->top.token * D,
+                             dw + (size_t)w->top.token * D);
+    tile.k->add(n * D, dw, drpe);
+    ll_free(dw);
+    return LL_OK;
+}
+
+/* ---- Weights and rows ---- */
+
+ll_feature_tile ll_clipped_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
+                                   float *phi, float *work, float *a, size_t lda) {
+    const ll_attention *map = op->sums;
+    const ll_feature_tile tile = {
+        .op = map, .k = ll_kernel_table(), .side = LL_QUERY, .C = C, .in = q, .token = token, .work = work};
+    int exponent[LL_TILE_MOST]; /* a common factor of a row of weights: it cancels */
+    if (is_softmax(op)) {
+        for (int i = 0; i < C; i++)
+            tile.k->scaled((size_t)map->c.D, op->c.input_scale, q + (size_t)i * token, phi + (size_t)i * w->ld);
+    } else {
+        ll_features(&tile, phi, exponent, NULL);
+    }
+    tile.k->gemm(C, w->n, map->features, phi, w->ld, 1, w->phi_t, w->ldt, a, lda, 0);
+    for (int i = 0; i < C && is_softmax(op); i++, a += lda)
+        tile.k->exp_shift((size_t)w->n, tile.k->max((size_t)w->n, a), 1, 0, a, a);
+    return tile;
+}
+
+float ll_clipped_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
+                     const ll_value_rows *v, const double *V, double count, float *num, float *far) {
+    const size_t E = (size_t)op->c.E;
+    double beyond = count;
+    float sum = 0;
+    for (int r = 0; r < runs; r++)
+        for (int n = 0; n < run[r].n; n++) beyond -= v->mask && v->mask[run[r].first + n] == 0 ? 0 : 1;
+    *far = beyond > 0 ? a[op->c.where.clip] : 0;
+    for (size_t e = 0; e < E; e++) num[e] = *far * (float)V[e];
+    for (int r = 0; r < runs; r++)
+        for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
+            if (v->mask && v->mask[j] == 0) continue;
+            const float weight = a[run[r].base + (j < run[r].centre ? run[r].centre - j : j - run[r].centre)];
+            sum += weight;
+            k->axpy(E, weight - *far, ll_value_row(v, j), num);
+        }
+    return sum + *far * (float)beyond;
+}
+
+float ll_clipped_divisor(const ll_attention *op, float sum, const float *phi, double count) {
+    if (is_softmax(op)) return sum;
+    const int whole = op->c.den == LL_DEN_EPS_PHI;
+    return ll_divisor(op, sum, whole ? ll_kernel_table()->sum((size_t)op->sums->features, phi) : 0, (int64_t)count);
+}

@@ -1,0 +1,346 @@
+/* Heads without keys on whole sequences, forward and backward. One head of a row is one task, whatever sequences the
+ * row has; the heads with keys are the operator `inner`, which comes first.
+ *
+ *   dnum_i = g_i / den_i        dden_i = -<g_i, y_i> / den_i        s_ij = <v_j, dnum_i> + dden_i
+ *   da_t = sum_{j: D = t} s_ij,  t < k        da_k = <V, dnum_i> + count dden_i - sum_{j: D < k} s_ij
+ *   dv_j = sum_i a_k dnum_i + sum_{i: D < k} (a_D - a_k) dnum_i
+ *
+ * Saved: what inner saves, then den_i and a_k as it counted (B, keyless, 2, T). */
+#include <string.h>
+
+#include "attention/keyless/relative_s2.h"
+#include "attention/linear/linear.h"
+#include "attention/table.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+
+typedef struct {
+    const ll_attention *op;
+    const ll_attention_call *c;
+    const ll_kernels *k;
+    ll_vectors w;
+    int tile, first; /* first: of the heads without keys */
+    float *saved;    /* or NULL */
+    int threads;
+    float *pool; /* (threads, scratch) */
+    size_t scratch;
+    float *dphi; /* (B, keyless, n, ld) */
+} clipped_call;
+
+/* One head of one sequence. */
+typedef struct {
+    const clipped_call *x;
+    size_t h;
+    int n, s, queries, keys; /* queries and keys in use, and what there is room for */
+    ll_views at;             /* of this sequence */
+    ll_value_rows v;
+    float *den, *far;                        /* (T) or NULL */
+    float *phi, *work, *dphi, *a, *da, *num; /* (tile, ld) three times, (tile, ldt) twice, (E) */
+    double *V;                               /* (E) */
+    ll_near *run;
+} head;
+
+/* ---- The operator ---- */
+
+static ll_status check(const ll_attention_config *c) {
+    const ll_position_config *w = &c->where;
+    if (w->clip < 1 || w->clip > LL_CLIP_MOST)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
+    if (w->keyless < 1 || w->keyless > c->H)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 leaves 1 to %d heads without keys, not %d", c->H, w->keyless);
+    if (!w->rpe) return ll_fail(LL_EINVAL, "attention: relative-s2 needs its vectors, one a distance");
+    if (w->axes != 1 && w->axes != 2)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 has 1 or 2 axes, not %d", w->axes);
+    if (c->before < 0) return ll_fail(LL_EINVAL, "attention: %d tokens without position", c->before);
+    if (w->axes == 2 && (c->width < 1 || c->height < 1))
+        return ll_fail(LL_EINVAL, "attention: relative-s2 in two dimensions needs the image size, got %d x %d",
+                       c->width, c->height);
+    if (!ll_method_of(c->kernel)->linear && c->kernel != LL_KERNEL_SOFTMAX)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 is for softmax and linear kernels, not for %s",
+                       ll_method_of(c->kernel)->name);
+    if (c->decay) return ll_fail(LL_EINVAL, "attention: decay is of a state, and heads without keys have none");
+    if (c->kernel == LL_KERNEL_FAVOR && c->query_max == LL_MAX_SEQUENCE && !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL,
+                       "attention: in relative-s2 queries take their maximum over their own token; use token");
+    return LL_OK;
+}
+
+ll_status ll_clipped_create(ll_attention *op, const ll_attention_config *config) {
+    ll_attention_config c = *config;
+    ll_status status = check(config);
+    if (status) return status;
+    c.position = LL_POSITION_NONE;
+    c.H = config->H > config->where.keyless ? config->H - config->where.keyless : 1; /* or one that never runs */
+    status = ll_attention_create(&op->inner, &c);
+    if (status) return status;
+    c.H = c.E = 1;
+    c.causal = 0;
+    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
+        c.query_max = LL_MAX_TOKEN;
+        c.max_of_u = c.max_gradient = 0;
+    }
+    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
+    return ll_attention_create(&op->sums, &c);
+}
+
+static int has_keys(const ll_attention *op) {
+    return ll_keyed_heads(&op->c) > 0;
+}
+
+static size_t inner_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return has_keys(op) ? (ll_attention_saved_packed(op->inner, B, T, S, segments) + 15) / 16 * 16 : 0;
+}
+
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return inner_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
+}
+
+/* ---- Heads ---- */
+
+static size_t scratch_of(const ll_attention *op, const ll_vectors *w, int tile) {
+    const size_t runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
+    return (size_t)tile * (3 * w->ld + 2 * w->ldt) + 3 * (size_t)op->c.E + runs + 128;
+}
+
+/* Task number `index`: a row and one of the heads. */
+static head head_at(const clipped_call *x, size_t index, int worker) {
+    const ll_attention *op = x->op;
+    const size_t tile = (size_t)x->tile, E = (size_t)op->c.E;
+    head j = {.x = x, .h = (size_t)x->first + index % (size_t)op->c.where.keyless};
+    float *pool = x->pool + (size_t)worker * x->scratch;
+    j.phi = ll_take(&pool, tile * x->w.ld);
+    j.work = ll_take(&pool, tile * x->w.ld);
+    j.dphi = ll_take(&pool, tile * x->w.ld);
+    j.a = ll_take(&pool, tile * x->w.ldt);
+    j.da = ll_take(&pool, tile * x->w.ldt);
+    j.num = ll_take(&pool, E);
+    j.V = (double *)(void *)ll_take(&pool, 2 * E);
+    j.run = (ll_near *)(void *)ll_take(&pool, (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float));
+    return j;
+}
+
+/* Goes to the next sequence of the task's row, *i being the number of the last (first: -1); 0: there are no more. */
+static int next(head *j, size_t index, int *i) {
+    const clipped_call *x = j->x;
+    const ll_attention_call *c = x->c;
+    const int row = (int)(index / (size_t)x->op->c.where.keyless), count = ll_sequence_count(c);
+    ll_span s = {.row = -1};
+    for (++*i; *i < count && (s = ll_sequence_at(c, *i)).row < row;) ++*i;
+    if (s.row != row || *i >= count) return 0;
+    j->at = ll_views_at(c, &s, (int)j->h);
+    j->n = s.queries, j->s = s.keys, j->queries = s.query_room, j->keys = s.key_room;
+    j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token};
+    if (c->key_mask) j->v.mask = c->key_mask + (size_t)row * (size_t)c->S + (size_t)s.key;
+    if (x->saved) j->den = x->saved + 2 * index * (size_t)c->T + (size_t)s.query, j->far = j->den + c->T;
+    return 1;
+}
+
+static int keeps(const head *j, int t) {
+    return !j->v.mask || j->v.mask[t] != 0;
+}
+
+/* Key t among those seen. */
+static void see(const head *j, int t, double *count) {
+    const float *v = ll_value_row(&j->v, t);
+    if (!keeps(j, t)) return;
+    for (int e = 0; e < j->x->op->c.E; e++) j->V[e] += (double)v[e];
+    *count += 1;
+}
+
+/* V and the number of keys before the first query. */
+static double begin(const head *j) {
+    double count = 0;
+    memset(j->V, 0, (size_t)j->x->op->c.E * sizeof *j->V);
+    for (int t = 0; t < j->s && !j->x->op->c.causal; t++) see(j, t, &count);
+    return count;
+}
+
+static void forward_sequence(const head *j) {
+    const clipped_call *x = j->x;
+    const ll_attention *op = x->op;
+    double count = begin(j);
+    ll_zero_rows(&j->at.y, j->n, j->queries, op->c.E);
+    for (int t0 = 0; t0 < j->n; t0 += x->tile) {
+        const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
+        ll_clipped_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        for (int i = t0; i < t0 + C; i++) {
+            const size_t row = (size_t)(i - t0);
+            if (op->c.causal) see(j, i, &count);
+            const int runs = ll_near_keys(op, i, j->s, j->run);
+            float far, *y = ll_at(&j->at.y, i);
+            const float sum =
+                ll_clipped_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
+            const float den = ll_clipped_divisor(op, sum, j->phi + row * x->w.ld, count);
+            x->k->scaled((size_t)op->c.E, ll_inverse(den), j->num, y);
+            if (j->den) j->den[i] = den, j->far[i] = far;
+        }
+    }
+}
+
+static void forward_head(void *arg, size_t index, int worker) {
+    head j = head_at(arg, index, worker);
+    for (int i = -1; next(&j, index, &i);) forward_sequence(&j);
+}
+
+/* Row i of a tile: its gradients by the weights a of the distances, added to da, and what its neighbours get. */
+static void row_back(const head *j, int i, const float *a, double count, float *da) {
+    const clipped_call *x = j->x;
+    const ll_attention *op = x->op;
+    const size_t E = (size_t)op->c.E;
+    const float *g = ll_at(&j->at.g, i), *y = ll_at(&j->at.y, i);
+    const float inverse = ll_inverse(j->den[i]), far = j->far[i];
+    const float dden =
+        op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
+    const int runs = ll_near_keys(op, i, j->s, j->run);
+    double rest = count * (double)dden, beyond = count;
+    for (size_t e = 0; e < E; e++) {
+        j->num[e] = g[e] * inverse;
+        rest += j->V[e] * (double)j->num[e];
+    }
+    for (int r = 0; r < runs; r++)
+        for (int n = 0; n < j->run[r].n; n++) {
+            const int64_t t = j->run[r].first + n, away = t - j->run[r].centre;
+            if (!keeps(j, (int)t)) continue;
+            const int distance = j->run[r].base + (int)(away < 0 ? -away : away);
+            const float s = x->k->dot(E, ll_value_row(&j->v, t), j->num) + dden;
+            da[distance] += s;
+            rest -= (double)s;
+            beyond -= 1;
+            x->k->axpy(E, a[distance] - far, j->num, ll_at(&j->at.dv, (int)t));
+        }
+    if (beyond > 0) da[op->c.where.clip] += (float)rest;
+}
+
+/* Through the weights of a tile to dq, and to the features of the vectors. */
+static void weights_back(const head *j, const ll_feature_tile *tile, int t0, float *dphi_w) {
+    const clipped_call *x = j->x;
+    const ll_attention *op = x->op;
+    const ll_vectors *w = &x->w;
+    const int m = op->sums->features, C = tile->C, softmax = op->c.kernel == LL_KERNEL_SOFTMAX;
+    const size_t dtoken = j->at.dq.token;
+    float *dq = ll_at(&j->at.dq, t0);
+    for (int i = 0; i < C && softmax; i++)
+        x->k->mul((size_t)w->n, j->a + (size_t)i * w->ldt, j->da + (size_t)i * w->ldt);
+    x->k->gemm(w->n, m, C, j->da, 1, w->ldt, j->phi, w->ld, dphi_w, w->ld, 1);
+    x->k->gemm(C, m, w->n, j->da, w->ldt, 1, w->phi, w->ld, j->dphi, w->ld, 0);
+    for (int i = 0; i < C; i++) {
+        float *d = j->dphi + (size_t)i * w->ld;
+        if (softmax) {
+            x->k->scaled((size_t)m, op->c.input_scale, d, dq + (size_t)i * dtoken);
+        } else if (op->c.den == LL_DEN_EPS_PHI) {
+            const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
+            const float dden = -x->k->dot((size_t)op->c.E, g, y) * ll_inverse(j->den[t0 + i]);
+            for (int f = 0; f < m; f++) d[f] += op->c.den_eps * dden;
+        }
+    }
+    if (!softmax) ll_features_back(tile, j->phi, j->dphi, dq, dtoken, NULL);
+}
+
+/* What values get as far ones, and as near ones less that: queries from the last to the first. */
+static void far_back(const head *j) {
+    const int E = j->x->op->c.E, causal = j->x->op->c.causal;
+    double *G = j->V;
+    memset(G, 0, (size_t)E * sizeof *G);
+    for (int i = j->n - 1; i >= 0; i--) {
+        const float *g = ll_at(&j->at.g, i), weight = j->far[i] * ll_inverse(j->den[i]);
+        float *dv = ll_at(&j->at.dv, causal ? i : 0);
+        for (int e = 0; e < E; e++) G[e] += (double)(weight * g[e]);
+        for (int e = 0; e < E && causal && keeps(j, i); e++) dv[e] += (float)G[e];
+    }
+    for (int t = 0; t < j->s && !causal; t++) {
+        float *dv = ll_at(&j->at.dv, t);
+        for (int e = 0; e < E && keeps(j, t); e++) dv[e] += (float)G[e];
+    }
+}
+
+static void backward_sequence(const head *j, float *dphi_w) {
+    const clipped_call *x = j->x;
+    const ll_attention *op = x->op;
+    double count = begin(j);
+    ll_zero_rows(&j->at.dq, j->n, j->queries, op->c.D);
+    ll_zero_rows(&j->at.dv, 0, j->keys, op->c.E);
+    for (int t0 = 0; t0 < j->n; t0 += x->tile) {
+        const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
+        const ll_feature_tile tile =
+            ll_clipped_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        memset(j->da, 0, (size_t)C * x->w.ldt * sizeof *j->da);
+        for (int i = t0; i < t0 + C; i++) {
+            const size_t row = (size_t)(i - t0) * x->w.ldt;
+            if (op->c.causal) see(j, i, &count);
+            row_back(j, i, j->a + row, count, j->da + row);
+        }
+        weights_back(j, &tile, t0, dphi_w);
+    }
+    far_back(j);
+}
+
+static void backward_head(void *arg, size_t index, int worker) {
+    const clipped_call *x = arg;
+    head j = head_at(x, index, worker);
+    for (int i = -1; next(&j, index, &i);) backward_sequence(&j, x->dphi + index * (size_t)x->w.n * x->w.ld);
+}
+
+/* ---- Calls ---- */
+
+static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
+    *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
+    x->threads = ll_threads();
+    x->first = ll_keyed_heads(&op->c);
+    if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
+    const ll_status status = ll_vectors_create(&x->w, op);
+    if (status) return status;
+    x->scratch = (scratch_of(op, &x->w, x->tile) + 15) / 16 * 16;
+    x->pool = ll_alloc((size_t)x->threads * x->scratch, sizeof *x->pool);
+    if (x->pool) ll_vectors_set(&x->w, op);
+    return x->pool ? LL_OK : LL_ENOMEM;
+}
+
+static void finish(clipped_call *x) {
+    ll_vectors_free(&x->w);
+    ll_free(x->pool);
+    ll_free(x->dphi);
+}
+
+static size_t heads(const clipped_call *x) {
+    return (size_t)x->c->B * (size_t)x->op->c.where.keyless;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+    clipped_call x;
+    ll_status status = has_keys(op) ? ll_attention_forward(op->inner, call) : LL_OK;
+    if (status) return status;
+    status = prepare(&x, op, call);
+    if (!status) ll_parallel_among(x.threads, heads(&x), forward_head, &x);
+    finish(&x);
+    return status;
+}
+
+/* The vectors' gradient: the sum over rows and heads, in order. */
+static ll_status collect(clipped_call *x) {
+    const size_t size = (size_t)x->w.n * x->w.ld;
+    if (!x->c->dposition.rpe || !heads(x)) return LL_OK;
+    for (size_t at = 0; at < size; at++) {
+        double sum = 0;
+        for (size_t i = 0; i < heads(x); i++) sum += (double)x->dphi[i * size + at];
+        x->dphi[at] = (float)sum;
+    }
+    return ll_vectors_back(&x->w, x->op, x->dphi, x->c->dposition.rpe);
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
+    clipped_call x;
+    ll_status status = has_keys(op) ? ll_attention_backward(op->inner, call) : LL_OK;
+    if (status) return status;
+    status = prepare(&x, op, call);
+    if (!status) {
+        x.dphi = ll_alloc(heads(&x) * (size_t)x.w.n * x.w.ld, sizeof *x.dphi);
+        if (!x.dphi) status = LL_ENOMEM;
+    }
+    if (!status) ll_parallel_among(x.threads, heads(&x), backward_head, &x);
+    if (!status) status = collect(&x);
+    finish(&x);
+    return status;
+}
+
+const ll_method ll_method_clipped = {
+    .name = "relative-s2", .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

@@ -1,0 +1,129 @@
+/* Heads without keys, token by token: the sum of all values so far, in double, and those that may still be near. An
+ * image in rows needs the last clip - 1 rows, a text the last clip values. The learnt vectors are read at every feed.
+ */
+#include "attention/keyless/relative_s2_stream.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attention/keyless/relative_s2.h"
+#include "attention/linear/linear.h"
+#include "base/memory.h"
+
+enum { CHUNK = 16 };
+
+struct ll_clipped_stream {
+    const ll_attention *op;
+    int B;
+    int64_t position, keep; /* keep: values in a ring */
+    ll_vectors w;
+    double *V;     /* (B, keyless, E) */
+    float *values; /* (B, keyless, keep, E) */
+    float *pool;   /* (B, keyless, scratch) */
+    size_t scratch;
+};
+
+static size_t heads(const ll_clipped_stream *s) {
+    return (size_t)s->B * (size_t)s->op->c.where.keyless;
+}
+
+ll_status ll_clipped_stream_create(ll_clipped_stream **stream, const ll_attention *op, int B) {
+    const size_t E = (size_t)op->c.E, runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
+    ll_clipped_stream *s = ll_alloc(1, sizeof *s);
+    if (!s) return LL_ENOMEM;
+    s->op = op;
+    s->B = B;
+    s->keep = (int64_t)(op->c.where.clip - 1) * (op->c.where.axes == 2 ? op->c.width : 1) + 1;
+    ll_status status = ll_vectors_create(&s->w, op);
+    if (!status) {
+        s->scratch = (CHUNK * (2 * s->w.ld + s->w.ldt) + E + runs + 5 * 16) / 16 * 16;
+        s->V = ll_alloc(heads(s) * E, sizeof *s->V);
+        s->values = ll_alloc(heads(s) * (size_t)s->keep, E * sizeof *s->values);
+        s->pool = ll_alloc(heads(s) * s->scratch, sizeof *s->pool);
+        if (!s->V || !s->values || !s->pool) status = LL_ENOMEM;
+    }
+    if (status) {
+        ll_clipped_stream_free(s);
+        return status;
+    }
+    *stream = s;
+    return LL_OK;
+}
+
+void ll_clipped_stream_free(ll_clipped_stream *s) {
+    if (!s) return;
+    ll_vectors_free(&s->w);
+    ll_free(s->V);
+    ll_free(s->values);
+    ll_free(s->pool);
+    ll_free(s);
+}
+
+void ll_clipped_stream_reset(ll_clipped_stream *s) {
+    s->position = 0;
+    memset(s->V, 0, heads(s) * (size_t)s->op->c.E * sizeof *s->V);
+    memset(s->values, 0, heads(s) * (size_t)s->keep * (size_t)s->op->c.E * sizeof *s->values);
+}
+
+int ll_clipped_stream_state(const ll_clipped_stream *s, ll_state_tensor tensor[2]) {
+    const size_t B = (size_t)s->B, H = (size_t)s->op->c.where.keyless, E = (size_t)s->op->c.E;
+    tensor[0] = (ll_state_tensor){"keyless.sum", LL_F64, 3, {B, H, E}, s->V};
+    tensor[1] = (ll_state_tensor){"keyless.values", LL_F32, 4, {B, H, (size_t)s->keep, E}, s->values};
+    return 2;
+}
+
+void ll_clipped_stream_seek(ll_clipped_stream *s, int64_t position) {
+    s->position = position;
+}
+
+size_t ll_clipped_stream_bytes(const ll_clipped_stream *s) {
+    const size_t E = (size_t)s->op->c.E, vectors = 3 * (size_t)s->w.n * s->w.ld + (s->w.ld + 1) * s->w.ldt;
+    const size_t head = E * sizeof *s->V + ((size_t)s->keep * E + s->scratch) * sizeof(float);
+    return sizeof *s + heads(s) * head + vectors * sizeof(float);
+}
+
+typedef struct {
+    ll_clipped_stream *s;
+    const ll_kernels *k;
+    int n;
+    ll_view q, v, y;
+} feed;
+
+static void feed_head(void *arg, size_t index, int worker) {
+    const feed *f = arg;
+    const ll_clipped_stream *s = f->s;
+    const ll_attention *op = s->op;
+    const size_t keyless = (size_t)op->c.where.keyless, E = (size_t)op->c.E;
+    const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
+    float *pool = s->pool + index * s->scratch, *ring = s->values + index * (size_t)s->keep * E;
+    float *phi = ll_take(&pool, CHUNK * s->w.ld), *work = ll_take(&pool, CHUNK * s->w.ld);
+    float *a = ll_take(&pool, CHUNK * s->w.ldt), *num = ll_take(&pool, E);
+    ll_near *run = (ll_near *)(void *)pool;
+    double *V = s->V + index * E;
+    const ll_value_rows values = {.data = ring, .token = E, .ring = s->keep};
+    (void)worker;
+    for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
+        const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
+        ll_clipped_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
+        for (int i = 0; i < C; i++) {
+            const int64_t t = s->position + t0 + i;
+            const float *v = ll_element(&f->v, b, h, t0 + i);
+            float far, *y = ll_element(&f->y, b, h, t0 + i);
+            memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
+            for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
+            const int runs = ll_near_keys(op, t, t + 1, run);
+            const double count = (double)(t + 1);
+            const float sum =
+                ll_clipped_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);
+            f->k->scaled(E, ll_inverse(ll_clipped_divisor(op, sum, phi + (size_t)i * s->w.ld, count)), num, y);
+        }
+    }
+}
+
+void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y) {
+    feed f = {s, ll_kernel_table(), n, q, v, y};
+    ll_vectors_set(&s->w, s->op);
+    const double work = (double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n);
+    ll_stream_share(work, (int)heads(s), heads(s), feed_head, &f);
+    s->position += n;
+}

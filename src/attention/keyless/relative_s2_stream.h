@@ -1,0 +1,19 @@
+/* Heads without keys as a stream: for each of them the sum of all values and a ring of the last ones. */
+#ifndef LL_CLIPPED_STREAM_H
+#define LL_CLIPPED_STREAM_H
+
+#include "attention/attention_stream.h"
+
+typedef struct ll_clipped_stream ll_clipped_stream;
+
+LL_MUST_USE ll_status ll_clipped_stream_create(ll_clipped_stream **s, const ll_attention *op, int B);
+void ll_clipped_stream_free(ll_clipped_stream *s);
+void ll_clipped_stream_reset(ll_clipped_stream *s);
+size_t ll_clipped_stream_bytes(const ll_clipped_stream *s);
+/* As of any stream: two tensors. Seek and reset forget no shape, so that they cannot fail. */
+int ll_clipped_stream_state(const ll_clipped_stream *s, ll_state_tensor tensor[2]);
+void ll_clipped_stream_seek(ll_clipped_stream *s, int64_t position);
+/* The next n tokens; views are of all heads, of which those without keys are the last. Cannot fail. */
+void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y);
+
+#endif

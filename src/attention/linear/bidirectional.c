@@ -1,0 +1,301 @@
+/* Linear attention in both directions, and between sequences: one pass over the keys sums the state
+ * S = sum phi(k) v^T, z = sum phi(k); one pass over the queries reads it. Backward the other way round:
+ * the queries give U = sum phi(q) [dnum, dden]^T, and the keys read that. Products per token: 4 forward
+ * and 8 backward of features x E, none more than the mathematics asks for.
+ *
+ * LL_FOLD tokens are summed on their own, and these sums added up in order: beside a long sum the small features of
+ * single tokens would be lost in rounding, always to the same side. So threads can share a head: folds side by side,
+ * then whoever reads the sum tile by tile, and every bit is the same.
+ *
+ * A state lies as it is saved: S (features, E), z (features), exponent. Backward it is transposed for the
+ * products that need it, with the normaliser as one more row. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/linear.h"
+#include "base/parallel.h"
+
+/* Of one worker. sum: of a fold, a state or a part of U. */
+typedef struct {
+    float *phi, *work, *dphi, *v, *rows, *s, *sum;
+    int e[LL_TILE_MOST];
+    int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
+    size_t ld, ldv;
+} scratch;
+
+/* One head and its workers. */
+typedef struct {
+    ll_head *j;
+    int workers, backward;
+    size_t floats;      /* from one worker's scratch to the next one's */
+    float *pool;        /* scratch of the first */
+    int first;          /* fold of the first */
+    float *sum;         /* of all folds: the state, or U (E + 1, ld) */
+    const float *state; /* of all keys */
+    float *St, *U;      /* backward: (E + 1, ld), (features, E) */
+} walk;
+
+static int least(int a, int b) { return a < b ? a : b; }
+static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
+
+/* Floats of a state, or of a part of U. */
+static size_t sum_floats(const ll_attention *op, int backward) {
+    return backward ? (size_t)(op->c.E + 1) * (size_t)op->ld : ll_state_floats(op);
+}
+
+size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward) {
+    const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
+    const size_t ldv = (E + 16) / 16 * 16 + 16, sum = sum_floats(op, backward);
+    return 3 * C * ld + 2 * C * ldv + C + (backward ? 3 * sum + m * E : 2 * sum) + 512;
+}
+
+static scratch scratch_of(const walk *a, int worker) {
+    const ll_attention *op = a->j->op;
+    const size_t C = (size_t)a->j->tile, E = (size_t)op->c.E;
+    scratch w = {.ld = (size_t)op->ld, .ldv = (E + 16) / 16 * 16 + 16};
+    float *pool = a->pool + (size_t)worker * a->floats;
+    w.phi = ll_take(&pool, C * w.ld);
+    w.work = ll_take(&pool, C * w.ld);
+    w.dphi = ll_take(&pool, C * w.ld);
+    w.v = ll_take(&pool, C * w.ldv);
+    w.rows = ll_take(&pool, C * w.ldv);
+    w.s = ll_take(&pool, C);
+    w.sum = ll_take(&pool, sum_floats(op, a->backward));
+    return w;
+}
+
+/* Where a worker sums its fold up: the first one of all right where the whole sum shall be. */
+static float *sum_of(const walk *a, int worker) {
+    return a->first + worker ? scratch_of(a, worker).sum : a->sum;
+}
+
+/* A lone worker may be one of many heads, and asks no other threads. */
+static void share(walk *a, int pieces, ll_task *task) {
+    if (a->workers > 1) {
+        ll_parallel_among(a->workers, (size_t)pieces, task, a);
+    } else {
+        for (int i = 0; i < pieces; i++) task(a, (size_t)i, 0);
+    }
+}
+
+/* Sums n tokens up, as many folds at a time as there are workers. */
+static void sum_up(walk *a, int n, ll_task *sum_fold, void (*join)(const walk *a, float *sum)) {
+    const int folds = (n + LL_FOLD - 1) / LL_FOLD;
+    for (a->first = 0; a->first < folds; a->first += a->workers) {
+        const int now = least(a->workers, folds - a->first);
+        share(a, now, sum_fold);
+        for (int i = 0; i < now; i++)
+            if (a->first + i) join(a, sum_of(a, i));
+    }
+}
+
+/* Reads the sum for n tokens. */
+static void read_out(walk *a, int n, ll_task *read_fold) {
+    share(a, (n + LL_FOLD - 1) / LL_FOLD, read_fold);
+}
+
+/* ---- Forward ---- */
+
+/* What each key counts: its mask, times its exponent in units of the state's. */
+static void key_weights(const ll_head *j, const scratch *w, int t0, int n, int exponent, float *weight) {
+    const int running = j->op->phi[LL_KEY] == LL_PHI_RUNNING;
+    for (int i = 0; i < n; i++) {
+        const float keep = j->mask ? j->mask[t0 + i] : 1;
+        weight[i] = keep == 0 ? 0 : keep * (running ? power2(w->e[i] - exponent) : 1);
+    }
+}
+
+static void scale_rows(const ll_head *j, const float *weight, int n, int cols, float *rows, size_t ld) {
+    for (int i = 0; i < n; i++)
+        if (weight[i] != 1) j->k->scale((size_t)cols, weight[i], rows + (size_t)i * ld);
+}
+
+static float *exponent_of(const ll_attention *op, float *state) {
+    return state + (size_t)op->features * ((size_t)op->c.E + 1);
+}
+
+static void clear_state(const ll_attention *op, float *state) {
+    float *exponent = exponent_of(op, state);
+    memset(state, 0, (size_t)(exponent - state) * sizeof *state);
+    *exponent = (float)LL_NO_EXPONENT;
+}
+
+/* The state in units of 2^top. */
+static void raise_state(const ll_head *j, float *state, int top) {
+    float *exponent = exponent_of(j->op, state);
+    const int old = (int)*exponent;
+    if (top > old && old > LL_NO_EXPONENT) j->k->scale((size_t)(exponent - state), power2(old - top), state);
+    *exponent = (float)top;
+}
+
+static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E;
+    float weight[LL_TILE_MOST], *S = w->sum, *z = S + (size_t)m * (size_t)E;
+    ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
+    ll_features(&k, w->phi, w->e, NULL);
+    int top = (int)*exponent_of(op, w->sum);
+    for (int i = 0; i < n; i++)
+        if ((!j->mask || j->mask[t0 + i] != 0) && w->e[i] > top) top = w->e[i];
+    raise_state(j, w->sum, top);
+    key_weights(j, w, t0, n, top, weight);
+    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
+    scale_rows(j, weight, n, E, w->v, w->ldv);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
+    j->k->gemm_ahead(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, S, (size_t)E, 1, &next);
+    j->k->gemv(m, n, weight, w->phi, w->ld, z, 1);
+}
+
+static void keys_task(void *arg, size_t i, int worker) {
+    const walk *a = arg;
+    const ll_head *j = a->j;
+    const int from = (a->first + (int)i) * LL_FOLD, to = least(j->s, from + LL_FOLD);
+    scratch w = scratch_of(a, (int)i);
+    (void)worker;
+    w.sum = sum_of(a, (int)i);
+    if (w.sum != a->sum) clear_state(j->op, w.sum);
+    for (int t0 = from; t0 < to; t0 += j->tile) add_keys(j, &w, t0, least(j->tile, to - t0));
+}
+
+static void join_states(const walk *a, float *sum) {
+    const ll_attention *op = a->j->op;
+    const float mine = *exponent_of(op, sum), all = *exponent_of(op, a->sum);
+    const int top = (int)(mine > all ? mine : all);
+    raise_state(a->j, sum, top);
+    raise_state(a->j, a->sum, top);
+    a->j->k->add((size_t)(exponent_of(op, sum) - sum), sum, a->sum);
+}
+
+static void read_queries(const ll_head *j, const float *state, scratch *w, int t0, int n) {
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E;
+    const float *S = state, *z = S + (size_t)m * (size_t)E;
+    ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
+    ll_features(&q, w->phi, w->e, NULL);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->at.y, t0, j->n, op->c.E);
+    j->k->gemm_ahead(n, E, m, w->phi, w->ld, 1, S, (size_t)E, w->rows, w->ldv, 0, &next);
+    j->k->gemv_rows(n, m, w->phi, w->ld, z, w->s, 0);
+    for (int i = 0; i < n; i++) {
+        const float *num = w->rows + (size_t)i * w->ldv;
+        const float phi = op->c.den == LL_DEN_EPS_PHI ? j->k->sum((size_t)m, w->phi + (size_t)i * w->ld) : 0;
+        const float den = ll_divisor(op, w->s[i], phi, j->keys), inverse = ll_inverse(den);
+        j->k->scaled((size_t)E, inverse, num, ll_at(&j->at.y, t0 + i));
+        if (j->states) j->den[t0 + i] = den;
+    }
+}
+
+static void queries_task(void *arg, size_t i, int worker) {
+    const walk *a = arg;
+    const int from = (int)i * LL_FOLD, to = least(a->j->n, from + LL_FOLD);
+    scratch w = scratch_of(a, worker);
+    for (int t0 = from; t0 < to; t0 += a->j->tile) read_queries(a->j, a->state, &w, t0, least(a->j->tile, to - t0));
+}
+
+void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
+    walk a = {.j = j, .workers = workers, .floats = floats, .pool = j->pool};
+    float *own = ll_take(&a.pool, ll_state_floats(j->op));
+    a.state = a.sum = j->states ? j->states : own;
+    clear_state(j->op, a.sum);
+    sum_up(&a, j->s, keys_task, join_states);
+    j->keys = ll_kept_keys(j, 0, j->s);
+    read_out(&a, j->n, queries_task);
+}
+
+void ll_bidirectional_read(ll_head *j, const float *state) {
+    walk a = {.j = j, .workers = 1, .pool = j->pool, .state = state};
+    read_out(&a, j->n, queries_task);
+}
+
+/* ---- Backward ---- */
+
+/* dq of a tile, and what its rows add to U. */
+static void queries_back(const walk *a, scratch *w, int t0, int n) {
+    const ll_head *j = a->j;
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E;
+    ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
+    ll_features(&q, w->phi, w->e, NULL);
+    for (int i = 0; i < n; i++) {
+        const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
+        const float inverse = ll_inverse(j->den[t0 + i]);
+        float *dn = w->rows + (size_t)i * w->ldv;
+        j->k->scaled((size_t)E, inverse, g, dn);
+        dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
+    }
+    ll_ahead out = {0};
+    ll_ahead_add(&out, j, &j->at.dq, t0, j->n, op->c.D);
+    j->k->gemm_ahead(n, m, E + 1, w->rows, w->ldv, 1, a->St, w->ld, w->dphi, w->ld, 0, &out);
+    if (op->c.den == LL_DEN_EPS_PHI)
+        for (int i = 0; i < n; i++)
+            for (int f = 0; f < m; f++)
+                w->dphi[(size_t)i * w->ld + (size_t)f] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_ahead_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
+    ll_ahead_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
+    j->k->gemm_ahead(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
+    ll_features_back(&q, w->phi, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
+}
+
+static void keys_back(const walk *a, scratch *w, int t0, int n) {
+    const ll_head *j = a->j;
+    const ll_attention *op = j->op;
+    const int m = op->features, E = op->c.E;
+    float weight[LL_TILE_MOST];
+    ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
+    ll_features(&k, w->phi, w->e, NULL);
+    key_weights(j, w, t0, n, (int)*exponent_of(op, j->states), weight);
+    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
+    for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
+    scale_rows(j, weight, n, E + 1, w->v, w->ldv);
+    ll_ahead out = {0};
+    ll_ahead_add(&out, j, &j->at.dk, t0, j->s, op->c.D);
+    j->k->gemm_ahead(n, m, E + 1, w->v, w->ldv, 1, a->sum, w->ld, w->dphi, w->ld, 0, &out);
+    ll_ahead next = {0};
+    ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
+    ll_ahead_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
+    j->k->gemm_ahead(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, w->rows, w->ldv, 0, &next);
+    scale_rows(j, weight, n, E, w->rows, w->ldv);
+    for (int i = 0; i < n; i++)
+        memcpy(ll_at(&j->at.dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);
+    ll_features_back(&k, w->phi, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
+}
+
+static void queries_back_task(void *arg, size_t i, int worker) {
+    const walk *a = arg;
+    const int from = (a->first + (int)i) * LL_FOLD, to = least(a->j->n, from + LL_FOLD);
+    scratch w = scratch_of(a, (int)i);
+    (void)worker;
+    w.sum = sum_of(a, (int)i);
+    if (w.sum != a->sum) memset(w.sum, 0, sum_floats(a->j->op, 1) * sizeof *w.sum);
+    for (int t0 = from; t0 < to; t0 += a->j->tile) queries_back(a, &w, t0, least(a->j->tile, to - t0));
+}
+
+static void join_back(const walk *a, float *sum) { a->j->k->add(sum_floats(a->j->op, 1), sum, a->sum); }
+
+static void keys_back_task(void *arg, size_t i, int worker) {
+    const walk *a = arg;
+    const int from = (int)i * LL_FOLD, to = least(a->j->s, from + LL_FOLD);
+    scratch w = scratch_of(a, worker);
+    for (int t0 = from; t0 < to; t0 += a->j->tile) keys_back(a, &w, t0, least(a->j->tile, to - t0));
+}
+
+void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
+    const int m = j->op->features, E = j->op->c.E;
+    const size_t ld = (size_t)j->op->ld, sum = sum_floats(j->op, 1);
+    walk a = {.j = j, .workers = workers, .backward = 1, .floats = floats, .pool = j->pool};
+    a.St = ll_take(&a.pool, sum);
+    a.sum = ll_take(&a.pool, sum);
+    a.U = ll_take(&a.pool, (size_t)m * (size_t)E);
+    j->k->transpose(m, E, j->states, (size_t)E, a.St, ld);
+    memcpy(a.St + (size_t)E * ld, j->states + (size_t)m * (size_t)E, (size_t)m * sizeof *a.St);
+    memset(a.sum, 0, sum * sizeof *a.sum);
+    sum_up(&a, j->n, queries_back_task, join_back);
+    j->k->transpose(E, m, a.sum, ld, a.U, (size_t)E);
+    read_out(&a, j->s, keys_back_task);
+}

@@ -1,0 +1,278 @@
+/* Causal linear attention, forward: tile after tile, the state S = sum phi(k) v^T, z = sum phi(k) before
+ * the tile answers for all earlier tokens, and a masked product within the tile for its own.
+ *
+ *   num_i = state_i phi_i S + sum_{j <= i} w_ij v_j        den_i likewise with z and 1
+ *   S' = carry S + sum_j add_j phi_j v_j^T                 y_i = num_i / den_i
+ *
+ * In a long sequence a tile is little beside the sum of all before it, and its small features would be lost in
+ * rounding, always to the same side: 1e-3 of y at a million tokens. From token LATE on the tiles of a stretch of FOLD
+ * tokens are summed on their own, and S is what was before the stretch and that; where the state decays, nothing grows.
+ *
+ * Softmax features with an eps under a running maximum c_i (PREFIX) are the exponential part, in units of
+ * 2^P_i, and eps: num_i = kappa_i num'_i + eps' Phi_i V_i with kappa_i = 2^P_i e^(-c_i) / sqrt(M),
+ * Phi_i = sum phi(q_i), V_i = sum_{j <= i} r^(i-j) v_j. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/causal.h"
+
+enum { LATE = 8192, FOLD = 1024 };
+
+/* ---- The state between tiles ---- */
+
+ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
+    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
+    s.low_V = ll_take(pool, E);
+    s.old_S = ll_take(pool, m * E), s.old_z = ll_take(pool, m);
+    s.new_S = ll_take(pool, m * E), s.new_z = ll_take(pool, m);
+    ll_causal_state_clear(op, &s);
+    return s;
+}
+
+void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
+    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    memset(s->S, 0, m * E * sizeof *s->S);
+    memset(s->z, 0, m * sizeof *s->z);
+    memset(s->V, 0, E * sizeof *s->V);
+    memset(s->low_V, 0, E * sizeof *s->low_V);
+    s->exponent = LL_NO_EXPONENT;
+    s->reach = -INFINITY;
+    s->top = -INFINITY;
+    s->count = s->low_count = 0;
+}
+
+void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to) {
+    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    memcpy(to, s->S, m * E * sizeof *to);
+    memcpy(to + m * E, s->z, m * sizeof *to);
+    memcpy(to + m * E + m, s->V, E * sizeof *to);
+    to += m * E + m + E;
+    to[0] = (float)s->exponent; /* exact: a power of two, or small */
+    to[1] = s->top;
+    to[2] = s->count;
+    to[3] = s->reach;
+    if (!ll_causal_has_eps(op)) return;
+    to[4] = s->low_count;
+    memcpy(to + 5, s->low_V, E * sizeof *to);
+}
+
+void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from) {
+    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    memcpy(s->S, from, m * E * sizeof *from);
+    memcpy(s->z, from + m * E, m * sizeof *from);
+    memcpy(s->V, from + m * E + m, E * sizeof *from);
+    from += m * E + m + E;
+    s->exponent = (int)from[0];
+    s->top = from[1];
+    s->count = from[2];
+    s->reach = from[3];
+    if (!ll_causal_has_eps(op)) return;
+    s->low_count = from[4];
+    memcpy(s->low_V, from + 5, E * sizeof *from);
+}
+
+/* ---- Rows ---- */
+
+void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low) {
+    for (size_t i = 0; i < n; i++) {
+        const float add = factor * x[i] - low[i], now = sum[i] + add;
+        low[i] = now - sum[i] - add;
+        sum[i] = now;
+    }
+}
+
+int ll_causal_has_eps(const ll_attention *op) { return op->phi[LL_KEY] == LL_PHI_RUNNING && !op->scale_cancels; }
+
+void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scales *f, const float *top, const float *v,
+                    size_t ldv, float *kappa, float *V, float *count) {
+    const ll_attention *op = j->op;
+    const size_t E = (size_t)op->c.E;
+    const float root = op->root;
+    const float one = 1;
+    for (int i = 0; i < f->n; i++) {
+        if (j->op->c.decay) {
+            j->k->scale(E, j->power[1], s->V);
+            j->k->scale(E, j->power[1], s->low_V);
+            s->count *= j->power[1], s->low_count *= j->power[1];
+        }
+        if (!j->mask || j->mask[t0 + i] != 0) {
+            if (top[i] > s->top) s->top = top[i];
+            ll_sum_keep(E, 1, v + (size_t)i * ldv, s->V, s->low_V);
+            ll_sum_keep(1, 1, &one, &s->count, &s->low_count);
+        }
+        kappa[i] = s->top > -INFINITY ? root * expf((float)f->P[i] * 0.693147181f - s->top) : 0;
+        count[i] = s->count;
+        memcpy(V + (size_t)i * E, s->V, E * sizeof *V);
+    }
+}
+
+/* Row i of the tile from its weighted sums to y; keys: that count up to it. */
+static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float phi, int keys) {
+    const ll_attention *op = j->op;
+    const size_t E = (size_t)op->c.E;
+    float s = w->s[i], *num = w->num + (size_t)i * w->ldv;
+    if (ll_causal_has_eps(op)) {
+        const float eps = op->c.feature_eps * op->root;
+        s = w->kappa[i] * s + eps * phi * w->count[i];
+        j->k->scale(E, w->kappa[i], num);
+        j->k->axpy(E, eps * phi, w->V + (size_t)i * E, num);
+    }
+    const float den = ll_divisor(op, s, phi, keys), inverse = ll_inverse(den);
+    j->k->scaled(E, inverse, num, ll_at(&j->at.y, w->t0 + i));
+    if (j->states) j->den[w->t0 + i] = den;
+}
+
+/* ---- A tile ---- */
+
+size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
+    const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
+    const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
+    const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
+    if (!backward) return forward + 592;
+    return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
+           2 * E + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
+}
+
+ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
+    const size_t C = (size_t)j->tile, ld = (size_t)j->op->ld, E = (size_t)j->op->c.E;
+    ll_causal_tile w = {.ldv = (E + 16) / 16 * 16 + 16};
+    w.phi_q = ll_take(pool, C * ld);
+    w.phi_k = ll_take(pool, C * ld);
+    w.num = ll_take(pool, C * w.ldv);
+    w.v = ll_take(pool, C * w.ldv);
+    w.added = ll_take(pool, C * w.ldv);
+    w.V = ll_take(pool, C * E);
+    w.s = ll_take(pool, C);
+    w.kappa = ll_take(pool, C);
+    w.count = ll_take(pool, C);
+    return w;
+}
+
+ll_causal_room ll_causal_room_take(const ll_head *j, float **pool) {
+    const size_t C = (size_t)j->tile;
+    ll_causal_room room = {.lda = C + 16};
+    room.work = ll_take(pool, C * (size_t)j->op->ld);
+    room.kt = ll_take(pool, (size_t)j->op->features * room.lda);
+    room.A = ll_take(pool, C * room.lda);
+    for (int i = 0; i < LL_TILE_MOST; i++) room.ones[i] = 1;
+    return room;
+}
+
+void ll_causal_tile_features(const ll_head *j, ll_causal_room *room, ll_causal_tile *w) {
+    int none[LL_TILE_MOST];
+    ll_feature_tile q = ll_tile_at(j, LL_QUERY, w->t0, w->n, room->x, room->y, room->work);
+    ll_features(&q, w->phi_q, none, NULL);
+    ll_feature_tile k = ll_tile_at(j, LL_KEY, w->t0, w->n, room->x, room->y, room->work);
+    ll_features(&k, w->phi_k, w->f.e, ll_causal_has_eps(j->op) ? w->top : NULL);
+    ll_pack_values(j, &j->at.v, w->t0, w->n, w->v, w->ldv);
+}
+
+void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
+    const size_t E = (size_t)j->op->c.E;
+    ll_scales_set(&w->f, j, w->t0, w->n, st->exponent, st->reach);
+    if (ll_causal_has_eps(j->op)) ll_causal_rows(st, j, w->t0, &w->f, w->top, w->v, w->ldv, w->kappa, w->V, w->count);
+    for (int i = 0; i < w->n && !w->f.plain; i++)
+        j->k->scaled(E, w->f.add[i], w->v + (size_t)i * w->ldv, w->added + (size_t)i * w->ldv);
+    w->keys = j->keys;
+    j->keys += ll_kept_keys(j, w->t0, w->t0 + w->n);
+    st->exponent = w->f.next;
+    st->reach = w->f.reach;
+}
+
+/* A part of S or z, rows ld apart: S itself, or late the two parts that it is the sum of. */
+typedef struct {
+    const ll_kernels *k;
+    int rows, cols, late;
+    size_t ld;
+    float *all, *old, *new;
+} part;
+
+/* Before a tile is added: to .new where late, which begins anew with a stretch. */
+static float *part_open(const part *p, int begins, float carry) {
+    for (int a = 0; a < p->rows; a++) {
+        float *all = p->all + (size_t)a * p->ld, *old = p->old + (size_t)a * p->ld, *new = p->new + (size_t)a * p->ld;
+        if (begins) memcpy(old, all, (size_t)p->cols * sizeof *all), memset(new, 0, (size_t)p->cols * sizeof *all);
+        if (carry == 1) continue;
+        p->k->scale((size_t)p->cols, carry, p->late ? old : all);
+        if (p->late) p->k->scale((size_t)p->cols, carry, new);
+    }
+    return p->late ? p->new : p->all;
+}
+
+static void part_close(const part *p) {
+    for (int a = 0; a < p->rows && p->late; a++) {
+        float *all = p->all + (size_t)a * p->ld;
+        memcpy(all, p->old + (size_t)a * p->ld, (size_t)p->cols * sizeof *all);
+        p->k->add((size_t)p->cols, p->new + (size_t)a * p->ld, all);
+    }
+}
+
+/* What earlier tiles say to the queries; then the keys join them. */
+void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
+    const ll_attention *op = j->op;
+    const int m = op->features, n = w->n, t0 = w->t0;
+    const size_t ld = (size_t)op->ld, E = (size_t)op->c.E;
+    const int late = t0 >= LATE && !op->c.decay, before = t0 - j->tile;
+    const int begins = late && (before < LATE || t0 / FOLD != before / FOLD);
+    const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
+    const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
+    float *num = w->num + first;
+    ll_ahead next_q = {0}, next_k = {0};
+    if (cols == op->c.E) { /* who makes all steps will soon want the next tile */
+        ll_ahead_add(&next_q, j, &j->at.q, t0 + n, j->n, op->c.D);
+        ll_ahead_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
+        ll_ahead_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
+        ll_ahead_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
+    }
+    j->k->gemm_ahead(n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
+    for (int i = 0; i < n && !w->f.plain; i++) j->k->scale((size_t)cols, w->f.state[i], num + (size_t)i * w->ldv);
+    const float *v = w->f.plain ? w->v : w->added;
+    j->k->gemm_ahead(m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1, &next_k);
+    part_close(&S);
+    if (first) return;
+    j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
+    for (int i = 0; i < n && !w->f.plain; i++) w->s[i] *= w->f.state[i];
+    j->k->gemv(m, n, w->f.add, w->phi_k, ld, part_open(&z, begins, w->f.carry), 1);
+    part_close(&z);
+}
+
+/* What keys of the tile itself say, and the division. */
+void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_causal_tile *w) {
+    const int m = j->op->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
+    const size_t ld = (size_t)j->op->ld, lda = j->states ? (size_t)j->tile : room->lda;
+    float *weights = j->states ? j->within + (size_t)w->t0 * lda : room->A;
+    j->k->transpose(n, m, w->phi_k, ld, room->kt, room->lda);
+    for (int i = 0; i < n; i += LL_BLOCK) {
+        const int rows = n - i < LL_BLOCK ? n - i : LL_BLOCK, width = i + rows;
+        float *A = weights + (size_t)i * lda;
+        j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, room->kt, room->lda, A, lda, 0);
+        for (int a = 0; a < rows; a++) ll_scales_apply(&w->f, j, i + a, width, A + (size_t)a * lda);
+        j->k->gemv_rows(rows, width, A, lda, room->ones, w->s + i, 1);
+        j->k->gemm(rows, j->op->c.E, width, A, lda, 1, w->v, w->ldv, w->num + (size_t)i * w->ldv, w->ldv, 1);
+    }
+    for (int i = 0, keys = w->keys; i < n; i++) {
+        keys += ll_kept_keys(j, w->t0 + i, w->t0 + i + 1);
+        finish_row(j, w, i, sums ? j->k->sum((size_t)m, w->phi_q + (size_t)i * ld) : 0, keys);
+    }
+}
+
+void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0) {
+    if (!j->states || !t0 || t0 % j->stretch) return;
+    ll_causal_state_save(j->op, s, j->states + (size_t)(t0 / j->stretch) * ll_state_floats(j->op));
+}
+
+void ll_causal_forward(ll_head *j) {
+    float *pool = j->pool;
+    ll_causal_tile tile = ll_causal_tile_take(j, &pool);
+    ll_causal_room room = ll_causal_room_take(j, &pool);
+    ll_causal_state state = ll_causal_state_take(j->op, &pool);
+    for (tile.t0 = 0; tile.t0 < j->n; tile.t0 += j->tile) {
+        tile.n = j->n - tile.t0 < j->tile ? j->n - tile.t0 : j->tile;
+        ll_causal_keep(j, &state, tile.t0);
+        ll_causal_tile_features(j, &room, &tile);
+        ll_causal_tile_scales(j, &state, &tile);
+        ll_causal_tile_state(j, &state, &tile, 0, j->op->c.E);
+        ll_causal_tile_finish(j, &room, &tile);
+    }
+}

@@ -1,0 +1,100 @@
+/* The gradient of a head's decay r, for those who ask: forward differentiation of the recurrence, token by
+ * token in double. With S' = dS/dr and z' = dz/dr,
+ *
+ *   S'_i = S_{i-1} + r S'_{i-1}        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i
+ *
+ * An eps beside features under a running maximum is one more feature, 1 in every key. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/causal.h"
+
+typedef struct {
+    double *S, *dS; /* (features, E + 1): the normaliser is the last column */
+    int exponent;
+} tangent;
+
+size_t ll_decay_scratch(const ll_attention *op) {
+    return 4 * ((size_t)op->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)op->ld + 3 * (size_t)op->c.E + 512;
+}
+
+/* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
+static double step(int m, int E1, tangent *s, double r, double weight, const float *phi_k, const float *v,
+                   const float *phi_q, const double *dn) {
+    double dr = 0;
+    for (int a = 0; a < m; a++) {
+        double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1, read = 0;
+        const double k = weight * (double)phi_k[a];
+        for (int e = 0; e < E1; e++) {
+            dS[e] = S[e] + r * dS[e];
+            S[e] = r * S[e] + k * (e + 1 < E1 ? (double)v[e] : 1);
+            read += dS[e] * dn[e];
+        }
+        dr += (double)phi_q[a] * read;
+    }
+    return dr;
+}
+
+static double sum_of_weights(const ll_attention *op, const tangent *s, const float *phi_q) {
+    const size_t E1 = (size_t)op->c.E + 1;
+    double den = 0;
+    for (int a = 0; a < op->features; a++) den += (double)phi_q[a] * s->S[(size_t)a * E1 + E1 - 1];
+    return den;
+}
+
+static void rescale(const ll_attention *op, tangent *s, int exponent) {
+    const size_t n = 2 * (size_t)op->features * ((size_t)op->c.E + 1);
+    const double f = s->exponent == LL_NO_EXPONENT ? 1 : ldexp(1, s->exponent - exponent);
+    for (size_t i = 0; i < n; i++) s->S[i] *= f; /* dS lies behind S */
+    s->exponent = exponent;
+}
+
+double ll_decay_gradient(ll_head *j) {
+    const ll_attention *op = j->op;
+    const size_t E = (size_t)op->c.E, state = (size_t)op->features * (E + 1);
+    const int eps = ll_causal_has_eps(op);
+    float *pool = j->pool;
+    tangent s = {.exponent = LL_NO_EXPONENT}, ones = {.exponent = 0};
+    s.S = (double *)(void *)ll_take(&pool, 4 * state);
+    s.dS = s.S + state;
+    memset(s.S, 0, 2 * state * sizeof *s.S);
+    ones.S = (double *)(void *)ll_take(&pool, 4 * (E + 1));
+    ones.dS = ones.S + E + 1;
+    memset(ones.S, 0, 2 * (E + 1) * sizeof *ones.S);
+    float *phi_q = ll_take(&pool, (size_t)op->ld), *phi_k = ll_take(&pool, (size_t)op->ld);
+    float *work = ll_take(&pool, (size_t)op->ld);
+    double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
+    const double r = (double)op->c.decay[j->h], root = eps ? (double)op->root : 1;
+    float top = -INFINITY;
+    double dr = 0;
+    for (int t = 0; t < j->n; t++) {
+        int64_t x, y;
+        int e, none;
+        float own;
+        ll_feature_tile q = ll_tile_at(j, LL_QUERY, t, 1, &x, &y, work);
+        ll_features(&q, phi_q, &none, NULL);
+        ll_feature_tile k = ll_tile_at(j, LL_KEY, t, 1, &x, &y, work);
+        ll_features(&k, phi_k, &e, eps ? &own : NULL);
+        const double keep = j->mask ? (double)j->mask[t] : 1;
+        if (keep != 0 && e > s.exponent) rescale(op, &s, e);
+        if (eps && keep != 0 && own > top) top = own;
+        const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
+        const float *g = ll_at(&j->at.g, t), *out = ll_at(&j->at.y, t);
+        dn[E] = 0;
+        for (size_t i = 0; i < E; i++) {
+            dn[i] = (double)g[i];
+            if (op->c.den != LL_DEN_NONE) dn[E] -= (double)g[i] * (double)out[i];
+        }
+        const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
+        const float *v = ll_at(&j->at.v, t), one = 1;
+        double change = unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
+        if (eps) {
+            const float sum = op->c.feature_eps * op->root * j->k->sum((size_t)op->features, phi_q);
+            change += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
+        }
+        /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
+        const double den = op->scale_cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
+        dr += den != 0 ? change / den : 0;
+    }
+    return dr;
+}

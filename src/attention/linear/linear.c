@@ -1,0 +1,302 @@
+/* Linear attention: shares the heads of a call out over the threads. One (sequence, head) is one task, unless that left
+ * threads without work. */
+#include "attention/linear/linear.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/causal.h"
+#include "attention/table.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+
+typedef struct {
+    const ll_attention *op;
+    const ll_attention_call *c;
+    int backward, tile, stretch, threads;
+    size_t scratch; /* floats a worker */
+    float *pool;    /* (workers, scratch) */
+    float *shared;  /* causal: for heads that all threads work on */
+    /* Of queries and of keys: */
+    ll_top *top[2];  /* (B H) largest exponents, for the released stabilisers; or NULL */
+    double *dtop[2]; /* (B H) gradients of those */
+    int side;        /* whose largest exponents are being looked for */
+    double *ddecay;  /* (B H) */
+} linear_call;
+
+size_t ll_state_floats(const ll_attention *op) {
+    const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* what rounding took from V */
+    return (size_t)op->features * (E + 1) + E + 4 + kept;
+}
+
+float *ll_take(float **pool, size_t floats) {
+    float *p = *pool;
+    *pool += (floats + 15) / 16 * 16;
+    return p;
+}
+
+ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
+    const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
+    ll_positions(j->op, side == LL_QUERY ? j->first + t0 : t0, C, px, py);
+    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
+}
+
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {
+    const float eps = op->c.den_eps;
+    switch (op->c.den) {
+    case LL_DEN_EPS: return s + eps;
+    case LL_DEN_EPS_PHI: return s + eps * phi;
+    case LL_DEN_EPS_L: return s + eps * (float)keys;
+    case LL_DEN_GUARD: return fabsf(s) <= eps ? s + 2 * eps : s;
+    case LL_DEN_NONE: return 1;
+    case LL_DEN_SUM: break;
+    }
+    return s;
+}
+
+int ll_kept_keys(const ll_head *j, int from, int to) {
+    int keys = to - from;
+    for (int t = from; t < to && j->mask; t++) keys -= j->mask[t] == 0;
+    return keys;
+}
+
+float ll_inverse(float den) { return fabsf(den) > 1e-36f ? 1 / den : 0; }
+
+void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
+    for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(view, t0 + i), (size_t)j->op->c.E * sizeof *out);
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
+    if (t0 < end) ll_ahead_rows(next, ll_at(view, t0), view->token, least(j->tile, end - t0), cols);
+}
+
+/* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this
+ * token lies in: no two are the same, however a row is packed. Bidirectional ones save the whole sum. */
+static int stretch_of(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
+
+static size_t stretches(const ll_attention *op, int T) {
+    const int stretch = stretch_of(ll_attention_tile(op));
+    return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
+}
+
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S;
+    const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
+    const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
+    const size_t within = op->c.causal ? (size_t)ll_attention_tile(op) : 0;
+    return rows * (size_t)T * (1 + within) + states * ll_state_floats(op);
+}
+
+static ll_head head_of(linear_call *l, size_t index, int worker) {
+    const ll_attention_call *c = l->c;
+    const int H = l->op->c.H;
+    const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
+    ll_head j = {.op = l->op, .k = ll_kernel_table(), .h = (int)(index % (size_t)H), .n = s.queries, .s = s.keys};
+    j.tile = l->tile;
+    j.stretch = l->stretch;
+    j.at = ll_views_at(c, &s, j.h);
+    j.mask = c->key_mask ? c->key_mask + (size_t)s.row * (size_t)c->S + (size_t)s.key : NULL;
+    j.pool = l->pool + (size_t)worker * l->scratch;
+    if (c->saved) {
+        const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
+        const size_t first = row * stretches(l->op, c->T) + (size_t)(s.query / l->stretch);
+        const size_t tokens = (size_t)c->B * (size_t)H * T, within = l->op->c.causal ? (size_t)l->tile : 0;
+        j.den = c->saved + row * T + (size_t)s.query;
+        j.within = c->saved + tokens + (row * T + (size_t)s.query) * within;
+        j.states = c->saved + tokens * (1 + within) + (within ? first : index) * ll_state_floats(l->op);
+    } else {
+        j.den = ll_take(&j.pool, (size_t)l->tile);
+    }
+    for (int side = 0; side < 2; side++) {
+        if (l->top[side] && l->top[side][index].value > -INFINITY) j.shift[side] = l->top[side][index].value;
+        if (l->dtop[side]) j.dtop[side] = &l->dtop[side][index];
+    }
+    return j;
+}
+
+/* Powers of this head's decay; computed for each head, in the worker's own copy. */
+static void set_powers(ll_head *j, float *power, float *reverse) {
+    const double r = j->op->c.decay ? (double)j->op->c.decay[j->h] : 1;
+    double p = 1;
+    for (int i = 0; i <= j->tile; i++, p *= r) power[i] = (float)p;
+    for (int i = 0; i < j->tile; i++) reverse[i] = power[j->tile - 1 - i];
+    j->power = power;
+    j->reverse = reverse;
+}
+
+/* together: all threads on this head. */
+static void do_head(linear_call *l, size_t index, int worker, int together) {
+    ll_head j = head_of(l, index, worker);
+    const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
+    const int workers = together ? l->threads : 1;
+    float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
+    set_powers(&j, power, reverse);
+    if (!l->backward) {
+        ll_zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
+        if (l->op->c.causal && together) {
+            ll_causal_forward_together(&j, l->threads, l->shared);
+        } else if (l->op->c.causal) {
+            ll_causal_forward(&j);
+        } else {
+            ll_bidirectional_forward(&j, workers, l->scratch);
+        }
+        return;
+    }
+    ll_zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
+    ll_zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
+    ll_zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
+    if (l->op->c.causal && together) {
+        ll_causal_backward_together(&j, l->threads, l->shared, l->pool, l->scratch);
+    } else if (l->op->c.causal) {
+        ll_causal_backward(&j);
+    } else {
+        ll_bidirectional_backward(&j, workers, l->scratch);
+    }
+    if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
+}
+
+static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }
+
+/* How many of the heads, the last ones, all threads are to work on: those that would leave most threads without work.
+ * Who does what changes no bit. Three at most, one after another: beyond that, threads are better off with a head
+ * each. The released stabilisers' gradients are sums over all tokens, which one thread makes. */
+static size_t count_together(const linear_call *l, size_t heads) {
+    const size_t threads = (size_t)l->threads, rest = heads % threads;
+    const int longest = l->c->T > l->c->S ? l->c->T : l->c->S;
+    const int brief = l->op->c.causal ? l->c->T < 2 * l->stretch : longest < 2 * LL_FOLD;
+    return brief || l->dtop[0] || l->dtop[1] || rest > 3 || 2 * rest > threads ? 0 : rest;
+}
+
+/* ---- The released stabilisers: one number for many tokens, known before the scan ---- */
+
+static void top_of_head(void *arg, size_t index, int worker) {
+    linear_call *l = arg;
+    ll_head j = head_of(l, index, worker);
+    const int keys = l->side == LL_KEY, n = keys ? j.s : j.n;
+    float *work = ll_take(&j.pool, (size_t)l->tile * (size_t)l->op->ld);
+    int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
+    ll_top best = {-INFINITY, 0, 0};
+    for (int t0 = 0; t0 < n; t0 += j.tile) {
+        const int C = n - t0 < j.tile ? n - t0 : j.tile;
+        ll_feature_tile tile = ll_tile_at(&j, l->side, t0, C, px, py, work);
+        ll_top top = ll_features_top(&tile, keys && j.mask ? j.mask + t0 : NULL);
+        top.token += t0;
+        if (top.value > best.value) best = top;
+    }
+    l->top[l->side][index] = best; /* -inf for no tokens: it must not count among other heads' */
+}
+
+static size_t best_head(const ll_top *top, size_t heads) {
+    size_t best = 0;
+    for (size_t i = 1; i < heads; i++)
+        if (top[i].value > top[best].value) best = i;
+    return best;
+}
+
+static int fixed_rule(const ll_attention *op, int side) {
+    const int shared = side == LL_KEY ? op->c.key_max != LL_MAX_NONE : op->c.query_max == LL_MAX_SEQUENCE;
+    return op->phi[side] == LL_PHI_FIXED && shared;
+}
+
+/* The gradient of a stabiliser goes to the token that set it. */
+static void push_tops(const linear_call *l, int side, const ll_top *top, size_t heads) {
+    const ll_attention *op = l->op;
+    const ll_view *x = side == LL_KEY ? &l->c->k : &l->c->q, *dx = side == LL_KEY ? &l->c->dk : &l->c->dq;
+    const int batch = side == LL_KEY && op->c.key_max == LL_MAX_BATCH;
+    double *dtop = l->dtop[side];
+    const size_t best = batch ? best_head(top, heads) : 0;
+    if (batch)
+        for (size_t i = 0; i < heads; i++)
+            if (i != best) dtop[best] += dtop[i];
+    for (size_t i = batch ? best : 0; i < (batch ? best + 1 : heads); i++) {
+        const ll_span s = ll_sequence_at(l->c, (int)(i / (size_t)op->c.H));
+        const int h = (int)(i % (size_t)op->c.H), token = top[i].token + (side == LL_KEY ? s.key : s.query);
+        if (top[i].value == -INFINITY) continue; /* no tokens */
+        ll_features_top_back(op, h, top[i].feature, dtop[i], ll_element(x, s.row, h, token),
+                             ll_element(dx, s.row, h, token));
+    }
+}
+
+static ll_status find_tops(linear_call *l, int side, size_t heads) {
+    l->top[side] = ll_alloc(heads, sizeof *l->top[side]);
+    if (!l->top[side]) return LL_ENOMEM;
+    l->side = side;
+    ll_parallel_for(heads, top_of_head, l);
+    return LL_OK;
+}
+
+static ll_status run(linear_call *l, size_t heads) {
+    const ll_attention *op = l->op;
+    ll_top *own = NULL; /* the keys' maxima, where every head takes the best of them */
+    for (int side = 0; side < 2; side++)
+        if (fixed_rule(op, side) && find_tops(l, side, heads)) return LL_ENOMEM;
+    if (fixed_rule(op, LL_KEY) && op->c.key_max == LL_MAX_BATCH) {
+        ll_top *shared = ll_alloc(heads, sizeof *shared);
+        if (!shared) return LL_ENOMEM;
+        own = l->top[LL_KEY];
+        const float value = own[best_head(own, heads)].value;
+        for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
+        l->top[LL_KEY] = shared;
+    }
+    const size_t together = count_together(l, heads);
+    ll_parallel_among(l->threads, heads - together, run_head, l);
+    for (size_t i = heads - together; i < heads; i++) do_head(l, i, 0, 1);
+    for (int side = 0; side < 2; side++)
+        if (l->dtop[side]) push_tops(l, side, side == LL_KEY && own ? own : l->top[side], heads);
+    ll_free(own);
+    return LL_OK;
+}
+
+/* Memory for a call. */
+static ll_status room(linear_call *l, size_t heads) {
+    const ll_attention *op = l->op;
+    const int dr = l->backward && l->c->ddecay;
+    l->scratch = op->c.causal ? ll_causal_scratch(op, l->tile, l->stretch, l->backward)
+                              : ll_bidirectional_scratch(op, l->tile, l->backward);
+    if (dr && ll_decay_scratch(op) > l->scratch) l->scratch = ll_decay_scratch(op);
+    l->scratch = (l->scratch + (size_t)l->tile + 31) / 16 * 16; /* every worker starts on a line */
+    l->pool = ll_alloc((size_t)l->threads * l->scratch, sizeof *l->pool);
+    if (!l->pool) return LL_ENOMEM;
+    for (int side = 0; side < 2 && l->backward && op->c.max_gradient; side++)
+        if (fixed_rule(op, side) && !(l->dtop[side] = ll_alloc(heads, sizeof *l->dtop[side]))) return LL_ENOMEM;
+    if (dr && op->c.decay && !(l->ddecay = ll_alloc(heads, sizeof *l->ddecay))) return LL_ENOMEM;
+    if (!op->c.causal || !count_together(l, heads)) return LL_OK;
+    l->shared = ll_alloc(l->backward ? ll_together_backward_floats(op, l->tile, l->stretch, l->threads)
+                                     : ll_together_forward_floats(op, l->tile, l->stretch, l->threads),
+                         sizeof *l->shared);
+    return l->shared ? LL_OK : LL_ENOMEM;
+}
+
+static void release(linear_call *l) {
+    ll_free(l->pool);
+    ll_free(l->shared);
+    for (int side = 0; side < 2; side++) {
+        ll_free(l->top[side]);
+        ll_free(l->dtop[side]);
+    }
+    ll_free(l->ddecay);
+}
+
+static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
+    const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
+    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = ll_threads()};
+    if (!heads) return LL_OK;
+    l.stretch = stretch_of(l.tile);
+    ll_status status = room(&l, heads);
+    if (!status) status = run(&l, heads);
+    for (size_t i = 0; i < heads && !status && l.ddecay; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
+    release(&l);
+    return status;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+    return linear(op, c, 0);
+}
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    return linear(op, c, 1);
+}
+
+const ll_method ll_method_linear = {
+    .name = "linear", .linear = 1, .packs = 1, .reads = 2, .saved = saved, .forward = forward, .backward = backward};

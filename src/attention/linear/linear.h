@@ -1,0 +1,94 @@
+/* Linear attention of one head of one sequence: what its forward and backward scans share. */
+#ifndef LL_LINEAR_H
+#define LL_LINEAR_H
+
+#include "attention/feature/features.h"
+
+/* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
+ * causal, keep states at every `stretch` tokens. */
+typedef struct {
+    const ll_attention *op;
+    const ll_kernels *k;
+    ll_views at;
+    int h, n, s, tile, stretch;
+    int64_t first;          /* position of query 0; of key 0 it is 0 */
+    int keys;               /* that count: kept by the mask, and causal: so far */
+    const float *mask;      /* (s) or NULL */
+    float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
+    double *dtop[2];        /* their gradients, or NULL */
+    const float *power;     /* r^i at power[i], i = 0..tile */
+    const float *reverse;   /* r^(tile-1-i) at reverse[i] */
+    float *den;             /* (n) divisors: saved, or scratch */
+    float *states;          /* saved states, or NULL */
+    float *within;          /* causal: (n, tile) weights within the tiles, saved, or NULL */
+    float *pool;            /* scratch of this worker */
+} ll_head;
+
+/* Floats of one saved state: S (features x E), z (features), exponent. */
+size_t ll_state_floats(const ll_attention *op);
+/* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
+float *ll_take(float **pool, size_t floats);
+
+/* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their places. */
+ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
+/* The divisor of a row: s the sum of weights, phi the sum of the query's features, keys how many there are. */
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
+/* 1/den; 0 for an empty row, and for one whose weights have all left the range of float (what would be
+ * left of them is noise, and its inverse would overflow in the gradients). */
+float ll_inverse(float den);
+/* Keys from..to-1 that the mask keeps. */
+int ll_kept_keys(const ll_head *j, int from, int to);
+/* C rows of a view of E values, packed with rows `ld` apart. */
+void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
+
+/* Adds the tile of a view from token t0 on, none past `end`: rows lie a whole token apart, where no hardware looks
+ * ahead. */
+void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
+
+size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward);
+void ll_causal_forward(ll_head *j);
+void ll_causal_backward(ll_head *j);
+/* The same for one head on all threads, to the same bits; shared: so many floats, besides every worker's scratch. */
+size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch, int threads);
+size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads);
+void ll_causal_forward_together(ll_head *j, int threads, float *shared);
+/* pool: of the first worker; floats: from there to the next one's. */
+void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats);
+/* Tokens that a state in both directions sums on their own, and that a thread takes at a time. */
+enum { LL_FOLD = 1024 };
+size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
+/* By as many workers, to the same bits; floats: from one worker's scratch to the next one's. */
+void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);
+void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);
+/* The queries alone, of a state that forward saved. */
+void ll_bidirectional_read(ll_head *j, const float *state);
+/* dr (decay.c): token by token in double, for those who ask. */
+size_t ll_decay_scratch(const ll_attention *op);
+double ll_decay_gradient(ll_head *j);
+
+/* How the weights of one causal tile scale (causal.c): with P_i the largest exponent among the state and
+ * keys 0..i, every factor below is at most 1.
+ *   w_ij = <phi_i, phi_j> r^(i-j) 2^(e_j - P_i)        within the tile
+ *   state_i = r^(i+1) 2^(C - P_i)                      what the state before the tile counts for row i
+ *   carry = r^n 2^(C - C')                             what it counts in the state after it
+ *   add_j = r^(n-1-j) 2^(e_j - C')                     what key j counts there */
+typedef struct {
+    int n, exponent, next;  /* tokens; C before and C' after the tile */
+    int plain;              /* no decay, exponents or mask: every factor is 1 */
+    int separable;          /* 2^(e_j - P_i) = low_j high_i without overflow */
+    int e[LL_TILE_MOST], P[LL_TILE_MOST];
+    float state[LL_TILE_MOST], add[LL_TILE_MOST], low[LL_TILE_MOST], high[LL_TILE_MOST];
+    float carry;
+    float reach;            /* bound of the state after the tile, log2: it falls with the decay */
+    const float *mask;      /* of the tile's keys, or NULL */
+} ll_scales;
+/* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
+void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
+/* A (n x n, rows lda apart): A_ij becomes its multiple of w for j <= i and 0 beyond, up to column `width`
+ * of its block of rows. */
+void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row);
+
+/* Rows i..i+LL_BLOCK-1 of a causal tile see columns 0..i+LL_BLOCK-1: products leave out the rest. */
+enum { LL_BLOCK = 8 };
+
+#endif

@@ -1,0 +1,130 @@
+/* RoPE on features, in the numerator alone (Su et al. 2021, linear attention):
+ *
+ *   y_i = sum_j <R_i phi(q_i), R_j phi(k_j)> v_j / s_i        s_i = sum_j <phi(q_i), phi(k_j)>
+ *
+ * Two operators that divide by nothing: `inner` on features that it turns, and `sums` on plain ones, with one value
+ * of 1 for every key. Weights may be negative and do not sum to 1. Saved: s (B, H, T), then what both save. */
+#include "attention/linear/linear.h"
+#include "attention/table.h"
+#include "base/memory.h"
+
+static size_t rows_of(const ll_attention *op, int B, int T) {
+    return ((size_t)B * (size_t)op->c.H * (size_t)T + 15) / 16 * 16;
+}
+
+static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments) {
+    return (ll_attention_saved_packed(op, B, T, S, segments) + 15) / 16 * 16;
+}
+
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return rows_of(op, B, T) + saved_of(op->inner, B, T, S, segments) + saved_of(op->sums, B, T, S, segments);
+}
+
+static ll_view column(const ll_attention *op, float *data, int n) {
+    return (ll_view){data, (size_t)op->c.H * (size_t)n, (size_t)n, 1};
+}
+
+/* The call of `sums`: its values are one number, its outputs a column. */
+static ll_attention_call sums_call(const ll_attention *op, const ll_attention_call *call, float *one, float *s) {
+    ll_attention_call c = *call;
+    c.v = (ll_view){.data = one};
+    c.y = column(op, s, c.T);
+    if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(op->inner, c.B, c.T, c.S, ll_sequence_count(&c));
+    return c;
+}
+
+/* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
+static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
+    for (int i = 0; i < ll_sequence_count(c); i++) {
+        const ll_span q = ll_sequence_at(c, i);
+        const float *mask = c->key_mask ? c->key_mask + (size_t)q.row * (size_t)c->S + (size_t)q.key : NULL;
+        for (int h = 0; h < op->c.H; h++) {
+            float *to = s + ((size_t)q.row * (size_t)op->c.H + (size_t)h) * (size_t)c->T + (size_t)q.query;
+            int keys = 0;
+            for (int j = 0; j < q.keys && !op->c.causal; j++) keys += !mask || mask[j] != 0;
+            for (int t = 0; t < q.queries; t++) {
+                if (op->c.causal) keys += !mask || mask[t] != 0;
+                to[t] = ll_inverse(ll_divisor(op, to[t], 0, keys));
+            }
+        }
+    }
+}
+
+static void scale_rows(const ll_attention *op, const ll_attention_call *c, const float *factor, const ll_view *from,
+                       const ll_view *to) {
+    for (int b = 0; b < c->B; b++)
+        for (int h = 0; h < op->c.H; h++)
+            for (int t = 0; t < c->T; t++, factor++)
+                for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+    float one = 1, *own = call->saved ? NULL : ll_alloc(rows_of(op, call->B, call->T), sizeof *own);
+    float *s = own ? own : call->saved;
+    ll_attention_call c = *call;
+    if (!s) return LL_ENOMEM;
+    if (c.saved) c.saved += rows_of(op, c.B, c.T);
+    ll_status status = ll_attention_forward(op->inner, &c);
+    c = sums_call(op, call, &one, s);
+    if (!status) status = ll_attention_forward(op->sums, &c);
+    if (!status) {
+        invert(op, call, s);
+        scale_rows(op, call, s, &call->y, &call->y);
+    }
+    ll_free(own);
+    return status;
+}
+
+/* g at the undivided sums is g / den; at s, -<g, y> / den. Operators without divisor read no y. */
+static void gradients(const ll_attention *op, const ll_attention_call *c, const float *inverse, const ll_view *dn,
+                      float *ds) {
+    scale_rows(op, c, inverse, &c->g, dn);
+    for (int b = 0; b < c->B; b++)
+        for (int h = 0; h < op->c.H; h++)
+            for (int t = 0; t < c->T; t++, ds++) {
+                const float *d = ll_element(dn, b, h, t), *y = ll_element(&c->y, b, h, t);
+                *ds = 0;
+                for (int e = 0; e < op->c.E && op->c.den != LL_DEN_NONE; e++) *ds -= d[e] * y[e];
+            }
+}
+
+static void add_rows(const ll_view *from, const ll_view *to, int B, int H, int n, int width) {
+    for (int b = 0; b < B; b++)
+        for (int h = 0; h < H; h++)
+            for (int t = 0; t < n; t++)
+                for (int e = 0; e < width; e++) ll_element(to, b, h, t)[e] += ll_element(from, b, h, t)[e];
+}
+
+static ll_view block(const ll_attention *op, float *data, int n, int width) {
+    const size_t head = (size_t)n * (size_t)width;
+    return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
+    const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->c.D, E = op->c.E;
+    const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
+    float one = 1;
+    float *pool = ll_alloc(queries * (size_t)(E + D + 1) + keys * (size_t)(D + 1), sizeof *pool);
+    if (!pool) return LL_ENOMEM;
+    float *dq = pool + queries * (size_t)E, *ds = dq + queries * (size_t)D, *dk = ds + queries;
+    ll_attention_call c = *call;
+    c.g = block(op, pool, T, E);
+    gradients(op, call, call->saved, &c.g, ds);
+    c.saved += rows_of(op, B, T);
+    ll_status status = ll_attention_backward(op->inner, &c);
+    c = sums_call(op, call, &one, call->saved);
+    c.g = column(op, ds, T);
+    c.dq = block(op, dq, T, D);
+    c.dk = block(op, dk, S, D);
+    c.dv = column(op, dk + keys * (size_t)D, S);
+    if (!status) status = ll_attention_backward(op->sums, &c);
+    if (!status) {
+        add_rows(&c.dq, &call->dq, B, H, T, D);
+        add_rows(&c.dk, &call->dk, B, H, S, D);
+    }
+    ll_free(pool);
+    return status;
+}
+
+const ll_method ll_method_divided = {
+    .linear = 1, .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};

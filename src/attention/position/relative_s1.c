@@ -1,0 +1,122 @@
+/* Relative positions for random features (S1): a learnt function of the distance is added to the logits, as a product
+ * of channels that queries and keys get besides their own. For every axis and angular frequency w, at coordinate p,
+ * with s = sin w p, c = cos w p:
+ *
+ *   q~ = [q; a s - b c, b s + a c]      k~ = [k; s, c]      q~.k~ = q.k + sum a cos w(p_i - p_j) + b sin w(p_i - p_j)
+ *
+ * a and b are learnt for each head, frequencies are shared. Tokens before the first position get zeros: they have no
+ * place. In two dimensions the first axis is the row. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/position/premap.h"
+
+static ll_status check(const ll_attention_config *c) {
+    const ll_position_config *w = &c->where;
+    if (w->scales < 1 || w->scales > 1 << 12)
+        return ll_fail(LL_EINVAL, "attention: relative-s1 needs 1 to 4096 scales, got %d", w->scales);
+    if (w->axes != 1 && w->axes != 2)
+        return ll_fail(LL_EINVAL, "attention: relative-s1 has 1 or 2 axes, not %d", w->axes);
+    if (!w->inv_freq || !w->alpha || !w->beta)
+        return ll_fail(LL_EINVAL, "attention: relative-s1 needs its frequencies, alpha and beta");
+    if (c->before < 0) return ll_fail(LL_EINVAL, "attention: %d tokens without position", c->before);
+    if (w->axes == 2 && (c->width < 1 || c->height < 1))
+        return ll_fail(LL_EINVAL, "attention: relative-s1 in two dimensions needs the image size, got %d x %d",
+                       c->width, c->height);
+    return LL_OK;
+}
+
+static size_t pairs_of(const ll_before *b) {
+    return (size_t)b->c.where.scales * (size_t)b->c.where.axes;
+}
+static int width(const ll_attention_config *c) {
+    return c->D + 2 * c->where.scales * c->where.axes;
+}
+static size_t scratch(const ll_before *b) {
+    return 4 * LL_BEFORE_TILE * pairs_of(b);
+}
+static size_t parameters(const ll_before *b) {
+    return 2 * pairs_of(b) + (size_t)b->c.where.scales;
+}
+
+/* Coordinate of a token along an axis. */
+static int64_t place(const ll_before *b, int64_t token, int axis) {
+    const int64_t p = token - b->c.before, W = b->c.width;
+    return b->c.where.axes == 1 ? p : axis ? p % W : p / W;
+}
+
+/* work: (C, pairs) of cos and sin; zeros where there is no place. */
+static void prepare(const ll_before_tile *t) {
+    const ll_before *b = t->b;
+    const int scales = b->c.where.scales;
+    const size_t pairs = pairs_of(b);
+    double *cs = (double *)(void *)t->work;
+    for (int i = 0; i < t->C; i++)
+        for (size_t p = 0; p < pairs; p++) {
+            double *to = cs + 2 * ((size_t)i * pairs + p);
+            to[0] = to[1] = 0;
+            if (t->t0 + i < b->c.before) continue;
+            const double w = (double)b->c.where.inv_freq[p % (size_t)scales];
+            const double angle = w * (double)place(b, t->t0 + i, (int)p / scales);
+            to[0] = cos(angle), to[1] = sin(angle);
+        }
+}
+
+static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+    const ll_before *b = t->b;
+    const size_t D = (size_t)b->c.D, pairs = pairs_of(b);
+    const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
+    const float *beta = b->c.where.beta + (size_t)t->head * pairs;
+    const double *cs = (const double *)(const void *)t->work;
+    for (int i = 0; i < n; i++, in += token, out += ldo) {
+        memcpy(out, in, D * sizeof *out);
+        for (size_t p = 0; p < pairs; p++, cs += 2) {
+            const double c = cs[0], s = cs[1], A = (double)alpha[p], B = (double)beta[p];
+            out[D + 2 * p] = (float)(side == LL_QUERY ? A * s - B * c : s);
+            out[D + 2 * p + 1] = (float)(side == LL_QUERY ? B * s + A * c : c);
+        }
+    }
+}
+
+static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+                 float *din, size_t dtoken, double *sum) {
+    const ll_before *b = t->b;
+    const size_t D = (size_t)b->c.D, pairs = pairs_of(b), scales = (size_t)b->c.where.scales;
+    const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
+    const float *beta = b->c.where.beta + (size_t)t->head * pairs;
+    const double *cs = (const double *)(const void *)t->work;
+    (void)in, (void)token;
+    for (int i = 0; i < n; i++, dout += ldd, din += dtoken) {
+        memcpy(din, dout, D * sizeof *din);
+        for (size_t p = 0; p < pairs; p++, cs += 2) {
+            const double c = cs[0], s = cs[1], first = (double)dout[D + 2 * p], second = (double)dout[D + 2 * p + 1];
+            const double A = (double)alpha[p], B = (double)beta[p];
+            const double ds = side == LL_QUERY ? A * first + B * second : first;
+            const double dc = side == LL_QUERY ? A * second - B * first : second;
+            if (side == LL_QUERY) {
+                sum[p] += first * s + second * c;
+                sum[pairs + p] += second * s - first * c;
+            }
+            const int64_t at = place(b, t->t0 + i, (int)(p / scales));
+            sum[2 * pairs + p % scales] += (double)at * (ds * c - dc * s);
+        }
+    }
+}
+
+static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {
+    const size_t pairs = pairs_of(b), at = (size_t)head * pairs;
+    for (size_t p = 0; p < pairs; p++) {
+        if (d->alpha) d->alpha[at + p] += (float)sum[p];
+        if (d->beta) d->beta[at + p] += (float)sum[pairs + p];
+    }
+    for (size_t s = 0; s < (size_t)b->c.where.scales && d->inv_freq; s++) d->inv_freq[s] += (float)sum[2 * pairs + s];
+}
+
+const ll_before_kind ll_before_s1 = {.check = check,
+                                     .width = width,
+                                     .scratch = scratch,
+                                     .parameters = parameters,
+                                     .prepare = prepare,
+                                     .forward = forward,
+                                     .back = back,
+                                     .collect = collect};

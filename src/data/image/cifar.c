@@ -1,0 +1,98 @@
+/* CIFAR-10 in its binary form: for each image a byte 0..9, then 32 x 32 bytes of red, of green, of blue, in rows; read
+ * as the gray sequence of 1024 tokens of the Long-Range Arena. Its files are data_batch_1.bin .. data_batch_5.bin and
+ * test_batch.bin. */
+#include "data/image/cifar.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/image/image.h"
+
+enum { CLASSES = 10 };
+
+static const size_t FILE_MOST = (size_t)UINT32_MAX;
+
+ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const char *name) {
+    if (!size || size % LL_CIFAR_RECORD)
+        return ll_fail(LL_EFORMAT,
+                       "%s: %zu bytes; a file of CIFAR-10's binary version has %d for each image; it is truncated, or "
+                       "another version",
+                       name, size, LL_CIFAR_RECORD);
+    for (size_t at = 0; at < size; at += LL_CIFAR_RECORD)
+        if (data[at] >= CLASSES)
+            return ll_fail(LL_EFORMAT, "%s: byte %zu has label %d, expected 0..%d", name, at, data[at], CLASSES - 1);
+    *count = (int64_t)(size / LL_CIFAR_RECORD);
+    return LL_OK;
+}
+
+/* What TensorFlow's rgb_to_grayscale makes of bytes, to the last bit: a weighted mean in 0..1, in float, then 255.5
+ * times that, rounded down. */
+void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_t count) {
+    for (int64_t i = 0; i < count; i++, data += LL_CIFAR_RECORD, pixels += LL_CIFAR_PIXELS) {
+        const uint8_t *red = data + 1, *green = red + LL_CIFAR_PIXELS, *blue = green + LL_CIFAR_PIXELS;
+        labels[i] = data[0];
+        for (int p = 0; p < LL_CIFAR_PIXELS; p++) {
+            const float unit = 1.0f / 255, r = (float)red[p] * unit, g = (float)green[p] * unit,
+                        b = (float)blue[p] * unit;
+            pixels[p] = (uint8_t)((r * 0.2989f + g * 0.5870f + b * 0.1140f) * 255.5f);
+        }
+    }
+}
+
+/* Of the folder as it is unpacked, the files that belong to a split. */
+static int belongs(const char *file, int split) {
+    const char *name = strrchr(file, '/'), *start = split == LL_SPLIT_TEST ? "test_batch" : "data_batch";
+    name = name ? name + 1 : file;
+    return !strncmp(name, start, strlen(start));
+}
+
+/* Gray images of a file after those that are there. */
+static ll_status add_file(ll_reader *r, int64_t *count, const char *path) {
+    ll_bytes file = {0}, *pixels = &r->file[0], *labels = &r->file[1], more[2] = {{0}};
+    int64_t n = 0;
+    ll_status status = ll_file_read(&file, path, FILE_MOST);
+    if (!status) status = ll_cifar_check(&n, file.data, file.size, path);
+    const size_t all = (size_t)(*count + n);
+    if (!status && (!(more[0].data = ll_alloc(all, LL_CIFAR_PIXELS)) || !(more[1].data = ll_alloc(all, 1))))
+        status = LL_ENOMEM;
+    if (!status) {
+        const size_t old = (size_t)*count;
+        if (old) memcpy(more[0].data, pixels->data, old * LL_CIFAR_PIXELS);
+        if (old) memcpy(more[1].data, labels->data, old);
+        ll_cifar_gray(more[0].data + old * LL_CIFAR_PIXELS, more[1].data + old, file.data, n);
+        ll_bytes_free(pixels);
+        ll_bytes_free(labels);
+        *pixels = more[0];
+        *labels = more[1];
+        *count += n;
+    } else {
+        ll_bytes_free(&more[0]);
+    }
+    ll_bytes_free(&file);
+    return status;
+}
+
+static ll_status open_cifar(ll_reader *r, const ll_config *c, int split) {
+    ll_source from = {0};
+    char **names = NULL;
+    int files = 0;
+    int64_t count = 0;
+    ll_status status = ll_split_source(&from, c, split, 0);
+    if (!status) status = ll_files_list(&names, &files, from.path);
+    if (status) return status;
+    for (int i = 0; i < files && !status; i++)
+        if (!ll_is_folder(from.path) || belongs(names[i], split)) status = add_file(r, &count, names[i]);
+    ll_names_free(names, files);
+    if (!status && !count)
+        status = ll_fail(LL_EINVAL, "%s: no %s in this folder", from.path,
+                         split == LL_SPLIT_TEST ? "test_batch.bin" : "data_batch_1.bin or the like");
+    if (status) return ll_fail_in(status, from.key);
+    r->classes = c->classes > 0 ? c->classes : CLASSES;
+    if (r->classes < CLASSES)
+        return ll_fail(LL_EINVAL, "model.classes is %d, and CIFAR-10 has %d classes; set model.classes=%d", c->classes,
+                       CLASSES, CLASSES);
+    return ll_images_use(r, c, split, from.path, r->file[0].data, r->file[1].data, count, LL_CIFAR_SIDE, LL_CIFAR_SIDE);
+}
+
+const ll_format ll_format_cifar10 = {"cifar10", 1u << LL_TASK_CLASSIFY, open_cifar, ll_images_fill};

@@ -1,0 +1,132 @@
+/* Images with labels in the idx format (MNIST, Fashion-MNIST). All numbers are big-endian:
+ *
+ *     images   0x00000803, count, height, width (4 bytes each), then a byte a pixel, row by row
+ *     labels   0x00000801, count               (4 bytes each), then a byte a label
+ *
+ * An image becomes a sequence of height * width tokens 0..255 in the order of the file. A file that is
+ * not exactly what its header says is refused whole: a wrong byte in the middle of data is seldom alone.
+ * Offsets in errors count unpacked bytes. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "data/image/idx.h"
+#include "data/image/image.h"
+
+enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MOST = 4096 };
+
+/* What cannot be right is not unpacked: 4 GiB would be 5 million images of MNIST. */
+static const size_t FILE_MOST = (size_t)UINT32_MAX;
+
+static uint32_t number(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The part that both kinds share: enough bytes for a header, and the right magic. */
+static ll_status check_header(const uint8_t *data, size_t size, const char *name, uint32_t magic) {
+    const int is_images = magic == MAGIC_IMAGES;
+    const char *const kind = is_images ? "images" : "labels";
+    const size_t header = is_images ? 16 : 8;
+    if (size < header)
+        return ll_fail(LL_EFORMAT, "%s: the file ends at byte %zu; an idx file of %s has a header of %zu bytes", name,
+                       size, kind, header);
+    const uint32_t found = number(data);
+    if (found == magic) return LL_OK;
+    const char *const hint =
+        found == (is_images ? MAGIC_LABELS : MAGIC_IMAGES) ? "; images and labels seem to have changed places" : "";
+    return ll_fail(LL_EFORMAT, "%s: byte 0 has magic 0x%08" PRIx32 ", expected 0x%08" PRIx32 " for idx %s%s", name,
+                   found, magic, kind, hint);
+}
+
+static ll_status check_size(size_t size, uint64_t expected, const char *name, const char *what) {
+    if (size < expected)
+        return ll_fail(LL_EFORMAT, "%s: the file ends at byte %zu, expected %" PRIu64 " bytes for %s; it is truncated",
+                       name, size, expected, what);
+    if (size > expected)
+        return ll_fail(LL_EFORMAT,
+                       "%s: %zu bytes, expected %" PRIu64 " for %s; from byte %" PRIu64 " on they are too many", name,
+                       size, expected, what, expected);
+    return LL_OK;
+}
+
+static ll_status check_side(const uint8_t *data, int at, const char *name, const char *what) {
+    const uint32_t side = number(data + at);
+    if (side >= 1 && side <= SIDE_MOST) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s: byte %d has %s %" PRIu32 ", expected 1..%d", name, at, what, side, SIDE_MOST);
+}
+
+ll_status ll_idx_images_header(ll_idx *images, const uint8_t *data, size_t size, const char *name) {
+    ll_status status = check_header(data, size, name, MAGIC_IMAGES);
+    if (!status) status = check_side(data, 8, name, "height");
+    if (!status) status = check_side(data, 12, name, "width");
+    if (status) return status;
+    const uint32_t count = number(data + 4), height = number(data + 8), width = number(data + 12);
+    if (count == 0) return ll_fail(LL_EFORMAT, "%s: byte 4 has count 0, expected at least 1 image", name);
+    *images = (ll_idx){count, (int)width, (int)height, NULL};
+    return LL_OK;
+}
+
+ll_status ll_idx_labels_header(int64_t *count, const uint8_t *data, size_t size, const char *name) {
+    const ll_status status = check_header(data, size, name, MAGIC_LABELS);
+    if (!status) *count = number(data + 4);
+    return status;
+}
+
+ll_status ll_idx_images(ll_idx *images, const uint8_t *data, size_t size, const char *name) {
+    ll_idx found;
+    ll_status status = ll_idx_images_header(&found, data, size, name);
+    if (status) return status;
+    char what[64];
+    snprintf(what, sizeof what, "%" PRId64 " images of %d x %d", found.count, found.width, found.height);
+    status = check_size(size, 16 + (uint64_t)found.count * (uint64_t)found.height * (uint64_t)found.width, name, what);
+    if (status) return status;
+    found.pixels = data + 16;
+    *images = found;
+    return LL_OK;
+}
+
+ll_status ll_idx_labels(const uint8_t **labels, int *most, const uint8_t *data, size_t size, const char *name,
+                        int64_t count, const char *images, int classes) {
+    ll_status status = check_header(data, size, name, MAGIC_LABELS);
+    if (status) return status;
+    const uint32_t found = number(data + 4);
+    if (found != count)
+        return ll_fail(LL_EFORMAT, "%s: byte 4 has %" PRIu32 " labels, expected %" PRId64 ", one for each image of %s",
+                       name, found, count, images);
+    char what[32];
+    snprintf(what, sizeof what, "%" PRIu32 " labels", found);
+    status = check_size(size, 8 + (uint64_t)found, name, what);
+    if (status) return status;
+    int largest = 0;
+    for (size_t i = 0; i < found; i++) {
+        const int label = data[8 + i];
+        if (classes > 0 && label >= classes)
+            return ll_fail(LL_EFORMAT, "%s: byte %zu has label %d, expected 0..%d (model.classes=%d)", name, 8 + i,
+                           label, classes - 1, classes);
+        if (label > largest) largest = label;
+    }
+    *labels = data + 8;
+    *most = largest;
+    return LL_OK;
+}
+
+static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
+    ll_source from[2] = {{0}};
+    ll_idx images = {0};
+    const uint8_t *labels = NULL;
+    int most = 0;
+    ll_status status = LL_OK;
+    for (int i = 0; i < 2 && !status; i++) status = ll_split_source(&from[i], c, split, i);
+    for (int i = 0; i < 2 && !status; i++) {
+        status = ll_file_read(&r->file[i], from[i].path, FILE_MOST);
+        if (status) return ll_fail_in(status, from[i].key);
+    }
+    if (!status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, from[0].path);
+    if (!status)
+        status = ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, from[1].path, images.count,
+                               from[0].path, c->classes);
+    if (status) return status;
+    r->classes = c->classes > 0 ? c->classes : most + 1;
+    return ll_images_use(r, c, split, from[0].path, images.pixels, labels, images.count, images.width, images.height);
+}
+
+const ll_format ll_format_idx = {"idx", 1u << LL_TASK_CLASSIFY, open_idx, ll_images_fill};

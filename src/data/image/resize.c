@@ -1,0 +1,103 @@
+/* Images to another size, by the arithmetic of Pillow's bilinear filter (Resample.c), which torchvision's Resize calls:
+ * whole numbers, weights in units of 2^-22. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "data/image/image.h"
+
+enum { BITS = 22 };
+
+/* Where each pixel of a longer or shorter row comes from. */
+typedef struct {
+    int *first, *count;
+    int32_t *weight; /* (size, most) */
+    int most;
+} axis;
+
+struct ll_resizer {
+    int width, height, to_width, to_height;
+    axis x, y;
+    uint8_t *rows; /* (height, to_width) */
+};
+
+static double triangle(double x) {
+    x = fabs(x);
+    return x < 1 ? 1 - x : 0;
+}
+
+static void axis_fill(axis *a, int from, int to) {
+    const double scale = (double)from / to, spread = scale > 1 ? scale : 1;
+    for (int i = 0; i < to; i++) {
+        const double centre = (i + 0.5) * scale;
+        int first = (int)(centre - spread + 0.5), end = (int)(centre + spread + 0.5);
+        double sum = 0;
+        if (first < 0) first = 0;
+        if (end > from) end = from;
+        for (int k = first; k < end; k++) sum += triangle((k - centre + 0.5) / spread);
+        for (int k = first; k < end; k++) {
+            const double w = triangle((k - centre + 0.5) / spread) / sum;
+            a->weight[(size_t)i * (size_t)a->most + (size_t)(k - first)] = (int32_t)(0.5 + w * (1 << BITS));
+        }
+        a->first[i] = first;
+        a->count[i] = end - first;
+    }
+}
+
+static ll_status axis_create(axis *a, int from, int to) {
+    const double scale = (double)from / to;
+    a->most = 2 * (int)ceil(scale > 1 ? scale : 1) + 1;
+    a->first = ll_alloc((size_t)to, sizeof *a->first);
+    a->count = ll_alloc((size_t)to, sizeof *a->count);
+    a->weight = ll_alloc((size_t)to * (size_t)a->most, sizeof *a->weight);
+    if (!a->first || !a->count || !a->weight) return LL_ENOMEM;
+    axis_fill(a, from, to);
+    return LL_OK;
+}
+
+static void axis_free(axis *a) {
+    ll_free(a->first);
+    ll_free(a->count);
+    ll_free(a->weight);
+}
+
+ll_status ll_resizer_create(ll_resizer **resizer, int width, int height, int to_width, int to_height) {
+    ll_resizer *r = ll_alloc(1, sizeof *r);
+    if (!r) return LL_ENOMEM;
+    *r = (ll_resizer){.width = width, .height = height, .to_width = to_width, .to_height = to_height};
+    ll_status status = axis_create(&r->x, width, to_width);
+    if (!status) status = axis_create(&r->y, height, to_height);
+    if (!status && !(r->rows = ll_alloc((size_t)height * (size_t)to_width, 1))) status = LL_ENOMEM;
+    if (status) {
+        ll_resizer_free(r);
+        return status;
+    }
+    *resizer = r;
+    return LL_OK;
+}
+
+void ll_resizer_free(ll_resizer *r) {
+    if (!r) return;
+    axis_free(&r->x);
+    axis_free(&r->y);
+    ll_free(r->rows);
+    ll_free(r);
+}
+
+/* Pixel i of an axis over pixels `stride` bytes apart. */
+static uint8_t mix(const axis *a, int i, const uint8_t *from, size_t stride) {
+    const int32_t *weight = a->weight + (size_t)i * (size_t)a->most;
+    const uint8_t *p = from + (size_t)a->first[i] * stride;
+    int64_t sum = 1 << (BITS - 1);
+    for (int k = 0; k < a->count[i]; k++, p += stride) sum += (int64_t)weight[k] * *p;
+    sum >>= BITS;
+    return (uint8_t)(sum > 255 ? 255 : sum);
+}
+
+void ll_resize(ll_resizer *r, const uint8_t *from, uint8_t *to) {
+    const size_t w = (size_t)r->to_width;
+    for (int y = 0; y < r->height; y++)
+        for (int x = 0; x < r->to_width; x++)
+            r->rows[(size_t)y * w + (size_t)x] = mix(&r->x, x, from + (size_t)y * (size_t)r->width, 1);
+    for (int y = 0; y < r->to_height; y++)
+        for (int x = 0; x < r->to_width; x++) to[(size_t)y * w + (size_t)x] = mix(&r->y, y, r->rows + x, w);
+}

@@ -1,0 +1,132 @@
+/* Music: MIDI files, or the text of their events, as examples of a language model; and moved up or down. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/music/music.h"
+#include "data/reader.h"
+
+typedef struct {
+    int32_t *token;
+    int64_t count;
+} part;
+
+static ll_status read_file(part *p, const char *path, int fine) {
+    ll_bytes file = {0};
+    ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
+    if (!status) status = ll_music_tokens(&p->token, &p->count, file.data, file.size, fine, path);
+    ll_bytes_free(&file);
+    return status == LL_EINVAL ? LL_EFORMAT : status;
+}
+
+ll_status ll_music_score(ll_score *score, const char *path) {
+    ll_bytes file = {0};
+    int32_t *tokens = NULL;
+    int64_t n = 0;
+    ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
+    if (!status && ll_is_midi(file.data, file.size)) {
+        status = ll_midi_read(score, file.data, file.size, path);
+    } else if (!status) {
+        status = ll_music_tokens(&tokens, &n, file.data, file.size, 1, path);
+        if (!status) status = ll_music_decode(score, tokens, n, 0);
+    }
+    ll_bytes_free(&file);
+    ll_free(tokens);
+    return status;
+}
+
+/* The tokens of all files in one row, each from the beginning of a piece on, and at the end one more beginning. */
+static ll_status join(int32_t **tokens, int64_t *count, const part *parts, int n) {
+    int64_t all = 0;
+    for (int i = 0; i < n; i++) all += parts[i].count + 1;
+    int32_t *out = ll_alloc((size_t)all + 1, sizeof *out);
+    if (!out) return LL_ENOMEM;
+    *tokens = out;
+    for (int i = 0; i < n; out += parts[i++].count) {
+        if (parts[i].token[0] != LL_MUSIC_PIECE) *out++ = LL_MUSIC_PIECE;
+        memcpy(out, parts[i].token, (size_t)parts[i].count * sizeof *out);
+    }
+    *out++ = LL_MUSIC_PIECE;
+    *count = out - *tokens;
+    return LL_OK;
+}
+
+static ll_status read_files(int32_t **tokens, int64_t *count, const char *path, int fine) {
+    char **names = NULL;
+    int n = 0;
+    ll_status status = ll_files_list(&names, &n, path);
+    if (status) return status;
+    part *parts = ll_alloc((size_t)n, sizeof *parts);
+    if (!parts) status = LL_ENOMEM;
+    for (int i = 0; !status && i < n; i++) status = read_file(&parts[i], names[i], fine);
+    if (!status) status = join(tokens, count, parts, n);
+    for (int i = 0; parts && i < n; i++) ll_free(parts[i].token);
+    ll_free(parts);
+    ll_names_free(names, n);
+    return status;
+}
+
+/* Where pieces begin, and the last one ends. */
+static ll_status find_pieces(int64_t **begins, int64_t *pieces, const int32_t *tokens, int64_t count) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) n += tokens[i] == LL_MUSIC_PIECE;
+    int64_t *begin = ll_alloc((size_t)n, sizeof *begin);
+    if (!begin) return LL_ENOMEM;
+    *begins = begin;
+    *pieces = n - 1;
+    for (int64_t i = 0; i < count; i++)
+        if (tokens[i] == LL_MUSIC_PIECE) *begin++ = i;
+    return LL_OK;
+}
+
+static ll_status open_music(ll_reader *r, const ll_config *c, int split) {
+    ll_source from = {0};
+    int64_t count = 0, pieces = 0, first = 0, n = 0, *begin = NULL;
+    ll_status status = ll_split_source(&from, c, split, 0);
+    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->fine);
+    if (status) return status;
+    status = read_files(&r->tokens, &count, from.path, c->fine);
+    if (status) return ll_fail_in(status, from.key);
+    status = find_pieces(&begin, &pieces, r->tokens, count);
+    if (status) return status;
+    ll_split_range(&first, &n, c, split, pieces);
+    r->vocab = ll_music_vocab(c->fine);
+    r->maskable = 1;
+    r->transpose = split == LL_SPLIT_TRAIN ? c->transpose : 0;
+    if (n < 1) {
+        ll_free(begin);
+        return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
+                       (long long)pieces);
+    }
+    if (!c->joined) {
+        memmove(begin, begin + first, ((size_t)n + 1) * sizeof *begin);
+        r->size = n;
+        return ll_texts_use(r, c, NULL, begin);
+    }
+    const int64_t from_token = begin[first], size = begin[first + n] - from_token + 1;
+    ll_free(begin);
+    memmove(r->tokens, r->tokens + from_token, (size_t)size * sizeof *r->tokens);
+    return ll_text_use(r, c, split, from.path, NULL, size);
+}
+
+const ll_format ll_format_midi = {"midi", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill};
+
+/* ---- Up and down ---- */
+
+static int is_pitch(int token) { return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM; }
+
+void ll_transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
+    const size_t T = (size_t)batch->T;
+    int *rows[] = {batch->tokens + (size_t)row * T, batch->targets + (size_t)row * T};
+    const uint64_t stream = ll_stream_id(LL_RANDOM_TRANSPOSE, 0, 0);
+    int by = (int)ll_below(2 * (uint32_t)r->transpose + 1, seed, stream, (uint64_t)number) - r->transpose;
+    /* No further than the highest or lowest of its notes can go. */
+    for (size_t i = 0; i < 2 * T; i++) {
+        const int token = rows[i / T][i % T];
+        if (!is_pitch(token)) continue;
+        if (token + by >= LL_MUSIC_DRUM) by = LL_MUSIC_DRUM - 1 - token;
+        if (token + by < LL_MUSIC_PITCH) by = LL_MUSIC_PITCH - token;
+    }
+    for (size_t i = 0; i < 2 * T; i++)
+        if (is_pitch(rows[i / T][i % T])) rows[i / T][i % T] += by;
+}

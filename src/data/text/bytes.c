@@ -1,0 +1,70 @@
+/* Any file, or all files of a folder, as text of bytes: every byte is a token, nothing is interpreted.
+ *
+ * The files of a folder follow each other in the order of their names with one zero byte between two of
+ * them: text does not contain that byte, so a model can learn that what follows is another text. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/text/coder.h"
+#include "data/reader.h"
+
+/* No text is too long but one that memory cannot hold. */
+static const size_t ANY_SIZE = SIZE_MAX / 2;
+
+/* All files in one piece of memory; each is let go as soon as it is copied. */
+static ll_status join(ll_bytes *bytes, ll_bytes *part, int count) {
+    size_t size = (size_t)count - 1, at = 0;
+    for (int i = 0; i < count; i++) {
+        if (part[i].size > ANY_SIZE - size) return ll_fail(LL_ENOMEM, "the files together are larger than memory");
+        size += part[i].size;
+    }
+    uint8_t *data = ll_alloc(size + 1, 1);
+    if (!data) return LL_ENOMEM;
+    for (int i = 0; i < count; i++) {
+        memcpy(data + at, part[i].data, part[i].size);
+        at += part[i].size + 1; /* past the zero byte, which ll_alloc wrote */
+        ll_bytes_free(&part[i]);
+    }
+    *bytes = (ll_bytes){data, size};
+    return LL_OK;
+}
+
+ll_status ll_files_read(ll_bytes *bytes, const char *path) {
+    char **names = NULL;
+    int count = 0;
+    ll_status status = ll_files_list(&names, &count, path);
+    if (status) return status;
+    ll_bytes *part = ll_alloc((size_t)count, sizeof *part);
+    if (!part) status = LL_ENOMEM;
+    for (int i = 0; !status && i < count; i++) status = ll_file_read(&part[i], names[i], ANY_SIZE);
+    if (!status && count == 1) {
+        *bytes = part[0];
+        part[0] = (ll_bytes){0};
+    } else if (!status) {
+        status = join(bytes, part, count);
+    }
+    for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
+    ll_free(part);
+    ll_names_free(names, count);
+    return status;
+}
+
+static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
+    ll_source from = {0};
+    int64_t first = 0, count = 0;
+    ll_bytes *file = &r->file[0];
+    ll_status status = ll_split_source(&from, c, split, 0);
+    if (status) return status;
+    status = ll_files_read(file, from.path);
+    if (status) return ll_fail_in(status, from.key);
+    if (file->size == 0)
+        return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; name a file that holds some text", from.key, from.path);
+    ll_split_range(&first, &count, c, split, (int64_t)file->size);
+    if (first > 0) status = ll_bytes_keep(file, first, count);
+    if (status) return status;
+    r->words = ll_count_words(file->data, (size_t)count);
+    r->bytes = count;
+    return ll_text_use(r, c, split, from.path, file->data, count);
+}
+
+const ll_format ll_format_bytes = {"bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill};

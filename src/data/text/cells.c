@@ -1,0 +1,84 @@
+/* Rows of TSV and CSV. A field is a piece of the file's own bytes; quotes are taken out by moving what follows, which
+ * never needs more room. */
+#include "data/text/cells.h"
+
+#include <string.h>
+
+ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest) {
+    ll_cells t = {.name = name, .at = bytes->data, .end = bytes->data + bytes->size, .comma = comma, .rest = rest};
+    if (bytes->size >= 3 && !memcmp(bytes->data, "\xef\xbb\xbf", 3)) t.at += 3; /* the mark of UTF-8 */
+    return t;
+}
+
+int ll_slice_is(const ll_slice *s, const char *text) {
+    const size_t n = strlen(text);
+    return s->size == n && !memcmp(s->at, text, n);
+}
+
+/* A quoted field from its first quote on; *at goes past it. */
+static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
+    uint8_t *p = t->at + 1, *to = p;
+    *field = (ll_slice){p, 0};
+    for (; p < t->end; p++) {
+        if (*p == '"') {
+            if (p + 1 == t->end || p[1] != '"') break;
+            p++;
+        }
+        if (*p == '\n') ++*line;
+        *to++ = *p;
+    }
+    if (p == t->end)
+        return ll_fail(LL_EFORMAT, "%s: the quote that opens in line %lld is never closed", t->name,
+                       (long long)t->line);
+    field->size = (size_t)(to - field->at);
+    t->at = p + 1;
+    if (t->at < t->end && *t->at != ',' && *t->at != '\n' && *t->at != '\r')
+        return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; quotes inside of quotes are doubled",
+                       t->name, (long long)*line);
+    return LL_OK;
+}
+
+static void take_plain(ll_cells *t, ll_slice *field, int rest) {
+    uint8_t *p = t->at;
+    while (p < t->end && *p != '\n' && (rest || *p != (t->comma ? ',' : '\t'))) p++;
+    *field = (ll_slice){t->at, (size_t)(p - t->at)};
+    if ((p == t->end || *p == '\n') && field->size && field->at[field->size - 1] == '\r') field->size--;
+    t->at = p;
+}
+
+/* The end of the line, which may come after a '\r'. */
+static int take_end(ll_cells *t) {
+    if (t->at < t->end && *t->at == '\r' && (t->at + 1 == t->end || t->at[1] == '\n')) t->at++;
+    if (t->at < t->end && *t->at != '\n') return 0;
+    if (t->at < t->end) t->at++;
+    return 1;
+}
+
+ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
+    int64_t last = t->line;
+    while (t->at < t->end && take_end(t)) t->line = ++last;
+    *found = 0;
+    if (t->at == t->end) return LL_OK;
+    t->line = ++last;
+    for (int n = 0;; n++) {
+        ll_slice ignored, *to = n < fields ? &field[n] : &ignored;
+        if (t->comma && t->at < t->end && *t->at == '"') {
+            const ll_status status = take_quoted(t, to, &last);
+            if (status) return status;
+        } else {
+            take_plain(t, to, t->rest && n == fields - 1);
+        }
+        if (!take_end(t)) {
+            t->at++; /* past the separator */
+            continue;
+        }
+        if (n + 1 < fields)
+            return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, expected at least %d", t->name,
+                           (long long)t->line, n + 1, fields);
+        break;
+    }
+    *found = 1;
+    /* Lines inside of quotes have been counted; the next row begins after them. */
+    t->line = last;
+    return LL_OK;
+}

@@ -1,0 +1,39 @@
+/* Text to tokens and back. What that takes beside the recipe (a list of words, a model of pieces) is one block of
+ * bytes, the vocabulary, which a reader makes from the train split and a model file keeps. */
+#ifndef LL_CODER_H
+#define LL_CODER_H
+
+#include "base/file.h"
+#include "recipe/recipe.h"
+
+typedef struct ll_coder ll_coder;
+
+/* The vocabulary of a text, with the recipe's data.min-count and data.vocab-size; empty for formats without one. */
+LL_MUST_USE ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size);
+/* Borrows the vocabulary. LL_EFORMAT where it is none of this format; `name` is what errors call it. */
+LL_MUST_USE ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *vocabulary,
+                                      const char *name);
+void ll_coder_free(ll_coder *coder);
+int ll_coder_vocab(const ll_coder *coder);
+int ll_coder_is_music(const ll_coder *coder);
+/* Tokens of a text, in memory that the caller frees with ll_free. */
+LL_MUST_USE ll_status ll_coder_encode(const ll_coder *coder, const uint8_t *text, size_t size, int32_t **tokens,
+                                      int64_t *count);
+/* What a token stands for, to be put one after the other; not kept longer than to the next call. */
+const char *ll_coder_text(ll_coder *coder, int token, size_t *size);
+
+/* ---- words.c ---- */
+
+typedef struct ll_words ll_words;
+LL_MUST_USE ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int64_t least, int most);
+LL_MUST_USE ll_status ll_words_create(ll_words **words, const ll_bytes *list, const char *name);
+void ll_words_free(ll_words *words);
+int ll_words_count(const ll_words *words);
+LL_MUST_USE ll_status ll_words_encode(const ll_words *words, const uint8_t *text, size_t size, int32_t **tokens,
+                                      int64_t *count);
+const char *ll_words_text(const ll_words *words, int token, size_t *size);
+
+/* Words of a text as published losses count them: what stands between blanks, and one more at the end of a line. */
+int64_t ll_count_words(const uint8_t *text, size_t size);
+
+#endif

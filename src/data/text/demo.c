@@ -1,0 +1,41 @@
+/* The text inside the library (demo.txt): this project's documentation as it was in November 2026. It is a file of its
+ * own and never changes, so that neither a comment nor a page of documentation changes the demo's loss.
+ *
+ * Its pages differ, so that the last tenth would be a test of something else. The text is cut into pieces of 4 KiB.
+ * Of every ten pieces in a row one, drawn once and for all, is held out. Train and valid therefore contain the same
+ * kinds of text, and no byte is in both. Each split is its pieces in their order. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/reader.h"
+
+extern const uint8_t ll_demo_begin[], ll_demo_end[]; /* demo_text.S */
+
+enum { PIECE = 4096, GROUP = 10 };
+
+static int is_held_out(size_t piece) {
+    const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0xde, 0);
+    return piece % GROUP == ll_below(GROUP, 0, stream, piece / GROUP);
+}
+
+static ll_status open_demo(ll_reader *r, const ll_config *c, int split) {
+    const size_t size = (size_t)(ll_demo_end - ll_demo_begin);
+    if (split == LL_SPLIT_TEST)
+        return ll_fail(LL_EINVAL, "data.format=demo has no test split; evaluate on valid, or on a text of your own");
+    uint8_t *text = ll_alloc(size + 1, 1);
+    if (!text) return LL_ENOMEM;
+    size_t n = 0;
+    for (size_t at = 0; at < size; at += PIECE) {
+        if (is_held_out(at / PIECE) != (split == LL_SPLIT_VALID)) continue;
+        const size_t length = size - at < PIECE ? size - at : PIECE;
+        memcpy(text + n, ll_demo_begin + at, length);
+        n += length;
+    }
+    if (split == LL_SPLIT_TRAIN && c->limit > 0 && (uint64_t)c->limit < n) n = (size_t)c->limit;
+    text[n] = 0;
+    r->file[0] = (ll_bytes){text, n};
+    return ll_text_use(r, c, split, "the demo's text", text, (int64_t)n);
+}
+
+const ll_format ll_format_demo = {"demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill};

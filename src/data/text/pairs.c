@@ -1,0 +1,109 @@
+/* Pairs of texts, such as a sentence and its translation: a file of lines, each a source, a TAB and a target. Bytes
+ * are tokens; a source gets LL_TOKEN_BEGIN in front and LL_TOKEN_END behind it, so that both of its ends can be found,
+ * and a decoder reads LL_TOKEN_BEGIN and the target and predicts the target and LL_TOKEN_END. */
+#include "data/text/pairs.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/reader.h"
+
+/* What no memory could train on is not unpacked. */
+static const size_t FILE_MOST = (size_t)1 << 36;
+
+/* Pairs of one line, or LL_EFORMAT. */
+static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_t end, const char *name, int64_t line,
+                            int most) {
+    const uint8_t *tab = at < end ? memchr(data + at, '\t', end - at) : NULL;
+    if (!tab)
+        return ll_fail(LL_EFORMAT, "%s: line %lld has no TAB, which parts source and target", name, (long long)line);
+    const size_t source = (size_t)(tab - data) - at, target = end - at - source - 1;
+    if (memchr(tab + 1, '\t', target))
+        return ll_fail(LL_EFORMAT, "%s: line %lld has more than one TAB; expected source TAB target", name,
+                       (long long)line);
+    if (!source || !target)
+        return ll_fail(LL_EFORMAT, "%s: line %lld has an empty %s", name, (long long)line,
+                       source ? "target" : "source");
+    if (source > (size_t)most || target > (size_t)most)
+        return ll_fail(LL_EFORMAT,
+                       "%s: line %lld has a %s of %zu bytes, and there is room for %d; set train.length=%zu", name,
+                       (long long)line, source > (size_t)most ? "source" : "target", source > target ? source : target,
+                       most, (source > target ? source : target) + 2);
+    *pair = (ll_pair){at, (uint32_t)source, (uint32_t)target};
+    return LL_OK;
+}
+
+ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, size_t size, const char *name,
+                         int most) {
+    size_t lines = 0;
+    for (size_t i = 0; i < size; i++) lines += data[i] == '\n';
+    lines += size > 0 && data[size - 1] != '\n';
+    if (!lines) return ll_fail(LL_EFORMAT, "%s: 0 bytes, expected lines of source TAB target", name);
+    ll_pair *p = ll_alloc(lines, sizeof *p);
+    if (!p) return LL_ENOMEM;
+    ll_status status = LL_OK;
+    size_t at = 0;
+    for (size_t i = 0; i < lines && !status; i++) {
+        const uint8_t *newline = memchr(data + at, '\n', size - at);
+        const size_t next = newline ? (size_t)(newline - data) : size;
+        const size_t end = next > at && data[next - 1] == '\r' ? next - 1 : next; /* of files from elsewhere */
+        status = parse_line(&p[i], data, at, end, name, (int64_t)i + 1, most);
+        at = next + 1;
+    }
+    if (status) {
+        ll_free(p);
+        return status;
+    }
+    *pairs = p;
+    *count = (int64_t)lines;
+    return LL_OK;
+}
+
+static ll_status open_pairs(ll_reader *r, const ll_config *c, int split) {
+    ll_source from = {0};
+    int64_t count = 0;
+    ll_status status = ll_split_source(&from, c, split, 0);
+    if (status) return status;
+    if (c->length < 3)
+        return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->length);
+    status = ll_file_read(&r->file[0], from.path, FILE_MOST);
+    if (!status) status = ll_pairs_parse(&r->pairs, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
+    if (status) return ll_fail_in(status, from.key);
+    ll_split_range(&r->first, &r->rows, c, split, count);
+    if (r->rows < 1)
+        return ll_fail(LL_EINVAL, "%s: no pair of %lld is left for this split; change data.valid-fraction", from.path,
+                       (long long)count);
+    r->vocab = LL_TOKEN_COUNT;
+    r->size = r->rows;
+    r->stride = 1;
+    r->examples = 1;
+    r->data = r->file[0].data;
+    return LL_OK;
+}
+
+/* (n bytes, between `front` and `back`), padded. */
+static int fill_row(int *row, int T, int front, const uint8_t *bytes, size_t n, int back) {
+    int t = 0;
+    if (front >= 0) row[t++] = front;
+    for (size_t i = 0; i < n; i++) row[t++] = bytes[i];
+    if (back >= 0) row[t++] = back;
+    for (int i = t; i < T; i++) row[i] = LL_TOKEN_PAD;
+    return t;
+}
+
+void ll_pair_fill(ll_batch *batch, int row, const uint8_t *source, size_t n, const uint8_t *target, size_t m) {
+    const size_t at = (size_t)row * (size_t)batch->T;
+    batch->source_lengths[row] =
+        fill_row(batch->source + (size_t)row * (size_t)batch->S, batch->S, LL_TOKEN_BEGIN, source, n, LL_TOKEN_END);
+    batch->lengths[row] = fill_row(batch->tokens + at, batch->T, LL_TOKEN_BEGIN, target, m, -1);
+    const int end = fill_row(batch->targets + at, batch->T, -1, target, m, LL_TOKEN_END);
+    for (int t = end; t < batch->T; t++) batch->targets[at + (size_t)t] = -1;
+}
+
+static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+    const ll_pair *p = &r->pairs[r->first + place];
+    const uint8_t *source = r->data + p->at;
+    ll_pair_fill(batch, row, source, p->source, source + p->source + 1, p->target);
+}
+
+const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair};

@@ -1,0 +1,100 @@
+/* Pieces of words: a unigram model that SentencePiece trains on the train split, of which the vocabulary is its own
+ * file format. Text comes back byte for byte; the end of a line is a token, and what has no piece becomes bytes. */
+#include "data/text/pieces.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/text/pieces_shim.h"
+
+enum { TEXT_MOST = 4096, USUAL = 8000 };
+
+struct ll_pieces {
+    void *processor;
+    char text[TEXT_MOST];
+};
+
+static int take_model(void *arg, const char *data, size_t size) {
+    ll_bytes *model = arg;
+    if (!(model->data = ll_alloc(size + 1, 1))) return 0;
+    memcpy(model->data, data, size);
+    model->size = size;
+    return 1;
+}
+
+ll_status ll_pieces_train(ll_bytes *model, const uint8_t *text, size_t size, int vocab) {
+    char why[LL_PIECES_WHY] = "";
+    if (ll_pieces_shim_train((const char *)text, size, vocab ? vocab : USUAL, take_model, model, why)) return LL_OK;
+    return ll_fail(LL_EINVAL, "no pieces can be made of this text (data.format=pieces): %s", why);
+}
+
+ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char *name) {
+    char why[LL_PIECES_WHY] = "";
+    ll_pieces *p = ll_alloc(1, sizeof *p);
+    if (!p) return LL_ENOMEM;
+    p->processor = ll_pieces_shim_load((const char *)model->data, model->size, why);
+    if (p->processor && ll_pieces_shim_count(p->processor) > LL_PIECES_LINE_END) {
+        *pieces = p;
+        return LL_OK;
+    }
+    ll_pieces_free(p);
+    return ll_fail(LL_EFORMAT, "%s: its vocabulary is no model of pieces: %s", name, why[0] ? why : "it is empty");
+}
+
+void ll_pieces_free(ll_pieces *p) {
+    if (!p) return;
+    ll_pieces_shim_free(p->processor);
+    ll_free(p);
+}
+
+int ll_pieces_count(const ll_pieces *p) {
+    return ll_pieces_shim_count(p->processor);
+}
+
+typedef struct {
+    int32_t *token;
+    size_t count, room;
+} list;
+
+static int take_token(void *arg, int token) {
+    list *l = arg;
+    if (l->count == l->room) {
+        const size_t room = l->room ? 2 * l->room : 1024;
+        int32_t *more = ll_alloc(room, sizeof *more);
+        if (!more) return 0;
+        if (l->count) memcpy(more, l->token, l->count * sizeof *more);
+        ll_free(l->token);
+        l->token = more;
+        l->room = room;
+    }
+    l->token[l->count++] = token;
+    return 1;
+}
+
+ll_status ll_pieces_encode(const ll_pieces *p, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
+    char why[LL_PIECES_WHY] = "";
+    list l = {0};
+    int fine = 1;
+    for (size_t at = 0; at < size && fine;) {
+        const uint8_t *end = memchr(text + at, '\n', size - at);
+        const size_t n = end ? (size_t)(end - text) - at : size - at;
+        fine = ll_pieces_shim_encode(p->processor, (const char *)text + at, n, take_token, &l, why);
+        if (fine && end) fine = take_token(&l, LL_PIECES_LINE_END);
+        at += n + 1;
+    }
+    if (fine && !l.token) fine = (l.token = ll_alloc(1, sizeof *l.token)) != NULL;
+    if (!fine) {
+        ll_free(l.token);
+        return why[0] ? ll_fail(LL_EINVAL, "this text has no pieces: %s", why) : LL_ENOMEM;
+    }
+    *tokens = l.token;
+    *count = (int64_t)l.count;
+    return LL_OK;
+}
+
+const char *ll_pieces_text(ll_pieces *p, int token, size_t *size) {
+    *size = 1;
+    if (token == LL_PIECES_LINE_END || token < 0 || token >= ll_pieces_count(p)) return "\n";
+    *size = ll_pieces_shim_text(p->processor, token, p->text, TEXT_MOST);
+    return p->text;
+}

@@ -1,0 +1,109 @@
+// SentencePiece (Kudo and Richardson 2018) behind C functions. Nothing is thrown across them.
+#include "data/text/pieces_shim.h"
+
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+int fail(char *why, const char *what) {
+    std::snprintf(why, LL_PIECES_WHY, "%s", what);
+    return 0;
+}
+
+class Lines : public sentencepiece::SentenceIterator {
+  public:
+    Lines(const char *text, size_t size) : at_(text), end_(text + size) { Next(); }
+    bool done() const override { return done_; }
+    const std::string &value() const override { return line_; }
+    sentencepiece::util::Status status() const override { return sentencepiece::util::Status(); }
+    void Next() override {
+        line_.clear();
+        done_ = at_ == end_;
+        if (done_) return;
+        const void *stop = std::memchr(at_, '\n', static_cast<size_t>(end_ - at_));
+        const char *end = stop ? static_cast<const char *>(stop) : end_;
+        line_.assign(at_, end);
+        at_ = end == end_ ? end_ : end + 1;
+    }
+
+  private:
+    const char *at_, *end_;
+    std::string line_;
+    bool done_ = false;
+};
+
+}  // namespace
+
+extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll_pieces_take *take, void *arg, char *why) {
+    try {
+        // Text comes back as it was: no normalisation, blanks kept, bytes for what has no piece. The number of threads is
+        // fixed, because sums depend on it.
+        const std::unordered_map<std::string, std::string> options = {
+            {"model_type", "unigram"}, {"vocab_size", std::to_string(vocab)}, {"hard_vocab_limit", "false"},
+            {"normalization_rule_name", "identity"}, {"remove_extra_whitespaces", "false"}, {"add_dummy_prefix", "false"},
+            {"byte_fallback", "true"}, {"character_coverage", "0.9999"}, {"unk_id", "0"}, {"eos_id", "1"}, {"bos_id", "-1"},
+            {"pad_id", "-1"}, {"num_threads", "4"}, {"max_sentence_length", "65536"}, {"minloglevel", "3"}};
+        Lines lines(text, size);
+        std::string model;
+        const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
+        if (!status.ok()) return fail(why, status.error_message());
+        return take(arg, model.data(), model.size()) || fail(why, "no memory");
+    } catch (const std::exception &e) {
+        return fail(why, e.what());
+    }
+}
+
+extern "C" void *ll_pieces_shim_load(const char *model, size_t size, char *why) {
+    try {
+        auto *p = new sentencepiece::SentencePieceProcessor;
+        const auto status = p->LoadFromSerializedProto(std::string(model, size));
+        if (status.ok()) return p;
+        fail(why, status.error_message());
+        delete p;
+    } catch (const std::exception &e) {
+        fail(why, e.what());
+    }
+    return nullptr;
+}
+
+extern "C" void ll_pieces_shim_free(void *p) { delete static_cast<sentencepiece::SentencePieceProcessor *>(p); }
+
+extern "C" int ll_pieces_shim_count(void *p) {
+    return static_cast<sentencepiece::SentencePieceProcessor *>(p)->GetPieceSize();
+}
+
+extern "C" int ll_pieces_shim_encode(void *p, const char *line, size_t size, ll_pieces_token *take, void *arg, char *why) {
+    try {
+        std::vector<int> ids;
+        const auto status = static_cast<sentencepiece::SentencePieceProcessor *>(p)->Encode(std::string(line, size), &ids);
+        if (!status.ok()) return fail(why, status.error_message());
+        for (const int id : ids)
+            if (!take(arg, id)) return fail(why, "no memory");
+        return 1;
+    } catch (const std::exception &e) {
+        return fail(why, e.what());
+    }
+}
+
+extern "C" size_t ll_pieces_shim_text(void *arg, int token, char *out, size_t room) {
+    try {
+        auto *p = static_cast<sentencepiece::SentencePieceProcessor *>(arg);
+        std::string text = p->IdToPiece(token);
+        unsigned byte = 0;
+        if (p->IsByte(token) && std::sscanf(text.c_str(), "<0x%x>", &byte) == 1) text.assign(1, static_cast<char>(byte));
+        static const std::string blank = "\xe2\x96\x81";  // how pieces write a space
+        for (size_t i = 0; (i = text.find(blank, i)) != std::string::npos;) text.replace(i, blank.size(), " ");
+        const size_t n = text.size() < room ? text.size() : room;
+        std::memcpy(out, text.data(), n);
+        return n;
+    } catch (const std::exception &) {
+        return 0;
+    }
+}

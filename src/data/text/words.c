@@ -1,0 +1,245 @@
+/* Words: what stands between blanks, and the end of a line, as in WikiText and the Penn Treebank. The list of words is
+ * text, a word a line: "<unk>", which any other word becomes, "<eos>", the end of a line, and then the words of the
+ * train split, the most frequent first, of equal ones in the order of their bytes. Token i is line i. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/text/coder.h"
+
+enum { UNKNOWN, LINE_END, FIRST, WORDS_MOST = 1000000 };
+
+typedef struct {
+    const uint8_t *at;
+    size_t size;
+    int64_t count;
+} word;
+
+/* Words found so far; slots of a hash table hold their numbers + 1. */
+typedef struct {
+    word *word;
+    size_t count, capacity;
+    uint32_t *slot;
+    size_t mask; /* slots - 1, a power of two, at least twice `capacity` */
+} table;
+
+struct ll_words {
+    table t;
+    char *scratch; /* a word and the blank after it */
+};
+
+static int is_blank(uint8_t c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* The next word or line end from *at on; 0 where there is none. A line end is a word of size 0. */
+static int next_word(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at) {
+    size_t i = *at;
+    while (i < size && is_blank(text[i]) && text[i] != '\n') i++;
+    if (i == size) return 0;
+    const size_t first = i;
+    while (i < size && !is_blank(text[i])) i++;
+    *found = text + first;
+    *n = i - first;
+    *at = i == first ? i + 1 : i;
+    return 1;
+}
+
+int64_t ll_count_words(const uint8_t *text, size_t size) {
+    const uint8_t *found;
+    size_t n, at = 0;
+    int64_t count = 0;
+    while (next_word(&found, &n, text, size, &at)) count++;
+    return count;
+}
+
+/* ---- The table ---- */
+
+static uint64_t hash_of(const uint8_t *p, size_t n) {
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 1099511628211u;
+    return h ^ h >> 29;
+}
+
+/* Where a word's number is, or the free slot where it would be. */
+static size_t slot_of(const table *t, const uint8_t *p, size_t n) {
+    size_t i = (size_t)hash_of(p, n) & t->mask;
+    for (; t->slot[i]; i = (i + 1) & t->mask) {
+        const word *w = &t->word[t->slot[i] - 1];
+        if (w->size == n && !memcmp(w->at, p, n)) break;
+    }
+    return i;
+}
+
+static void table_free(table *t) {
+    ll_free(t->word);
+    ll_free(t->slot);
+    *t = (table){0};
+}
+
+static ll_status table_create(table *t, size_t capacity) {
+    size_t slots = 64;
+    while (slots < 2 * capacity) slots *= 2;
+    *t = (table){.capacity = capacity, .mask = slots - 1};
+    t->word = ll_alloc(capacity, sizeof *t->word);
+    t->slot = ll_alloc(slots, sizeof *t->slot);
+    if (t->word && t->slot) return LL_OK;
+    table_free(t);
+    return LL_ENOMEM;
+}
+
+static ll_status grow(table *t) {
+    table bigger;
+    if (t->capacity > UINT32_MAX / 4) return ll_fail(LL_ENOMEM, "more than %u different words", UINT32_MAX / 4);
+    const ll_status status = table_create(&bigger, 2 * t->capacity);
+    if (status) return status;
+    for (size_t i = 0; i < t->count; i++) {
+        bigger.word[i] = t->word[i];
+        bigger.slot[slot_of(&bigger, t->word[i].at, t->word[i].size)] = (uint32_t)i + 1;
+    }
+    bigger.count = t->count;
+    table_free(t);
+    *t = bigger;
+    return LL_OK;
+}
+
+/* Counts a word once more. */
+static ll_status see(table *t, const uint8_t *p, size_t n) {
+    const size_t slot = slot_of(t, p, n);
+    if (t->slot[slot]) {
+        t->word[t->slot[slot] - 1].count++;
+        return LL_OK;
+    }
+    t->word[t->count++] = (word){p, n, 1};
+    t->slot[slot] = (uint32_t)t->count;
+    return t->count == t->capacity ? grow(t) : LL_OK;
+}
+
+/* ---- The list ---- */
+
+static int by_count(const void *a, const void *b) {
+    const word *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    const int order = memcmp(x->at, y->at, x->size < y->size ? x->size : y->size);
+    return order ? order : (x->size > y->size) - (x->size < y->size);
+}
+
+static ll_status write_list(ll_bytes *list, const word *w, size_t count) {
+    static const char front[] = "<unk>\n<eos>\n";
+    size_t size = sizeof front - 1, at = size;
+    for (size_t i = 0; i < count; i++) size += w[i].size + 1;
+    uint8_t *data = ll_alloc(size + 1, 1);
+    if (!data) return LL_ENOMEM;
+    memcpy(data, front, at);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(data + at, w[i].at, w[i].size);
+        at += w[i].size;
+        data[at++] = '\n';
+    }
+    *list = (ll_bytes){data, size};
+    return LL_OK;
+}
+
+static int is_special(const uint8_t *p, size_t n) {
+    return n == 0 || (n == 5 && (!memcmp(p, "<unk>", 5) || !memcmp(p, "<eos>", 5)));
+}
+
+ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int64_t least, int most) {
+    table t;
+    const uint8_t *p;
+    size_t n, at = 0, count = 0;
+    ll_status status = table_create(&t, 1024);
+    if (status) return status;
+    while (!status && next_word(&p, &n, text, size, &at))
+        if (!is_special(p, n)) status = see(&t, p, n);
+    if (!status) {
+        if (t.count) qsort(t.word, t.count, sizeof *t.word, by_count);
+        while (count < t.count && t.word[count].count >= least) count++;
+        const size_t room = most > FIRST ? (size_t)most - FIRST : 0;
+        if (most > 0 && count > room) count = room;
+        if (count > WORDS_MOST - FIRST)
+            status = ll_fail(LL_EINVAL,
+                             "%zu different words are more than %d, the most there can be; raise data.min-count or set "
+                             "data.vocab-size",
+                             count, WORDS_MOST - FIRST);
+    }
+    if (!status) status = write_list(list, t.word, count);
+    table_free(&t);
+    return status;
+}
+
+static ll_status damaged(const char *name, size_t line, const char *what) {
+    return ll_fail(LL_EFORMAT, "%s: line %zu of the vocabulary %s", name, line + 1, what);
+}
+
+static ll_status read_list(table *t, const ll_bytes *list, const char *name) {
+    ll_status status = LL_OK;
+    for (size_t at = 0; at < list->size && !status;) {
+        const uint8_t *p = list->data + at, *end = memchr(p, '\n', list->size - at);
+        const size_t n = end ? (size_t)(end - p) : list->size - at, line = t->count;
+        if (line >= WORDS_MOST) return damaged(name, line, "is one too many");
+        if (!n) return damaged(name, line, "is empty");
+        for (size_t i = 0; i < n; i++)
+            if (is_blank(p[i])) return damaged(name, line, "holds a blank");
+        if (line < FIRST && (n != 5 || memcmp(p, line == UNKNOWN ? "<unk>" : "<eos>", 5)))
+            return damaged(name, line, line == UNKNOWN ? "must be <unk>" : "must be <eos>");
+        status = see(t, p, n);
+        if (!status && t->count == line) return damaged(name, line, "was there before");
+        at += n + 1;
+    }
+    if (!status && t->count < FIRST) return damaged(name, t->count, "is missing");
+    return status;
+}
+
+ll_status ll_words_create(ll_words **words, const ll_bytes *list, const char *name) {
+    ll_words *w = ll_alloc(1, sizeof *w);
+    if (!w) return LL_ENOMEM;
+    size_t longest = 0;
+    ll_status status = table_create(&w->t, 1024);
+    if (!status) status = read_list(&w->t, list, name);
+    for (size_t i = 0; !status && i < w->t.count; i++)
+        if (w->t.word[i].size > longest) longest = w->t.word[i].size;
+    if (!status && !(w->scratch = ll_alloc(longest + 2, 1))) status = LL_ENOMEM;
+    if (status) {
+        ll_words_free(w);
+        return status;
+    }
+    *words = w;
+    return LL_OK;
+}
+
+void ll_words_free(ll_words *w) {
+    if (!w) return;
+    table_free(&w->t);
+    ll_free(w->scratch);
+    ll_free(w);
+}
+
+int ll_words_count(const ll_words *w) {
+    return (int)w->t.count;
+}
+
+/* Counts first, so that the block has the right size. */
+ll_status ll_words_encode(const ll_words *w, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
+    const uint8_t *p;
+    size_t n, at = 0, i = 0;
+    int32_t *out = ll_alloc((size_t)ll_count_words(text, size), sizeof *out);
+    if (!out) return LL_ENOMEM;
+    while (next_word(&p, &n, text, size, &at)) {
+        const uint32_t number = n ? w->t.slot[slot_of(&w->t, p, n)] : LINE_END + 1;
+        out[i++] = number ? (int32_t)number - 1 : UNKNOWN;
+    }
+    *tokens = out;
+    *count = (int64_t)i;
+    return LL_OK;
+}
+
+const char *ll_words_text(const ll_words *w, int token, size_t *size) {
+    *size = 1;
+    if (token == LINE_END || token < 0 || (size_t)token >= w->t.count) return "\n";
+    const word *found = &w->t.word[token];
+    memcpy(w->scratch, found->at, found->size);
+    w->scratch[found->size] = ' ';
+    *size = found->size + 1;
+    return w->scratch;
+}

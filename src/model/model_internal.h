@@ -1,0 +1,113 @@
+/* A model: one block of parameters described by one table, and the functions over it.
+ *
+ *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
+ *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
+ *   block.c      one Transformer block         attend.c     its attention, own and cross
+ *   head.c       vectors to logits, loss, back match.c      two texts side by side
+ *   network.c    all of it in order            stack.c      which stacks a model has
+ *   workspace.c  activations and scratch, planned first
+ *   stream.c     one token after another       stream_file.c  its state in a file
+ *   sample.c     a token from logits           infer.c      scores, embeddings
+ *   narrow.c     weights in fewer bits         look.c       attention as matrices
+ *   model.c      create, describe              file.c       load, save
+ *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
+ *   adopt.c      what another model has learned
+ */
+#ifndef LL_MODEL_H
+#define LL_MODEL_H
+
+#include "recipe/batch.h"
+#include "recipe/recipe.h"
+#include "base/safetensors.h"
+
+/* One tensor of the block: gradients and Adam's moments use the same offsets in blocks of the same size. */
+typedef struct {
+    char name[64];
+    size_t offset;
+    int rows, cols;
+    float *value; /* of a model: in its block, or in the file it was loaded from */
+    int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
+} ll_param;
+
+/* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
+ * both ways, seq2seq both: an encoder, and a decoder whose blocks also attend to what leaves the encoder. */
+typedef struct {
+    const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
+    int layers, causal;
+    int parts;          /* sublayers of a block: 2, or 3 with cross attention */
+    int sides;          /* as the model's */
+    int first;          /* its attention operators begin at this one; those of cross attention follow its own */
+    struct {            /* numbers of tensors in the table; -1: it has none */
+        int position, embedding_norm, blocks, norm;
+    } at;
+} ll_stack;
+
+struct ll_model {
+    ll_recipe *recipe;  /* own copy */
+    const ll_config *c; /* the recipe's numbers */
+    int count;          /* tensors */
+    ll_param *param;
+    size_t size;              /* floats in the block */
+    float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
+    ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
+    int stacks;               /* the last one has the head */
+    ll_stack stack[2];
+    int operators;
+    ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
+    ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
+    struct ll_narrow *narrow; /* weights in fewer bits, for streams; or NULL */
+    int64_t redraws;          /* how often the random projections were drawn anew */
+    int queries, values;      /* widths H D and H E of all heads together */
+    int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
+    ll_done_fn *progress;     /* ll_model_watch, or NULL */
+    void *progress_arg;
+    int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
+    struct {                  /* numbers of tensors in the table; -1: the model has none */
+        int embedding, first, match, head;
+        int where, frequencies; /* the first operator's position parameters; those that all share */
+        int baseline;           /* the first operator's parameters of its kernel */
+    } at;
+};
+
+/* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
+ * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *told: how
+ * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
+                                           char **told);
+
+/* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
+LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+
+/* Keeps a copy of a vocabulary, which goes into the model file. */
+LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
+
+/* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
+ * carry more. Loading names the tensor that is missing or has another shape. ll_model_read copies, into one block. */
+LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
+LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
+
+/* Activations and scratch for batches of up to (B, T), seq2seq: with sources of up to (B, T). */
+typedef struct ll_workspace ll_workspace;
+LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
+/* What goes through it next is batch number `part` of so many, for ll_model_watch. */
+void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
+void ll_workspace_free(ll_workspace *ws);
+size_t ll_workspace_bytes(const ll_workspace *ws);
+
+/* What a batch came to. */
+typedef struct {
+    double loss; /* sum over counted targets, nats */
+    int64_t count, correct;
+    int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
+    float *each;              /* NULL, or as many as targets: gets the loss of each one that is counted */
+} ll_tally;
+
+/* One batch through the network; tally is added to.
+ * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
+ * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
+ * LL_ENOMEM alone can happen (attention scratch). */
+LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const ll_batch *batch, float *grad,
+                                   float scale, int64_t draw, ll_tally *tally);
+
+#endif

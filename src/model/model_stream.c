@@ -1,0 +1,252 @@
+/* A model as a stream: a workspace of a few hundred rows, and for every layer the state of its attention.
+ * A block of tokens goes through the network layer by layer, in pieces of at most PIECE tokens, so that
+ * neither time nor memory of a token depends on how many came before. */
+#include "model/model_stream.h"
+
+#include <string.h>
+
+#include "attention/attention_stream.h"
+#include "base/finite.h"
+#include "base/memory.h"
+
+enum { PIECE = 256 };
+
+ll_status ll_model_can_stream(const ll_model *model) {
+    if (!ll_config_causal(model->c))
+        return ll_fail(LL_EINVAL,
+                       "a %s reads its whole input at once; streams are for language models (task = lm) and seq2seq",
+                       model->c->task == LL_TASK_MLM ? "masked language model" : "classifier");
+    const ll_stack *top = ll_top_stack(model);
+    const ll_status status = ll_attention_can_stream(model->attention[ll_operator_of(top, 0, 0)]);
+    if (status != LL_EINVAL || model->c->compat == LL_COMPAT_NONE) return status;
+    return ll_fail(LL_EINVAL,
+                   "attention.compat = %s stabilises by a maximum over all tokens, later ones too, so that there is no "
+                   "stream of this model; train one with attention.compat = none",
+                   ll_recipe_get(model->recipe, "attention.compat"));
+}
+
+/* Without the attention of its layers. */
+static ll_status begin(ll_stream **out, ll_model *model) {
+    const ll_config *c = model->c;
+    ll_status status = ll_model_can_stream(model);
+    if (status) return status;
+    ll_stream *s = ll_alloc(1, sizeof *s);
+    if (!s) return LL_ENOMEM;
+    s->model = model;
+    const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
+    const ll_stack *top = ll_top_stack(model);
+    status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->max_length : PIECE, 0, LL_STREAM);
+    if (!status) {
+        s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
+        s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);
+        if (top->parts > 2) s->memory = ll_alloc((size_t)top->layers, sizeof(ll_attention_memory *));
+        if (!s->attention || !s->logits || (top->parts > 2 && !s->memory)) status = LL_ENOMEM;
+    }
+    if (status) {
+        ll_stream_free(s);
+        return status;
+    }
+    s->ws->stream = s->attention;
+    s->ws->memory = s->memory;
+    *out = s;
+    return LL_OK;
+}
+
+ll_status ll_stream_create(ll_stream **out, ll_model *model) {
+    const ll_stack *top = ll_top_stack(model);
+    ll_stream *s = NULL;
+    ll_status status = begin(&s, model);
+    for (int l = 0; l < top->layers && !status; l++) {
+        status = ll_attention_stream_create(&s->attention[l], model->attention[ll_operator_of(top, l, 0)], 1);
+        if (!status && s->memory)
+            status = ll_attention_memory_create(&s->memory[l], model->attention[ll_operator_of(top, l, 1)]);
+    }
+    if (status) {
+        ll_stream_free(s);
+        return status;
+    }
+    *out = s;
+    return LL_OK;
+}
+
+ll_status ll_stream_whole(const ll_stream *s) {
+    return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
+}
+
+int ll_stream_keys(const ll_stream *s) {
+    return s->sourced ? ll_attention_memory_keys(s->memory[0]) : 0;
+}
+
+ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
+    ll_stream *new = NULL;
+    ll_status status = ll_stream_whole(s);
+    if (!status) status = begin(&new, s->model);
+    for (int l = 0; !status && l < s->model->c->layers; l++) {
+        status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
+        if (!status && s->memory) status = ll_attention_memory_clone(&new->memory[l], s->memory[l]);
+    }
+    if (status) {
+        ll_stream_free(new);
+        return status;
+    }
+    memcpy(new->logits, s->logits, (size_t)s->model->c->vocab * sizeof *s->logits);
+    new->position = s->position;
+    new->document = s->document;
+    new->sourced = s->sourced;
+    *copy = new;
+    return LL_OK;
+}
+
+void ll_stream_free(ll_stream *s) {
+    if (!s) return;
+    for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) ll_attention_memory_free(s->memory[l]);
+    ll_free(s->attention);
+    ll_free(s->memory);
+    ll_free(s->logits);
+    ll_workspace_free(s->ws);
+    ll_free(s);
+}
+
+static void forget(ll_stream *s) {
+    for (int l = 0; l < s->model->c->layers; l++) ll_attention_stream_reset(s->attention[l]);
+    s->document = s->position;
+}
+
+void ll_stream_reset(ll_stream *s) {
+    s->position = 0;
+    s->broken = 0;
+    forget(s);
+}
+
+/* The encoder in a workspace of its own, which is let go when all layers remember what they need. */
+static ll_status encode(ll_stream *s, const int *tokens, int n) {
+    const ll_model *m = s->model;
+    const ll_stack *encoder = &m->stack[0], *decoder = ll_top_stack(m);
+    ll_workspace *ws = NULL;
+    ll_status status = ll_workspace_make(&ws, m, encoder, 1, n, 0, LL_EVALUATE);
+    if (status) return status;
+    float *buffer = ll_alloc((size_t)n, (size_t)(m->queries + m->values) * sizeof *buffer);
+    const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
+    const ll_batch_run run = ll_network_begin(m, ws, &in);
+    status = buffer ? ll_encoder_forward(&run) : LL_ENOMEM;
+    for (int l = 0; l < decoder->layers && !status; l++) {
+        status = ll_attend_remember(&run, decoder, l, buffer, s->memory[l]);
+        if (!status) status = ll_network_tell(&run, encoder->layers + l + 1, encoder->layers + decoder->layers);
+    }
+    ll_free(buffer);
+    ll_workspace_free(ws);
+    return status;
+}
+
+ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
+    if (!s->memory)
+        return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
+    if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
+    ll_status status = ll_check_tokens(s->model, tokens, NULL, 1, n);
+    if (status) return status;
+    ll_stream_reset(s);
+    s->sourced = 0;
+    status = encode(s, tokens, n);
+    s->sourced = !status;
+    return status;
+}
+
+/* Before anything moves: a refused feed leaves the stream as it was. */
+static ll_status check(const ll_stream *s, const int *tokens, int n) {
+    const ll_config *c = s->model->c;
+    if (s->memory && !s->sourced)
+        return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
+    ll_status status = ll_stream_whole(s);
+    if (status) return status;
+    if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed to a stream; feed at least 1", n);
+    status = ll_check_tokens(s->model, tokens, NULL, 1, n);
+    if (status) return status;
+    int64_t at = s->position - s->document;
+    for (int i = 0; i < n && at <= c->max_length; i++) at = tokens[i] == c->separator ? 1 : at + 1;
+    if (c->position == LL_POS_LEARNED && at > c->max_length)
+        return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
+                       c->max_length);
+    return LL_OK;
+}
+
+/* How many of n tokens go through the network together: not beyond the document. */
+static int piece_of(const ll_stream *s, const int *tokens, int n) {
+    int piece = 1;
+    while (piece < n && piece < s->ws->T && tokens[piece] != s->model->c->separator) piece++;
+    return piece;
+}
+
+ll_status ll_stream_logits(const ll_stream *s, float *logits) {
+    const ll_status status = ll_stream_whole(s);
+    if (status) return status;
+    if (!s->position) return ll_fail(LL_EINVAL, "nothing has been fed to this stream, so nothing follows from it yet");
+    memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    return LL_OK;
+}
+
+static ll_status diverged(ll_stream *s, float value, int64_t token) {
+    s->broken = 1;
+    return ll_fail(LL_EDIVERGED,
+                   "what the model gives became %s at token %lld: its weights are too large; take another",
+                   ll_name_infinite((double)value), (long long)token);
+}
+
+/* What was given for the last n tokens is finite, or the stream is broken. */
+static ll_status check_output(ll_stream *s, const float *logp, int n, int last) {
+    const size_t all = (size_t)n, V = (size_t)s->model->c->vocab;
+    const size_t t = logp ? ll_find_infinite(logp, all) : all, v = last ? ll_find_infinite(s->logits, V) : V;
+    if (t < all) return diverged(s, logp[t], s->position - n + (int64_t)t);
+    return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
+}
+
+/* One piece of at most ws->T tokens through the network; logp as ll_stream_score, or NULL. last: the logits of what
+ * comes after it are wanted. */
+static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
+    const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
+    if (tokens[0] == s->model->c->separator) forget(s);
+    ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
+    run.position = s->position - s->document;
+    if (logp && s->position)
+        logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->vocab, s->logits));
+    const ll_status status = ll_network_forward(&run);
+    if (status) {
+        s->broken = 1;
+        return status;
+    }
+    s->position += n;
+    if (logp) ll_score_rows(&run, tokens, logp);
+    if (last) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)n - 1, 1}), s->logits);
+    return check_output(s, logp, n, last);
+}
+
+static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {
+    ll_status status = check(s, tokens, n);
+    if (logp && !status) memset(logp, 0, (size_t)n * sizeof *logp);
+    for (int done = 0, piece; done < n && !status; done += piece) {
+        piece = piece_of(s, tokens + done, n - done);
+        status = feed_piece(s, tokens + done, piece, logp ? logp + done : NULL, logp || done + piece == n);
+    }
+    return status;
+}
+
+ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
+    const ll_status status = feed(s, tokens, n, NULL);
+    if (!status && logits) memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    return status;
+}
+
+ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) {
+    return feed(s, tokens, n, logp);
+}
+
+int64_t ll_stream_position(const ll_stream *s) {
+    return s->position;
+}
+
+size_t ll_stream_bytes(const ll_stream *s) {
+    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->vocab * sizeof *s->logits;
+    for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) bytes += ll_attention_memory_bytes(s->memory[l]);
+    return bytes;
+}

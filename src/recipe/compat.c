@@ -1,0 +1,90 @@
+/* The rules of released programs, one row for each kind of features that they have. Ours come first: a maximum over
+ * the keys seen so far, of the whole exponent, no eps beside it. The others maximise u alone, so that their eps
+ * counts more the longer the vectors are, and all but one look at later tokens. */
+#include "recipe/compat.h"
+
+#include "recipe/mechanism.h"
+#include "recipe/recipe_key.h"
+
+#define U_OVER(keys) .query_max = LL_MAX_TOKEN, .key_max = keys, .max_of_u = 1
+#define NO_MAX .query_max = LL_MAX_NONE, .key_max = LL_MAX_NONE
+#define DEN(whole, past, e) .den = whole, .causal_den = past, .den_eps = e
+
+static const ll_rules ours = {.eps = -1, .query_max = LL_MAX_TOKEN, .key_max = LL_MAX_PREFIX};
+/* Without a divisor a maximum would stay in the result, and no gradient goes through it. */
+static const ll_rules undivided = {.eps = -1, NO_MAX};
+
+static const ll_rules released[] = {
+    /* google-research/google-research performer, jax; long-range-arena */
+    {LL_COMPAT_GOOGLE, LL_ATT_FAVOR, LL_FEAT_POSITIVE, 1e-6, U_OVER(LL_MAX_SEQUENCE), .max_gradient = 1,
+     DEN(LL_DEN_GUARD, LL_DEN_GUARD, 1e-6)},
+    {LL_COMPAT_GOOGLE, LL_ATT_FAVOR, LL_FEAT_TRIGONOMETRIC, 0, .query_max = LL_MAX_SEQUENCE, .key_max = LL_MAX_SEQUENCE,
+     .max_of_u = 1, .max_gradient = 1, DEN(LL_DEN_GUARD, LL_DEN_GUARD, 1e-6)},
+    {LL_COMPAT_GOOGLE, LL_ANY_MAP, 0, 1e-3, NO_MAX, DEN(LL_DEN_GUARD, LL_DEN_GUARD, 0)},
+    /* lucidrains/performer-pytorch */
+    {LL_COMPAT_LUCIDRAINS, LL_ATT_FAVOR, LL_FEAT_POSITIVE, 1e-4, U_OVER(LL_MAX_SEQUENCE),
+     DEN(LL_DEN_SUM, LL_DEN_EPS_PHI, 1e-6)},
+    {LL_COMPAT_LUCIDRAINS, LL_ANY_MAP, 0, 1e-3, NO_MAX, DEN(LL_DEN_SUM, LL_DEN_EPS_PHI, 1e-6), .scaled = 1,
+     .projection = 1},
+    /* idiap/fast-transformers; SPE's music experiments */
+    {LL_COMPAT_FAST_TRANSFORMERS, LL_ATT_FAVOR, LL_FEAT_HYPERBOLIC, 0, NO_MAX, .max_of_u = 1,
+     DEN(LL_DEN_EPS, LL_DEN_EPS, 1e-6)},
+    {LL_COMPAT_FAST_TRANSFORMERS, LL_ATT_FAVOR, LL_FEAT_GAUSSIAN, 0, NO_MAX, .max_of_u = 1,
+     DEN(LL_DEN_EPS, LL_DEN_EPS, 1e-6)},
+    {LL_COMPAT_FAST_TRANSFORMERS, LL_ANY_MAP, 0, 0, NO_MAX, DEN(LL_DEN_EPS, LL_DEN_EPS, 1e-6), .projection = -1},
+    /* cpcp1998/PermuteFormer: long_range_arena, and language_model, which does not divide */
+    {LL_COMPAT_PERMUTEFORMER, LL_ATT_RELU, 0, 1e-3, NO_MAX, DEN(LL_DEN_SUM, LL_DEN_NONE, 0), .projection = -1},
+    /* ExpectationMax/Translational-Equivariant-Performers, an older lucidrains: the maximum is of the whole tensor */
+    {LL_COMPAT_RELATIVE_PERFORMER, LL_ATT_FAVOR, LL_FEAT_POSITIVE, 1e-4, U_OVER(LL_MAX_BATCH), .max_gradient = 1,
+     DEN(LL_DEN_SUM, LL_DEN_SUM, 0)},
+};
+enum { ROWS = sizeof released / sizeof *released };
+
+const ll_rules *ll_config_rules(const ll_config *c) {
+    if (c->compat == LL_COMPAT_NONE) return c->normalise ? &ours : &undivided;
+    for (int i = 0; i < ROWS; i++) {
+        const ll_rules *r = &released[i];
+        const int map = r->kernel == LL_ANY_MAP && c->kernel != LL_ATT_FAVOR && ll_kernel_row(c->kernel)->about.decay;
+        if (r->compat != c->compat || (!map && r->kernel != c->kernel)) continue;
+        if (c->kernel != LL_ATT_FAVOR || r->features == c->features) return r;
+    }
+    return NULL;
+}
+
+/* What a released program has, for those who asked for something else. */
+static const char *offers(int compat) {
+    switch (compat) {
+    case LL_COMPAT_GOOGLE: return "favor with positive or trigonometric features, and maps such as relu";
+    case LL_COMPAT_LUCIDRAINS: return "favor with positive features, and maps such as relu";
+    case LL_COMPAT_FAST_TRANSFORMERS: return "favor with hyperbolic or gaussian features, and maps such as elu1";
+    case LL_COMPAT_PERMUTEFORMER: return "relu";
+    default: return "favor with positive features";
+    }
+}
+
+ll_status ll_compat_check(const ll_config *c) {
+    char room[LL_NUMBER_TEXT];
+    const char *name = ll_key_text(c, ll_key_find("attention.compat"), room);
+    const ll_rules *r = ll_config_rules(c);
+    const int projected = ll_config_projection(c) != LL_PROJ_NONE;
+    if (!r)
+        return ll_fail(LL_EINVAL, "attention.compat = %s stands for a program without these features; it has %s", name,
+                       offers(c->compat));
+    if (r->key_max == LL_MAX_BATCH && c->separator >= 0)
+        return ll_fail(
+            LL_EINVAL,
+            "attention.compat = %s stabilises by a maximum over the whole batch, so that no document is apart "
+            "from the others; set model.separator=-1, or attention.compat=none",
+            name);
+    if (r->projection > 0 && !projected)
+        return ll_fail(LL_EINVAL,
+                       "attention.compat = %s stands for a program that always projects; set "
+                       "attention.projection=orthogonal",
+                       name);
+    if (r->projection < 0 && projected)
+        return ll_fail(LL_EINVAL,
+                       "attention.compat = %s stands for a program without a projection here; set "
+                       "attention.projection=none",
+                       name);
+    return LL_OK;
+}

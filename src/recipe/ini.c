@@ -1,0 +1,88 @@
+/* INI text. Read here because the common parsers end lines at 200 bytes, which paths exceed, take what follows " ;" off
+ * a path, and glue indented lines together. */
+#include "recipe/ini.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "recipe/recipe_key.h"
+
+enum { NAME = 200, TEXT_MOST = 1 << 20 };
+
+typedef struct {
+    const char *file;
+    int line;
+    char section[NAME];
+    ll_ini_fn *each;
+    void *arg;
+} parser;
+
+static ll_status at_line(const parser *p, ll_status status) {
+    char where[1024];
+    snprintf(where, sizeof where, "%s:%d", p->file, p->line);
+    return ll_fail_in(status, where);
+}
+
+static ll_status parse_section(parser *p, char *line) {
+    char *end = strchr(line, ']');
+    if (!end) return ll_fail(LL_EFORMAT, "\"%.100s\" lacks its ]", line);
+    *end = 0;
+    const char *rest = ll_value_trim(end + 1, 1), *name = ll_value_trim(line + 1, 0);
+    if (!rest || *rest) return ll_fail(LL_EFORMAT, "text after [%.100s] belongs on a line of its own", line + 1);
+    if (!name || strlen(name) >= NAME / 2) return ll_fail(LL_EFORMAT, "\"%.100s\" is no name of a section", line);
+    strcpy(p->section, name);
+    return p->each(p->arg, p->section, NULL, NULL, p->line);
+}
+
+static ll_status parse_assignment(parser *p, char *line) {
+    char *equals = strchr(line, '=');
+    if (!equals) return ll_fail(LL_EFORMAT, "\"%.100s\" is neither [section] nor key = value", line);
+    *equals = 0;
+    const char *word = ll_value_trim(line, 0), *value = ll_value_trim(equals + 1, 1);
+    if (!value)
+        return ll_fail(LL_EFORMAT, "%s%s%.*s: the quotes around the value do not match; two in a row stand for one",
+                       p->section, *p->section ? "." : "", NAME, word ? word : "");
+    return p->each(p->arg, p->section, word ? word : "", value, p->line);
+}
+
+static ll_status parse_line(parser *p, char *line) {
+    line += strspn(line, " \t\r");
+    if (!*line || *line == '#' || *line == ';') return LL_OK;
+    return *line == '[' ? parse_section(p, line) : parse_assignment(p, line);
+}
+
+static ll_status parse_lines(parser *p, char *text) {
+    if (!strncmp(text, "\xef\xbb\xbf", 3)) text += 3; /* a mark some editors leave */
+    for (char *next; text; text = next) {
+        next = strchr(text, '\n');
+        if (next) *next++ = 0;
+        p->line++;
+        const ll_status status = parse_line(p, text);
+        if (status) return at_line(p, status);
+    }
+    return LL_OK;
+}
+
+ll_status ll_ini_parse(const char *text, const char *name, ll_ini_fn *each, void *arg) {
+    parser p = {.file = name, .each = each, .arg = arg};
+    if (strnlen(text, TEXT_MOST + 1) > TEXT_MOST)
+        return ll_fail(LL_EFORMAT, "%s is longer than %d bytes; a recipe is not", name, TEXT_MOST);
+    char *copy = ll_strdup(text);
+    const ll_status status = copy ? parse_lines(&p, copy) : LL_ENOMEM;
+    ll_free(copy);
+    return status;
+}
+
+ll_status ll_ini_load(const char *path, ll_ini_fn *each, void *arg) {
+    ll_bytes bytes = {0};
+    ll_status status = ll_file_read(&bytes, path, TEXT_MOST);
+    if (status) return status;
+    if (memchr(bytes.data, 0, bytes.size))
+        status = ll_fail(LL_EFORMAT, "%s is no text: it contains zero bytes; give it a recipe (.ini)", path);
+    else
+        status = ll_ini_parse((const char *)bytes.data, path, each, arg);
+    ll_bytes_free(&bytes);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* Recipes: every key has a value at all times, so there is no half-made one. */
+#include "recipe/recipe.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "recipe/recipe_key.h"
+
+ll_status ll_recipe_create(ll_recipe **recipe) {
+    ll_recipe *r = ll_alloc(1, sizeof *r);
+    if (!r) return LL_ENOMEM;
+    r->scratch = ll_alloc((size_t)ll_key_count, LL_NUMBER_TEXT);
+    ll_status status = r->scratch ? LL_OK : LL_ENOMEM;
+    for (int i = 0; i < ll_key_count && !status; i++)
+        status = ll_key_assign(&r->c, &ll_keys[i], ll_keys[i].about.fallback);
+    if (status) {
+        ll_recipe_free(r);
+        return status;
+    }
+    *recipe = r;
+    return LL_OK;
+}
+
+ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe) {
+    ll_recipe *r = ll_alloc(1, sizeof *r);
+    if (!r) return LL_ENOMEM;
+    r->c = recipe->c;
+    for (int i = 0; i < ll_key_count; i++)
+        if (ll_keys[i].type == LL_KEY_TEXT) *ll_key_string(&r->c, &ll_keys[i]) = NULL;
+    r->scratch = ll_alloc((size_t)ll_key_count, LL_NUMBER_TEXT);
+    int failed = !r->scratch;
+    for (int i = 0; i < ll_key_count && !failed; i++) {
+        const char *text = ll_keys[i].type == LL_KEY_TEXT ? *ll_key_string(&recipe->c, &ll_keys[i]) : NULL;
+        if (text) failed = !(*ll_key_string(&r->c, &ll_keys[i]) = ll_strdup(text));
+    }
+    if (failed) {
+        ll_recipe_free(r);
+        return LL_ENOMEM;
+    }
+    *copy = r;
+    return LL_OK;
+}
+
+void ll_recipe_free(ll_recipe *recipe) {
+    if (!recipe) return;
+    for (int i = 0; i < ll_key_count; i++)
+        if (ll_keys[i].type == LL_KEY_TEXT) ll_free(*ll_key_string(&recipe->c, &ll_keys[i]));
+    ll_free(recipe->scratch);
+    ll_free(recipe);
+}
+
+ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment) {
+    const char *equals = strchr(assignment, '=');
+    if (!equals)
+        return ll_fail(LL_EINVAL, "\"%.200s\" sets nothing; write section.key=value, as in model.layers=4", assignment);
+    char *text = ll_strdup(assignment);
+    if (!text) return LL_ENOMEM;
+    char *rest = text + (equals - assignment);
+    *rest = 0;
+    const char *name = ll_value_trim(text, 0), *value = ll_value_trim(rest + 1, 0);
+    const ll_key *key = name ? ll_key_find(name) : NULL;
+    ll_status status;
+    if (!key)
+        status = ll_fail(LL_EINVAL, "there is no key \"%.200s\"; the nearest is %s", name ? name : "",
+                         ll_key_nearest(name ? name : ""));
+    else if (!value)
+        status = ll_fail(LL_EINVAL, "%s: the quotes around the value do not match; two in a row stand for one", name);
+    else
+        status = ll_key_assign(&recipe->c, key, value);
+    ll_free(text);
+    return status;
+}
+
+const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {
+    const ll_key *key = ll_key_find(name);
+    return key ? ll_key_text(&recipe->c, key, recipe->scratch + (key - ll_keys) * LL_NUMBER_TEXT) : NULL;
+}
+
+const char *ll_recipe_unit(const ll_recipe *recipe) {
+    const ll_config *c = &recipe->c;
+    if (!ll_config_per_token(c)) return "example";
+    static const char *const units[] = {
+        [LL_DATA_BYTES] = "byte",       [LL_DATA_IDX] = "token",       [LL_DATA_DEMO] = "byte",
+        [LL_DATA_FASTA] = "residue",    [LL_DATA_WORDS] = "word",      [LL_DATA_LABELLED] = "token",
+        [LL_DATA_LISTOPS] = "token",    [LL_DATA_RETRIEVAL] = "token", [LL_DATA_CIFAR10] = "token",
+        [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",    [LL_DATA_PAIRS] = "token",
+        [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token",
+        [LL_DATA_MIDI] = "event"};
+    return units[c->format];
+}
+
+/* Text that is first measured (out NULL), then written. */
+typedef struct {
+    char *out;
+    size_t size;
+} sink;
+
+static void put(sink *s, const char *text, size_t n) {
+    if (s->out) memcpy(s->out + s->size, text, n);
+    s->size += n;
+}
+
+static void put_value(sink *s, const char *value) {
+    if (!ll_value_quoted(value)) {
+        put(s, value, strlen(value));
+        return;
+    }
+    put(s, "\"", 1);
+    for (; *value; value++) put(s, *value == '"' ? "\"\"" : value, *value == '"' ? 2 : 1);
+    put(s, "\"", 1);
+}
+
+/* Lines "key = value" under "[section]" lines, in the order of the table. */
+static void print(sink *s, const ll_config *c) {
+    char room[LL_NUMBER_TEXT];
+    const char *section = NULL;
+    size_t length = 0;
+    for (int i = 0; i < ll_key_count; i++) {
+        const char *name = ll_keys[i].about.name, *word = strchr(name, '.') + 1;
+        if (!section || strncmp(section, name, length)) {
+            if (section) put(s, "\n", 1);
+            section = name;
+            length = (size_t)(word - name);
+            put(s, "[", 1);
+            put(s, name, length - 1);
+            put(s, "]\n", 2);
+        }
+        put(s, word, strlen(word));
+        put(s, " = ", 3);
+        put_value(s, ll_key_text(c, &ll_keys[i], room));
+        put(s, "\n", 1);
+    }
+}
+
+ll_status ll_recipe_text(const ll_recipe *recipe, char **text) {
+    sink s = {0};
+    print(&s, &recipe->c);
+    s.out = ll_alloc(s.size + 1, 1);
+    if (!s.out) return LL_ENOMEM;
+    s.size = 0;
+    print(&s, &recipe->c);
+    *text = s.out;
+    return LL_OK;
+}
+
+void ll_text_free(char *text) {
+    ll_free(text);
+}

@@ -1,0 +1,157 @@
+/* Training: everything between a recipe and a trained model.
+ *
+ *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
+ *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
+ *   baseline.c   what a model must beat
+ *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
+ *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
+ *   loop.c       the loop                        report.c     report.html (study.h)
+ *
+ * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
+ * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
+ * That is why a resumed run ends in the same bits. */
+#ifndef LL_TRAIN_H
+#define LL_TRAIN_H
+
+#include <stdio.h>
+
+#include "data/data_internal.h"
+#include "model/model_internal.h"
+
+/* Learning rate of update number `step`, counted from 1. */
+double ll_schedule_rate(const ll_config *c, int64_t step);
+
+/* ---- Optimizer ---- */
+
+/* A stretch of one tensor: the unit of parallel work, cut by shape alone. */
+typedef struct {
+    size_t offset, count;
+    int decay;
+} ll_piece;
+
+typedef struct {
+    size_t pieces;
+    ll_piece *piece;
+    double *sum;  /* one a piece */
+    float *m, *v; /* Adam's moments, in the layout of the parameters */
+} ll_optimizer;
+
+LL_MUST_USE ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size);
+void ll_optimizer_free(ll_optimizer *o);
+/* Euclidean norm of a block, in double and in one fixed order; not finite if any value is not. */
+double ll_optimizer_norm(ll_optimizer *o, const float *block);
+/* Update number `step` (from 1) at ll_schedule_rate, with the gradient grad * scale. grad is overwritten. */
+void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step);
+/* What to multiply a gradient of this norm with so that its norm is at most `clip` (0: any). */
+double ll_clip_scale(double norm, double clip);
+
+/* ---- One step ---- */
+
+/* All that a step writes to; made for one model, which must outlive it. */
+typedef struct {
+    ll_model *model;
+    ll_workspace *ws;
+    ll_optimizer *optimizer;
+    ll_batch batch;
+    float *grad;
+} ll_engine;
+
+/* What a step came to. */
+typedef struct {
+    double loss;   /* sum over counted targets, nats */
+    int64_t count; /* counted targets */
+    int64_t tokens;
+    double scale; /* makes grad the gradient of the mean loss */
+    double norm;  /* of that gradient, before clipping */
+} ll_gradient;
+
+LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
+void ll_engine_free(ll_engine *e);
+/* Gradient of update number `step` (from 1) into e->grad; redraws first where that is due. reader NULL:
+ * the batch as it is. */
+LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
+/* Applies it. */
+void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
+
+/* ---- Evaluation ---- */
+
+/* Batches to evaluate: max_batches, or (0) all that the reader has. */
+int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches);
+/* Adds batch i of n, evenly spread over the reader's, to the tally. */
+LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace *ws,
+                                        const ll_reader *reader, ll_batch *b, int64_t i, int64_t n);
+
+/* ---- A run ---- */
+
+enum { LL_ROW_EVERY = 10 }; /* steps between rows of metrics.csv (evaluations make rows too) */
+
+/* All that a run carries from step to step besides the model and Adam's moments. */
+typedef struct {
+    int64_t step;      /* updates made */
+    int64_t tokens;    /* seen in training */
+    int64_t row;       /* step of the last row of metrics.csv */
+    int64_t evaluated; /* step of the last evaluation */
+    int64_t best_step;
+    int64_t data_size;                              /* of the train split, to notice other data */
+    double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
+    double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
+    double norm;                                    /* gradient norm of the last step */
+} ll_run_state;
+
+/* Mean loss of the last n <= LL_ROW_EVERY steps. */
+double ll_recent_loss(const ll_run_state *state, int64_t n);
+
+LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_model *model, const ll_optimizer *o,
+                                         const ll_run_state *state);
+/* The model alone; then, once an optimizer fits it, the rest. */
+LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
+LL_MUST_USE ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file);
+
+/* Is there a valid split: named, cut off train, or made? */
+int ll_fit_has_valid(const ll_config *c);
+/* Fills what the recipe leaves to the data (sizes that are 0). */
+LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
+/* LL_EINVAL where the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
+LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader);
+/* Gives a model that was read from `path` the keys of `recipe` that may change on resume; LL_EINVAL names the
+ * key where another one differs. */
+LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *path);
+
+typedef struct {
+    FILE *file;
+    char *path;
+    double seconds; /* of the run before this process took it over */
+} ll_metrics;
+
+/* metrics.csv of folder `out`: new, or the rows up to step `last` of the one in `resume` (may be NULL). */
+LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last);
+LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
+/* Reaches the disk, so that no checkpoint is ahead of its rows. */
+LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
+void ll_metrics_close(ll_metrics *metrics);
+
+/* The best model of a run, or the last; NULL where it has none yet. */
+LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
+/* report.html of the run: of its files alone, or `whole`: with what its best model does. Nothing where the recipe does
+ * not want one. */
+LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole);
+
+struct ll_trainer {
+    ll_model *model;
+    ll_recipe *recipe;        /* resolved */
+    ll_reader *train, *valid; /* valid NULL: nothing to evaluate on */
+    ll_engine *engine;
+    ll_metrics metrics;
+    ll_run_state state;
+    char *origin;               /* what it began with, in words; or NULL */
+    char *folder, *last, *best; /* paths */
+    int lock;                   /* of the folder, -1: not taken */
+    int64_t saved;              /* step of the checkpoint on disk, -1: none */
+    int unsaved;                /* has the state changed since? */
+    ll_progress progress;
+    double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
+    int64_t begun;      /* step at that time */
+    double busy_tokens;
+};
+
+#endif
