@@ -106,7 +106,7 @@ static int take(const ll_arg *a, const char *text, int argc) {
     case LL_ARG_TEXT: *(const char **)a->to = text; return -1;
     case LL_ARG_LIST:
         if (!list->at) list->at = calloc((size_t)argc, sizeof *list->at); /* lives as long as the program */
-        if (!list->at) return ll_trouble("out of memory");
+        if (!list->at) return ll_fail_message("out of memory");
         list->at[list->n++] = text;
         return -1;
     case LL_ARG_FLAG: *(int *)a->to = 1; return -1;

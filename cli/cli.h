@@ -15,9 +15,9 @@ extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, 
     ll_command_version;
 
 /* "longline train: message" on stderr. */
-void ll_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void ll_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same; gives exit code 1. */
-int ll_trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int ll_fail_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, with a pointer to --help; gives exit code 2. */
 int ll_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Says ll_error() and gives the exit code of a status. A file that cannot be read or written is bad input
@@ -75,7 +75,7 @@ void ll_watch_end(ll_watch *watch);                          /* ends the line th
 double ll_watch_rate(const ll_watch *watch);
 
 /* Other things that take long: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
-typedef enum { LL_TOLD_BYTES, LL_TOLD_COUNT, LL_TOLD_SHARE } ll_told;
+typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_told;
 typedef struct {
     ll_line line;
     ll_told told; /* "31 MB of 170 MB", "1200 of 96000", "34 %" */
@@ -83,10 +83,10 @@ typedef struct {
     int resumes, told_once; /* what it is told of first was done before */
     int64_t before;
     double start, shown;
-} ll_teller;
-ll_teller ll_teller_of(ll_told told, const char *what);
-int ll_tell(int64_t done, int64_t total, void *teller); /* an ll_done_fn; stops where ll_stop_wanted */
-void ll_teller_end(ll_teller *teller);                  /* ends the line that moves */
+} ll_progress_line;
+ll_progress_line ll_progress_of(ll_told told, const char *what);
+int ll_progress_report(int64_t done, int64_t total, void *teller); /* an ll_done_fn; stops where ll_stop_wanted */
+void ll_progress_end(ll_progress_line *teller);                  /* ends the line that moves */
 
 /* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second time they end the program. restart: calls
  * that wait go on waiting; else they fail with EINTR. */

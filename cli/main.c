@@ -55,7 +55,7 @@ static int unknown(const char *name) {
 /* Results that did not reach their file are a failure, whatever came before. */
 static int finish(int code) {
     if (!fflush(stdout) && !ferror(stdout)) return code;
-    const int failed = ll_trouble("cannot write to standard output: %s", strerror(errno));
+    const int failed = ll_fail_message("cannot write to standard output: %s", strerror(errno));
     return code ? code : failed;
 }
 
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
     if (!strcmp(name, "--version")) name = "version";
     const ll_command *command = find(name);
     if (!command) return unknown(name);
-    ll_say_as(command->name);
+    ll_print_as(command->name);
     int n = 0;
     const char **words = (const char **)argv + 2;
     int code = ll_args_parse(command, argc - 2, words, &n);

@@ -63,7 +63,7 @@ static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
     c.baseline.linformer_k = weight[0], c.baseline.linformer_v = weight[1];
     drawn *d = drawn_create(c, B, x->T, x->S, x->spread, how, seed);
     d->o.linformer_k = wide[0], d->o.linformer_v = wide[1];
-    d->call.dbaseline = (ll_baseline_gradients){gradient[0], gradient[1]};
+    d->call.dbaseline = (ll_approximate_gradients){gradient[0], gradient[1]};
     return d;
 }
 

@@ -45,7 +45,7 @@ static ll_system system_at(const ll_comparison *c, int i) {
 static void files_are_read(void **state) {
     (void)state;
     ll_comparison *c = load(at("table.ini"));
-    const ll_comparison_about *a = ll_comparison_tell(c);
+    const ll_comparison_about *a = ll_comparison_report(c);
     assert_string_equal(a->title, "Small <things>");
     assert_string_equal(a->metric, "bits");
     assert_string_equal(a->split, "valid");

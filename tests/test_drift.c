@@ -26,8 +26,8 @@ static void test_drift(void **state) {
     for (int k = 0; k < KERNELS; k++)
         for (int decays = 0; decays < 2; decays++) {
             ll_attention_config c = config(kernels[k], decays, &seed);
-            ll_drift drift;
-            CHECK_OK(ll_attention_drift(&drift, &c, tokens, 5));
+            ll_stream_error drift;
+            CHECK_OK(ll_attention_stream_error(&drift, &c, tokens, 5));
             assert_int_equal(drift.count, tokens > 10000 ? 4 : 3);
             for (int i = 0; i < drift.count; i++) {
                 assert_int_equal(drift.tokens[i], i + 1 < drift.count ? expected[i] : tokens);
@@ -45,8 +45,8 @@ static void test_first_token(void **state) {
     (void)state;
     uint64_t seed = 62;
     ll_attention_config c = config(LL_KERNEL_ELU1, 0, &seed);
-    ll_drift drift;
-    CHECK_OK(ll_attention_drift(&drift, &c, 1, 9)); /* y is v */
+    ll_stream_error drift;
+    CHECK_OK(ll_attention_stream_error(&drift, &c, 1, 9)); /* y is v */
     assert_int_equal(drift.count, 1);
     assert_true(drift.tokens[0] == 1 && drift.deviation[0] < 1.2e-7);
     draw_config_free(&c);
@@ -57,11 +57,11 @@ static void test_it_sees(void **state) {
     (void)state;
     uint64_t seed = 63;
     ll_attention_config c = config(LL_KERNEL_FAVOR, 0, &seed);
-    ll_drift small, large;
+    ll_stream_error small, large;
     c.input_scale = 0.3f;
-    CHECK_OK(ll_attention_drift(&small, &c, 1000, 5));
+    CHECK_OK(ll_attention_stream_error(&small, &c, 1000, 5));
     c.input_scale = 3;
-    CHECK_OK(ll_attention_drift(&large, &c, 1000, 5));
+    CHECK_OK(ll_attention_stream_error(&large, &c, 1000, 5));
     assert_true(large.deviation[1] > 4 * small.deviation[1]);
     draw_config_free(&c);
 }
@@ -106,9 +106,9 @@ static void test_features(void **state) {
     for (int kind = LL_FEATURES_POSITIVE; kind <= LL_FEATURES_GAUSSIAN; kind++) {
         uint64_t seed = 65;
         ll_attention_config c = config(LL_KERNEL_FAVOR, 0, &seed);
-        ll_drift drift;
+        ll_stream_error drift;
         c.features = (ll_feature_kind)kind, c.M = 8, c.input_scale = 0.2f;
-        CHECK_OK(ll_attention_drift(&drift, &c, 3000, 5));
+        CHECK_OK(ll_attention_stream_error(&drift, &c, 3000, 5));
         for (int i = 0; i < drift.count; i++) assert_true(drift.deviation[i] < 2e-6 && drift.tiles[i] < 2e-5);
         draw_config_free(&c);
     }
@@ -120,9 +120,9 @@ static void test_small_features(void **state) {
     (void)state;
     uint64_t seed = 66;
     ll_attention_config c = config(LL_KERNEL_RELU, 0, &seed);
-    ll_drift drift;
+    ll_stream_error drift;
     c.H = 1;
-    CHECK_OK(ll_attention_drift(&drift, &c, getenv("LL_FAST") ? 12000 : 100000, 5));
+    CHECK_OK(ll_attention_stream_error(&drift, &c, getenv("LL_FAST") ? 12000 : 100000, 5));
     for (int i = 0; i < drift.count; i++) assert_true(drift.tiles[i] < 5e-5);
     draw_config_free(&c);
 }
@@ -204,19 +204,19 @@ static void test_it_stops(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     uint64_t seed = 64;
-    ll_drift drift = {.count = 7};
+    ll_stream_error drift = {.count = 7};
     ll_table *t = NULL;
     ll_attention_config c = config(LL_KERNEL_FAVOR, 0, &seed);
-    CHECK_FAILS(ll_attention_drift(&drift, &c, 0, 1), LL_EINVAL, "must be 1 to");
-    CHECK_FAILS(ll_attention_drift(&drift, &c, LL_DRIFT_LONGEST + 1, 1), LL_EINVAL, "must be 1 to");
+    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 0, 1), LL_EINVAL, "must be 1 to");
+    CHECK_FAILS(ll_attention_stream_error(&drift, &c, LL_STREAM_ERROR_LONGEST + 1, 1), LL_EINVAL, "must be 1 to");
     c.feature_eps = 1e-3f;
-    CHECK_FAILS(ll_attention_drift(&drift, &c, 100, 1), LL_EINVAL, "eps");
+    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "eps");
     c.feature_eps = 0, c.den = LL_DEN_EPS;
-    CHECK_FAILS(ll_attention_drift(&drift, &c, 100, 1), LL_EINVAL, "divided by the sum");
+    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "divided by the sum");
     c.kernel = LL_KERNEL_RELU;
-    CHECK_FAILS(ll_attention_drift(&drift, &c, 100, 1), LL_EINVAL, "divisors");
+    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "divisors");
     c.den = LL_DEN_SUM, c.causal = 0;
-    CHECK_FAILS(ll_attention_drift(&drift, &c, 100, 1), LL_EINVAL, "causal");
+    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "causal");
     assert_int_equal(drift.count, 7);
     draw_config_free(&c);
     ll_analysis how = {.seed = 3, .kernels = "relu,elu"};

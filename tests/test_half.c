@@ -5,7 +5,7 @@
 static double half_at(const float *pairs, size_t i) {
     uint32_t bits;
     memcpy(&bits, pairs + i / 2, sizeof bits);
-    return (double)ll_half_float((uint16_t)(bits >> (i % 2 * 16)));
+    return (double)ll_bf16_to_float((uint16_t)(bits >> (i % 2 * 16)));
 }
 
 /* The nearest bfloat16, of two as near the even one; beyond the largest, infinity; below the least normal float, 0. */
@@ -117,7 +117,7 @@ static void test_pairs(void **state) {
     }
 }
 
-/* ll_gemm_half on every tier, on 1, 2 and 5 threads: right, and the same bits. */
+/* ll_gemm_bf16 on every tier, on 1, 2 and 5 threads: right, and the same bits. */
 static void test_whole(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 5};
@@ -127,9 +127,9 @@ static void test_whole(void **state) {
         whole w = whole_draw(round, &seed);
         for (int i = 0; (k = tier_at(i / 3)); i++) {
             CHECK_OK(ll_set_cpu(k->name));
-            whole_run(&w, "ll_gemm_half", ll_gemm_half, threads[i % 3]);
+            whole_run(&w, "ll_gemm_bf16", ll_gemm_bf16, threads[i % 3]);
         }
-        whole_end(&w, "ll_gemm_half", rounded);
+        whole_end(&w, "ll_gemm_bf16", rounded);
     }
     CHECK_OK(ll_set_cpu(NULL));
     ll_set_threads(0);

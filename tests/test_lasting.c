@@ -60,8 +60,8 @@ static void test_made_under_one_tier_used_under_another(void **state) {
         CHECK_OK(ll_set_cpu(made_under[i]));
         ll_attention *both = made(LL_KERNEL_RELU, 0, H, D, E), *causal = made(LL_KERNEL_RELU, 1, H, D, E);
         tensors a = tensors_of(1, H, T, D, E), b = tensors_of(1, H, T, D, E);
-        ll_attention_memory *memory = NULL;
-        CHECK_OK(ll_attention_memory_create(&memory, both));
+        ll_cross_cache *memory = NULL;
+        CHECK_OK(ll_cross_cache_create(&memory, both));
         const size_t floats = ll_attention_saved(causal, 1, T, T);
         a.call.saved = ll_alloc(floats + 1, sizeof(float));
         a.call.saved[floats] = 7;
@@ -69,12 +69,12 @@ static void test_made_under_one_tier_used_under_another(void **state) {
         assert_int_equal(ll_attention_saved(causal, 1, T, T), floats);
         CHECK_OK(ll_attention_forward(causal, &a.call));
         assert_true(a.call.saved[floats] == 7);
-        CHECK_OK(ll_attention_memory_fill(memory, T, a.call.k, a.call.v));
-        CHECK_OK(ll_attention_memory_read(memory, 0, T, a.call.q, a.call.y));
+        CHECK_OK(ll_cross_cache_fill(memory, T, a.call.k, a.call.v));
+        CHECK_OK(ll_cross_cache_read(memory, 0, T, a.call.q, a.call.y));
         CHECK_OK(ll_attention_forward(both, &b.call));
         for (int j = 0; j < H * T * E; j++) assert_true(fabsf(a.y[j] - b.y[j]) < 1e-5f);
         ll_free(a.call.saved);
-        ll_attention_memory_free(memory);
+        ll_cross_cache_free(memory);
         tensors_free(&a);
         tensors_free(&b);
         ll_attention_free(both);
@@ -145,18 +145,18 @@ static void test_a_memory_that_could_not_be_filled_is_empty(void **state) {
     tensors t = tensors_of(1, 1, MANY, D, E);
     int refused = 0;
     for (long at = 1; at <= 4; at++) {
-        ll_attention_memory *memory = NULL;
-        CHECK_OK(ll_attention_memory_create(&memory, op));
-        CHECK_OK(ll_attention_memory_fill(memory, MANY, t.call.k, t.call.v));
+        ll_cross_cache *memory = NULL;
+        CHECK_OK(ll_cross_cache_create(&memory, op));
+        CHECK_OK(ll_cross_cache_fill(memory, MANY, t.call.k, t.call.v));
         ll_memory_fail_at(at);
-        const ll_status status = ll_attention_memory_fill(memory, FEW, t.call.k, t.call.v);
+        const ll_status status = ll_cross_cache_fill(memory, FEW, t.call.k, t.call.v);
         ll_memory_fail_at(0);
-        CHECK_OK(ll_attention_memory_read(memory, 0, 1, t.call.q, t.call.y));
+        CHECK_OK(ll_cross_cache_read(memory, 0, 1, t.call.q, t.call.y));
         if (status) {
             refused++;
             for (int e = 0; e < E; e++) assert_true(t.y[e] == 0);
         }
-        ll_attention_memory_free(memory);
+        ll_cross_cache_free(memory);
     }
     assert_true(refused);
     tensors_free(&t);
@@ -184,13 +184,13 @@ static void test_sums_of_a_million(void **state) {
     for (int i = T * E - E; i < T * E; i++) assert_true(fabsf(t.y[i] - 0.7f) < 7e-5f);
     ll_attention_free(op);
 
-    ll_attention_memory *memory = NULL;
+    ll_cross_cache *memory = NULL;
     op = made(LL_KERNEL_SOFTMAX, 0, 1, D, E);
-    CHECK_OK(ll_attention_memory_create(&memory, op));
-    CHECK_OK(ll_attention_memory_fill(memory, T, t.call.k, t.call.v));
-    CHECK_OK(ll_attention_memory_read(memory, 0, LAST, t.call.q, rows(y, 1, LAST, E)));
+    CHECK_OK(ll_cross_cache_create(&memory, op));
+    CHECK_OK(ll_cross_cache_fill(memory, T, t.call.k, t.call.v));
+    CHECK_OK(ll_cross_cache_read(memory, 0, LAST, t.call.q, rows(y, 1, LAST, E)));
     for (int i = 0; i < LAST * E; i++) assert_true(fabsf(y[i] - 0.7f) < 7e-5f);
-    ll_attention_memory_free(memory);
+    ll_cross_cache_free(memory);
     ll_attention_free(op);
     tensors_free(&t);
 }
@@ -206,7 +206,7 @@ static void test_kernels_without_features_refuse_what_needs_them(void **state) {
         ll_attention_config c = ll_attention_default();
         ll_attention *op = NULL;
         c.kernel = kernels[i], c.causal = 0, c.H = 2, c.D = c.E = 4;
-        c.baseline = (ll_baseline_config){.window = 3, .length = 8, .rank = 2, .landmarks = 2, .iterations = 2};
+        c.baseline = (ll_approximate_config){.window = 3, .length = 8, .rank = 2, .landmarks = 2, .iterations = 2};
         c.baseline.buckets = 4, c.baseline.chunk = 2, c.baseline.rounds = 1;
         c.baseline.linformer_k = c.baseline.linformer_v = numbers;
         c.where.theta = c.where.basis = c.where.rpe = numbers;

@@ -70,7 +70,7 @@ static void test_operators(void **state) {
 /* The matrix of a layer times its values is what the layer's attention gives. */
 static void check_model(const char *keys, int T) {
     ll_model *model = tiny_model(keys);
-    const int H = model->c->heads, n = T + ll_model_front(model), layer = model->c->layers - 1;
+    const int H = model->c->heads, n = T + ll_model_cls_tokens(model), layer = model->c->layers - 1;
     const int E = model->values / H, wide = 2 * model->queries + model->values;
     int tokens[64];
     random_ints(tokens, T, 11, 0, 3);

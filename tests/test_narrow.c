@@ -21,7 +21,7 @@ static void test_products(void **state) {
                 for (size_t i = 0; i < n; i++) {
                     half[i] = (uint16_t)(0x3f00 + next64(&seed) % 256 + (next64(&seed) % 2 << 15));
                     byte[i] = (int8_t)(next64(&seed) % 255 - 127);
-                    w[i] = ll_half_float(half[i]);
+                    w[i] = ll_bf16_to_float(half[i]);
                 }
                 k->gemv(N, K, x.p, w, ld, z.p, 0);
                 k->gemv_half(N, K, x.p, half, ld, y.p);
@@ -42,7 +42,8 @@ static void test_products(void **state) {
 static void check_half(float before, float after) {
     uint32_t bits;
     memcpy(&bits, &before, sizeof bits);
-    const double below = ll_half_float((uint16_t)(bits >> 16)), above = ll_half_float((uint16_t)((bits >> 16) + 1));
+    const double below = ll_bf16_to_float((uint16_t)(bits >> 16)),
+                 above = ll_bf16_to_float((uint16_t)((bits >> 16) + 1));
     const double nearest = fabs(before - below) <= fabs(above - before) ? below : above;
     assert_true(fabs(after - (double)before) <= fabs(nearest - (double)before));
     assert_true((double)after == below || (double)after == above);
@@ -55,7 +56,7 @@ static void test_rounding(void **state) {
         float *before = calloc(model->size, sizeof *before);
         int rounded = 0;
         memcpy(before, model->data, model->size * sizeof *before);
-        CHECK_OK(ll_model_narrow(model, (ll_precision)kind));
+        CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         for (int i = 0; i < model->count; i++) {
             const ll_param *p = &model->param[i];
             const int matrix = strstr(p->name, "weight") && strncmp(p->name, "embedding", 9) && p->cols > 1;
@@ -76,7 +77,7 @@ static void test_rounding(void **state) {
             }
         }
         assert_int_equal(rounded, 2 * 6 + 1); /* of two blocks, and the output layer */
-        CHECK_FAILS(ll_model_narrow(model, LL_BFLOAT16), LL_EINVAL, "rounded before");
+        CHECK_FAILS(ll_model_quantize(model, LL_BFLOAT16), LL_EINVAL, "rounded before");
         free(before);
         ll_model_free(model);
     }
@@ -91,7 +92,7 @@ static void test_smallest(void **state) {
         if (strstr(model->param[i].name, "query.weight")) p = &model->param[i];
     assert_non_null(p);
     for (int r = 0; r < p->rows; r++) p->value[(size_t)r * (size_t)p->cols] = (r % 2 ? -189 : 100) * 0x1p-149f;
-    CHECK_OK(ll_model_narrow(model, LL_INT8));
+    CHECK_OK(ll_model_quantize(model, LL_INT8));
     for (int r = 0; r < p->rows; r++) assert_true(p->value[(size_t)r * (size_t)p->cols] == 0);
     ll_model_free(model);
 }
@@ -107,7 +108,7 @@ static void test_same_bits(void **state) {
         int tokens[TOKENS];
         float a[11], b[11];
         random_ints(tokens, TOKENS, model->c->vocab, 0, 3);
-        CHECK_OK(ll_model_narrow(model, (ll_precision)kind));
+        CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         CHECK_OK(ll_stream_create(&whole, model));
         CHECK_OK(ll_stream_create(&single, model));
         CHECK_OK(ll_stream_feed(whole, tokens, TOKENS, a));

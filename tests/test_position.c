@@ -276,10 +276,10 @@ static void test_angles_far_out(void **state) {
     const int64_t t0 = 1000000007;
     float all[2 * 140], one[2];
     for (int i = 0; i < 3; i++) {
-        ll_turns(1, w + i, NULL, &phase, t0, 140, all, 2);
+        ll_rotations(1, w + i, NULL, &phase, t0, 140, all, 2);
         for (int t = 0; t < 140; t++) {
             const long double angle = 0.25L + (long double)w[i] * (long double)(t0 + t);
-            ll_turns(1, w + i, NULL, &phase, t0 + t, 1, one, 2);
+            ll_rotations(1, w + i, NULL, &phase, t0 + t, 1, one, 2);
             assert_memory_equal(one, all + 2 * t, sizeof one);
             assert_true(fabs((double)(cosl(angle) - one[0])) < 2e-7 && fabs((double)(sinl(angle) - one[1])) < 2e-7);
         }

@@ -25,8 +25,8 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
 }
 
 /* Rows to be asked for; it does no harm where nothing is. */
-static ll_ahead some_ahead(uint64_t *from, const float *data) {
-    ll_ahead next = {.parts = below(from, 5)};
+static ll_prefetch some_ahead(uint64_t *from, const float *data) {
+    ll_prefetch next = {.parts = below(from, 5)};
     for (int i = 0; i < next.parts; i++) {
         next.part[i] = (ll_part){data, (size_t)below(from, 4096), 1 + below(from, 40), 1 + below(from, 20)};
         next.lines += next.part[i].rows * next.part[i].lines;
@@ -35,7 +35,7 @@ static ll_ahead some_ahead(uint64_t *from, const float *data) {
 }
 
 /* Asking has come to the end, or to a place in a row. */
-static void asked(const ll_ahead *next) {
+static void asked(const ll_prefetch *next) {
     assert_in_range(next->at, 0, next->parts);
     if (next->line) assert_in_range(next->left, 1, 16 * 20);
 }
@@ -69,8 +69,8 @@ static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
         guarded part = guard((size_t)m * (size_t)n, 1);
         for (int i = 0; i < m; i++)
             memcpy(part.p + i * n, was.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float));
-        ll_ahead next = some_ahead(&from, A.p);
-        k->gemm_ahead(m, n, K, A.p + (size_t)i0 * row, row, col, B.p + j0, ldb, part.p, (size_t)n, add, &next);
+        ll_prefetch next = some_ahead(&from, A.p);
+        k->gemm_prefetch(m, n, K, A.p + (size_t)i0 * row, row, col, B.p + j0, ldb, part.p, (size_t)n, add, &next);
         asked(&next);
         for (int i = 0; i < m; i++)
             if (memcmp(part.p + i * n, C.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float)))
@@ -143,8 +143,8 @@ static void test_ahead(void **state) {
     static float A[SIDE * SIDE], C[SIDE * SIDE];
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++) {
-        ll_ahead next = {.part = {{A, SIDE, 30, 6}, {A, 7, 1, 1}, {C, 2 * SIDE, 11, 3}}, .parts = 3, .lines = 214};
-        k->gemm_ahead(SIDE, SIDE, SIDE, A, SIDE, 1, A, SIDE, C, SIDE, 0, &next);
+        ll_prefetch next = {.part = {{A, SIDE, 30, 6}, {A, 7, 1, 1}, {C, 2 * SIDE, 11, 3}}, .parts = 3, .lines = 214};
+        k->gemm_prefetch(SIDE, SIDE, SIDE, A, SIDE, 1, A, SIDE, C, SIDE, 0, &next);
         if (k->width == 1) continue; /* the plain one need not ask */
         assert_int_equal(next.at, 3);
         assert_null(next.line);

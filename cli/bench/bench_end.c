@@ -158,7 +158,7 @@ static void write_rows(FILE *file, const ll_bench *b) {
 int ll_bench_json(const ll_bench *b, const char *path) {
     char cpu[128];
     FILE *file = fopen(path, "we");
-    if (!file) return ll_trouble("%s: %s", path, strerror(errno));
+    if (!file) return ll_fail_message("%s: %s", path, strerror(errno));
     processor(cpu, sizeof cpu);
     fprintf(file, "{\n  \"longline\": \"%s\", \"cpu\": \"%s\", \"tier\": \"%s\", \"threads\": %d,\n", ll_version(), cpu,
             ll_cpu(), ll_threads());
@@ -169,6 +169,6 @@ int ll_bench_json(const ll_bench *b, const char *path) {
     write_rows(file, b);
     fprintf(file, "  ]\n}\n");
     const int bad = ferror(file);
-    if (fclose(file) || bad) return ll_trouble("%s: %s", path, strerror(errno));
+    if (fclose(file) || bad) return ll_fail_message("%s: %s", path, strerror(errno));
     return 0;
 }

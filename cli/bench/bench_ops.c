@@ -220,7 +220,7 @@ static int keep_possible(ll_bench_case *cases, int n) {
         if (floats_for(&cases[i]) <= limit)
             cases[kept++] = cases[i];
         else
-            ll_say("%s is left out: it needs %.0f MiB", cases[i].row.name, floats_for(&cases[i]) * 4 / 1048576);
+            ll_print("%s is left out: it needs %.0f MiB", cases[i].row.name, floats_for(&cases[i]) * 4 / 1048576);
     }
     return kept;
 }

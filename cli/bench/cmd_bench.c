@@ -58,14 +58,15 @@ static void head(const ll_bench *b) {
     printf("%s, %d threads; peak %.0f GFLOP/s, one thread %.0f\n\n", ll_cpu(), ll_threads(), 1e-9 * b->peak,
            1e-9 * b->peak_one);
     if (b->peak < 0.7 * ll_threads() * b->peak_one)
-        ll_say("%d threads are %.1f times as fast as one: other programs use this machine, and these times show it",
+        ll_print("%d threads are %.1f times as fast as one: other programs use this machine, and these times show it",
                ll_threads(), b->peak / b->peak_one);
 }
 
 static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
     const int from = b->rows;
     const ll_status status = measure(b);
-    if (status == LL_ENOMEM) return ll_trouble("there is not enough memory for these cases; ask for shorter --lengths");
+    if (status == LL_ENOMEM)
+        return ll_fail_message("there is not enough memory for these cases; ask for shorter --lengths");
     if (status) return ll_failed(status, NULL);
     measure_peak(b);
     if (!from && b->rows) head(b);

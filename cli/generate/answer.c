@@ -22,7 +22,7 @@ static int add_block(const uint8_t *bytes, size_t n, void *arg) {
     } else if (s->n + n > s->room) {
         uint8_t *more = realloc(s->text, s->room = 2 * (s->n + n));
         if (more) s->text = more;
-        if (!more) s->code = ll_trouble("out of memory");
+        if (!more) s->code = ll_fail_message("out of memory");
     }
     if (s->code < 0 && n) memcpy(s->text + s->n, bytes, n);
     s->n += n;
@@ -42,15 +42,15 @@ static int read_file(const char *path, uint8_t **text, size_t *size) {
 /* -1, or the exit code. */
 static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, size_t n) {
     int *tokens = malloc((n + 2) * sizeof *tokens);
-    if (!tokens) return ll_trouble("out of memory");
+    if (!tokens) return ll_fail_message("out of memory");
     tokens[0] = LL_TOKEN_BEGIN;
     for (size_t i = 0; i < n; i++) tokens[i + 1] = text[i];
     tokens[n + 1] = LL_TOKEN_END;
-    ll_teller teller = ll_teller_of(LL_TOLD_SHARE, "source read");
-    ll_model_watch(model, ll_tell, &teller);
+    ll_progress_line teller = ll_progress_of(LL_PROGRESS_SHARE, "source read");
+    ll_model_watch(model, ll_progress_report, &teller);
     const ll_status status = ll_stream_source(stream, tokens, (int)n + 2);
     ll_model_watch(model, NULL, NULL);
-    ll_teller_end(&teller);
+    ll_progress_end(&teller);
     free(tokens);
     return status ? ll_failed(status, NULL) : -1;
 }
@@ -71,7 +71,7 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most)
     if (status) return ll_failed(status, NULL);
     putchar('\n');
     char state[24];
-    ll_say("%lld bytes; the stream holds %s", (long long)ll_stream_position(stream) - 1,
+    ll_print("%lld bytes; the stream holds %s", (long long)ll_stream_position(stream) - 1,
            ll_size(state, (double)ll_stream_bytes(stream)));
     return -1;
 }
@@ -79,7 +79,7 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most)
 static int save(const ll_stream *stream, const char *path) {
     const ll_status status = ll_stream_save(stream, path);
     if (status) return ll_failed(status, NULL);
-    ll_say("state after byte %lld of the target saved; go on with: --load-state '%s'",
+    ll_print("state after byte %lld of the target saved; go on with: --load-state '%s'",
            (long long)(ll_stream_position(stream) ? ll_stream_position(stream) - 1 : 0), path);
     return 0;
 }
@@ -87,7 +87,7 @@ static int save(const ll_stream *stream, const char *path) {
 static int check_usage(const ll_question *q, const ll_model *model) {
     const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
     if (!vocab || atoi(vocab) != LL_TOKEN_COUNT) {
-        ll_say("the model has %s different tokens, and bytes with their ends are %d", vocab, LL_TOKEN_COUNT);
+        ll_print("the model has %s different tokens, and bytes with their ends are %d", vocab, LL_TOKEN_COUNT);
         return 2;
     }
     if (q->load_state && (q->prompt || q->prompt_file))

@@ -39,15 +39,15 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-static ll_status feed_and_echo(ll_speaker *s, const uint8_t *bytes, size_t n) {
+static ll_status feed_and_echo(ll_text_output *s, const uint8_t *bytes, size_t n) {
     if (s->bytes && s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
     if (echo && !s->keeps) fwrite(bytes, 1, n, stdout);
-    return ll_speaker_feed(s, bytes, n);
+    return ll_text_output_feed(s, bytes, n);
 }
 
 /* A prompt may be longer than memory: it comes block by block. */
 typedef struct {
-    ll_speaker *speaker;
+    ll_text_output *speaker;
     int code; /* -1, or the exit code */
 } feeding;
 
@@ -59,7 +59,7 @@ static int feed_block(const uint8_t *bytes, size_t n, void *arg) {
 }
 
 /* What was fed as its tokens are written: where that is not the prompt as it was given, or not all of it. */
-static void echo_tokens(ll_speaker *s) {
+static void echo_tokens(ll_text_output *s) {
     for (size_t i = 0; i < s->heard_n; i++) {
         size_t size;
         const char *text = ll_tokenizer_text(s->tokenizer, s->heard[i], &size);
@@ -68,30 +68,30 @@ static void echo_tokens(ll_speaker *s) {
     s->keeps = 0;
 }
 
-static int feed_prompt(ll_speaker *s) {
+static int feed_prompt(ll_text_output *s) {
     ll_status status = LL_OK;
     if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
     if (status) return ll_failed(status, NULL);
     feeding file = {s, -1};
     const int code = prompt_file ? ll_read_blocks(prompt_file, s->tells ? "prompt read" : NULL, feed_block, &file) : -1;
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
-    status = ll_speaker_flush(s);
+    status = ll_text_output_flush(s);
     if (echo && s->keeps && !song) echo_tokens(s);
     if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
         /* A model needs something to go on from; most texts begin after a new line. */
-        status = ll_speaker_feed(s, (const uint8_t *)"\n", 1);
-        if (!status) status = ll_speaker_flush(s);
+        status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
+        if (!status) status = ll_text_output_flush(s);
     }
     return status ? ll_failed(status, NULL) : -1;
 }
 
 /* Text to stdout until there are enough or a signal comes; counts its tokens in *n. -1, or the exit code. */
-static int write_text(ll_speaker *s, const ll_sampling *how, int64_t *n) {
+static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
     char last = '\n';
     for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
-        const ll_status status = ll_speaker_next(s, how, &text, &size);
+        const ll_status status = ll_text_output_next(s, how, &text, &size);
         if (status) return ll_failed(status, NULL);
         fwrite(text, 1, size, stdout);
         if (size) last = text[size - 1];
@@ -101,17 +101,17 @@ static int write_text(ll_speaker *s, const ll_sampling *how, int64_t *n) {
     return -1;
 }
 
-static int save(const ll_speaker *s) {
+static int save(const ll_text_output *s) {
     const ll_status status = ll_stream_save(s->stream, save_state);
     if (status) return ll_failed(status, NULL);
-    ll_say("state after %s %lld saved; go on with: --load-state '%s'", s->bytes ? "byte" : "token",
+    ll_print("state after %s %lld saved; go on with: --load-state '%s'", s->bytes ? "byte" : "token",
            (long long)ll_stream_position(s->stream), save_state);
     return 0;
 }
 
-static int speak(ll_speaker *s, const ll_sampling *how) {
+static int speak(ll_text_output *s, const ll_sampling *how) {
     int64_t n = 0;
-    const int music = ll_speaker_is_music(s);
+    const int music = ll_text_output_is_music(s);
     if (song && !music) return ll_usage("--out writes music; this model is of something else");
     s->most = prompt_tokens;
     s->tells = !echo || !isatty(STDOUT_FILENO);
@@ -120,11 +120,11 @@ static int speak(ll_speaker *s, const ll_sampling *how) {
     int code = feed_prompt(s);
     if (code >= 0) return code;
     const double start = ll_now();
-    if (!only_read) code = song ? ll_song(s, song, how, tokens, echo, &n) : write_text(s, how, &n);
+    if (!only_read) code = song ? ll_midi_output(s, song, how, tokens, echo, &n) : write_text(s, how, &n);
     if (code >= 0) return code;
     char state[24], memory[24];
     if (!only_read)
-        ll_say("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n,
+        ll_print("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n,
                s->bytes ? "bytes"
                : music  ? "events"
                         : "tokens",
@@ -147,14 +147,14 @@ static int check_usage(const char *model) {
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
     if (only_read && song) return ll_usage("--only-read writes nothing; leave --out away");
-    if (song && ll_song_check(song) >= 0) return 2;
+    if (song && ll_midi_output_check(song) >= 0) return 2;
     return save_state ? check_target(model) : -1;
 }
 
 static int generate(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
-    ll_speaker speaker = {0};
+    ll_text_output speaker = {0};
     int code = check_usage(words[0]);
     if (code >= 0) return code;
     const ll_status status = ll_model_load(&model, words[0]);
@@ -169,9 +169,9 @@ static int generate(int n, const char **words) {
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
     if (code < 0 && answers) code = ll_answer(model, &question);
-    if (code < 0) code = ll_speaker_create(&speaker, model, load_state);
+    if (code < 0) code = ll_text_output_create(&speaker, model, load_state);
     if (code < 0) code = speak(&speaker, &question.how);
-    ll_speaker_free(&speaker);
+    ll_text_output_free(&speaker);
     ll_model_free(model);
     return code;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state) {
+int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state) {
     const ll_recipe *recipe = ll_model_recipe(model);
     const char *vocab = ll_recipe_get(recipe, "model.vocab");
     s->vocab = vocab ? atoi(vocab) : 0;
@@ -15,21 +15,21 @@ int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state) {
     if (status) return ll_failed(status, NULL);
     s->spoken = ll_tokenizer_vocab(s->tokenizer);
     s->logits = calloc((size_t)s->vocab, sizeof *s->logits);
-    if (!s->logits) return ll_trouble("out of memory");
+    if (!s->logits) return ll_fail_message("out of memory");
     if (ll_stream_position(s->stream)) status = ll_stream_logits(s->stream, s->logits);
     return status ? ll_failed(status, state) : -1;
 }
 
-void ll_speaker_free(ll_speaker *s) {
+void ll_text_output_free(ll_text_output *s) {
     ll_stream_free(s->stream);
     ll_tokenizer_free(s->tokenizer);
     free(s->logits);
     free(s->text);
     free(s->heard);
-    *s = (ll_speaker){0};
+    *s = (ll_text_output){0};
 }
 
-static ll_status keep(ll_speaker *s, const int *tokens, size_t n) {
+static ll_status keep(ll_text_output *s, const int *tokens, size_t n) {
     if (!s->keeps) return LL_OK;
     if (s->heard_room - s->heard_n < n) {
         const size_t room = 2 * (s->heard_n + n);
@@ -43,22 +43,22 @@ static ll_status keep(ll_speaker *s, const int *tokens, size_t n) {
     return LL_OK;
 }
 
-static ll_status feed_tokens(ll_speaker *s, const int *tokens, size_t n) {
+static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
     enum { TOGETHER = 1024 };
     if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
     s->fed += (int64_t)n;
     ll_status status = keep(s, tokens, n);
-    ll_teller teller = ll_teller_of(LL_TOLD_COUNT, "tokens read");
+    ll_progress_line teller = ll_progress_of(LL_PROGRESS_COUNT, "tokens read");
     for (size_t i = 0, m; i < n && !status; i += m) {
         m = n - i < TOGETHER ? n - i : TOGETHER;
         status = ll_stream_feed(s->stream, tokens + i, (int)m, s->logits);
-        if (s->tells && n > LL_BLOCK) ll_tell((int64_t)(i + m), (int64_t)n, &teller);
+        if (s->tells && n > LL_BLOCK) ll_progress_report((int64_t)(i + m), (int64_t)n, &teller);
     }
-    ll_teller_end(&teller);
+    ll_progress_end(&teller);
     return status;
 }
 
-static ll_status feed_text(ll_speaker *s, const void *text, size_t n) {
+static ll_status feed_text(ll_text_output *s, const void *text, size_t n) {
     int *tokens = NULL;
     size_t count = 0;
     ll_status status = ll_tokenizer_encode(s->tokenizer, text, n, &tokens, &count);
@@ -67,7 +67,7 @@ static ll_status feed_text(ll_speaker *s, const void *text, size_t n) {
     return status;
 }
 
-ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n) {
+ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n) {
     if (s->bytes) return feed_text(s, bytes, n);
     if (s->room - s->size < n) {
         const size_t room = 2 * (s->size + n);
@@ -81,13 +81,13 @@ ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n) {
     return LL_OK;
 }
 
-ll_status ll_speaker_flush(ll_speaker *s) {
+ll_status ll_text_output_flush(ll_text_output *s) {
     const ll_status status = s->size ? feed_text(s, s->text, s->size) : LL_OK;
     s->size = 0;
     return status;
 }
 
-ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size) {
+ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size) {
     const int token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
     const ll_status status = keep(s, &token, 1);
     if (status) return status;

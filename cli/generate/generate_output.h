@@ -1,6 +1,6 @@
 /* Text into a stream and out of it: what generate and demo share. */
-#ifndef LL_SPEAK_H
-#define LL_SPEAK_H
+#ifndef LL_GENERATE_OUTPUT_H
+#define LL_GENERATE_OUTPUT_H
 
 #include <stddef.h>
 
@@ -13,33 +13,33 @@ typedef struct {
     int spoken;    /* ... tokens that stand for text */
     int bytes;     /* is every byte a token? Then text is fed as it comes */
     float *logits; /* (vocab): of the token that comes next */
-    char *text;    /* else: what was fed, until ll_speaker_flush makes tokens of it */
+    char *text;    /* else: what was fed, until ll_text_output_flush makes tokens of it */
     size_t size, room;
     int64_t most, fed; /* tokens that are fed at most (0: all of them), and were */
     int tells;         /* tell how far a text is fed that is longer than a block of a file */
     int keeps;         /* keep what was fed and what came: */
     int *heard;
     size_t heard_n, heard_room;
-} ll_speaker;
+} ll_text_output;
 
 /* -1; or, after saying why, the exit code: for a model that does not generate. The model must outlive it. state: a
  * file to go on from, or NULL. */
-int ll_speaker_create(ll_speaker *s, ll_model *model, const char *state);
-void ll_speaker_free(ll_speaker *s);
-ll_status ll_speaker_feed(ll_speaker *s, const uint8_t *bytes, size_t n);
+int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state);
+void ll_text_output_free(ll_text_output *s);
+ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n);
 /* The end of what is fed: now the stream has seen all of it. */
-ll_status ll_speaker_flush(ll_speaker *s);
+ll_status ll_text_output_flush(ll_text_output *s);
 /* The text of the next token, which is fed back. */
-ll_status ll_speaker_next(ll_speaker *s, const ll_sampling *how, const char **text, size_t *size);
+ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size);
 
 /* ---- song.c ---- */
 
-int ll_speaker_is_music(const ll_speaker *s);
+int ll_text_output_is_music(const ll_text_output *s);
 /* Can music be written to a file of this name? -1, or the exit code after saying why not. */
-int ll_song_check(const char *path);
+int ll_midi_output_check(const char *path);
 /* Up to `most` events (0: to the end of the piece) as a MIDI file, with echo after the prompt; the speaker keeps what
  * it hears. *n: how many came. -1, or the exit code. */
-int ll_song(ll_speaker *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);
+int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);
 
 /* seq2seq: what the model is asked for, by generate's options. */
 typedef struct {

@@ -5,11 +5,11 @@
 
 #include "generate/generate_output.h"
 
-int ll_speaker_is_music(const ll_speaker *s) {
+int ll_text_output_is_music(const ll_text_output *s) {
     return ll_tokenizer_piece(s->tokenizer) >= 0;
 }
 
-int ll_song_check(const char *path) {
+int ll_midi_output_check(const char *path) {
     const char *dot = strrchr(path, '.');
     if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return -1;
     return ll_usage("--out %s: the file is written as MIDI; its name ends in .mid", path);
@@ -17,24 +17,24 @@ int ll_song_check(const char *path) {
 
 /* Goes on with the piece for so many events (0: to its end, or until a signal). It does not end before it has gone on:
  * a prompt that is a whole piece is there to be continued. */
-static int go_on(ll_speaker *s, const ll_sampling *how, int64_t most, int64_t *n) {
+static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_t *n) {
     const int piece = ll_tokenizer_piece(s->tokenizer);
     for (; (!most || *n < most) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
         if (!*n) s->logits[piece] = -1e30f;
-        const ll_status status = ll_speaker_next(s, how, &text, &size);
+        const ll_status status = ll_text_output_next(s, how, &text, &size);
         if (status) return ll_failed(status, NULL);
         if (s->heard[s->heard_n - 1] == piece) return -1;
     }
     return -1;
 }
 
-int ll_song(ll_speaker *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n) {
+int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n) {
     const size_t first = s->heard_n;
     const int code = go_on(s, how, most, n);
     if (code >= 0) return code;
-    if (!*n) return ll_trouble("no event was generated, so that %s was not written", path);
+    if (!*n) return ll_fail_message("no event was generated, so that %s was not written", path);
     const ll_status status = ll_tokenizer_write_midi(s->tokenizer, path, s->heard, s->heard_n, echo ? 0 : first);
     return status ? ll_failed(status, NULL) : -1;
 }

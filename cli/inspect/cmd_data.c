@@ -61,10 +61,10 @@ static const char *folder_of(const char *set) {
 static int make(const char *what) {
     const char *path = folder_of(what);
     if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
-    ll_teller t = ll_teller_of(LL_TOLD_COUNT, path);
+    ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, path);
     ll_stop_on_signals(1);
-    const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed, ll_tell, &t);
-    ll_teller_end(&t);
+    const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed, ll_progress_report, &t);
+    ll_progress_end(&t);
     if (status) return ll_failed(status, NULL);
     printf("data.made=%s\ndata.count=%lld\ndata.seed=%lld\n", path, (long long)count, (long long)seed);
     return 0;
@@ -79,7 +79,7 @@ static int verify_file(const char *path, const char *sha256) {
     if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
     const int wrong = sha256 && strcmp(digits, sha256);
     printf("%s %12lld %s%s\n", digits, (long long)bytes, path, wrong ? " WRONG" : sha256 ? " ok" : "");
-    return wrong ? ll_trouble("%s has not the published checksum %s", path, sha256) : 0;
+    return wrong ? ll_fail_message("%s has not the published checksum %s", path, sha256) : 0;
 }
 
 /* What published file has this name? Of a name that is there more than once, any will do. */
@@ -114,23 +114,23 @@ static int verify(const char *what) {
 /* ---- Fetching ---- */
 
 static int unpack(const ll_known_file *f, const char *path) {
-    ll_teller t = ll_teller_of(LL_TOLD_BYTES, "unpacking");
-    const ll_status status = ll_data_unpack(path, folder_of(f->set), f->strip, ll_tell, &t);
-    ll_teller_end(&t);
-    if (status) return ll_trouble("%s", ll_error());
+    ll_progress_line t = ll_progress_of(LL_PROGRESS_BYTES, "unpacking");
+    const ll_status status = ll_data_unpack(path, folder_of(f->set), f->strip, ll_progress_report, &t);
+    ll_progress_end(&t);
+    if (status) return ll_fail_message("%s", ll_error());
     printf("data.folder=%s\n", folder_of(f->set));
     return 0;
 }
 
 static int fetch(const ll_known_file *f, const char *path) {
     char url[4600];
-    ll_teller t = ll_teller_of(LL_TOLD_BYTES, f->file);
+    ll_progress_line t = ll_progress_of(LL_PROGRESS_BYTES, f->file);
     t.resumes = 1;
     snprintf(url, sizeof url, "%s%s%s", from ? from : f->url, from && from[strlen(from) - 1] != '/' ? "/" : "",
              from ? f->file : "");
-    const ll_status status = ll_data_fetch(url, path, f->sha256, ll_tell, &t);
-    ll_teller_end(&t);
-    if (status) return ll_trouble("%s", ll_error());
+    const ll_status status = ll_data_fetch(url, path, f->sha256, ll_progress_report, &t);
+    ll_progress_end(&t);
+    if (status) return ll_fail_message("%s", ll_error());
     printf("data.file=%s\n", path);
     return 0;
 }
@@ -141,8 +141,8 @@ static int get_file(const ll_known_file *f) {
     snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
     const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
     if (there && f->sha256 && strcmp(digits, f->sha256))
-        return ll_trouble("%s is there, but has not the published checksum; move it away", path);
-    if (there) ll_say("%s is there already", path);
+        return ll_fail_message("%s is there, but has not the published checksum; move it away", path);
+    if (there) ll_print("%s is there already", path);
     const int code = there ? 0 : fetch(f, path);
     return code || !f->archive ? code : unpack(f, path);
 }

@@ -17,9 +17,9 @@ ll_status ll_analysis_pictures(const ll_table *table, const char *folder, const 
 typedef struct {
     const char *model, *text, *folder, *ending;
     int length, layer; /* layer -1: all */
-} ll_look;
-int ll_look_at(const ll_look *how);
+} ll_attention_maps;
+int ll_attention_maps_at(const ll_attention_maps *how);
 /* What positions make of two places: of a model, or (NULL) of new models with every position. -1, or the exit code. */
-int ll_look_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
+int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
 
 #endif

@@ -22,7 +22,7 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 1e9, "all that is random follows from it"},
     {LL_ARG_FLAG, 0, "quick", NULL, &quick, 0, 0, "small sizes: seconds, and noisier"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, 1e8, "draws to take the mean of; 0 = the experiment's own"},
-    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_DRIFT_LONGEST, "tokens; 0 = the experiment's own"},
+    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_STREAM_ERROR_LONGEST, "tokens; 0 = the experiment's own"},
     {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "drift: of these kernels, as favor,relu; or all"},
     {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0, "drift: with these positions, as none,rope,decay; or all"},
     {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "standard deviation of queries and keys, features alone"},
@@ -51,7 +51,7 @@ static int show(double share, void *arg) {
         w->width = fprintf(stderr, "\rlongline analyse: %s %.0f %%, %s left  ", w->name, 100 * share,
                            ll_duration(left, gone * (1 - share) / share));
     else
-        ll_say("%s %.0f %%, %s left", w->name, 100 * share, ll_duration(left, gone * (1 - share) / share));
+        ll_print("%s %.0f %%, %s left", w->name, 100 * share, ll_duration(left, gone * (1 - share) / share));
     return 0;
 }
 
@@ -62,7 +62,7 @@ static void wipe(const watch *w) {
 /* ---- Files ---- */
 
 static int trouble_with(const char *path) {
-    ll_say("cannot write %s: %s", path, strerror(errno));
+    ll_print("cannot write %s: %s", path, strerror(errno));
     return 1;
 }
 
@@ -116,7 +116,7 @@ static int run_one(const char *name, const ll_model *model, FILE *out, int last)
     if (out) ll_analysis_json(out, name, table), fputs(last ? "\n" : ",\n", out);
     if (code < 0 && folder) code = write_folder(name, table);
     if (code < 0 && folder && !strcmp(name, "positions"))
-        code = ll_look_at_positions(model, seed, folder, png ? "png" : "svg");
+        code = ll_attention_maps_at_positions(model, seed, folder, png ? "png" : "svg");
     ll_table_free(table);
     return code;
 }
@@ -150,9 +150,9 @@ static int known(const char *word) {
 
 static int matrices(void) {
     if (!model_file || !text) return ll_usage("matrices are of a model on a text: give --model FILE and --text FILE");
-    const ll_look how = {model_file, text, folder, png ? "png" : "svg", (int)(length ? length : quick ? 32 : 64),
-                         (int)layer};
-    return ll_look_at(&how);
+    const ll_attention_maps how = {
+        model_file, text, folder, png ? "png" : "svg", (int)(length ? length : quick ? 32 : 64), (int)layer};
+    return ll_attention_maps_at(&how);
 }
 
 /* What was asked for, before anything is computed. */

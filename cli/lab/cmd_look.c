@@ -7,7 +7,7 @@
 #include "lab/analyse_write.h"
 
 typedef struct {
-    const ll_look *how;
+    const ll_attention_maps *how;
     ll_model *model;
     int layers, heads, T, n; /* n: with what the model puts in front */
     int *tokens;
@@ -29,7 +29,7 @@ static int take_bytes(const uint8_t *bytes, size_t n, void *arg) {
 static int read_text(look *x) {
     const int code = ll_read_blocks(x->how->text, NULL, take_bytes, x);
     if (code >= 0 || x->T) return code;
-    ll_say("--text: %s is empty; name a file that holds some text", x->how->text);
+    ll_print("--text: %s is empty; name a file that holds some text", x->how->text);
     return 2;
 }
 
@@ -89,7 +89,7 @@ static int write_csv(const look *x, int layer, const float *A) {
                             (double)A[((size_t)h * (size_t)x->n + (size_t)i) * (size_t)x->n + (size_t)j]);
     }
     const int bad = !file || ferror(file);
-    if ((file && fclose(file)) || bad) return ll_trouble("cannot write %s: %s", path, strerror(errno));
+    if ((file && fclose(file)) || bad) return ll_fail_message("cannot write %s: %s", path, strerror(errno));
     printf("analyse.csv=%s\n", path);
     return -1;
 }
@@ -144,25 +144,25 @@ static int run(look *x, int first, int layers) {
 }
 
 static int look_at(look *x) {
-    const ll_look *how = x->how;
+    const ll_attention_maps *how = x->how;
     x->layers = key(x->model, "model.layers"), x->heads = key(x->model, "model.heads");
     if (how->layer >= x->layers) return ll_usage("--layer %d: the model has layers 0 to %d", how->layer, x->layers - 1);
     const int first = how->layer < 0 ? 0 : how->layer, layers = how->layer < 0 ? x->layers : 1;
     x->tokens = calloc((size_t)how->length, sizeof *x->tokens);
-    if (!x->tokens) return ll_trouble("out of memory");
+    if (!x->tokens) return ll_fail_message("out of memory");
     const int code = read_text(x);
     if (code >= 0) return code;
-    x->n = x->T + ll_model_front(x->model);
+    x->n = x->T + ll_model_cls_tokens(x->model);
     const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
     x->A = calloc((size_t)layers * size, sizeof *x->A);
     x->streamed = calloc(size, sizeof *x->streamed);
     if (!x->A || !x->streamed)
-        return ll_trouble("not enough memory for %d x %d matrices of %d heads; give a shorter --length", x->n, x->n,
-                          x->heads);
+        return ll_fail_message("not enough memory for %d x %d matrices of %d heads; give a shorter --length", x->n,
+                               x->n, x->heads);
     return run(x, first, layers);
 }
 
-int ll_look_at(const ll_look *how) {
+int ll_attention_maps_at(const ll_attention_maps *how) {
     look x = {.how = how};
     const ll_status status = ll_model_load(&x.model, how->model);
     if (status) return ll_failed(status, how->model);

@@ -119,7 +119,7 @@ static void print_differences(const ll_comparison_about *a) {
 }
 
 static void print_table(const ll_comparison *c) {
-    const ll_comparison_about *a = ll_comparison_tell(c);
+    const ll_comparison_about *a = ll_comparison_report(c);
     int width = 6, pairs, agree;
     double count = 0;
     ll_system s;
@@ -139,7 +139,7 @@ static void print_table(const ll_comparison *c) {
 }
 
 static void print_list(const ll_comparison *c) {
-    const ll_comparison_about *a = ll_comparison_tell(c);
+    const ll_comparison_about *a = ll_comparison_report(c);
     char text[64];
     ll_system s;
     printf("%s\n%s\n\n%-16s  %9s  label\n", a->title, a->paper, "system", "published");
@@ -170,7 +170,7 @@ static int show(const ll_comparison_progress *p, void *arg) {
     f->watch.after = p->after;
     if (p->run) return ll_watch_step(p->run, &f->watch);
     ll_watch_end(&f->watch);
-    if (!strcmp(p->stage, "pace")) ll_say("%s: timing a step", f->name);
+    if (!strcmp(p->stage, "pace")) ll_print("%s: timing a step", f->name);
     return ll_stop_wanted();
 }
 
@@ -183,7 +183,7 @@ static int finish(const ll_comparison *c, const char *folder, ll_status made, co
     const ll_status status = ll_comparison_write(c, folder);
     if (status) return ll_failed(status, NULL);
     printf("\ntable.csv=%s/table.csv\ntable.page=%s/table.html\n", folder, folder);
-    if (made == LL_ESTOPPED) ll_say("stopped; what is done is kept, and the same command goes on");
+    if (made == LL_ESTOPPED) ll_print("stopped; what is done is kept, and the same command goes on");
     return 0;
 }
 

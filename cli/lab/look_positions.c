@@ -71,9 +71,9 @@ static ll_status gather(panels *p, const ll_model *model, int64_t seed) {
     return status;
 }
 
-int ll_look_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending) {
+int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending) {
     panels *p = calloc(1, sizeof *p);
-    if (!p) return ll_trouble("out of memory");
+    if (!p) return ll_fail_message("out of memory");
     char path[4200];
     snprintf(path, sizeof path, "%s/positions-matrix.%s", folder, ending);
     ll_status status = gather(p, model, seed);

@@ -13,7 +13,7 @@
 
 static const char *name;
 
-void ll_say_as(const char *command) {
+void ll_print_as(const char *command) {
     name = command;
 }
 
@@ -29,14 +29,14 @@ static void say(const char *format, va_list list) {
     if (n > 0) fwrite(line, 1, (size_t)n, stderr);
 }
 
-void ll_say(const char *format, ...) {
+void ll_print(const char *format, ...) {
     va_list list;
     va_start(list, format);
     say(format, list);
     va_end(list);
 }
 
-int ll_trouble(const char *format, ...) {
+int ll_fail_message(const char *format, ...) {
     va_list list;
     va_start(list, format);
     say(format, list);
@@ -50,7 +50,7 @@ int ll_usage(const char *format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    ll_say("%s (see 'longline %s%s--help')", text, name ? name : "", name ? " " : "");
+    ll_print("%s (see 'longline %s%s--help')", text, name ? name : "", name ? " " : "");
     return 2;
 }
 
@@ -77,7 +77,7 @@ static int code_of(ll_status status, int input_is_there) {
 
 int ll_failed(ll_status status, const char *input) {
     struct stat about;
-    ll_say("%s", ll_error());
+    ll_print("%s", ll_error());
     return code_of(status, !input || (readable(input) && !stat(input, &about) && !S_ISDIR(about.st_mode)));
 }
 
@@ -113,6 +113,6 @@ int ll_failed_data(ll_status status, const ll_recipe *recipe) {
         there = 0;
         if (!*what) remedy(what, path);
     }
-    ll_say("%s%s", ll_error(), what);
+    ll_print("%s%s", ll_error(), what);
     return code_of(status, there);
 }

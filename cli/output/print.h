@@ -1,7 +1,7 @@
 /* Messages carry the name of the command; main sets it. */
-#ifndef LL_SAY_H
-#define LL_SAY_H
+#ifndef LL_PRINT_H
+#define LL_PRINT_H
 
-void ll_say_as(const char *command);
+void ll_print_as(const char *command);
 
 #endif

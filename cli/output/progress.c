@@ -3,16 +3,16 @@
 
 #include "cli.h"
 
-ll_teller ll_teller_of(ll_told told, const char *what) {
-    return (ll_teller){.line = ll_line_start(), .told = told, .what = what, .start = ll_now()};
+ll_progress_line ll_progress_of(ll_told told, const char *what) {
+    return (ll_progress_line){.line = ll_line_start(), .told = told, .what = what, .start = ll_now()};
 }
 
 /* "31 MB of 170 MB", "1200 of 96000", "34 %"; what is done where nobody knows of how much. */
-static void describe(char *text, size_t size, const ll_teller *t, double done, double total) {
+static void describe(char *text, size_t size, const ll_progress_line *t, double done, double total) {
     char a[24], b[24];
-    if (t->told == LL_TOLD_SHARE)
+    if (t->told == LL_PROGRESS_SHARE)
         snprintf(text, size, "%.0f %%", 100 * done / total);
-    else if (t->told == LL_TOLD_COUNT)
+    else if (t->told == LL_PROGRESS_COUNT)
         snprintf(text, size, total > 0 ? "%.0f of %.0f" : "%.0f", done, total);
     else if (total > 0)
         snprintf(text, size, "%s of %s", ll_size(a, done), ll_size(b, total));
@@ -20,8 +20,8 @@ static void describe(char *text, size_t size, const ll_teller *t, double done, d
         ll_size(text, done);
 }
 
-int ll_tell(int64_t done, int64_t total, void *arg) {
-    ll_teller *t = arg;
+int ll_progress_report(int64_t done, int64_t total, void *arg) {
+    ll_progress_line *t = arg;
     const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
     char text[300], far[64], eta[24], rest[40] = "";
     if (t->resumes && !t->told_once) t->before = done;
@@ -37,6 +37,6 @@ int ll_tell(int64_t done, int64_t total, void *arg) {
     return ll_stop_wanted();
 }
 
-void ll_teller_end(ll_teller *t) {
+void ll_progress_end(ll_progress_line *t) {
     ll_line_end(&t->line);
 }

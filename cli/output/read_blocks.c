@@ -3,16 +3,16 @@
 
 #include "cli.h"
 
-static void tell(ll_teller *teller, const ll_input *input) {
+static void tell(ll_progress_line *teller, const ll_input *input) {
     int64_t done, total;
     ll_input_progress(input, &done, &total);
-    ll_tell(done, total > 0 ? total : 0, teller);
+    ll_progress_report(done, total > 0 ? total : 0, teller);
 }
 
 int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg) {
     const ll_input_options how = {.format = LL_INPUT_WHOLE, .piece = LL_BLOCK};
     const char *name = strcmp(path, "-") ? path : "standard input";
-    ll_teller teller = ll_teller_of(LL_TOLD_BYTES, what);
+    ll_progress_line teller = ll_progress_of(LL_PROGRESS_BYTES, what);
     ll_input *input = NULL;
     ll_sequence block;
     int found = 1, enough = 0;
@@ -23,10 +23,10 @@ int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *
         enough = take(block.text, block.size, arg);
         if (what && !enough) tell(&teller, input);
     }
-    ll_teller_end(&teller);
+    ll_progress_end(&teller);
     ll_input_close(input);
     if (ll_stop_wanted()) {
-        ll_say("stopped while reading %s", name);
+        ll_print("stopped while reading %s", name);
         return -1;
     }
     return status ? ll_failed(status, strcmp(path, "-") ? path : NULL) : -1;

@@ -124,7 +124,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
     classes = ll_model_classes(model);
     if (!classes) {
         const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
-        ll_say("the model (model.task = %s) has no classes of single sequences; see %s", task, ll_uses(model));
+        ll_print("the model (model.task = %s) has no classes of single sequences; see %s", task, ll_uses(model));
         return 2;
     }
     names = ll_recipe_get(ll_model_recipe(model), "data.classes");
@@ -138,11 +138,11 @@ static int classify_with(ll_model *model, int files, const char **paths) {
                         .labels = labels};
     const int code = ll_sequences(&job, files, paths);
     if (!code && unknown)
-        ll_say("%lld of %lld labels are no class of the model, the first is '%s'; they count as mistakes",
+        ll_print("%lld of %lld labels are no class of the model, the first is '%s'; they count as mistakes",
                (long long)unknown, (long long)labelled, stranger ? stranger : "");
     free(stranger);
     if (!code && labelled)
-        ll_say("accuracy %.4f: %lld of %lld right", (double)right / (double)labelled, (long long)right,
+        ll_print("accuracy %.4f: %lld of %lld right", (double)right / (double)labelled, (long long)right,
                (long long)labelled);
     return code;
 }

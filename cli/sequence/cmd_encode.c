@@ -57,7 +57,7 @@ static int show(const ll_item *item) {
 static int encode_with(ll_model *model, int files, const char **paths) {
     const int all = kind == LL_EMBED_ALL;
     if (!strcmp(ll_recipe_get(ll_model_recipe(model), "model.task"), "seq2seq")) {
-        ll_say("the model (model.task = seq2seq) has no vectors of single sequences; see %s", ll_uses(model));
+        ll_print("the model (model.task = seq2seq) has no vectors of single sequences; see %s", ll_uses(model));
         return 2;
     }
     const char *layers = ll_recipe_get(ll_model_recipe(model), "model.layers");

@@ -39,13 +39,13 @@ static ll_status change_all(ll_model *model) {
 
 /* All passes over the data are one thing to wait for. */
 typedef struct {
-    ll_teller teller;
+    ll_progress_line teller;
     int64_t pass, passes;
 } waiting;
 
 static int tell(int64_t done, int64_t total, void *arg) {
     waiting *w = arg;
-    return ll_tell(w->pass * total + done, w->passes * total, &w->teller);
+    return ll_progress_report(w->pass * total + done, w->passes * total, &w->teller);
 }
 
 static ll_status set_number(ll_model *model, const char *key, int64_t value) {
@@ -91,7 +91,7 @@ static int evaluate(ll_model *model, waiting *w) {
     if (shift) return shift_all(model, w);
     ll_evaluation e;
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
-    ll_teller_end(&w->teller);
+    ll_progress_end(&w->teller);
     if (status) return ll_failed_data(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
@@ -119,10 +119,10 @@ static int eval(int n, const char **words) {
     status = change_all(model);
     int code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
-    waiting w = {.teller = ll_teller_of(LL_TOLD_SHARE, "evaluated"), .passes = 2 * shift + 1};
+    waiting w = {.teller = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};
     ll_model_watch(model, tell, &w);
     if (code < 0) code = evaluate(model, &w);
-    ll_teller_end(&w.teller);
+    ll_progress_end(&w.teller);
     ll_model_free(model);
     return code;
 }

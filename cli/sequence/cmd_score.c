@@ -95,14 +95,14 @@ static int score_with(ll_model *model, int files, const char **paths) {
     unit = ll_unit(ll_model_recipe(model));
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     if (!task || strcmp(task, "lm") != 0) {
-        ll_say("the model (model.task = %s) does not tell how likely a sequence is; see %s", task, ll_uses(model));
+        ll_print("the model (model.task = %s) does not tell how likely a sequence is; see %s", task, ll_uses(model));
         return 2;
     }
     const double start = ll_now();
     const int code = ll_sequences(&job, files, paths);
     const double mean = -all / (double)all_scored;
     if (!code && all_scored)
-        ll_say("%lld sequences, %lld tokens scored, %.4f bits a %s, perplexity %.4f; %.0f tokens a second",
+        ll_print("%lld sequences, %lld tokens scored, %.4f bits a %s, perplexity %.4f; %.0f tokens a second",
                (long long)sequences, (long long)all_scored, mean / log(2), unit, exp(mean),
                (double)all_scored / (ll_now() - start));
     return code;

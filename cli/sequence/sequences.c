@@ -54,7 +54,7 @@ static int progress(void *arg, double share) {
     run *r = arg;
     const double now = ll_now();
     if (ll_stop_wanted()) {
-        ll_say("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
+        ll_print("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
         return 1;
     }
     if ((!r->job->quiet && isatty(STDOUT_FILENO)) || now - r->start < 2) return 0;
@@ -119,10 +119,10 @@ static int make_tokens(run *r) {
     }
     ll_tokens_free(text);
     if (r->image && n != (size_t)r->image) {
-        ll_say("%s: sequence %s has %zu tokens; the model reads images of %d", item->file, item->id, n, r->image);
+        ll_print("%s: sequence %s has %zu tokens; the model reads images of %d", item->file, item->id, n, r->image);
         return 2;
     }
-    return item->tokens ? -1 : ll_trouble("no memory for the %zu tokens of sequence %s", all, item->id);
+    return item->tokens ? -1 : ll_fail_message("no memory for the %zu tokens of sequence %s", all, item->id);
 }
 
 static int keep_text(run *r, const uint8_t *text, size_t n) {
@@ -130,7 +130,7 @@ static int keep_text(run *r, const uint8_t *text, size_t n) {
     if (r->room - r->n < n) {
         const size_t room = 2 * r->room + n;
         char *more = realloc(r->text, room);
-        if (!more) return ll_trouble("out of memory");
+        if (!more) return ll_fail_message("out of memory");
         r->text = more;
         r->room = room;
     }
@@ -158,7 +158,7 @@ static int begin(run *r, const ll_sequence *s) {
     r->taken = 0;
     r->streaming = 0;
     if (s->label) r->item.label = strdup(s->label);
-    return r->item.id && r->item.file && (r->item.label || !s->label) ? -1 : ll_trouble("out of memory");
+    return r->item.id && r->item.file && (r->item.label || !s->label) ? -1 : ll_fail_message("out of memory");
 }
 
 /* What has been gathered, through the stream and shown. */
@@ -226,7 +226,7 @@ static int loop(run *r) {
             snprintf(text, sizeof text, "%s", ll_error());
             const int code = flush(r);
             if (code >= 0) return code;
-            ll_say("%s", text);
+            ll_print("%s", text);
             return status == LL_EFORMAT || status == LL_EINVAL ? 2 : 1;
         }
         if (!r->headed && r->job->header) r->job->header();
@@ -308,7 +308,7 @@ static int open_all(run *r, int files, const char **paths) {
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
     if (how.label_key && how.format != LL_INPUT_AUTO && how.format != LL_INPUT_JSONL)
         return ll_usage("--label-key is for JSONL");
-    if (!files && isatty(STDIN_FILENO)) ll_say("reads sequences from the terminal; Ctrl-D ends them");
+    if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
     return status ? ll_failed(status, not_there(files, paths)) : -1;
@@ -316,13 +316,13 @@ static int open_all(run *r, int files, const char **paths) {
 
 int ll_sequences(const ll_job *job, int files, const char **paths) {
     run *r = calloc(1, sizeof *r);
-    if (!r) return ll_trouble("out of memory");
+    if (!r) return ll_fail_message("out of memory");
     r->job = r->w.job = job;
     r->start = ll_now();
     r->line = ll_line_start();
     r->w.tick = progress;
     r->w.arg = r;
-    ll_model_watch(job->model, ll_window_tell, &r->w);
+    ll_model_watch(job->model, ll_window_report, &r->w);
     r->image = image_of(job);
     r->by_byte = strcmp(value(job, "data.format"), "words") && strcmp(value(job, "data.format"), "pieces") &&
                  strcmp(value(job, "data.format"), "listops") && strcmp(value(job, "data.format"), "midi");

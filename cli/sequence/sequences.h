@@ -63,7 +63,7 @@ typedef struct {
 int ll_window_add(ll_window *w, const ll_item *item);
 int ll_window_full(const ll_window *w, int64_t most);
 /* An ll_done_fn for ll_model_watch: a batch may be one long sequence. */
-int ll_window_tell(int64_t done, int64_t total, void *window);
+int ll_window_report(int64_t done, int64_t total, void *window);
 /* Runs, shows and forgets what is in the window. */
 int ll_window_flush(ll_window *w);
 void ll_window_free(ll_window *w);

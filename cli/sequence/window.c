@@ -10,7 +10,7 @@
 enum { TOKENS_MOST = 1 << 18, FLOATS_MOST = 1 << 24 };
 
 static int no_memory(void) {
-    return ll_trouble("out of memory");
+    return ll_fail_message("out of memory");
 }
 
 /* Room for n things of a size at *p, whose content is kept. */
@@ -50,7 +50,7 @@ int ll_window_full(const ll_window *w, int64_t most) {
 int ll_item_failed(ll_status status, const ll_item *item) {
     char line[32] = "";
     if (item->line > 0) snprintf(line, sizeof line, ": line %lld", (long long)item->line);
-    ll_say("%s%s: %s", item->file, line, ll_error());
+    ll_print("%s%s: %s", item->file, line, ll_error());
     return status == LL_EINVAL || status == LL_EFORMAT ? 2 : 1;
 }
 
@@ -61,7 +61,7 @@ static int batch_room(ll_window *w, int B, int T) {
            make_room((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
 }
 
-int ll_window_tell(int64_t done, int64_t total, void *arg) {
+int ll_window_report(int64_t done, int64_t total, void *arg) {
     const ll_window *w = arg;
     const double batch = (double)w->now * (double)done / (double)total;
     return w->tick(w->arg, w->tokens > 0 ? ((double)w->done + batch) / (double)w->tokens : 1);
@@ -128,7 +128,7 @@ static int run_all(ll_window *w) {
         const ll_status status = run_batch(w, w->order + i, B);
         if (status == LL_ESTOPPED) return 1;
         if (status) return blame(w, w->order + i, B, status);
-        if (ll_window_tell(1, 1, w)) return 1;
+        if (ll_window_report(1, 1, w)) return 1;
         w->done += w->now;
     }
     return -1;

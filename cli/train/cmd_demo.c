@@ -58,25 +58,25 @@ static ll_status plan(ll_recipe *recipe) {
         snprintf(line, sizeof line, "%s=%d", parts[i], share[i]);
         status = ll_recipe_set(recipe, line);
     }
-    ll_say("a step takes %.3f s on %d threads (%s): training %d steps", seconds, ll_threads(), ll_cpu(), steps);
+    ll_print("a step takes %.3f s on %d threads (%s): training %d steps", seconds, ll_threads(), ll_cpu(), steps);
     return status;
 }
 
 /* Text to stdout; bytes a second into *rate. */
 static int write_text(ll_model *model, double *rate) {
     const ll_sampling how = {.temperature = 0.9f, .top_p = 0.95f, .seed = 1};
-    ll_speaker s = {0};
-    int code = ll_speaker_create(&s, model, NULL);
+    ll_text_output s = {0};
+    int code = ll_text_output_create(&s, model, NULL);
     ll_status status = LL_OK;
     if (code < 0) {
         fputs(opening, stdout);
-        status = ll_speaker_feed(&s, (const uint8_t *)opening, sizeof opening - 1);
+        status = ll_text_output_feed(&s, (const uint8_t *)opening, sizeof opening - 1);
         const size_t state = status ? 0 : ll_stream_bytes(s.stream);
         const double start = ll_now();
         for (int i = 0; i < GENERATED && !status; i++) {
             const char *text;
             size_t n;
-            status = ll_speaker_next(&s, &how, &text, &n);
+            status = ll_text_output_next(&s, &how, &text, &n);
             if (!status) fwrite(text, 1, n, stdout);
             fflush(stdout);
         }
@@ -85,11 +85,11 @@ static int write_text(ll_model *model, double *rate) {
         fflush(stdout);
         char then[24], now[24];
         if (!status)
-            ll_say("%d bytes generated; the stream held %s before and %s after", GENERATED,
+            ll_print("%d bytes generated; the stream held %s before and %s after", GENERATED,
                    ll_size(then, (double)state), ll_size(now, (double)ll_stream_bytes(s.stream)));
         if (status) code = ll_failed(status, NULL);
     }
-    ll_speaker_free(&s);
+    ll_text_output_free(&s);
     return code;
 }
 
@@ -107,12 +107,12 @@ static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
     if (!status) status = ll_run_picture(ll_trainer_folder(trainer), picture);
     int code = status ? ll_failed(status, NULL) : -1;
     if (code < 0) {
-        ll_say("held-out text: %.3f bits a byte; a table of byte pairs needs %.3f", e.bits_per_token, bigram);
+        ll_print("held-out text: %.3f bits a byte; a table of byte pairs needs %.3f", e.bits_per_token, bigram);
         code = write_text(model, &rate);
     }
     ll_model_free(model);
     if (code >= 0) return code;
-    ll_say("the model, its report and the picture are in %s; go on with: longline generate %s --prompt 'Attention'",
+    ll_print("the model, its report and the picture are in %s; go on with: longline generate %s --prompt 'Attention'",
            ll_trainer_folder(trainer), path);
     printf("demo.bits_per_byte=%.4f\ndemo.bigram_bits_per_byte=%.4f\n", e.bits_per_token, bigram);
     printf("demo.train_tokens_per_second=%.0f\ndemo.generate_tokens_per_second=%.0f\n", trained, rate);
@@ -126,7 +126,7 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
     if (status == LL_ESTOPPED) {
-        ll_say("stopped and saved; go on with: longline train --resume '%s'", ll_trainer_folder(trainer));
+        ll_print("stopped and saved; go on with: longline train --resume '%s'", ll_trainer_folder(trainer));
         return 0;
     }
     return status ? ll_failed(status, NULL) : show(trainer, recipe, ll_watch_rate(&watch));

@@ -70,7 +70,7 @@ static void draw(ll_trainer *trainer) {
     const int n = snprintf(picture, sizeof picture, "%s/loss.svg", ll_trainer_folder(trainer));
     if (n < 0 || n >= (int)sizeof picture) return;
     if (ll_run_picture(ll_trainer_folder(trainer), picture)) {
-        ll_say("no picture: %s", ll_error());
+        ll_print("no picture: %s", ll_error());
     } else {
         printf("train.picture=%s\n", picture);
     }
@@ -102,15 +102,15 @@ static int sees_ahead(const ll_model *model) {
 static int run_it(ll_trainer *trainer) {
     ll_watch watch;
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
-    if (sees_ahead(ll_trainer_model(trainer))) ll_say("losses will be too low: %s", ll_error());
-    if (ll_trainer_origin(trainer)) ll_say("%s", ll_trainer_origin(trainer));
+    if (sees_ahead(ll_trainer_model(trainer))) ll_print("losses will be too low: %s", ll_error());
+    if (ll_trainer_origin(trainer)) ll_print("%s", ll_trainer_origin(trainer));
     if (!strcmp(ll_recipe_get(recipe, "train.precision"), "bf16") && strcmp(ll_cpu(), "avx512bf16") != 0)
-        ll_say("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
+        ll_print("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
     ll_watch_start(&watch, recipe);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
     if (status == LL_ESTOPPED) {
-        ll_say("stopped after step %lld and saved; go on with: longline train --resume '%s'",
+        ll_print("stopped after step %lld and saved; go on with: longline train --resume '%s'",
                (long long)watch.last.step, ll_trainer_folder(trainer));
         return 0;
     }

@@ -44,7 +44,7 @@ int ll_target_check(const char *option, const char *path) {
     const int there = !stat(path, &about);
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
     if (!access(folder, W_OK | X_OK) || (there && !S_ISREG(about.st_mode))) return -1; /* or /dev/stdout */
-    return ll_trouble("%s %s: cannot write there: %s", option, path, strerror(errno));
+    return ll_fail_message("%s %s: cannot write there: %s", option, path, strerror(errno));
 }
 
 int ll_round_weights(ll_model *model, const char *weights) {
@@ -52,7 +52,7 @@ int ll_round_weights(ll_model *model, const char *weights) {
     int kind = 0;
     while (kind < 3 && strcmp(weights, names[kind])) kind++;
     if (kind == 3) return ll_usage("--weights %s: needs f32, bf16 or int8", weights);
-    const ll_status status = ll_model_narrow(model, (ll_precision)kind);
+    const ll_status status = ll_model_quantize(model, (ll_precision)kind);
     return status ? ll_failed(status, NULL) : -1;
 }
 
@@ -83,7 +83,7 @@ void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *
     ll_baseline b;
     if (!format || (strcmp(format, "fasta") && strcmp(format, "words") && strcmp(format, "midi"))) return;
     if (ll_unigram(recipe, split, &b))
-        ll_say("no baseline: %s", ll_error());
+        ll_print("no baseline: %s", ll_error());
     else
         printf("%s.unigram_perplexity=%.4f\n%s.unigram_accuracy=%.4f\n", command, exp(b.loss), command, b.accuracy);
 }

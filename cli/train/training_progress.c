@@ -43,7 +43,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
     if (progress->event && !strcmp(progress->event, "no report")) {
         ll_watch_end(w);
-        ll_say("no report: %s", ll_error());
+        ll_print("no report: %s", ll_error());
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     if (progress->step != w->last.step && progress->tokens_per_second > 0) {

@@ -109,16 +109,16 @@ typedef struct {
     const float *rotations; /* reformer: (rounds, H, D, buckets/2), kept as a copy; NULL: drawn by (seed, layer) */
     uint64_t seed;
     int layer;
-} ll_baseline_config;
+} ll_approximate_config;
 
 /* Gradients of those parameters, added to; NULL: not wanted. */
 typedef struct {
     float *linformer_k, *linformer_v;
-} ll_baseline_gradients;
+} ll_approximate_gradients;
 
 typedef struct {
     ll_kernel kernel;
-    ll_baseline_config baseline;
+    ll_approximate_config baseline;
     ll_feature_kind features; /* favor */
     ll_position position;
     ll_position_config where;
@@ -184,7 +184,7 @@ typedef struct {
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
     ll_position_gradients dposition;
-    ll_baseline_gradients dbaseline;
+    ll_approximate_gradients dbaseline;
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. */
@@ -216,20 +216,20 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
 
-enum { LL_DRIFT_MOST = 16, LL_DRIFT_LONGEST = 100000000 };
+enum { LL_STREAM_ERROR_MOST = 16, LL_STREAM_ERROR_LONGEST = 100000000 };
 typedef struct {
     int count;
-    int64_t tokens[LL_DRIFT_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
-    double deviation[LL_DRIFT_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
-    double tiles[LL_DRIFT_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
-} ll_drift;
+    int64_t tokens[LL_STREAM_ERROR_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
+    double deviation[LL_STREAM_ERROR_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
+    double tiles[LL_STREAM_ERROR_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
+} ll_stream_error;
 /* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
  * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k
  * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
  * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
  * time as the stream and the tiles, and some times that for the doubles. */
-LL_API LL_MUST_USE ll_status ll_attention_drift(ll_drift *drift, const ll_attention_config *config, int64_t tokens,
-                                                uint64_t seed);
+LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *drift, const ll_attention_config *config,
+                                                       int64_t tokens, uint64_t seed);
 /* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
  * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
  * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
@@ -240,14 +240,14 @@ LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q
                                                const int *query, int count, float *A);
 /* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
  * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
-typedef struct ll_attention_memory ll_attention_memory;
-LL_API LL_MUST_USE ll_status ll_attention_memory_create(ll_attention_memory **memory, const ll_attention *op);
-LL_API void ll_attention_memory_free(ll_attention_memory *memory);
-LL_API size_t ll_attention_memory_bytes(const ll_attention_memory *memory);
+typedef struct ll_cross_cache ll_cross_cache;
+LL_API LL_MUST_USE ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op);
+LL_API void ll_cross_cache_free(ll_cross_cache *memory);
+LL_API size_t ll_cross_cache_bytes(const ll_cross_cache *memory);
 /* Takes S keys and values of one sequence (batch = 0 in the views) in place of what was there. */
-LL_API LL_MUST_USE ll_status ll_attention_memory_fill(ll_attention_memory *memory, int S, ll_view k, ll_view v);
+LL_API LL_MUST_USE ll_status ll_cross_cache_fill(ll_cross_cache *memory, int S, ll_view k, ll_view v);
 /* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
-LL_API LL_MUST_USE ll_status ll_attention_memory_read(const ll_attention_memory *memory, int64_t first, int n,
+LL_API LL_MUST_USE ll_status ll_cross_cache_read(const ll_cross_cache *memory, int64_t first, int n,
                                                       ll_view q, ll_view y);
 
 /* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,

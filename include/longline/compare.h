@@ -31,7 +31,7 @@ typedef struct {
     int differences;
     const ll_difference *difference; /* from the paper, as the table states them */
 } ll_comparison_about;
-LL_API const ll_comparison_about *ll_comparison_tell(const ll_comparison *comparison);
+LL_API const ll_comparison_about *ll_comparison_report(const ll_comparison *comparison);
 
 typedef struct {
     const char *name, *label;

@@ -39,7 +39,7 @@ typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
 /* Rounds the matrices of blocks and output layer, for good: streams then read half or a quarter of the bytes for a
  * token, which is what generation waits for. bfloat16 keeps 8 bits of a weight; LL_INT8 8 bits with one scale a column.
  * What that costs, ll_evaluate tells. Once a model; LL_FLOAT32 changes nothing. O(parameters). */
-LL_API LL_MUST_USE ll_status ll_model_narrow(ll_model *model, ll_precision precision);
+LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
 /* Cost of one token (seq2seq: of one of the source and one of the target): multiply-adds at position T, forward alone,
  * and bytes of stream state. */
@@ -65,7 +65,7 @@ LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, co
  * tells nothing. */
 LL_API void ll_model_watch(ll_model *model, ll_done_fn *progress, void *arg);
 
-/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_front(model), row i the weights of
+/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of
  * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
  * tokens. LL_EDIVERGED, here and below, names a weight that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
@@ -76,7 +76,7 @@ LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int
 LL_API LL_MUST_USE ll_status ll_model_attention_rows(const ll_model *model, const int *tokens, int T, int layer,
                                                      const int *query, int count, float *A);
 /* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
-LL_API int ll_model_front(const ll_model *model);
+LL_API int ll_model_cls_tokens(const ll_model *model);
 
 /* ---- Streams: generation with constant memory ---- */
 

@@ -23,7 +23,7 @@ static const struct {
     {{"positions", "weights that positions give by themselves: invariance, monotonicity", "SPE, Fig. 4"},
      ll_analyse_positions},
     {{"drift", "deviation of long streams from double precision and from tiles", "Katharopoulos, section 3.4"},
-     ll_analyse_drift},
+     ll_analyse_stream_error},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 

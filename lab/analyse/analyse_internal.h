@@ -42,6 +42,6 @@ LL_MUST_USE ll_status ll_analyse_moments(ll_table **table, const ll_analysis *ho
 LL_MUST_USE ll_status ll_analyse_layers(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_positions(ll_table **table, const ll_analysis *how);
-LL_MUST_USE ll_status ll_analyse_drift(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_stream_error(ll_table **table, const ll_analysis *how);
 
 #endif

@@ -114,12 +114,12 @@ static int64_t tokens_of(const ll_analysis *how, const pair *p) {
 
 static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) {
     ll_model *model = NULL;
-    ll_drift drift;
+    ll_stream_error drift;
     char label[LL_TABLE_LABEL];
     ll_status status = create(&model, p, w->how);
     if (status) return status;
     train(model, w->how->seed);
-    status = ll_drift_of(&drift, model->attention[0], tokens_of(w->how, p), w->how->seed, report, w);
+    status = ll_stream_error_of(&drift, model->attention[0], tokens_of(w->how, p), w->how->seed, report, w);
     snprintf(label, sizeof label, "%s %s", ll_kernel_at(p->kernel)->name, position_name(p));
     for (int i = 0; !status && i < drift.count; i++) {
         status = ll_table_add(t, label, (double[]){(double)drift.tokens[i], drift.deviation[i], drift.tiles[i]});
@@ -138,7 +138,7 @@ static int next(const ll_analysis *how, pair *p) {
     }
 }
 
-ll_status ll_analyse_drift(ll_table **table, const ll_analysis *how) {
+ll_status ll_analyse_stream_error(ll_table **table, const ll_analysis *how) {
     static const char *const columns[] = {"tokens", "deviation", "tiles", NULL};
     static const ll_plot plots[] = {{"drift", "Deviation of streams from double precision", "tokens",
                                      "largest difference over largest answer", 0, 1, -1, 1, 1}};

@@ -202,7 +202,7 @@ static ll_status check_names(const ll_case *a) {
         int known = !strncmp(name, "grad.", 5) || !strncmp(name, "aux.", 4);
         for (int n = 0; n < 5; n++) known |= !strcmp(name, always[n]);
         for (int n = 0; n < 3; n++) known |= ll_method_of(a->c.kernel)->linear && !strcmp(name, linear[n]);
-        known |= ll_case_position_reads(a, name) | ll_case_baseline_reads(a, name);
+        known |= ll_case_position_reads(a, name) | ll_case_approximate_reads(a, name);
         if (!known)
             return ll_fail(LL_EINVAL, "tensor '%.60s' has no meaning for kernel %s with position %s", name, a->kernel,
                            a->position);
@@ -228,7 +228,7 @@ static ll_status read_tensors(ll_case *a) {
     if (!status) status = ll_case_tensor(a, "r", 1, &H, &a->decay);
     if (!status) status = ll_case_tensor(a, "key_mask", 2, (size_t[]){a->B, a->L}, &a->key_mask);
     if (!status) status = ll_case_position(a);
-    if (!status) status = ll_case_baseline(a);
+    if (!status) status = ll_case_approximate(a);
     if (!status) status = ll_case_tensor(a, "proj", 2, (size_t[]){(size_t)a->c.M, ll_case_width(a)}, &a->projection);
     for (size_t i = 0; i < a->B * a->L && !status && a->key_mask; i++)
         if (a->key_mask[i] != 0 && a->key_mask[i] != 1)

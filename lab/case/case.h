@@ -29,7 +29,7 @@ typedef struct {
     int parameters;
     float *theta, *basis, *noise, *gate_noise, *rotations;
     ll_position_gradients dposition;
-    ll_baseline_gradients dbaseline;
+    ll_approximate_gradients dbaseline;
 } ll_case;
 
 /* A whole number 0..most of the metadata, or `fallback` where it is absent (NAN: it must be there). */
@@ -44,8 +44,8 @@ LL_MUST_USE ll_status ll_case_parameter_read(ll_case *a, const char *name, int r
                                              const float **data, float **gradient);
 
 /* Everything that the kernels of the papers' baselines read (case_baseline.c). */
-LL_MUST_USE ll_status ll_case_baseline(ll_case *a);
-int ll_case_baseline_reads(const ll_case *a, const char *name);
+LL_MUST_USE ll_status ll_case_approximate(ll_case *a);
+int ll_case_approximate_reads(const ll_case *a, const char *name);
 
 /* Everything that the position reads: permutation, parameters, noise, sizes. */
 LL_MUST_USE ll_status ll_case_position(ll_case *a);

@@ -4,13 +4,13 @@
 
 #include "case/case.h"
 
-int ll_case_baseline_reads(const ll_case *a, const char *name) {
+int ll_case_approximate_reads(const ll_case *a, const char *name) {
     if (a->c.kernel == LL_KERNEL_REFORMER) return !strcmp(name, "rotations");
     return a->c.kernel == LL_KERNEL_LINFORMER && (!strcmp(name, "linformer_k") || !strcmp(name, "linformer_v"));
 }
 
 static ll_status read_linformer(ll_case *a) {
-    ll_baseline_config *b = &a->c.baseline;
+    ll_approximate_config *b = &a->c.baseline;
     size_t length = 0, rank = 0;
     ll_status status = ll_case_axis(a, "linformer_k", 2, 0, &length);
     if (!status) status = ll_case_axis(a, "linformer_k", 2, 1, &rank);
@@ -30,7 +30,7 @@ static ll_status read_nystrom(ll_case *a) {
 
 /* Every draw is in the file. */
 static ll_status read_reformer(ll_case *a) {
-    ll_baseline_config *b = &a->c.baseline;
+    ll_approximate_config *b = &a->c.baseline;
     size_t rounds = 0, half = 0;
     ll_status status = ll_case_integer(a, "chunk", NAN, LL_CASE_AXIS, &b->chunk);
     if (!status) status = ll_case_axis(a, "rotations", 4, 0, &rounds);
@@ -42,7 +42,7 @@ static ll_status read_reformer(ll_case *a) {
     return status;
 }
 
-ll_status ll_case_baseline(ll_case *a) {
+ll_status ll_case_approximate(ll_case *a) {
     switch (a->c.kernel) {
     case LL_KERNEL_LOCAL: return ll_case_integer(a, "window", NAN, LL_CASE_AXIS, &a->c.baseline.window);
     case LL_KERNEL_LINFORMER: return read_linformer(a);

@@ -281,6 +281,6 @@ ll_status ll_comparison_set(ll_comparison *c, const char *assignment) {
     return status;
 }
 
-const ll_comparison_about *ll_comparison_tell(const ll_comparison *c) {
+const ll_comparison_about *ll_comparison_report(const ll_comparison *c) {
     return &c->about;
 }

@@ -13,10 +13,10 @@
 #include "attention/table.h"
 #include "base/memory.h"
 
-struct ll_twin {
+struct ll_reference {
     const ll_attention_config *c;
-    ll_twin_place place;
-    ll_twin_buckets buckets; /* reformer */
+    ll_reference_position place;
+    ll_reference_buckets buckets; /* reformer */
     int m;
     int64_t keep, *count;        /* rows kept; (H) tokens so far */
     double *S, *z, *V;           /* (H, m, E), (H, m), (H, E) the sum of values */
@@ -74,7 +74,7 @@ static double favor(const ll_attention_config *c, int a, double u, double n) {
 }
 
 /* phi(x) of an encoded vector. */
-static void features(const ll_twin *t, const double *x, double *phi) {
+static void features(const ll_reference *t, const double *x, double *phi) {
     const ll_attention_config *c = t->c;
     const int width = t->place.width;
     const double scale = (double)c->input_scale;
@@ -89,7 +89,7 @@ static void features(const ll_twin *t, const double *x, double *phi) {
 }
 
 /* Features of a token as they stand in the weighted sum, and in its divisor. */
-static void move(const ll_twin *t, int h, int64_t position, double **sum, double **divisor) {
+static void move(const ll_reference *t, int h, int64_t position, double **sum, double **divisor) {
     const ll_attention_config *c = t->c;
     const size_t m = (size_t)t->m;
     *sum = *divisor = t->phi;
@@ -98,7 +98,7 @@ static void move(const ll_twin *t, int h, int64_t position, double **sum, double
         *sum = *divisor = t->turned;
     } else if (c->position == LL_POSITION_ROPE_LINEAR) {
         memcpy(t->turned, t->phi, m * sizeof *t->turned);
-        ll_twin_turn(t->m, c->where.theta, position, t->turned);
+        ll_reference_rotate(t->m, c->where.theta, position, t->turned);
         *sum = t->turned;
     } else if (c->position == LL_POSITION_ORTHOGONAL) {
         for (size_t a = 0; a < m; a++) {
@@ -106,18 +106,18 @@ static void move(const ll_twin *t, int h, int64_t position, double **sum, double
             for (size_t b = 0; b < m; b++)
                 t->turned[a] += (double)c->where.basis[((size_t)h * m + a) * m + b] * t->phi[b];
         }
-        ll_twin_turn(t->m, c->where.theta + (size_t)h * (m / 2), position, t->turned);
+        ll_reference_rotate(t->m, c->where.theta + (size_t)h * (m / 2), position, t->turned);
         *sum = *divisor = t->turned;
     }
 }
 
 /* ---- Tokens ---- */
 
-static double *row(const ll_twin *t, double *ring, int h, int64_t token, int n) {
+static double *row(const ll_reference *t, double *ring, int h, int64_t token, int n) {
     return ring + ((size_t)h * (size_t)t->keep + (size_t)(token % t->keep)) * (size_t)n;
 }
 
-static void accumulate(ll_twin *t, int h, int64_t position, const float *v) {
+static void accumulate(ll_reference *t, int h, int64_t position, const float *v) {
     const size_t m = (size_t)t->m, E = (size_t)t->c->E;
     const double decay = t->c->decay ? (double)t->c->decay[h] : 1;
     double *S = t->S + (size_t)h * m * E, *z = t->z + (size_t)h * m, *sum, *divisor;
@@ -129,7 +129,7 @@ static void accumulate(ll_twin *t, int h, int64_t position, const float *v) {
     }
 }
 
-void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
+void ll_reference_feed(ll_reference *t, int h, const float *k, const float *v) {
     const ll_attention_config *c = t->c;
     const int keys = h < ll_keyed_heads(c) && c->kernel != LL_KERNEL_VALUE;
     const int64_t position = t->count[h]++;
@@ -137,9 +137,9 @@ void ll_twin_feed(ll_twin *t, int h, const float *k, const float *v) {
         int *power = t->power + (size_t)h * (size_t)t->m + a;
         *power = c->permutation[(size_t)h * (size_t)t->m + (size_t)*power];
     }
-    if (keys) ll_twin_encode(&t->place, LL_KEY, h, position, k, t->x);
+    if (keys) ll_reference_encode(&t->place, LL_KEY, h, position, k, t->x);
     if (keys && linear(c)) accumulate(t, h, position, v);
-    if (c->kernel == LL_KERNEL_REFORMER) ll_twin_buckets_feed(&t->buckets, h, position, k, t->x, v);
+    if (c->kernel == LL_KERNEL_REFORMER) ll_reference_buckets_feed(&t->buckets, h, position, k, t->x, v);
     if (keys && t->keep)
         memcpy(row(t, t->keys, h, position, t->place.width), t->x, (size_t)t->place.width * sizeof *t->x);
     for (int e = 0; e < c->E; e++) {
@@ -154,7 +154,7 @@ static void divide(const ll_attention_config *c, double den, double *y) {
     for (int e = 0; e < c->E && (c->den == LL_DEN_SUM || !linear(c)); e++) y[e] /= den;
 }
 
-static void answer_linear(ll_twin *t, int h, double *y) {
+static void answer_linear(ll_reference *t, int h, double *y) {
     const size_t m = (size_t)t->m, E = (size_t)t->c->E;
     const double *S = t->S + (size_t)h * m * E, *z = t->z + (size_t)h * m;
     double den = 0, *sum, *divisor;
@@ -174,7 +174,7 @@ static int bucket(int64_t distance) {
     return 16 + (step < 15 ? step : 15);
 }
 
-static double logit(const ll_twin *t, int h, int64_t distance, const double *key) {
+static double logit(const ll_reference *t, int h, int64_t distance, const double *key) {
     const ll_attention_config *c = t->c;
     const int width = t->place.width, clip = c->where.clip;
     const float *a = c->position == LL_POSITION_SHAW ? c->where.distance_k : NULL;
@@ -186,7 +186,7 @@ static double logit(const ll_twin *t, int h, int64_t distance, const double *key
 }
 
 /* Softmax over the rows that are kept. */
-static void answer_exact(ll_twin *t, int h, double *y) {
+static void answer_exact(ll_reference *t, int h, double *y) {
     const ll_attention_config *c = t->c;
     const int64_t last = t->count[h] - 1, first = last < t->keep ? 0 : last - t->keep + 1;
     const int clip = c->where.clip;
@@ -203,7 +203,7 @@ static void answer_exact(ll_twin *t, int h, double *y) {
 }
 
 /* The weight of the vector of a distance, in a head without keys. */
-static double distance_weight(ll_twin *t, int distance) {
+static double distance_weight(ll_reference *t, int distance) {
     const float *r = t->c->where.rpe + (size_t)distance * (size_t)t->c->D;
     double w = 0;
     for (int e = 0; e < t->c->D; e++) t->vector[e] = (double)r[e];
@@ -216,7 +216,7 @@ static double distance_weight(ll_twin *t, int distance) {
 }
 
 /* All values with the weight of the far ones, the near ones with what theirs is more. */
-static void answer_keyless(ll_twin *t, int h, double *y) {
+static void answer_keyless(ll_reference *t, int h, double *y) {
     const ll_attention_config *c = t->c;
     const int64_t last = t->count[h] - 1;
     const int clip = c->where.clip;
@@ -232,20 +232,20 @@ static void answer_keyless(ll_twin *t, int h, double *y) {
     divide(c, den, y);
 }
 
-void ll_twin_answer(ll_twin *t, int h, const float *q, double *y) {
+void ll_reference_answer(ll_reference *t, int h, const float *q, double *y) {
     const ll_attention_config *c = t->c;
     memset(y, 0, (size_t)c->E * sizeof *y);
     if (c->kernel == LL_KERNEL_VALUE) {
         memcpy(y, row(t, t->values, h, t->count[h] - 1, c->E), (size_t)c->E * sizeof *y);
         return;
     }
-    ll_twin_encode(&t->place, LL_QUERY, h, t->count[h] - 1, q, t->x);
+    ll_reference_encode(&t->place, LL_QUERY, h, t->count[h] - 1, q, t->x);
     if (h >= ll_keyed_heads(c)) {
         answer_keyless(t, h, y);
     } else if (linear(c)) {
         answer_linear(t, h, y);
     } else if (c->kernel == LL_KERNEL_REFORMER) {
-        divide(c, ll_twin_buckets_answer(&t->buckets, h, t->x, y), y);
+        divide(c, ll_reference_buckets_answer(&t->buckets, h, t->x, y), y);
     } else {
         answer_exact(t, h, y);
     }
@@ -261,15 +261,15 @@ static int64_t rows_kept(const ll_attention_config *c, int64_t tokens) {
     return c->position == LL_POSITION_RELATIVE_S2 ? c->where.clip : 0;
 }
 
-ll_status ll_twin_create(ll_twin **twin, const ll_attention *op, int64_t tokens) {
+ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64_t tokens) {
     const ll_attention_config *c = &op->c;
     ll_status status = check(c);
-    ll_twin *t = status ? NULL : ll_alloc(1, sizeof *t);
+    ll_reference *t = status ? NULL : ll_alloc(1, sizeof *t);
     if (!t) return status ? status : LL_ENOMEM;
     t->c = c;
     t->keep = rows_kept(c, tokens);
-    status = ll_twin_place_create(&t->place, c);
-    if (!status) status = ll_twin_buckets_create(&t->buckets, op);
+    status = ll_reference_position_create(&t->place, c);
+    if (!status) status = ll_reference_buckets_create(&t->buckets, op);
     const size_t H = (size_t)c->H, width = (size_t)t->place.width, E = (size_t)c->E, keep = (size_t)t->keep;
     const size_t m = (size_t)(t->m = !linear(c) ? 0 : c->M ? ll_feature_count(c) : (int)width);
     if (!status) {
@@ -285,17 +285,17 @@ ll_status ll_twin_create(ll_twin **twin, const ll_attention *op, int64_t tokens)
     }
     for (size_t i = 0; !status && i < H * m; i++) t->power[i] = (int)(i % m);
     if (status) {
-        ll_twin_free(t);
+        ll_reference_free(t);
         return status;
     }
     *twin = t;
     return LL_OK;
 }
 
-void ll_twin_free(ll_twin *t) {
+void ll_reference_free(ll_reference *t) {
     if (!t) return;
-    ll_twin_place_free(&t->place);
-    ll_twin_buckets_free(&t->buckets);
+    ll_reference_position_free(&t->place);
+    ll_reference_buckets_free(&t->buckets);
     ll_free(t->count), ll_free(t->S), ll_free(t->z), ll_free(t->V);
     ll_free(t->keys), ll_free(t->values), ll_free(t->power), ll_free(t->x);
     ll_free(t);

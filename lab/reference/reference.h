@@ -1,7 +1,7 @@
 /* A twin of a stream: the same recurrence with everything in double, written from the definitions (docs/math.md) and
  * not from the stream's code. Slow, one head and one token at a time; drift.c compares with it. */
-#ifndef LL_TWIN_H
-#define LL_TWIN_H
+#ifndef LL_REFERENCE_H
+#define LL_REFERENCE_H
 
 #include "attention/operator.h"
 
@@ -11,13 +11,13 @@ typedef struct {
     int width;           /* numbers of an encoded query or key */
     float *noise, *gate; /* sine-spe: (H, D, 2 sines, R); conv-spe: a ring (H, taps, D, R); and (H, D, R) */
     int64_t *drawn;      /* conv-spe: (H) rows of noise so far */
-} ll_twin_place;
-LL_MUST_USE ll_status ll_twin_place_create(ll_twin_place *p, const ll_attention_config *c);
-void ll_twin_place_free(ll_twin_place *p);
+} ll_reference_position;
+LL_MUST_USE ll_status ll_reference_position_create(ll_reference_position *p, const ll_attention_config *c);
+void ll_reference_position_free(ll_reference_position *p);
 /* out (width) = x (D) of head h at a position. Positions of a head come in their order, from 0 on. */
-void ll_twin_encode(ll_twin_place *p, int side, int h, int64_t position, const float *x, double *out);
+void ll_reference_encode(ll_reference_position *p, int side, int h, int64_t position, const float *x, double *out);
 /* Turns the pairs of x (n) by `position` times their angles (n/2; NULL: 10000^(-2t/n)). */
-void ll_twin_turn(int n, const float *theta, int64_t position, double *x);
+void ll_reference_rotate(int n, const float *theta, int64_t position, double *x);
 
 /* Tokens in their buckets (reformer): q is the query in float, x in double. */
 typedef struct {
@@ -26,19 +26,20 @@ typedef struct {
     double *keys, *values; /* rings (H, rounds, buckets, 2 chunk, D or E) */
     int *bucket;           /* (H, rounds) of the token fed last */
     float *q, *work;
-} ll_twin_buckets;
-LL_MUST_USE ll_status ll_twin_buckets_create(ll_twin_buckets *t, const ll_attention *op);
-void ll_twin_buckets_free(ll_twin_buckets *t);
-void ll_twin_buckets_feed(ll_twin_buckets *t, int h, int64_t position, const float *q, const double *x, const float *v);
+} ll_reference_buckets;
+LL_MUST_USE ll_status ll_reference_buckets_create(ll_reference_buckets *t, const ll_attention *op);
+void ll_reference_buckets_free(ll_reference_buckets *t);
+void ll_reference_buckets_feed(ll_reference_buckets *t, int h, int64_t position, const float *q, const double *x,
+                               const float *v);
 /* Adds the weighted values of what the last token sees to y, which is 0; returns the sum of the weights. */
-double ll_twin_buckets_answer(const ll_twin_buckets *t, int h, const double *x, double *y);
+double ll_reference_buckets_answer(const ll_reference_buckets *t, int h, const double *x, double *y);
 
-typedef struct ll_twin ll_twin;
+typedef struct ll_reference ll_reference;
 /* Keeps the operator. LL_EINVAL with the reason where it has no twin. */
-LL_MUST_USE ll_status ll_twin_create(ll_twin **twin, const ll_attention *op, int64_t tokens);
-void ll_twin_free(ll_twin *twin);
+LL_MUST_USE ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64_t tokens);
+void ll_reference_free(ll_reference *twin);
 /* The next token of head h (k: its query, where queries are the keys); then y (E) of its query. */
-void ll_twin_feed(ll_twin *twin, int h, const float *k, const float *v);
-void ll_twin_answer(ll_twin *twin, int h, const float *q, double *y);
+void ll_reference_feed(ll_reference *twin, int h, const float *k, const float *v);
+void ll_reference_answer(ll_reference *twin, int h, const float *q, double *y);
 
 #endif

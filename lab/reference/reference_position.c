@@ -22,10 +22,10 @@ static void draw(const ll_attention_config *c, int h, int gate, float *to, size_
     ll_normal_fill(to, n, c->where.seed, id, first);
 }
 
-ll_status ll_twin_place_create(ll_twin_place *p, const ll_attention_config *c) {
+ll_status ll_reference_position_create(ll_reference_position *p, const ll_attention_config *c) {
     const ll_position_config *w = &c->where;
     const size_t H = (size_t)c->H, D = (size_t)c->D, R = (size_t)w->realizations;
-    *p = (ll_twin_place){.c = c, .width = ll_attention_width(c)};
+    *p = (ll_reference_position){.c = c, .width = ll_attention_width(c)};
     if (w->noise || w->gate_noise)
         return ll_fail(LL_EINVAL, "drift: noise that was given ends somewhere; leave it to be drawn");
     if (!is_sine(c) && !is_conv(c)) return LL_OK;
@@ -34,7 +34,7 @@ ll_status ll_twin_place_create(ll_twin_place *p, const ll_attention_config *c) {
     p->gate = ll_alloc(H * D, R * sizeof *p->gate);
     p->drawn = ll_alloc(H, sizeof *p->drawn);
     if (!p->noise || !p->gate || !p->drawn) {
-        ll_twin_place_free(p);
+        ll_reference_position_free(p);
         return LL_ENOMEM;
     }
     for (int h = 0; h < c->H; h++) {
@@ -44,14 +44,14 @@ ll_status ll_twin_place_create(ll_twin_place *p, const ll_attention_config *c) {
     return LL_OK;
 }
 
-void ll_twin_place_free(ll_twin_place *p) {
+void ll_reference_position_free(ll_reference_position *p) {
     ll_free(p->noise);
     ll_free(p->gate);
     ll_free(p->drawn);
     memset(p, 0, sizeof *p);
 }
 
-void ll_twin_turn(int n, const float *theta, int64_t position, double *x) {
+void ll_reference_rotate(int n, const float *theta, int64_t position, double *x) {
     for (int t = 0; t < n / 2; t++) {
         const double angle = (theta ? (double)theta[t] : pow(10000, -2.0 * t / n)) * (double)position;
         const double cosine = cos(angle), sine = sin(angle), a = x[2 * t], b = x[2 * t + 1];
@@ -61,7 +61,8 @@ void ll_twin_turn(int n, const float *theta, int64_t position, double *x) {
 }
 
 /* out += weight code, of feature f of head h. */
-static void sine_code(const ll_twin_place *p, int side, int h, int f, int64_t position, double weight, double *out) {
+static void sine_code(const ll_reference_position *p, int side, int h, int f, int64_t position, double weight,
+                      double *out) {
     const ll_position_config *w = &p->c->where;
     const int K = w->sines, R = w->realizations, hd = h * p->c->D + f;
     for (int t = 0; t < K; t++) {
@@ -76,7 +77,7 @@ static void sine_code(const ll_twin_place *p, int side, int h, int f, int64_t po
 }
 
 /* Rows position .. position + taps - 1 are in the ring; row n of feature f is drawn from number (n D + f) R on. */
-static void reach(ll_twin_place *p, int h, int64_t position) {
+static void reach(ll_reference_position *p, int h, int64_t position) {
     const int64_t taps = p->c->where.taps;
     const size_t row = (size_t)p->c->D * (size_t)p->c->where.realizations;
     float *ring = p->noise + (size_t)h * (size_t)taps * row;
@@ -84,7 +85,7 @@ static void reach(ll_twin_place *p, int h, int64_t position) {
         draw(p->c, h, 0, ring + (size_t)(p->drawn[h] % taps) * row, row, (uint64_t)p->drawn[h] * (uint64_t)row);
 }
 
-static void conv_code(const ll_twin_place *p, int side, int h, int f, int64_t position, double weight, double *out) {
+static void conv_code(const ll_reference_position *p, int side, int h, int f, int64_t position, double weight, double *out) {
     const ll_position_config *w = &p->c->where;
     const size_t R = (size_t)w->realizations, D = (size_t)p->c->D, taps = (size_t)w->taps;
     const float *filter = (side == LL_QUERY ? w->filter_q : w->filter_k) + ((size_t)h * D + (size_t)f) * taps;
@@ -95,7 +96,7 @@ static void conv_code(const ll_twin_place *p, int side, int h, int f, int64_t po
     }
 }
 
-static void spe(ll_twin_place *p, int side, int h, int64_t position, const float *x, double *out) {
+static void spe(ll_reference_position *p, int side, int h, int64_t position, const float *x, double *out) {
     const ll_position_config *w = &p->c->where;
     const int R = w->realizations, D = p->c->D;
     const double unit = pow((double)R * D, -0.25);
@@ -123,13 +124,13 @@ static void relative(const ll_attention_config *c, int side, int h, int64_t posi
     }
 }
 
-void ll_twin_encode(ll_twin_place *p, int side, int h, int64_t position, const float *x, double *out) {
+void ll_reference_encode(ll_reference_position *p, int side, int h, int64_t position, const float *x, double *out) {
     const ll_attention_config *c = p->c;
     if (is_sine(c) || is_conv(c)) {
         spe(p, side, h, position, x, out);
         return;
     }
     for (int f = 0; f < c->D; f++) out[f] = (double)x[f];
-    if (c->position == LL_POSITION_ROPE) ll_twin_turn(c->D, c->where.theta, position, out);
+    if (c->position == LL_POSITION_ROPE) ll_reference_rotate(c->D, c->where.theta, position, out);
     if (c->position == LL_POSITION_RELATIVE_S1) relative(c, side, h, position, out + c->D);
 }

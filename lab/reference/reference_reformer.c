@@ -13,11 +13,11 @@ static size_t slots(const ll_attention_config *c) {
     return 2 * (size_t)c->baseline.chunk;
 }
 
-ll_status ll_twin_buckets_create(ll_twin_buckets *t, const ll_attention *op) {
+ll_status ll_reference_buckets_create(ll_reference_buckets *t, const ll_attention *op) {
     const ll_attention_config *c = &op->c;
     const size_t H = (size_t)c->H, D = (size_t)c->D, rounds = (size_t)c->baseline.rounds;
     const size_t all = H * rounds * (size_t)c->baseline.buckets;
-    *t = (ll_twin_buckets){.op = op};
+    *t = (ll_reference_buckets){.op = op};
     if (c->kernel != LL_KERNEL_REFORMER) return LL_OK;
     t->count = ll_alloc(all, sizeof *t->count);
     t->keys = ll_alloc(all * slots(c), D * sizeof *t->keys);
@@ -26,20 +26,20 @@ ll_status ll_twin_buckets_create(ll_twin_buckets *t, const ll_attention *op) {
     t->q = ll_alloc(D + (size_t)c->baseline.buckets / 2, sizeof *t->q);
     t->work = ll_alloc(op->before ? op->before->kind->scratch(op->before) : 0, sizeof *t->work);
     if (t->count && t->keys && t->values && t->bucket && t->q && t->work) return LL_OK;
-    ll_twin_buckets_free(t);
+    ll_reference_buckets_free(t);
     return LL_ENOMEM;
 }
 
-void ll_twin_buckets_free(ll_twin_buckets *t) {
+void ll_reference_buckets_free(ll_reference_buckets *t) {
     ll_free(t->count), ll_free(t->keys), ll_free(t->values), ll_free(t->bucket), ll_free(t->q), ll_free(t->work);
     memset(t, 0, sizeof *t);
 }
 
-static void hash(ll_twin_buckets *t, int h, int64_t position, const float *q) {
-    const ll_before *b = t->op->before;
+static void hash(ll_reference_buckets *t, int h, int64_t position, const float *q) {
+    const ll_premap *b = t->op->before;
     const ll_attention *op = b ? t->op->inner : t->op;
     const int rounds = op->c.baseline.rounds;
-    const ll_before_tile tile = {b, ll_kernel_table(), h, 1, position, t->work};
+    const ll_premap_tile tile = {b, ll_kernel_table(), h, 1, position, t->work};
     if (b) {
         b->kind->prepare(&tile);
         b->kind->forward(&tile, LL_QUERY, 1, q, (size_t)op->c.D, t->q, (size_t)op->c.D);
@@ -51,12 +51,12 @@ static void hash(ll_twin_buckets *t, int h, int64_t position, const float *q) {
 }
 
 /* Number of head h's bucket of round r, of the token fed last. */
-static size_t place(const ll_twin_buckets *t, int h, int r) {
+static size_t place(const ll_reference_buckets *t, int h, int r) {
     const size_t at = (size_t)h * (size_t)t->op->c.baseline.rounds + (size_t)r;
     return at * (size_t)t->op->c.baseline.buckets + (size_t)t->bucket[at];
 }
 
-void ll_twin_buckets_feed(ll_twin_buckets *t, int h, int64_t position, const float *q, const double *x,
+void ll_reference_buckets_feed(ll_reference_buckets *t, int h, int64_t position, const float *q, const double *x,
                           const float *v) {
     const ll_attention_config *c = &t->op->c;
     double square = 0;
@@ -70,7 +70,7 @@ void ll_twin_buckets_feed(ll_twin_buckets *t, int h, int64_t position, const flo
 }
 
 /* The run before the token's, and of its own what came before it; where there is nothing, its own value. */
-double ll_twin_buckets_answer(const ll_twin_buckets *t, int h, const double *x, double *y) {
+double ll_reference_buckets_answer(const ll_reference_buckets *t, int h, const double *x, double *y) {
     const ll_attention_config *c = &t->op->c;
     const int64_t chunk = c->baseline.chunk;
     double den = 0;

@@ -16,7 +16,7 @@ typedef struct {
     int64_t tokens;
     uint64_t seed;
     ll_view q, k, v, y, tiles; /* (1, H, tokens, D or E), token by token */
-    ll_drift result;
+    ll_stream_error result;
     int (*progress)(double share, void *arg);
     void *arg;
 } drift;
@@ -68,9 +68,9 @@ static double against_tiles(const drift *d, int64_t first, int64_t end) {
 }
 
 /* The answer of one token against that of the twin. */
-static void compare(const drift *d, ll_twin *twin, int64_t t, double *y, double *worst, double *largest) {
+static void compare(const drift *d, ll_reference *twin, int64_t t, double *y, double *worst, double *largest) {
     for (int h = 0; h < d->c->H; h++) {
-        ll_twin_answer(twin, h, ll_element(&d->q, 0, h, (int)t), y);
+        ll_reference_answer(twin, h, ll_element(&d->q, 0, h, (int)t), y);
         for (int e = 0; e < d->c->E; e++) {
             const double error = fabs((double)ll_element(&d->y, 0, h, (int)t)[e] - y[e]);
             if (!(error <= *worst)) *worst = error;
@@ -80,16 +80,16 @@ static void compare(const drift *d, ll_twin *twin, int64_t t, double *y, double 
 }
 
 static void enter(drift *d, int64_t t, double worst, double largest) {
-    ll_drift *r = &d->result;
+    ll_stream_error *r = &d->result;
     const int64_t first = r->count ? r->tokens[r->count - 1] : 0;
-    if (r->count == LL_DRIFT_MOST) return;
+    if (r->count == LL_STREAM_ERROR_MOST) return;
     r->tokens[r->count] = t;
     r->deviation[r->count] = worst > 0 ? worst / largest : worst;
     r->tiles[r->count++] = against_tiles(d, first, t);
 }
 
 /* Of the 100 answers up to token 100, 1000, ..., and the last. */
-static ll_status against_twin(drift *d, ll_twin *twin, double *y) {
+static ll_status against_twin(drift *d, ll_reference *twin, double *y) {
     const ll_view *const keys = ll_method_of(d->c->kernel)->reads == 1 ? &d->q : &d->k;
     const int keyed = ll_keyed_heads(d->c);
     double worst = 0, largest = 0;
@@ -97,7 +97,8 @@ static ll_status against_twin(drift *d, ll_twin *twin, double *y) {
     ll_status status = LL_OK;
     for (int64_t t = 0; t < d->tokens && !status; t++) {
         for (int h = 0; h < d->c->H; h++)
-            ll_twin_feed(twin, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL, ll_element(&d->v, 0, h, (int)t));
+            ll_reference_feed(twin, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL,
+                              ll_element(&d->v, 0, h, (int)t));
         const int64_t end = next < d->tokens ? next : d->tokens;
         if (t >= end - COMPARED) compare(d, twin, t, y, &worst, &largest);
         if (t + 1 == end) {
@@ -129,16 +130,16 @@ static void fill(drift *d, float *data) {
     ll_uniform_fill(d->v.data, T * d->v.token, d->seed, ll_stream_id(LL_RANDOM_TEST, 2, 0), 0);
 }
 
-ll_status ll_drift_of(ll_drift *out, const ll_attention *op, int64_t tokens, uint64_t seed,
+ll_status ll_stream_error_of(ll_stream_error *out, const ll_attention *op, int64_t tokens, uint64_t seed,
                       int (*progress)(double share, void *arg), void *arg) {
     const ll_attention_config *c = &op->c;
     drift d = {.op = op, .c = c, .tokens = tokens, .seed = seed, .progress = progress, .arg = arg};
-    ll_twin *twin = NULL;
-    if (tokens < 1 || tokens > LL_DRIFT_LONGEST)
+    ll_reference *twin = NULL;
+    if (tokens < 1 || tokens > LL_STREAM_ERROR_LONGEST)
         return ll_fail(LL_EINVAL, "drift: %lld tokens, must be 1 to %lld", (long long)tokens,
-                       (long long)LL_DRIFT_LONGEST);
+                       (long long)LL_STREAM_ERROR_LONGEST);
     ll_status status = ll_attention_can_stream(op);
-    if (!status) status = ll_twin_create(&twin, op, tokens);
+    if (!status) status = ll_reference_create(&twin, op, tokens);
     if (status) return status;
     float *data = ll_alloc((size_t)tokens * (size_t)c->H, (2 * (size_t)c->D + 3 * (size_t)c->E) * sizeof *data);
     double *y = ll_alloc((size_t)c->E, sizeof *y);
@@ -151,14 +152,14 @@ ll_status ll_drift_of(ll_drift *out, const ll_attention *op, int64_t tokens, uin
     if (!status) status = against_twin(&d, twin, y);
     if (!status) *out = d.result;
     ll_free(data), ll_free(y);
-    ll_twin_free(twin);
+    ll_reference_free(twin);
     return status;
 }
 
-ll_status ll_attention_drift(ll_drift *out, const ll_attention_config *c, int64_t tokens, uint64_t seed) {
+ll_status ll_attention_stream_error(ll_stream_error *out, const ll_attention_config *c, int64_t tokens, uint64_t seed) {
     ll_attention *op = NULL;
     ll_status status = ll_attention_create(&op, c);
-    if (!status) status = ll_drift_of(out, op, tokens, seed, NULL, NULL);
+    if (!status) status = ll_stream_error_of(out, op, tokens, seed, NULL, NULL);
     ll_attention_free(op);
     return status;
 }

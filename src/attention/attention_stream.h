@@ -31,11 +31,11 @@ LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
 /* The same for cross attention's memory of S keys (memory.c): its tensors, room for them, whether they can be, a copy,
  * and how many keys. */
-int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
-LL_MUST_USE ll_status ll_attention_memory_seek(ll_attention_memory *m, int S);
-LL_MUST_USE ll_status ll_attention_memory_check(const ll_attention_memory *m);
-LL_MUST_USE ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m);
-int ll_attention_memory_keys(const ll_attention_memory *m);
+int ll_cross_cache_state(const ll_cross_cache *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
+LL_MUST_USE ll_status ll_cross_cache_seek(ll_cross_cache *m, int S);
+LL_MUST_USE ll_status ll_cross_cache_check(const ll_cross_cache *m);
+LL_MUST_USE ll_status ll_cross_cache_clone(ll_cross_cache **copy, const ll_cross_cache *m);
+int ll_cross_cache_keys(const ll_cross_cache *m);
 /* Room for n more tokens, so that feeding them cannot fail for it. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
 

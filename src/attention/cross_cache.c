@@ -14,7 +14,7 @@
 
 enum { KEYS = 256 /* of a sum of floats */ };
 
-struct ll_attention_memory {
+struct ll_cross_cache {
     const ll_attention *op;
     int S;
     float *state;         /* (H, state floats); linear kernels */
@@ -23,7 +23,7 @@ struct ll_attention_memory {
     float *pool; /* (workers, scratch) */
     size_t scratch;
     int workers;
-    ll_attention_memory *inner, *sums; /* of a shell */
+    ll_cross_cache *inner, *sums; /* of a shell */
     float *work;                       /* (H, before_scratch) of its encoder */
     float *buffer;                     /* encoded queries (H, tile, R), or sums (H, tile) */
     size_t before_scratch;
@@ -33,7 +33,7 @@ static int is_exact(const ll_attention *op) {
     return op->c.kernel == LL_KERNEL_SOFTMAX;
 }
 
-static size_t scratch_of(const ll_attention_memory *m) {
+static size_t scratch_of(const ll_cross_cache *m) {
     const ll_attention *op = m->op;
     const size_t floats = is_exact(op) ? m->capacity + (size_t)(op->c.D + op->c.E)
                                        : ll_bidirectional_scratch(op, ll_attention_tile(op), 0);
@@ -41,7 +41,7 @@ static size_t scratch_of(const ll_attention_memory *m) {
 }
 
 /* Scratch for the threads there are now and the keys there is room for now. */
-static ll_status ready(ll_attention_memory *m) {
+static ll_status ready(ll_cross_cache *m) {
     const size_t scratch = scratch_of(m);
     const int threads = ll_threads();
     if (m->pool && m->workers >= threads && m->scratch == scratch) return LL_OK;
@@ -70,7 +70,7 @@ static ll_status check(const ll_attention *op) {
     return LL_OK;
 }
 
-static ll_status build(ll_attention_memory *m) {
+static ll_status build(ll_cross_cache *m) {
     const ll_attention *op = m->op;
     const size_t H = (size_t)op->c.H;
     if (!op->inner) {
@@ -79,32 +79,32 @@ static ll_status build(ll_attention_memory *m) {
     }
     m->before_scratch = op->before ? (op->before->kind->scratch(op->before) + 15) / 16 * 16 : 0;
     m->work = ll_alloc(H * m->before_scratch, sizeof *m->work);
-    m->buffer = ll_alloc(H * LL_BEFORE_TILE * (size_t)(op->before ? op->before->R : 1), sizeof *m->buffer);
+    m->buffer = ll_alloc(H * LL_PREMAP_TILE * (size_t)(op->before ? op->before->R : 1), sizeof *m->buffer);
     if (!m->work || !m->buffer) return LL_ENOMEM;
-    ll_status status = ll_attention_memory_create(&m->inner, op->inner);
-    if (!status && op->sums) status = ll_attention_memory_create(&m->sums, op->sums);
+    ll_status status = ll_cross_cache_create(&m->inner, op->inner);
+    if (!status && op->sums) status = ll_cross_cache_create(&m->sums, op->sums);
     return status;
 }
 
-ll_status ll_attention_memory_create(ll_attention_memory **memory, const ll_attention *op) {
+ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op) {
     ll_status status = check(op);
     if (status) return status;
-    ll_attention_memory *m = ll_alloc(1, sizeof *m);
+    ll_cross_cache *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     m->op = op;
     status = build(m);
     if (status) {
-        ll_attention_memory_free(m);
+        ll_cross_cache_free(m);
         return status;
     }
     *memory = m;
     return LL_OK;
 }
 
-void ll_attention_memory_free(ll_attention_memory *m) {
+void ll_cross_cache_free(ll_cross_cache *m) {
     if (!m) return;
-    ll_attention_memory_free(m->inner);
-    ll_attention_memory_free(m->sums);
+    ll_cross_cache_free(m->inner);
+    ll_cross_cache_free(m->sums);
     ll_free(m->state);
     ll_free(m->keys);
     ll_free(m->values);
@@ -114,13 +114,13 @@ void ll_attention_memory_free(ll_attention_memory *m) {
     ll_free(m);
 }
 
-size_t ll_attention_memory_bytes(const ll_attention_memory *m) {
+size_t ll_cross_cache_bytes(const ll_cross_cache *m) {
     const ll_attention *op = m->op;
     const size_t H = (size_t)op->c.H, kept = m->capacity * (size_t)(op->c.D + op->c.E);
     size_t floats = (size_t)m->workers * m->scratch + H * (m->state ? ll_state_floats(op) : kept), bytes = sizeof *m;
     if (m->inner) {
-        floats = H * (m->before_scratch + LL_BEFORE_TILE * (size_t)(op->before ? op->before->R : 1));
-        bytes += ll_attention_memory_bytes(m->inner) + (m->sums ? ll_attention_memory_bytes(m->sums) : 0);
+        floats = H * (m->before_scratch + LL_PREMAP_TILE * (size_t)(op->before ? op->before->R : 1));
+        bytes += ll_cross_cache_bytes(m->inner) + (m->sums ? ll_cross_cache_bytes(m->sums) : 0);
     }
     return bytes + floats * sizeof(float);
 }
@@ -128,7 +128,7 @@ size_t ll_attention_memory_bytes(const ll_attention_memory *m) {
 /* ---- A source ---- */
 
 /* Softmax: room for n keys and values. */
-static ll_status room(ll_attention_memory *m, size_t n) {
+static ll_status room(ll_cross_cache *m, size_t n) {
     const size_t H = (size_t)m->op->c.H, D = (size_t)m->op->c.D, E = (size_t)m->op->c.E;
     float *keys = ll_alloc(H * n, D * sizeof *keys), *values = ll_alloc(H * n, E * sizeof *values);
     if (!keys || !values) {
@@ -142,7 +142,7 @@ static ll_status room(ll_attention_memory *m, size_t n) {
     return ready(m);
 }
 
-static ll_status keep(ll_attention_memory *m, int S, ll_view k, ll_view v) {
+static ll_status keep(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     const size_t H = (size_t)m->op->c.H, D = (size_t)m->op->c.D, E = (size_t)m->op->c.E, n = (size_t)S;
     const ll_status status = room(m, n);
     for (size_t i = 0; i < H * n && !status; i++) {
@@ -152,30 +152,30 @@ static ll_status keep(ll_attention_memory *m, int S, ll_view k, ll_view v) {
     return status;
 }
 
-static ll_status fill_encoded(ll_attention_memory *m, int S, ll_view k, ll_view v) {
-    const ll_before *b = m->op->before;
+static ll_status fill_encoded(ll_cross_cache *m, int S, ll_view k, ll_view v) {
+    const ll_premap *b = m->op->before;
     const size_t R = (size_t)b->R, H = (size_t)b->c.H;
-    ll_status status = ll_before_reaches(b, S);
+    ll_status status = ll_premap_reaches(b, S);
     if (status) return status;
     float *encoded = ll_alloc(H * (size_t)S, R * sizeof *encoded);
     if (!encoded) return LL_ENOMEM;
     memset(m->work, 0, H * m->before_scratch * sizeof *m->work);
     const ll_view out = {encoded, 0, (size_t)S * R, R};
-    ll_before_tile t = {.b = b, .k = ll_kernel_table()};
+    ll_premap_tile t = {.b = b, .k = ll_kernel_table()};
     for (t.head = 0; t.head < b->c.H; t.head++)
-        for (t.t0 = 0; t.t0 < S; t.t0 += LL_BEFORE_TILE) {
-            t.C = S - (int)t.t0 < LL_BEFORE_TILE ? S - (int)t.t0 : LL_BEFORE_TILE;
+        for (t.t0 = 0; t.t0 < S; t.t0 += LL_PREMAP_TILE) {
+            t.C = S - (int)t.t0 < LL_PREMAP_TILE ? S - (int)t.t0 : LL_PREMAP_TILE;
             t.work = m->work + (size_t)t.head * m->before_scratch;
             b->kind->prepare(&t);
             b->kind->forward(&t, LL_KEY, t.C, ll_element(&k, 0, t.head, (int)t.t0), k.token,
                              ll_element(&out, 0, t.head, (int)t.t0), R);
         }
-    status = ll_attention_memory_fill(m->inner, S, out, v);
+    status = ll_cross_cache_fill(m->inner, S, out, v);
     ll_free(encoded);
     return status;
 }
 
-ll_status ll_attention_memory_fill(ll_attention_memory *m, int S, ll_view k, ll_view v) {
+ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     if (S < 0) return ll_fail(LL_EINVAL, "attention memory: %d keys, must not be negative", S);
     ll_status status;
     m->S = 0; /* until all went well */
@@ -183,8 +183,8 @@ ll_status ll_attention_memory_fill(ll_attention_memory *m, int S, ll_view k, ll_
         status = fill_encoded(m, S, k, v);
     } else if (m->op->inner) {
         float one = 1;
-        status = ll_attention_memory_fill(m->inner, S, k, v);
-        if (!status) status = ll_attention_memory_fill(m->sums, S, k, (ll_view){.data = &one});
+        status = ll_cross_cache_fill(m->inner, S, k, v);
+        if (!status) status = ll_cross_cache_fill(m->sums, S, k, (ll_view){.data = &one});
     } else if (is_exact(m->op)) {
         status = keep(m, S, k, v);
     } else {
@@ -197,16 +197,16 @@ ll_status ll_attention_memory_fill(ll_attention_memory *m, int S, ll_view k, ll_
 
 /* ---- What it remembers ---- */
 
-int ll_attention_memory_keys(const ll_attention_memory *m) {
+int ll_cross_cache_keys(const ll_cross_cache *m) {
     return m->S;
 }
 
-int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+int ll_cross_cache_state(const ll_cross_cache *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]) {
     const size_t H = (size_t)m->op->c.H, n = (size_t)S;
     if (m->inner) {
-        const int count = ll_attention_memory_state(m->inner, S, tensor);
+        const int count = ll_cross_cache_state(m->inner, S, tensor);
         if (!m->sums) return count;
-        (void)ll_attention_memory_state(m->sums, S, tensor + count); /* rope-linear is linear: one tensor each */
+        (void)ll_cross_cache_state(m->sums, S, tensor + count); /* rope-linear is linear: one tensor each */
         tensor[count].name = "sums";
         return count + 1;
     }
@@ -219,31 +219,31 @@ int ll_attention_memory_state(const ll_attention_memory *m, int S, ll_state_tens
     return 2;
 }
 
-ll_status ll_attention_memory_seek(ll_attention_memory *m, int S) {
-    ll_status status = m->op->before ? ll_before_reaches(m->op->before, S) : LL_OK;
-    if (!status && m->inner) status = ll_attention_memory_seek(m->inner, S);
-    if (!status && m->sums) status = ll_attention_memory_seek(m->sums, S);
+ll_status ll_cross_cache_seek(ll_cross_cache *m, int S) {
+    ll_status status = m->op->before ? ll_premap_reaches(m->op->before, S) : LL_OK;
+    if (!status && m->inner) status = ll_cross_cache_seek(m->inner, S);
+    if (!status && m->sums) status = ll_cross_cache_seek(m->sums, S);
     if (!status && !m->inner && is_exact(m->op)) status = room(m, (size_t)S);
     if (!status) m->S = S;
     return status;
 }
 
-ll_status ll_attention_memory_check(const ll_attention_memory *m) {
+ll_status ll_cross_cache_check(const ll_cross_cache *m) {
     ll_state_tensor t[LL_STATE_TENSORS];
-    return ll_state_check(t, ll_attention_memory_state(m, m->S, t));
+    return ll_state_check(t, ll_cross_cache_state(m, m->S, t));
 }
 
-ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attention_memory *m) {
-    ll_attention_memory *new = NULL;
+ll_status ll_cross_cache_clone(ll_cross_cache **copy, const ll_cross_cache *m) {
+    ll_cross_cache *new = NULL;
     ll_state_tensor from[LL_STATE_TENSORS], to[LL_STATE_TENSORS];
-    ll_status status = ll_attention_memory_create(&new, m->op);
-    if (!status) status = ll_attention_memory_seek(new, m->S);
+    ll_status status = ll_cross_cache_create(&new, m->op);
+    if (!status) status = ll_cross_cache_seek(new, m->S);
     if (status) {
-        ll_attention_memory_free(new);
+        ll_cross_cache_free(new);
         return status;
     }
-    const int n = ll_attention_memory_state(m, m->S, from);
-    (void)ll_attention_memory_state(new, m->S, to);
+    const int n = ll_cross_cache_state(m, m->S, from);
+    (void)ll_cross_cache_state(new, m->S, to);
     for (int i = 0; i < n; i++)
         if (ll_state_bytes(&from[i])) memcpy(to[i].data, from[i].data, ll_state_bytes(&from[i]));
     *copy = new;
@@ -253,7 +253,7 @@ ll_status ll_attention_memory_clone(ll_attention_memory **copy, const ll_attenti
 /* ---- Queries ---- */
 
 typedef struct {
-    const ll_attention_memory *m;
+    const ll_cross_cache *m;
     int n;
     int64_t first;
     ll_view q, y;
@@ -289,7 +289,7 @@ static void weigh(const ll_kernels *k, int S, size_t E, const float *weight, con
 
 static void read_exact(void *arg, size_t h, int worker) {
     const reading *r = arg;
-    const ll_attention_memory *m = r->m;
+    const ll_cross_cache *m = r->m;
     const ll_kernels *k = ll_kernel_table();
     const size_t D = (size_t)m->op->c.D, E = (size_t)m->op->c.E, S = (size_t)m->S;
     float *weight = m->pool + (size_t)worker * m->scratch, *q = weight + m->capacity, *part = q + D;
@@ -306,24 +306,24 @@ static void read_exact(void *arg, size_t h, int worker) {
     }
 }
 
-static ll_status read_encoded(const ll_attention_memory *m, int64_t first, int n, ll_view q, ll_view y) {
-    const ll_before *b = m->op->before;
+static ll_status read_encoded(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
+    const ll_premap *b = m->op->before;
     const size_t R = (size_t)b->R;
-    const ll_view out = {m->buffer, 0, LL_BEFORE_TILE * R, R};
-    ll_before_tile t = {.b = b, .k = ll_kernel_table(), .C = n, .t0 = first};
+    const ll_view out = {m->buffer, 0, LL_PREMAP_TILE * R, R};
+    ll_premap_tile t = {.b = b, .k = ll_kernel_table(), .C = n, .t0 = first};
     for (t.head = 0; t.head < b->c.H; t.head++) {
         t.work = m->work + (size_t)t.head * m->before_scratch;
         b->kind->prepare(&t);
         b->kind->forward(&t, LL_QUERY, n, ll_element(&q, 0, t.head, 0), q.token, ll_element(&out, 0, t.head, 0), R);
     }
-    return ll_attention_memory_read(m->inner, first, n, out, y);
+    return ll_cross_cache_read(m->inner, first, n, out, y);
 }
 
-static ll_status read_divided(const ll_attention_memory *m, int64_t first, int n, ll_view q, ll_view y) {
+static ll_status read_divided(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
     const ll_attention *op = m->op;
-    const ll_view sums = {m->buffer, 0, LL_BEFORE_TILE, 1};
-    ll_status status = ll_attention_memory_read(m->inner, first, n, q, y);
-    if (!status) status = ll_attention_memory_read(m->sums, first, n, q, sums);
+    const ll_view sums = {m->buffer, 0, LL_PREMAP_TILE, 1};
+    ll_status status = ll_cross_cache_read(m->inner, first, n, q, y);
+    if (!status) status = ll_cross_cache_read(m->sums, first, n, q, sums);
     for (int h = 0; h < op->c.H && !status; h++)
         for (int t = 0; t < n; t++) {
             const float factor = ll_inverse(ll_divisor(op, *ll_element(&sums, 0, h, t), 0, m->S));
@@ -332,13 +332,13 @@ static ll_status read_divided(const ll_attention_memory *m, int64_t first, int n
     return status;
 }
 
-ll_status ll_attention_memory_read(const ll_attention_memory *m, int64_t first, int n, ll_view q, ll_view y) {
+ll_status ll_cross_cache_read(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
     const ll_attention *op = m->op;
     if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "attention memory: %d queries, must not be negative", n);
     if (op->inner) {
-        ll_status status = op->before ? ll_before_reaches(op->before, first + n) : LL_OK;
-        for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
-            const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
+        ll_status status = op->before ? ll_premap_reaches(op->before, first + n) : LL_OK;
+        for (int t = 0; t < n && !status; t += LL_PREMAP_TILE) {
+            const int C = n - t < LL_PREMAP_TILE ? n - t : LL_PREMAP_TILE;
             status = op->sums ? read_divided(m, first + t, C, ll_view_from(q, t), ll_view_from(y, t))
                               : read_encoded(m, first + t, C, ll_view_from(q, t), ll_view_from(y, t));
         }

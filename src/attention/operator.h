@@ -53,7 +53,7 @@ struct ll_attention {
     /* A position that acts on q and k makes this operator a shell around `inner`, which takes what `before` makes of
      * them; rope-linear around `inner`, its weighted sums, and `sums`, its divisors (divide.c); relative-s2 around
      * `inner`, its heads with keys, and `sums`, the feature map of those without (clipped.c). Else NULL. */
-    struct ll_before *before;
+    struct ll_premap *before;
     ll_attention *inner, *sums;
     ll_attention *part; /* linformer, nystrom: softmax attention between what is left of the tokens; else NULL */
 };
@@ -122,10 +122,10 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 
 /* position/turn.c. out (C, 2n), rows ldo apart: pairs size (cos, sin)(phase + w t) of n angles for t = t0..t0+C-1, each
  * a function of these four alone, from doubles. size NULL: 1; phase NULL: 0. */
-void ll_turns(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
+void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
               size_t ldo);
 /* Turns the pairs of C feature rows of a head by their position, or back; in place allowed. */
-void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+void ll_rotate_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo);
 
 /* position/orthogonal.c. Angles and basis of a config as the operator's own; then features (C, ld) in that basis, or
@@ -139,8 +139,8 @@ void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, 
 /* stream.c. LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
 LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
 
-/* drift.c: ll_attention_drift of an operator that is there. Progress is called now and then; non-zero stops. */
-LL_MUST_USE ll_status ll_drift_of(ll_drift *drift, const ll_attention *op, int64_t tokens, uint64_t seed,
+/* drift.c: ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero stops. */
+LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *drift, const ll_attention *op, int64_t tokens, uint64_t seed,
                                   int (*progress)(double share, void *arg), void *arg);
 
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
@@ -150,6 +150,6 @@ void ll_permute_free(ll_permute *p);
 void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t *y);
 /* out = P^position f(in), or with `back` the inverse of P; f as `along` says, NULL: the identity. */
 void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                      int back, const ll_along *along, const float *in, size_t ldi, float *out, size_t ldo);
+                      int back, const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo);
 
 #endif

@@ -31,7 +31,7 @@ const ll_method *ll_method_of(ll_kernel kernel) {
 /* ---- What cannot be ---- */
 
 static ll_status check_sizes(const ll_attention_config *c) {
-    const ll_baseline_config *b = &c->baseline;
+    const ll_approximate_config *b = &c->baseline;
     if (c->kernel == LL_KERNEL_LOCAL && (b->window < 1 || b->window > WINDOW_MOST))
         return ll_fail(LL_EINVAL, "attention: a window of %d tokens, must be 1 to %d", b->window, WINDOW_MOST);
     if (c->kernel == LL_KERNEL_NYSTROM && (b->landmarks < 1 || b->landmarks > LANDMARKS_MOST))

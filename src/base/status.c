@@ -40,6 +40,6 @@ ll_status ll_fail_in(ll_status status, const char *where) {
     return status;
 }
 
-ll_status ll_tell_done(ll_done_fn *progress, void *arg, int64_t done, int64_t total) {
+ll_status ll_progress_done(ll_done_fn *progress, void *arg, int64_t done, int64_t total) {
     return progress && progress(done, total, arg) ? ll_fail(LL_ESTOPPED, "stopped on request") : LL_OK;
 }

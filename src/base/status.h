@@ -11,6 +11,6 @@ LL_MUST_USE ll_status ll_fail(ll_status status, const char *format, ...) __attri
 LL_MUST_USE ll_status ll_fail_in(ll_status status, const char *where);
 
 /* Tells progress, which may be NULL: LL_ESTOPPED where it asks for that. */
-LL_MUST_USE ll_status ll_tell_done(ll_done_fn *progress, void *arg, int64_t done, int64_t total);
+LL_MUST_USE ll_status ll_progress_done(ll_done_fn *progress, void *arg, int64_t done, int64_t total);
 
 #endif

@@ -4,7 +4,7 @@
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* Opens the next row of what will be wanted. */
-static __attribute__((noinline)) void ask_row(ll_ahead *next) {
+static __attribute__((noinline)) void ask_row(ll_prefetch *next) {
     next->line = NULL;
     if (next->at == next->parts) return;
     const ll_part *p = &next->part[next->at];
@@ -31,7 +31,7 @@ ALWAYS void micro_step(const int PAIRS, const int MR, const int NV, const int TA
  * pointers are constants after inlining. */
 ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail, int K,
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
-                  float *restrict C, size_t ldc, int add, ll_ahead *next, int pace) {
+                  float *restrict C, size_t ldc, int add, ll_prefetch *next, int pace) {
     vf acc[VROWS][2];
     /* C is asked for even where nothing is added: a line is read before a part of it is written. */
 #pragma GCC unroll 8
@@ -72,7 +72,7 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
  * of a whole tile asks. */
 ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
                        size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add,
-                       ll_ahead *next, int pace) {
+                       ll_prefetch *next, int pace) {
     for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
         micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next, pace);
     for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc)
@@ -84,7 +84,7 @@ ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tai
 
 /* One of the strides of A is the constant 1 after inlining. */
 ALWAYS void gemm_strided(const int PAIRS, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
-                         size_t ldb, float *C, size_t ldc, int add, ll_ahead *next) {
+                         size_t ldb, float *C, size_t ldc, int add, ll_prefetch *next) {
     const int64_t steps = (int64_t)(M / VROWS) * (N / (2 * VW)) * K, wanted = next ? next->lines * 16 : 0;
     const int pace = steps <= 0 ? 0 : wanted > 16 * steps ? 16 : (int)((wanted + steps - 1) / steps);
     if (pace) ask_row(next);
@@ -101,8 +101,8 @@ ALWAYS void gemm_strided(const int PAIRS, int M, int N, int K, const float *A, s
     }
 }
 
-static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_ahead *next) {
+static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add, ll_prefetch *next) {
     if (col == 1) {
         gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
     } else {
@@ -112,11 +112,11 @@ static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t c
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
-    gemm_ahead(M, N, K, A, row, col, B, ldb, C, ldc, add, NULL);
+    gemm_prefetch(M, N, K, A, row, col, B, ldb, C, ldc, add, NULL);
 }
 
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_ahead *next) {
+                       float *C, size_t ldc, int add, ll_prefetch *next) {
     if (col == 1) {
         gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
     } else {
@@ -163,7 +163,7 @@ ALWAYS vf gemv_load(gemv_matrix B, size_t at, vf scale) {
 ALWAYS vf gemv_load_n(gemv_matrix B, size_t at, vf scale, size_t n) {
     if (B.f) return v_load_n(B.f + at, n);
     float x[VW] = {0};
-    for (size_t i = 0; i < n; i++) x[i] = B.half ? ll_half_float(B.half[at + i]) : (float)B.byte[at + i];
+    for (size_t i = 0; i < n; i++) x[i] = B.half ? ll_bf16_to_float(B.half[at + i]) : (float)B.byte[at + i];
     return B.half ? v_load(x) : v_mul(v_load(x), scale);
 }
 

@@ -11,11 +11,11 @@ typedef struct {
     const float *factor;
 } along_row;
 
-ALWAYS along_row along_at(const int what, const ll_along *along, int i) {
+ALWAYS along_row along_at(const int what, const ll_epilogue *along, int i) {
     along_row r = {v_set(0), v_set(0), v_set(0), v_set(0), NULL};
-    if (what == LL_ALONG_RELU || what == LL_ALONG_WHERE) r.eps = v_set(along->eps);
-    if (what == LL_ALONG_TIMES || what == LL_ALONG_WHERE) r.factor = along->factor + (size_t)i * along->ld;
-    if (what == LL_ALONG_EXP) {
+    if (what == LL_EPILOGUE_RELU || what == LL_EPILOGUE_WHERE) r.eps = v_set(along->eps);
+    if (what == LL_EPILOGUE_TIMES || what == LL_EPILOGUE_WHERE) r.factor = along->factor + (size_t)i * along->ld;
+    if (what == LL_EPILOGUE_EXP) {
         r.shift = v_set(along->shift[i]);
         r.exponent = v_set((float)along->exponent[i]);
         r.low = v_set(exp2_floor(along->exponent[i]));
@@ -26,15 +26,15 @@ ALWAYS along_row along_at(const int what, const ll_along *along, int i) {
 /* f of numbers that were loaded together with their factors. */
 ALWAYS vf along_map(const int what, const along_row *r, vf x, vf factor) {
     switch (what) {
-    case LL_ALONG_RELU: return v_add(v_max(v_set(0), x), r->eps);
-    case LL_ALONG_EXP: return exp_scaled(v_max(r->low, v_sub(x, r->shift)), r->exponent);
-    case LL_ALONG_TIMES: return v_mul(x, factor);
-    case LL_ALONG_WHERE: return v_positive(v_sub(factor, r->eps), x);
+    case LL_EPILOGUE_RELU: return v_add(v_max(v_set(0), x), r->eps);
+    case LL_EPILOGUE_EXP: return exp_scaled(v_max(r->low, v_sub(x, r->shift)), r->exponent);
+    case LL_EPILOGUE_TIMES: return v_mul(x, factor);
+    case LL_EPILOGUE_WHERE: return v_positive(v_sub(factor, r->eps), x);
     default: return x;
     }
 }
 
-ALWAYS int has_factor(const int what) { return what == LL_ALONG_TIMES || what == LL_ALONG_WHERE; }
+ALWAYS int has_factor(const int what) { return what == LL_EPILOGUE_TIMES || what == LL_EPILOGUE_WHERE; }
 
 ALWAYS vf along_whole(const int what, const along_row *r, const float *in, size_t at) {
     return along_map(what, r, v_load(in + at), has_factor(what) ? v_load(r->factor + at) : v_set(0));
@@ -66,7 +66,7 @@ ALWAYS int advance(int shift, int length, int64_t step, int64_t position) {
 }
 
 /* The `fixed` numbers after the cycle stay where they are; `before` others of the row come before it. */
-ALWAYS void rotate_long(const int what, const ll_along *along, int C, const int64_t *position, ll_cycle cycle,
+ALWAYS void rotate_long(const int what, const ll_epilogue *along, int C, const int64_t *position, ll_cycle cycle,
                         int fixed, int before, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     int shift = (int)(position[0] % cycle.length);
     const size_t start = (size_t)cycle.start, n = (size_t)cycle.length, left = (size_t)before;
@@ -81,8 +81,9 @@ ALWAYS void rotate_long(const int what, const ll_along *along, int C, const int6
 }
 
 /* Cycles that fit one vector, n floats: the last of a whole one if so many come before them, too. */
-ALWAYS void rotate_short(const int what, const ll_along *along, int C, const int64_t *position, const ll_cycle *cycle,
-                         int cycles, int before, int back, const float *in, size_t ldi, float *out, size_t ldo) {
+ALWAYS void rotate_short(const int what, const ll_epilogue *along, int C, const int64_t *position,
+                         const ll_cycle *cycle, int cycles, int before, int back, const float *in, size_t ldi,
+                         float *out, size_t ldo) {
     const int n = cycle[cycles - 1].start + cycle[cycles - 1].length - cycle->start, whole = n + before >= VW;
     const int start = whole ? cycle->start + n - VW : cycle->start;
     int index[VW], next[VW]; /* of the current token; one step of the permutation */
@@ -114,7 +115,7 @@ ALWAYS void rotate_short(const int what, const ll_along *along, int C, const int
 }
 
 /* From the last cycle to the first. */
-ALWAYS void rotate_all(const int what, const ll_along *along, int C, const int64_t *position, int cycles,
+ALWAYS void rotate_all(const int what, const ll_epilogue *along, int C, const int64_t *position, int cycles,
                        const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     while (cycles > 0) {
         const int end = cycle[cycles - 1].start + cycle[cycles - 1].length;
@@ -133,14 +134,16 @@ ALWAYS void rotate_all(const int what, const ll_along *along, int C, const int64
     }
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
+static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_epilogue *along,
                    const float *in, size_t ldi, float *out, size_t ldo) {
     if (C <= 0) return;
     switch (along ? (int)along->what : ALONG_NOTHING) {
-    case LL_ALONG_RELU: rotate_all(LL_ALONG_RELU, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
-    case LL_ALONG_EXP: rotate_all(LL_ALONG_EXP, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
-    case LL_ALONG_TIMES: rotate_all(LL_ALONG_TIMES, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
-    case LL_ALONG_WHERE: rotate_all(LL_ALONG_WHERE, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
+    case LL_EPILOGUE_RELU:
+        rotate_all(LL_EPILOGUE_RELU, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        break;
+    case LL_EPILOGUE_EXP: rotate_all(LL_EPILOGUE_EXP, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
+    case LL_EPILOGUE_TIMES: rotate_all(LL_EPILOGUE_TIMES, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
+    case LL_EPILOGUE_WHERE: rotate_all(LL_EPILOGUE_WHERE, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
     default: rotate_all(ALONG_NOTHING, NULL, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
     }
 }

@@ -164,19 +164,19 @@ static void begin_block(const product *p, int m, int n, const float *bias, float
 }
 
 /* n columns of B from column j of the piece on, the slice that begins at k0, will be read. */
-static void ask_columns(const product *p, ll_ahead *next, int k0, int j, int n) {
+static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
     const int depth = depth_at(p, k0);
     if (p->packing == BEFORE) {
-        ll_ahead_rows(next, strip_at(p, k0, j), 0, 1, steps(p, depth) * n);
+        ll_prefetch_rows(next, strip_at(p, k0, j), 0, 1, steps(p, depth) * n);
     } else if (p->ldb > CLOSE) {
-        ll_ahead_rows(next, at(p->B, p->ldb, p->tb, k0, p->j0 + j), p->ldb, p->tb ? n : depth, p->tb ? depth : n);
+        ll_prefetch_rows(next, at(p->B, p->ldb, p->tb, k0, p->j0 + j), p->ldb, p->tb ? n : depth, p->tb ? depth : n);
     }
 }
 
 /* While `strip` columns from j on of a block are multiplied, those are asked for that come next, and their share of the
  * next slice of A, in rows as they lie in memory. */
-static ll_ahead after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
-    ll_ahead next = {0};
+static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
+    ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
     if (then < n) ask_columns(p, &next, k0, j0 + then, least(strip, n - then));
     if (deeper >= p->k1) return next;
@@ -184,7 +184,7 @@ static ll_ahead after(const product *p, int i0, int m, int j0, int n, int j, int
     const int depth = depth_at(p, deeper), rows = p->ta ? depth : m;
     const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * least(n, then) / n);
     const float *A = at(p->A, p->lda, !p->ta, deeper, i0) + (size_t)begin * p->lda;
-    if (end > begin && p->lda > CLOSE) ll_ahead_rows(&next, A, p->lda, end - begin, p->ta ? m : depth);
+    if (end > begin && p->lda > CLOSE) ll_prefetch_rows(&next, A, p->lda, end - begin, p->ta ? m : depth);
     return next;
 }
 
@@ -202,8 +202,8 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
         } else {
             B = strip_at(p, k0, j0 + j);
         }
-        ll_ahead next = after(p, i0, m, j0, n, j, strip, k0);
-        (p->pairs ? p->k->gemm_pairs : p->k->gemm_ahead)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
+        ll_prefetch next = after(p, i0, m, j0, n, j, strip, k0);
+        (p->pairs ? p->k->gemm_pairs : p->k->gemm_prefetch)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
                                                          p->packing == IN_PLACE ? p->ldb : (size_t)strip, C + j,
                                                          p->ldc, add, &next);
     }
@@ -273,7 +273,7 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
     multiply((product){NULL, 0, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc, .packed = scratch});
 }
 
-void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
+void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch) {
     multiply((product){NULL, 1, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc, .packed = scratch});
 }

@@ -22,13 +22,13 @@ typedef struct {
 
 /* What rotate does to a number x on its way out of row i. */
 typedef struct {
-    enum { LL_ALONG_RELU, LL_ALONG_EXP, LL_ALONG_TIMES, LL_ALONG_WHERE } what;
+    enum { LL_EPILOGUE_RELU, LL_EPILOGUE_EXP, LL_EPILOGUE_TIMES, LL_EPILOGUE_WHERE } what;
     float eps;           /* RELU: max(x, 0) + eps. WHERE: x where its factor exceeds eps, else 0 */
     const float *shift;  /* EXP: e^(x - shift[i]) / 2^exponent[i] */
     const int *exponent;
     const float *factor; /* TIMES: x times its factor; factors lie as x does, in rows `ld` apart */
     size_t ld;
-} ll_along;
+} ll_epilogue;
 
 /* Rows that will be read or written next: `rows` of them, `token` floats apart, of some lines of 16 floats each. What
  * follows `lines` is how far the asking for them has come. */
@@ -43,9 +43,9 @@ typedef struct {
     int at, row;       /* part and row that come after this one, */
     int left;          /* of which so many floats are left, */
     const float *line; /* from here on; NULL: all is asked for */
-} ll_ahead;
+} ll_prefetch;
 /* `rows` more of `cols` floats each; there are four parts at most. */
-static inline void ll_ahead_rows(ll_ahead *next, const float *data, size_t token, int rows, int cols) {
+static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t token, int rows, int cols) {
     const int lines = (cols + 15) / 16;
     next->part[next->parts++] = (ll_part){data, token, rows, lines};
     next->lines += rows * lines;
@@ -62,8 +62,8 @@ typedef struct {
     void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add);
     /* The same, which asks for those lines on its way, evenly: memory and arithmetic overlap. next NULL: for none. */
-    void (*gemm_ahead)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_ahead *next);
+    void (*gemm_prefetch)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add, ll_prefetch *next);
     /* y (N) = or += x (K) B (K x N): one row, for generation; without `add` the bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
     /* y (N) = x (K) B as gemv without `add`, of numbers that take less memory: bfloat16, the upper half of a float, and
@@ -76,12 +76,12 @@ typedef struct {
     /* Products of bfloat16 with sums in float. Two numbers that meet in one step of a sum over k, k and k + 1, lie in
      * the bits of one float, k in the lower half; they are rounded to nearest even, what is subnormal to 0.
      * halve: n numbers along k to (n + 1) / 2 pairs, the last with 0. pair: number i of both rows is pair i; high NULL:
-     * zeros. gemm_pairs: as gemm_ahead, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s), which
-     * is what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
+     * zeros. gemm_pairs: as gemm_prefetch, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s),
+     * which is what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
     void (*halve)(size_t n, const float *x, float *y);
     void (*pair)(size_t n, const float *low, const float *high, float *y);
     void (*gemm_pairs)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_ahead *next);
+                       float *C, size_t ldc, int add, ll_prefetch *next);
     /* out (cols x rows) = in (rows x cols) transposed. */
     void (*transpose)(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo);
 
@@ -113,8 +113,8 @@ typedef struct {
     /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `along` says,
      * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. Every cycle starts where the one
      * before it ends; what is outside of them stays. */
-    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
-                   const float *in, size_t ldi, float *out, size_t ldo);
+    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo);
 
     /* Random words: blocks of four as ll_random4 makes them (base/random.h), from number `index` on. */
     void (*random_words)(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words);
@@ -168,7 +168,7 @@ typedef struct {
 } ll_kernels;
 
 /* A bfloat16 as a float: exact. */
-static inline float ll_half_float(uint16_t half) {
+static inline float ll_bf16_to_float(uint16_t half) {
     const uint32_t bits = (uint32_t)half << 16;
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -187,7 +187,7 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
              size_t ldc, int add, const float *bias, float *scratch);
 /* The same with A and B rounded to bfloat16, 512 terms at a time: at twice the speed where the machine multiplies those
  * (AVX512_BF16), to the same bits where it does not. */
-void ll_gemm_half(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
+void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
 /* N K, no more than a million; 0 for few rows. */
 size_t ll_gemm_scratch(int M, int N, int K);

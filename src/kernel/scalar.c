@@ -45,19 +45,19 @@ static void halve(size_t n, const float *x, float *y) {
 static void part(const float *pair, float *low, float *high) {
     uint32_t bits;
     memcpy(&bits, pair, sizeof bits);
-    *low = ll_half_float((uint16_t)bits);
-    *high = ll_half_float((uint16_t)(bits >> 16));
+    *low = ll_bf16_to_float((uint16_t)bits);
+    *high = ll_bf16_to_float((uint16_t)(bits >> 16));
 }
 
-static void gemm_ahead(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_ahead *next) {
+static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                       float *C, size_t ldc, int add, ll_prefetch *next) {
     (void)next; /* multiplying takes so long that memory is no matter */
     gemm(M, N, K, A, row, col, B, ldb, C, ldc, add);
 }
 
 /* Products are exact in float, so that a sum is rounded once a step, as by fma. */
 static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_ahead *next) {
+                       float *C, size_t ldc, int add, ll_prefetch *next) {
     (void)next;
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
@@ -82,7 +82,7 @@ static void gemv_narrow(int N, int K, const float *x, const uint16_t *half, cons
         float sum = 0;
         for (int k = 0; k < K; k++) {
             const size_t at = (size_t)k * ldb + (size_t)j;
-            const float w = half ? ll_half_float(half[at]) : (float)byte[at] * scale[j];
+            const float w = half ? ll_bf16_to_float(half[at]) : (float)byte[at] * scale[j];
             sum += x[k] * w;
         }
         y[j] = sum;
@@ -186,20 +186,20 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
     for (size_t i = 0; i < n; i++) y[i] = factor * (expf(x[i] - shift) + eps);
 }
 
-static float along_one(const ll_along *along, int i, size_t at, float x) {
+static float along_one(const ll_epilogue *along, int i, size_t at, float x) {
     if (!along) return x;
     const float factor = along->factor ? along->factor[i * along->ld + at] : 0;
     switch (along->what) {
-    case LL_ALONG_RELU: return (x < 0 ? 0 : x) + along->eps;
-    case LL_ALONG_EXP: return exp_in_units(x - along->shift[i], along->exponent[i]);
-    case LL_ALONG_TIMES: return x * factor;
-    case LL_ALONG_WHERE: return factor > along->eps ? x : 0;
+    case LL_EPILOGUE_RELU: return (x < 0 ? 0 : x) + along->eps;
+    case LL_EPILOGUE_EXP: return exp_in_units(x - along->shift[i], along->exponent[i]);
+    case LL_EPILOGUE_TIMES: return x * factor;
+    case LL_EPILOGUE_WHERE: return factor > along->eps ? x : 0;
     }
     return x;
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_along *along,
-                   const float *in, size_t ldi, float *out, size_t ldo) {
+static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
     for (int i = 0; i < C; i++) {
         for (int c = 0; c < cycles; c++) {
             int start = cycle[c].start, length = cycle[c].length, p = (int)(position[i] % length);
@@ -318,7 +318,7 @@ const ll_kernels ll_scalar = {
     .width = 1,
     .rows = 8,
     .gemm = gemm,
-    .gemm_ahead = gemm_ahead,
+    .gemm_prefetch = gemm_prefetch,
     .halve = halve,
     .pair = pair,
     .gemm_pairs = gemm_pairs,

@@ -9,16 +9,16 @@
 
 static const char *const names[] = {"attention.linformer_k", "attention.linformer_v"};
 
-int ll_baseline_tensors(const ll_model *m, ll_place_tensor tensor[LL_BASELINE_TENSORS]) {
+int ll_approximate_tensors(const ll_model *m, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]) {
     const ll_config *c = m->c;
     if (c->kernel != LL_ATT_LINFORMER) return 0;
-    for (int i = 0; i < LL_BASELINE_TENSORS; i++)
-        tensor[i] = (ll_place_tensor){names[i], c->linformer_length, c->linformer_rank};
-    return LL_BASELINE_TENSORS;
+    for (int i = 0; i < LL_APPROXIMATE_TENSORS; i++)
+        tensor[i] = (ll_position_tensor){names[i], c->linformer_length, c->linformer_rank};
+    return LL_APPROXIMATE_TENSORS;
 }
 
 /* Normal, so that a sum of keys over the longest sequence is as large as a key. */
-int ll_baseline_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
+int ll_approximate_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
     const size_t n = (size_t)p->rows * (size_t)p->cols;
     const float std = 1 / sqrtf((float)p->rows);
     if (!strstr(p->name, ".linformer_")) return 0;
@@ -27,22 +27,23 @@ int ll_baseline_init(const ll_model *m, const ll_param *p, float *x, uint64_t st
     return 1;
 }
 
-ll_baseline_gradients ll_baseline_gradients_of(const ll_model *m, int op, float *grad) {
-    ll_baseline_gradients d = {0};
+ll_approximate_gradients ll_approximate_gradients_of(const ll_model *m, int op, float *grad) {
+    ll_approximate_gradients d = {0};
     if (!grad || m->at.baseline < 0) return d;
-    const int first = m->at.baseline + op * LL_BASELINE_TENSORS;
+    const int first = m->at.baseline + op * LL_APPROXIMATE_TENSORS;
     d.linformer_k = ll_param_in(m, grad, first);
     d.linformer_v = ll_param_in(m, grad, first + 1);
     return d;
 }
 
-void ll_baseline_config_of(const ll_model *m, int op, ll_attention_config *a) {
+void ll_approximate_config_of(const ll_model *m, int op, ll_attention_config *a) {
     const ll_config *c = m->c;
-    a->baseline = (ll_baseline_config){.window = c->window, .length = c->linformer_length, .rank = c->linformer_rank};
+    a->baseline =
+        (ll_approximate_config){.window = c->window, .length = c->linformer_length, .rank = c->linformer_rank};
     a->baseline.landmarks = c->landmarks, a->baseline.iterations = c->iterations;
     a->baseline.buckets = c->buckets, a->baseline.chunk = c->chunk, a->baseline.rounds = c->rounds;
     a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = op;
     if (m->at.baseline < 0) return;
-    const ll_param *tensor = &m->param[m->at.baseline + op * LL_BASELINE_TENSORS];
+    const ll_param *tensor = &m->param[m->at.baseline + op * LL_APPROXIMATE_TENSORS];
     a->baseline.linformer_k = tensor[0].value, a->baseline.linformer_v = tensor[1].value;
 }

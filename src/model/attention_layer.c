@@ -181,10 +181,10 @@ static ll_attention_call call_of(const attention *x) {
 
 static ll_status mix(const attention *x) {
     const ll_batch_run *run = x->run;
-    ll_place_noise(run, x->op);
+    ll_position_params_noise(run, x->op);
     const ll_attention_call call = call_of(x);
     if (run->ws->memory && x->cross)
-        return ll_attention_memory_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
+        return ll_cross_cache_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
     if (run->ws->stream)
         return ll_attention_stream_feed(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.y);
     return ll_attention_forward(run->model->attention[x->op], &call);
@@ -197,8 +197,8 @@ static ll_status mix_back(const attention *x) {
     call.dk = view_of(&x->from, &x->s[1], x->s[1].d);
     call.dv = view_of(&x->from, &x->s[2], x->s[2].d);
     call.g = mixed_view(x, run->ws->dmixed);
-    call.dposition = ll_place_gradients(run->model, x->op, run->grad);
-    call.dbaseline = ll_baseline_gradients_of(run->model, x->op, run->grad);
+    call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
+    call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
 
@@ -249,14 +249,14 @@ ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {
 }
 
 ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
-                             ll_attention_memory *memory) {
+                             ll_cross_cache *memory) {
     ll_batch_run reader = *source; /* its weights are the decoder's */
     reader.stack = stack;
     attention x = {.run = &reader, .from = *source, .layer = layer, .cross = 1};
     set_source(&x, source->model, buffer, NULL);
     project(&x, 1);
     reverse(&x, 0);
-    ll_place_noise(source, ll_operator_of(stack, layer, 1));
-    return ll_attention_memory_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
+    ll_position_params_noise(source, ll_operator_of(stack, layer, 1));
+    return ll_cross_cache_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
                                     view_of(source, &x.s[2], x.s[2].data));
 }

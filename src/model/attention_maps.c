@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-int ll_model_front(const ll_model *model) {
+int ll_model_cls_tokens(const ll_model *model) {
     return model->front;
 }
 

@@ -76,7 +76,7 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias) {
     if (run->grad && run->c->precision == LL_BF16) {
-        ll_gemm_half(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
+        ll_gemm_bf16(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     } else {
         ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     }
@@ -85,7 +85,7 @@ void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, co
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
                const float *bias, float *out, size_t ldo) {
     if (n == 1 && run->ws->mode == LL_STREAM) { /* elsewhere a row alone is to have the bits it has among others */
-        linear_row(run->k, K, N, in, ll_narrow_find(run->model, W), bias, out);
+        linear_row(run->k, K, N, in, ll_quantized_find(run->model, W), bias, out);
     } else {
         ll_product(run, 0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
     }

@@ -18,7 +18,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
         m->c = &m->recipe->c;
         status = ll_params_plan(m);
     }
-    if (!status) status = ll_params_room(m);
+    if (!status) status = ll_params_allocate(m);
     if (!status) {
         ll_params_init(m);
         if (from) status = ll_params_adopt(m, from, told);
@@ -35,7 +35,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
 void ll_model_free(ll_model *m) {
     if (!m) return;
     ll_operators_free(m);
-    ll_narrow_free(m->narrow);
+    ll_quantized_free(m->narrow);
     ll_free(m->data);
     ll_safetensors_free(m->file);
     ll_free(m->param);

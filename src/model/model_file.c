@@ -120,7 +120,7 @@ static ll_status read_tensors(ll_model *m, const ll_safetensors *file, int in_pl
     ll_status status = LL_OK;
     for (int i = 0; i < m->count && !status; i++) status = check_tensor(&m->param[i], file);
     if (!status && in_place) in_place = is_in_place(m, file);
-    if (!status && !in_place) status = ll_params_room(m);
+    if (!status && !in_place) status = ll_params_allocate(m);
     if (status) return status;
     for (int i = 0; i < m->count; i++) {
         const ll_st_tensor *t = ll_safetensors_find(file, m->param[i].name);

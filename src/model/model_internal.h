@@ -55,7 +55,7 @@ struct ll_model {
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
-    struct ll_narrow *narrow; /* weights in fewer bits, for streams; or NULL */
+    struct ll_quantized *narrow; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */

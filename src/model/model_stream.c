@@ -39,7 +39,7 @@ static ll_status begin(ll_stream **out, ll_model *model) {
     if (!status) {
         s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);
-        if (top->parts > 2) s->memory = ll_alloc((size_t)top->layers, sizeof(ll_attention_memory *));
+        if (top->parts > 2) s->memory = ll_alloc((size_t)top->layers, sizeof(ll_cross_cache *));
         if (!s->attention || !s->logits || (top->parts > 2 && !s->memory)) status = LL_ENOMEM;
     }
     if (status) {
@@ -59,7 +59,7 @@ ll_status ll_stream_create(ll_stream **out, ll_model *model) {
     for (int l = 0; l < top->layers && !status; l++) {
         status = ll_attention_stream_create(&s->attention[l], model->attention[ll_operator_of(top, l, 0)], 1);
         if (!status && s->memory)
-            status = ll_attention_memory_create(&s->memory[l], model->attention[ll_operator_of(top, l, 1)]);
+            status = ll_cross_cache_create(&s->memory[l], model->attention[ll_operator_of(top, l, 1)]);
     }
     if (status) {
         ll_stream_free(s);
@@ -74,7 +74,7 @@ ll_status ll_stream_whole(const ll_stream *s) {
 }
 
 int ll_stream_keys(const ll_stream *s) {
-    return s->sourced ? ll_attention_memory_keys(s->memory[0]) : 0;
+    return s->sourced ? ll_cross_cache_keys(s->memory[0]) : 0;
 }
 
 ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
@@ -83,7 +83,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     if (!status) status = begin(&new, s->model);
     for (int l = 0; !status && l < s->model->c->layers; l++) {
         status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
-        if (!status && s->memory) status = ll_attention_memory_clone(&new->memory[l], s->memory[l]);
+        if (!status && s->memory) status = ll_cross_cache_clone(&new->memory[l], s->memory[l]);
     }
     if (status) {
         ll_stream_free(new);
@@ -100,7 +100,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
 void ll_stream_free(ll_stream *s) {
     if (!s) return;
     for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
-    for (int l = 0; s->memory && l < s->model->c->layers; l++) ll_attention_memory_free(s->memory[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) ll_cross_cache_free(s->memory[l]);
     ll_free(s->attention);
     ll_free(s->memory);
     ll_free(s->logits);
@@ -132,7 +132,7 @@ static ll_status encode(ll_stream *s, const int *tokens, int n) {
     status = buffer ? ll_encoder_forward(&run) : LL_ENOMEM;
     for (int l = 0; l < decoder->layers && !status; l++) {
         status = ll_attend_remember(&run, decoder, l, buffer, s->memory[l]);
-        if (!status) status = ll_network_tell(&run, encoder->layers + l + 1, encoder->layers + decoder->layers);
+        if (!status) status = ll_network_report(&run, encoder->layers + l + 1, encoder->layers + decoder->layers);
     }
     ll_free(buffer);
     ll_workspace_free(ws);
@@ -247,6 +247,6 @@ int64_t ll_stream_position(const ll_stream *s) {
 size_t ll_stream_bytes(const ll_stream *s) {
     size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->vocab * sizeof *s->logits;
     for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
-    for (int l = 0; s->memory && l < s->model->c->layers; l++) bytes += ll_attention_memory_bytes(s->memory[l]);
+    for (int l = 0; s->memory && l < s->model->c->layers; l++) bytes += ll_cross_cache_bytes(s->memory[l]);
     return bytes;
 }

@@ -8,7 +8,7 @@ struct ll_stream {
     ll_model *model;
     ll_workspace *ws;
     ll_attention_stream **attention; /* (layers) of the top stack */
-    ll_attention_memory **memory;    /* (layers) seq2seq: what cross attention reads; else NULL */
+    ll_cross_cache **memory;    /* (layers) seq2seq: what cross attention reads; else NULL */
     int64_t position, document;      /* tokens so far; of them, before the document that goes on */
     float *logits;                   /* (V) of the token after the last that was fed */
     int sourced;                     /* memory holds a source */

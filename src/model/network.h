@@ -99,7 +99,7 @@ struct ll_workspace {
     ll_segment *segment;          /* (rows) the documents */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
-    ll_attention_memory **memory; /* (layers), borrowed: cross attention reads these */
+    ll_cross_cache **memory; /* (layers), borrowed: cross attention reads these */
 };
 
 /* One batch on its way. */
@@ -131,8 +131,8 @@ const ll_stack *ll_top_stack(const ll_model *model);
 typedef struct {
     const ll_stack *stack;
     int layer, cross;
-} ll_operator_place;
-ll_operator_place ll_operator_at(const ll_model *model, int op);
+} ll_operator_location;
+ll_operator_location ll_operator_at(const ll_model *model, int op);
 /* How many of the operators are cross attention. */
 int ll_cross_layers(const ll_model *model);
 /* The operator of a layer of a stack, its own or the one of cross attention. */
@@ -148,7 +148,7 @@ ll_batch_run ll_source_run(const ll_batch_run *run);
 /* Fills the table, at, front, widths and size. LL_EINVAL names what cannot be. */
 LL_MUST_USE ll_status ll_params_plan(ll_model *model);
 /* One block for all tensors, of zeros. */
-LL_MUST_USE ll_status ll_params_room(ll_model *model);
+LL_MUST_USE ll_status ll_params_allocate(ll_model *model);
 /* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
 /* adopt.c: then takes those that another model has, and tells how many (`told`, to be freed with ll_free). LL_EINVAL
@@ -164,28 +164,28 @@ size_t ll_row_width(const ll_model *model);
 
 /* ---- place.c: parameters of positions inside attention ---- */
 
-enum { LL_PLACE_TENSORS = 4 };
+enum { LL_POSITION_TENSORS = 4 };
 typedef struct {
     const char *name;
     int rows, cols;
-} ll_place_tensor;
+} ll_position_tensor;
 /* The tensors of an operator; returns how many. */
-int ll_place_tensors(const ll_model *model, ll_place_tensor tensor[LL_PLACE_TENSORS]);
+int ll_position_params_tensors(const ll_model *model, ll_position_tensor tensor[LL_POSITION_TENSORS]);
 /* First values of a tensor of that name; 0: it is none of ours. */
-int ll_place_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
+int ll_position_params_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
 /* What an operator reads, and where backward adds its gradients. */
-void ll_place_config(const ll_model *model, int op, ll_attention_config *a);
-ll_position_gradients ll_place_gradients(const ll_model *model, int op, float *grad);
+void ll_position_params_config(const ll_model *model, int op, ll_attention_config *a);
+ll_position_gradients ll_position_params_gradients(const ll_model *model, int op, float *grad);
 /* Noise for this pass: its own in training, always the same elsewhere. */
-void ll_place_noise(const ll_batch_run *run, int op);
+void ll_position_params_noise(const ll_batch_run *run, int op);
 
 /* ---- baseline.c: what kernels of the papers' baselines need; as place.c ---- */
 
-enum { LL_BASELINE_TENSORS = 2 };
-int ll_baseline_tensors(const ll_model *model, ll_place_tensor tensor[LL_BASELINE_TENSORS]);
-int ll_baseline_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
-void ll_baseline_config_of(const ll_model *model, int op, ll_attention_config *a);
-ll_baseline_gradients ll_baseline_gradients_of(const ll_model *model, int op, float *grad);
+enum { LL_APPROXIMATE_TENSORS = 2 };
+int ll_approximate_tensors(const ll_model *model, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]);
+int ll_approximate_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
+void ll_approximate_config_of(const ll_model *model, int op, ll_attention_config *a);
+ll_approximate_gradients ll_approximate_gradients_of(const ll_model *model, int op, float *grad);
 
 /* ---- operators.c ---- */
 
@@ -197,8 +197,8 @@ LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *wr
 
 /* ---- narrow.c: weights in fewer bits ---- */
 
-typedef struct ll_narrow ll_narrow;
-void ll_narrow_free(ll_narrow *w);
+typedef struct ll_quantized ll_quantized;
+void ll_quantized_free(ll_quantized *w);
 /* One matrix in whatever form it is kept: a row alone is multiplied with half or byte where they are not NULL. */
 typedef struct {
     const float *f;
@@ -206,11 +206,11 @@ typedef struct {
     const int8_t *byte;
     const float *scale; /* of byte, a column each */
 } ll_matrix;
-ll_matrix ll_narrow_find(const ll_model *model, const float *weight);
+ll_matrix ll_quantized_find(const ll_model *model, const float *weight);
 
 /* ---- layers.c: what acts on rows; out never aliases in ---- */
 
-/* ll_gemm; on the way to gradients ll_gemm_half with train.precision = bf16. */
+/* ll_gemm; on the way to gradients ll_gemm_bf16 with train.precision = bf16. */
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias);
 /* out (n, N) = in (n, K) W + bias; bias may be NULL. */
@@ -276,7 +276,7 @@ LL_MUST_USE ll_status ll_attend(const ll_batch_run *run, int layer, int cross);
 LL_MUST_USE ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross);
 /* A stream's cross attention: what a layer reads, of a source run whose `top` is there. */
 LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
-                                         ll_attention_memory *memory);
+                                         ll_cross_cache *memory);
 
 /* ---- head.c ---- */
 
@@ -326,7 +326,7 @@ LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
 /* To whom ll_model_watch named: so many of the blocks of this batch are done, of all stacks. */
-LL_MUST_USE ll_status ll_network_tell(const ll_batch_run *run, int64_t done, int64_t blocks);
+LL_MUST_USE ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks);
 /* The encoder alone: a source run, up to its top. */
 LL_MUST_USE ll_status ll_encoder_forward(const ll_batch_run *source);
 /* log sum exp of n numbers, the sum in double. */

@@ -18,13 +18,13 @@ _Static_assert((int)LL_ATT_REFORMER == (int)LL_KERNEL_REFORMER && (int)LL_FEAT_G
 /* All but the draws. */
 static ll_attention_config describe(const ll_model *m, int op) {
     const ll_config *c = m->c;
-    const ll_operator_place at = ll_operator_at(m, op);
+    const ll_operator_location at = ll_operator_at(m, op);
     const int D = m->queries / c->heads;
     ll_attention_config a = ll_attention_default();
     a.kernel = (ll_kernel)c->kernel;
     a.features = (ll_feature_kind)c->features;
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
-    ll_baseline_config_of(m, op, &a);
+    ll_approximate_config_of(m, op, &a);
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps >= 0 ? rules->eps : map ? map->eps : 0;
     a.causal = at.stack->causal && !at.cross;
@@ -39,7 +39,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->image_width, a.height = c->image_height, a.before = m->front;
     }
-    ll_place_config(m, op, &a);
+    ll_position_params_config(m, op, &a);
     const float root = (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_FAVOR || map ? -0.25 : -0.5);
     a.input_scale = map && !rules->scaled ? 1 : root;
     return a;

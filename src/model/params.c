@@ -76,8 +76,8 @@ static void add_stack(ll_model *m, ll_stack *stack) {
 }
 
 static void add_places(ll_model *m) {
-    ll_place_tensor tensor[LL_PLACE_TENSORS];
-    const int n = ll_place_tensors(m, tensor);
+    ll_position_tensor tensor[LL_POSITION_TENSORS];
+    const int n = ll_position_params_tensors(m, tensor);
     m->at.frequencies = m->at.where = -1;
     if (m->c->position == LL_POS_RELATIVE_S1) m->at.frequencies = add(m, "position.inv_freq", m->c->scales, 1, 0);
     if (n) m->at.where = m->count;
@@ -93,8 +93,8 @@ static void add_places(ll_model *m) {
 }
 
 static void add_baselines(ll_model *m) {
-    ll_place_tensor tensor[LL_BASELINE_TENSORS];
-    const int n = ll_baseline_tensors(m, tensor);
+    ll_position_tensor tensor[LL_APPROXIMATE_TENSORS];
+    const int n = ll_approximate_tensors(m, tensor);
     m->at.baseline = n ? m->count : -1;
     for (int op = 0; op < m->operators; op++)
         for (int i = 0; i < n; i++) {
@@ -162,14 +162,15 @@ ll_status ll_params_plan(ll_model *m) {
     m->sides = ll_config_sides(c);
     m->front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
-    const size_t own = 12, most = LL_DECODER_TENSORS + LL_PLACE_TENSORS + LL_BASELINE_TENSORS; /* of an operator */
+    const size_t own = 12,
+                 most = LL_DECODER_TENSORS + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
     m->param = ll_alloc((size_t)m->operators * most + 2 * own, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
     return LL_OK;
 }
 
-ll_status ll_params_room(ll_model *m) {
+ll_status ll_params_allocate(ll_model *m) {
     m->data = ll_alloc(m->size, sizeof *m->data);
     for (int i = 0; m->data && i < m->count; i++) m->param[i].value = m->data + m->param[i].offset;
     return m->data ? LL_OK : LL_ENOMEM;
@@ -202,7 +203,7 @@ void ll_params_init(ll_model *m) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = p->value;
-        if (ll_place_init(m, p, x, stream_of(p->name)) || ll_baseline_init(m, p, x, stream_of(p->name))) continue;
+        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name))) continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
             for (size_t j = 0; j < n; j++) x[j] = 1;

@@ -19,30 +19,30 @@ static int is_image(const ll_config *c) {
            (c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 || c->position == LL_POS_RELATIVE_S2);
 }
 
-int ll_place_tensors(const ll_model *m, ll_place_tensor tensor[LL_PLACE_TENSORS]) {
+int ll_position_params_tensors(const ll_model *m, ll_position_tensor tensor[LL_POSITION_TENSORS]) {
     const ll_config *c = m->c;
     const int taps = c->taps * (is_image(c) ? c->taps : 1);
     int n = 0;
     if (c->position == LL_POS_SINE_SPE) {
-        tensor[n++] = (ll_place_tensor){"freqs", m->queries, c->sines};
-        tensor[n++] = (ll_place_tensor){"offsets", m->queries, c->sines};
-        tensor[n++] = (ll_place_tensor){"gains", m->queries, c->sines};
+        tensor[n++] = (ll_position_tensor){"freqs", m->queries, c->sines};
+        tensor[n++] = (ll_position_tensor){"offsets", m->queries, c->sines};
+        tensor[n++] = (ll_position_tensor){"gains", m->queries, c->sines};
     } else if (c->position == LL_POS_CONV_SPE) {
-        tensor[n++] = (ll_place_tensor){"filter_q", m->queries, taps};
-        tensor[n++] = (ll_place_tensor){"filter_k", m->queries, taps};
+        tensor[n++] = (ll_position_tensor){"filter_q", m->queries, taps};
+        tensor[n++] = (ll_position_tensor){"filter_k", m->queries, taps};
     } else if (c->position == LL_POS_RELATIVE_S1) {
-        tensor[n++] = (ll_place_tensor){"alpha", c->heads, c->scales * (1 + c->image)};
-        tensor[n++] = (ll_place_tensor){"beta", c->heads, c->scales * (1 + c->image)};
+        tensor[n++] = (ll_position_tensor){"alpha", c->heads, c->scales * (1 + c->image)};
+        tensor[n++] = (ll_position_tensor){"beta", c->heads, c->scales * (1 + c->image)};
     } else if (c->position == LL_POS_RELATIVE_S2) {
-        tensor[n++] = (ll_place_tensor){"rpe", c->distances + 1, m->queries / c->heads};
+        tensor[n++] = (ll_position_tensor){"rpe", c->distances + 1, m->queries / c->heads};
     } else if (c->position == LL_POS_T5) {
-        tensor[n++] = (ll_place_tensor){"bias", c->heads, 32};
+        tensor[n++] = (ll_position_tensor){"bias", c->heads, 32};
     } else if (c->position == LL_POS_SHAW) {
         const int distances = c->distances * (c->task == LL_TASK_LM ? 1 : 2) + 1;
-        tensor[n++] = (ll_place_tensor){"distance_k", distances, m->queries / c->heads};
-        if (c->distance_values) tensor[n++] = (ll_place_tensor){"distance_v", distances, m->values / c->heads};
+        tensor[n++] = (ll_position_tensor){"distance_k", distances, m->queries / c->heads};
+        if (c->distance_values) tensor[n++] = (ll_position_tensor){"distance_v", distances, m->values / c->heads};
     }
-    if (is_spe(c) && c->gated) tensor[n++] = (ll_place_tensor){"gate", m->queries, 1};
+    if (is_spe(c) && c->gated) tensor[n++] = (ll_position_tensor){"gate", m->queries, 1};
     return n;
 }
 
@@ -68,7 +68,7 @@ static void init_vectors(const ll_config *c, float *x, size_t n, uint64_t stream
     for (size_t i = 0; i < n; i++) x[i] *= smooth ? 0 : (float)ll_config_init_std(c);
 }
 
-int ll_place_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
+int ll_position_params_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
     const char *name = strstr(p->name, "position.");
     const size_t n = (size_t)p->rows * (size_t)p->cols;
     const uint64_t seed = (uint64_t)m->c->seed;
@@ -102,8 +102,8 @@ static float *tensor_in(const ll_model *m, float *grad, int i) {
 
 /* The one of this name of an operator, or NULL. */
 static float *tensor_at(const ll_model *m, int op, const char *name, float *grad) {
-    ll_place_tensor tensor[LL_PLACE_TENSORS];
-    const int n = ll_place_tensors(m, tensor);
+    ll_position_tensor tensor[LL_POSITION_TENSORS];
+    const int n = ll_position_params_tensors(m, tensor);
     for (int i = 0; i < n; i++)
         if (!strcmp(tensor[i].name, name)) return tensor_in(m, grad, m->at.where + (m->c->shared ? 0 : op) * n + i);
     return NULL;
@@ -128,11 +128,11 @@ static ll_position_gradients tensors(const ll_model *m, int op, float *grad) {
     return d;
 }
 
-ll_position_gradients ll_place_gradients(const ll_model *m, int op, float *grad) {
+ll_position_gradients ll_position_params_gradients(const ll_model *m, int op, float *grad) {
     return grad ? tensors(m, op, grad) : (ll_position_gradients){0};
 }
 
-void ll_place_config(const ll_model *m, int op, ll_attention_config *a) {
+void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a) {
     static const ll_position positions[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                             LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
                                             LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
@@ -153,7 +153,7 @@ void ll_place_config(const ll_model *m, int op, ll_attention_config *a) {
     if (is_image(c) || c->position == LL_POS_RELATIVE_S1 || c->position == LL_POS_RELATIVE_S2) a->before = m->front;
 }
 
-void ll_place_noise(const ll_batch_run *run, int op) {
+void ll_position_params_noise(const ll_batch_run *run, int op) {
     if (!is_spe(run->c)) return;
     uint32_t word[4];
     uint64_t seed = (uint64_t)run->c->seed;

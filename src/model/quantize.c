@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "model/network.h"
 
-struct ll_narrow {
+struct ll_quantized {
     uint16_t *half; /* (size), as the parameters lie; or NULL */
     int8_t *byte;   /* the same */
     float *scale;   /* (size of all columns) for bytes */
@@ -42,7 +42,7 @@ static void to_half(uint16_t *half, const slab *s) {
         float *x = s->x + (size_t)r * s->ld;
         for (int c = 0; c < s->cols; c++) {
             half[c] = half_of(x[c]);
-            x[c] = ll_half_float(half[c]);
+            x[c] = ll_bf16_to_float(half[c]);
         }
     }
 }
@@ -73,13 +73,13 @@ static void to_byte(int8_t *byte, float *scale, const slab *s) {
 
 typedef struct {
     const ll_model *m;
-    ll_narrow *w;
+    ll_quantized *w;
 } job;
 
 static void round_tensor(void *arg, size_t i, int worker) {
     const job *j = arg;
     const ll_param *p = &j->m->param[i];
-    const ll_narrow *w = j->w;
+    const ll_quantized *w = j->w;
     (void)worker;
     if (!narrows(j->m, (int)i)) return;
     for (int c = 0; c < p->cols; c += COLUMNS) {
@@ -91,7 +91,7 @@ static void round_tensor(void *arg, size_t i, int worker) {
     }
 }
 
-static ll_status allocate(ll_narrow *w, const ll_model *m, ll_precision precision) {
+static ll_status allocate(ll_quantized *w, const ll_model *m, ll_precision precision) {
     size_t columns = 0;
     w->column = ll_alloc((size_t)m->count, sizeof *w->column);
     for (int i = 0; w->column && i < m->count; i++) {
@@ -107,15 +107,15 @@ static ll_status allocate(ll_narrow *w, const ll_model *m, ll_precision precisio
     return w->column && (w->half || (w->byte && w->scale)) ? LL_OK : LL_ENOMEM;
 }
 
-ll_status ll_model_narrow(ll_model *m, ll_precision precision) {
+ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
     if (precision == LL_FLOAT32) return LL_OK;
     if (precision != LL_BFLOAT16 && precision != LL_INT8)
         return ll_fail(LL_EINVAL, "weights of kind %d do not exist", (int)precision);
     if (m->narrow) return ll_fail(LL_EINVAL, "the weights of this model were rounded before; load it again");
-    ll_narrow *w = ll_alloc(1, sizeof *w);
+    ll_quantized *w = ll_alloc(1, sizeof *w);
     const ll_status status = w ? allocate(w, m, precision) : LL_ENOMEM;
     if (status) {
-        ll_narrow_free(w);
+        ll_quantized_free(w);
         return status;
     }
     ll_parallel_for((size_t)m->count, round_tensor, &(job){m, w});
@@ -123,7 +123,7 @@ ll_status ll_model_narrow(ll_model *m, ll_precision precision) {
     return LL_OK;
 }
 
-void ll_narrow_free(ll_narrow *w) {
+void ll_quantized_free(ll_quantized *w) {
     if (!w) return;
     ll_free(w->half);
     ll_free(w->byte);
@@ -132,7 +132,7 @@ void ll_narrow_free(ll_narrow *w) {
     ll_free(w);
 }
 
-ll_matrix ll_narrow_find(const ll_model *m, const float *weight) {
+ll_matrix ll_quantized_find(const ll_model *m, const float *weight) {
     ll_matrix w = {.f = weight};
     int i = 0;
     while (m->narrow && i < m->count && m->param[i].value != weight) i++;

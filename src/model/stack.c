@@ -24,10 +24,10 @@ const ll_stack *ll_top_stack(const ll_model *m) {
     return &m->stack[m->stacks - 1];
 }
 
-ll_operator_place ll_operator_at(const ll_model *m, int op) {
+ll_operator_location ll_operator_at(const ll_model *m, int op) {
     const ll_stack *s = &m->stack[m->stacks > 1 && op >= m->stack[1].first];
     const int layer = op - s->first;
-    return layer < s->layers ? (ll_operator_place){s, layer, 0} : (ll_operator_place){s, layer - s->layers, 1};
+    return layer < s->layers ? (ll_operator_location){s, layer, 0} : (ll_operator_location){s, layer - s->layers, 1};
 }
 
 int ll_cross_layers(const ll_model *m) {
@@ -39,7 +39,7 @@ int ll_operator_of(const ll_stack *stack, int layer, int cross) {
 }
 
 void ll_operator_prefix(const ll_model *m, int op, char prefix[LL_PREFIX]) {
-    const ll_operator_place at = ll_operator_at(m, op);
+    const ll_operator_location at = ll_operator_at(m, op);
     snprintf(prefix, LL_PREFIX, "%sblocks.%d.", at.stack->prefix, at.layer);
 }
 

@@ -60,7 +60,7 @@ typedef struct {
 
 static int tensors_of(const ll_stream *s, int layer, int cross, extent e, ll_state_tensor t[LL_STATE_TENSORS]) {
     if (!cross) return ll_attention_stream_state(s->attention[layer], e.tokens, t);
-    return e.keys ? ll_attention_memory_state(s->memory[layer], e.keys, t) : 0;
+    return e.keys ? ll_cross_cache_state(s->memory[layer], e.keys, t) : 0;
 }
 
 /* Everything that is remembered is what a stream could have come to. */
@@ -70,7 +70,7 @@ static ll_status check_values(const ll_stream *s) {
     for (int l = 0; l < s->model->c->layers; l++)
         for (int cross = 0; cross <= s->sourced; cross++) {
             const ll_status status =
-                cross ? ll_attention_memory_check(s->memory[l]) : ll_attention_stream_check(s->attention[l]);
+                cross ? ll_cross_cache_check(s->memory[l]) : ll_attention_stream_check(s->attention[l]);
             char where[NAME];
             name_of(where, l, cross, "");
             if (status) return ll_fail_in(status, where);
@@ -224,7 +224,7 @@ static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *
     ll_status status = take(s, file, e, 0);
     for (int l = 0; l < s->model->c->layers && !status; l++) {
         status = ll_attention_stream_seek(s->attention[l], e.tokens);
-        if (!status && e.keys) status = ll_attention_memory_seek(s->memory[l], e.keys);
+        if (!status && e.keys) status = ll_cross_cache_seek(s->memory[l], e.keys);
     }
     if (status) return status;
     s->position = p->position;

@@ -105,7 +105,7 @@ int ll_config_features(const ll_config *c);
 int ll_config_rows(const ll_config *c);
 
 /* The part of the papers' baselines in what follows (recipe_baseline.c). */
-LL_MUST_USE ll_status ll_config_check_baseline(const ll_config *c);
+LL_MUST_USE ll_status ll_config_check_approximate(const ll_config *c);
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
 LL_MUST_USE ll_status ll_config_check(const ll_config *c);
 

@@ -1,7 +1,7 @@
 /* The kernels that papers compare with: what no single key of theirs can tell. */
 #include "recipe/recipe_key.h"
 
-ll_status ll_config_check_baseline(const ll_config *c) {
+ll_status ll_config_check_approximate(const ll_config *c) {
     const int front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
     if (c->kernel == LL_ATT_REFORMER && c->buckets % 2)
         return ll_fail(LL_EINVAL,

@@ -203,7 +203,7 @@ static ll_status check_attention(const ll_config *c) {
     ll_status status = check_features(c);
     if (!status) status = ll_compat_check(c);
     if (!status) status = check_projection(c);
-    return status ? status : ll_config_check_baseline(c);
+    return status ? status : ll_config_check_approximate(c);
 }
 
 static ll_status check_image_size(const ll_config *c, const char *what) {

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_classes(model);
     compute(model, V, classes);
     stream(model, V);
-    if (is_told(ll_model_narrow(model, LL_INT8))) compute(model, V, classes);
+    if (is_told(ll_model_quantize(model, LL_INT8))) compute(model, V, classes);
     ll_model_free(model);
     return 0;
 }

@@ -35,7 +35,7 @@ static size_t mixed_floats(const ll_attention *op, int B, int width) {
 }
 
 static side side_of(const ll_attention *op, const ll_attention_call *c, int keys, float *mixed) {
-    const ll_baseline_config *l = &op->c.baseline;
+    const ll_approximate_config *l = &op->c.baseline;
     side x = {.c = c, .k = ll_kernel_table(), .mixed = mixed, .H = op->c.H, .rank = l->rank};
     x.weight = keys ? l->linformer_k : l->linformer_v;
     x.dweight = keys ? c->dbaseline.linformer_k : c->dbaseline.linformer_v;

@@ -51,7 +51,7 @@ typedef struct {
 /* ---- The operator ---- */
 
 ll_status ll_reformer_create(ll_attention *op, const float *given) {
-    const ll_baseline_config *r = &op->c.baseline;
+    const ll_approximate_config *r = &op->c.baseline;
     const size_t n = (size_t)op->c.D * (size_t)(r->buckets / 2), H = (size_t)op->c.H, rounds = (size_t)r->rounds;
     float *all = ll_alloc(rounds * H * n, sizeof *all);
     if (!all) return LL_ENOMEM;

@@ -33,7 +33,7 @@ static ll_status create(ll_attention_stream *s) {
 }
 
 static size_t scratch_floats(const ll_attention_stream *s) {
-    const ll_baseline_config *r = &s->op->c.baseline;
+    const ll_approximate_config *r = &s->op->c.baseline;
     return (size_t)r->buckets / 2 + 2 * (size_t)s->op->c.D + (size_t)r->rounds * slots(s);
 }
 

@@ -87,8 +87,8 @@ static int running_favor(const ll_attention *op, int side) {
     return op->c.kernel == LL_KERNEL_FAVOR && op->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&op->c);
 }
 
-static void permute(const ll_feature_tile *t, int back, const ll_along *along, const float *in, size_t ldi, float *out,
-                    size_t ldo) {
+static void permute(const ll_feature_tile *t, int back, const ll_epilogue *along, const float *in, size_t ldi,
+                    float *out, size_t ldo) {
     ll_permute_apply(t->op, t->k, t->head, t->C, t->x, t->y, back, along, in, ldi, out, ldo);
 }
 
@@ -102,7 +102,7 @@ static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, 
         exponent[i] = t->k->exp2_exponent(m, n[i], u + (size_t)i * ld);
         if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (op->c.max_of_u ? 0 : n[i]);
     }
-    const ll_along map = {.what = LL_ALONG_EXP, .shift = n, .exponent = exponent};
+    const ll_epilogue map = {.what = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
     permute(t, 0, &map, u, ld, phi, (size_t)op->ld);
 }
 
@@ -127,7 +127,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     size_t ld;
     const float *u = project(t, op->c.kernel != LL_KERNEL_RELU ? mapped : op->basis ? phi : t->work, &ld);
     if (permuted && op->c.kernel == LL_KERNEL_RELU) {
-        const ll_along relu = {.what = LL_ALONG_RELU, .eps = op->c.feature_eps};
+        const ll_epilogue relu = {.what = LL_EPILOGUE_RELU, .eps = op->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
         permute(t, 0, &relu, u, ld, phi, (size_t)op->ld);
         return;
@@ -146,7 +146,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     if (permuted)
         permute(t, 0, NULL, mapped, (size_t)op->ld, phi, (size_t)op->ld);
     if (op->basis) ll_orthogonal_apply(op, t->k, t->head, 0, t->C, mapped, phi);
-    if (op->turn) ll_turn_features(op, t->head, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
+    if (op->turn) ll_rotate_features(op, t->head, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
@@ -220,14 +220,14 @@ static const float *unturn(const ll_feature_tile *t, const float *phi, float *dp
     const ll_attention *op = t->op;
     const size_t ld = (size_t)op->ld;
     int exponent[LL_TILE_MOST];
-    ll_turn_features(op, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
+    ll_rotate_features(op, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
     if (op->basis) {
         ll_orthogonal_apply(op, t->k, t->head, 1, t->C, dphi, t->work);
         for (int i = 0; i < t->C; i++)
             memcpy(row(dphi, i, ld), row(t->work, i, ld), (size_t)op->features * sizeof *dphi);
         if (exponents) favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
     } else if (exponents) {
-        ll_turn_features(op, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
+        ll_rotate_features(op, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
     }
     return t->work;
 }
@@ -242,8 +242,8 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
      * sign from them, so that queries and keys need not be read, or projected, again. */
     const int permuted = op->permute.axes > 0, masks = op->c.kernel == LL_KERNEL_RELU && !op->turn;
     const int times = permuted && running_favor(op, t->side);
-    const ll_along along = {
-        .what = masks ? LL_ALONG_WHERE : LL_ALONG_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
+    const ll_epilogue along = {
+        .what = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
     if (op->turn) phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
     for (int i = 0; i < t->C && exponents; i++)

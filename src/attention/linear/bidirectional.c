@@ -141,10 +141,10 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
     key_weights(j, w, t0, n, top, weight);
     ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
     scale_rows(j, weight, n, E, w->v, w->ldv);
-    ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
-    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    j->k->gemm_ahead(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, S, (size_t)E, 1, &next);
+    ll_prefetch next = {0};
+    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
+    j->k->gemm_prefetch(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, S, (size_t)E, 1, &next);
     j->k->gemv(m, n, weight, w->phi, w->ld, z, 1);
 }
 
@@ -174,10 +174,10 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
     const float *S = state, *z = S + (size_t)m * (size_t)E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
-    ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&next, j, &j->at.y, t0, j->n, op->c.E);
-    j->k->gemm_ahead(n, E, m, w->phi, w->ld, 1, S, (size_t)E, w->rows, w->ldv, 0, &next);
+    ll_prefetch next = {0};
+    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.y, t0, j->n, op->c.E);
+    j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, z, w->s, 0);
     for (int i = 0; i < n; i++) {
         const float *num = w->rows + (size_t)i * w->ldv;
@@ -226,18 +226,18 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
         j->k->scaled((size_t)E, inverse, g, dn);
         dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
     }
-    ll_ahead out = {0};
-    ll_ahead_add(&out, j, &j->at.dq, t0, j->n, op->c.D);
-    j->k->gemm_ahead(n, m, E + 1, w->rows, w->ldv, 1, a->St, w->ld, w->dphi, w->ld, 0, &out);
+    ll_prefetch out = {0};
+    ll_prefetch_add(&out, j, &j->at.dq, t0, j->n, op->c.D);
+    j->k->gemm_prefetch(n, m, E + 1, w->rows, w->ldv, 1, a->St, w->ld, w->dphi, w->ld, 0, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int f = 0; f < m; f++)
                 w->dphi[(size_t)i * w->ld + (size_t)f] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
-    ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
-    ll_ahead_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
-    j->k->gemm_ahead(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
+    ll_prefetch next = {0};
+    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
+    ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
+    j->k->gemm_prefetch(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
     ll_features_back(&q, w->phi, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
 }
 
@@ -252,14 +252,14 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
-    ll_ahead out = {0};
-    ll_ahead_add(&out, j, &j->at.dk, t0, j->s, op->c.D);
-    j->k->gemm_ahead(n, m, E + 1, w->v, w->ldv, 1, a->sum, w->ld, w->dphi, w->ld, 0, &out);
-    ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
-    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    ll_ahead_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
-    j->k->gemm_ahead(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, w->rows, w->ldv, 0, &next);
+    ll_prefetch out = {0};
+    ll_prefetch_add(&out, j, &j->at.dk, t0, j->s, op->c.D);
+    j->k->gemm_prefetch(n, m, E + 1, w->v, w->ldv, 1, a->sum, w->ld, w->dphi, w->ld, 0, &out);
+    ll_prefetch next = {0};
+    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
+    ll_prefetch_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
+    j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, w->rows, w->ldv, 0, &next);
     scale_rows(j, weight, n, E, w->rows, w->ldv);
     for (int i = 0; i < n; i++)
         memcpy(ll_at(&j->at.dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);

@@ -218,17 +218,18 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
     const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
     float *num = w->num + first;
-    ll_ahead next_q = {0}, next_k = {0};
+    ll_prefetch next_q = {0}, next_k = {0};
     if (cols == op->c.E) { /* who makes all steps will soon want the next tile */
-        ll_ahead_add(&next_q, j, &j->at.q, t0 + n, j->n, op->c.D);
-        ll_ahead_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
-        ll_ahead_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
-        ll_ahead_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
+        ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->c.D);
+        ll_prefetch_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
+        ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
+        ll_prefetch_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
     }
-    j->k->gemm_ahead(n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
+    j->k->gemm_prefetch(n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
     for (int i = 0; i < n && !w->f.plain; i++) j->k->scale((size_t)cols, w->f.state[i], num + (size_t)i * w->ldv);
     const float *v = w->f.plain ? w->v : w->added;
-    j->k->gemm_ahead(m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1, &next_k);
+    j->k->gemm_prefetch(m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1,
+                        &next_k);
     part_close(&S);
     if (first) return;
     j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);

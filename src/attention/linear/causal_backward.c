@@ -73,10 +73,10 @@ static const float *scaled_rows(const ll_head *j, const ll_scales *f, const floa
 
 /* state (E+1 x m) = carry state + rows^T phi. */
 static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
-                 float *state, ll_ahead *next) {
+                 float *state, ll_prefetch *next) {
     const int E1 = j->op->c.E + 1, m = j->op->features;
     if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
-    j->k->gemm_ahead(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
+    j->k->gemm_prefetch(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
@@ -102,11 +102,11 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         w->phi_sum[at + i] = j->k->sum((size_t)m, phi_q + (size_t)i * w->ld);
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
-    ll_ahead next = {0};
-    ll_ahead_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
-    ll_ahead_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
+    ll_prefetch next = {0};
+    ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, dn, f->state, n, E + 1, w->ldv, w->tmp);
-    j->k->gemm_ahead(n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
+    j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
     for (int i = 0; i < n; i++)
         for (int a = 0; a < m && every[i] != 0; a++) w->dphi[(size_t)i * w->ld + (size_t)a] += every[i];
     products_within(j, w, at, n, f);
@@ -118,11 +118,11 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
     rows = scaled_rows(j, f, v, f->add, n, E + 1, w->ldv, w->tmp);
-    ll_ahead later = {0};
-    ll_ahead_add(&later, j, &j->at.q, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&later, j, &j->at.k, t0 + n, j->n, op->c.D);
-    ll_ahead_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
-    ll_ahead_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
+    ll_prefetch later = {0};
+    ll_prefetch_add(&later, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
+    ll_prefetch_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
     fold(j, w, f->carry, rows, phi_k, n, w->St, &later);
     st->exponent = f->next;
     st->reach = f->reach;
@@ -164,11 +164,11 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
         const int kept = !f->mask || f->mask[i] != 0;
         later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
     }
-    ll_ahead out = {0};
-    ll_ahead_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
-    ll_ahead_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
+    ll_prefetch out = {0};
+    ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
+    ll_prefetch_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, v, later, n, E + 1, w->ldv, dv);
-    j->k->gemm_ahead(n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
+    j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
     j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
     j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
     j->k->transpose(E, n, w->dvt, w->lda, dv, w->ldv);

@@ -68,8 +68,8 @@ void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float 
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
-    if (t0 < end) ll_ahead_rows(next, ll_at(view, t0), view->token, least(j->tile, end - t0), cols);
+void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
+    if (t0 < end) ll_prefetch_rows(next, ll_at(view, t0), view->token, least(j->tile, end - t0), cols);
 }
 
 /* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this

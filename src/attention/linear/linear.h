@@ -43,7 +43,7 @@ void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float 
 
 /* Adds the tile of a view from token t0 on, none past `end`: rows lie a whole token apart, where no hardware looks
  * ahead. */
-void ll_ahead_add(ll_ahead *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
+void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
 
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward);
 void ll_causal_forward(ll_head *j);

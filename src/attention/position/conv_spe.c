@@ -17,7 +17,7 @@
 static int is_image(const ll_attention_config *c) {
     return c->where.taps2 > 0;
 }
-static size_t taps_of(const ll_before *b) {
+static size_t taps_of(const ll_premap *b) {
     return (size_t)b->c.where.taps * (size_t)(is_image(&b->c) ? b->c.where.taps2 : 1);
 }
 
@@ -41,17 +41,17 @@ static ll_status check(const ll_attention_config *c) {
 }
 
 /* Rows of noise that one feature keeps: all, where it was given or belongs to an image; 0: drawn by need. */
-static size_t kept_rows(const ll_before *b) {
+static size_t kept_rows(const ll_premap *b) {
     return b->noise ? (size_t)b->c.where.noise_rows * (size_t)(is_image(&b->c) ? b->c.where.noise_cols : 1) : 0;
 }
 
-static void draw(ll_before *b) {
+static void draw(ll_premap *b) {
     const size_t head = (size_t)b->c.D * kept_rows(b) * (size_t)b->R;
     ll_spe_gate_draw(b);
     for (int h = 0; h < b->c.H && b->noise; h++) ll_spe_noise(b, h, 0, b->noise + (size_t)h * head, head, 0);
 }
 
-static ll_status create(ll_before *b) {
+static ll_status create(ll_premap *b) {
     ll_position_config *w = &b->c.where;
     const ll_status status = ll_spe_gate_create(b);
     if (status || (!w->noise && !is_image(&b->c))) return status;
@@ -78,21 +78,21 @@ typedef struct {
 
 /* Floats in front; tokens that go together, forward and backward: a band of N tokens makes 1 + (N - 1) / P times the
  * products needed. */
-enum { HEADER = 16, FORTH = 8, BACK = 16, WIDE = LL_BEFORE_TILE + BACK };
+enum { HEADER = 16, FORTH = 8, BACK = 16, WIDE = LL_PREMAP_TILE + BACK };
 
-static size_t room_of(const ll_before *b) {
-    return LL_BEFORE_TILE + (size_t)b->c.where.taps - 1;
+static size_t room_of(const ll_premap *b) {
+    return LL_PREMAP_TILE + (size_t)b->c.where.taps - 1;
 }
-static int lines_of(const ll_before *b) { return is_image(&b->c) ? b->c.where.taps : 1; }
-static size_t run_of(const ll_before *b) { return taps_of(b) / (size_t)lines_of(b); }
+static int lines_of(const ll_premap *b) { return is_image(&b->c) ? b->c.where.taps : 1; }
+static size_t run_of(const ll_premap *b) { return taps_of(b) / (size_t)lines_of(b); }
 
 /* Of forward: the band (FORTH, run + FORTH - 1), the gates' weights (tile, D). Of backward: dout transposed (R, WIDE),
  * products of the gates' noise and dout (D, WIDE), of noise and dout of some tokens (run + BACK - 1, BACK), the filter
  * and its gradient from the last tap to the first, with BACK - 1 numbers on both sides. */
-static size_t room_forward(const ll_before *b) {
-    return FORTH * (run_of(b) + FORTH) + LL_BEFORE_TILE * (size_t)b->c.D;
+static size_t room_forward(const ll_premap *b) {
+    return FORTH * (run_of(b) + FORTH) + LL_PREMAP_TILE * (size_t)b->c.D;
 }
-static size_t room_back(const ll_before *b) {
+static size_t room_back(const ll_premap *b) {
     const size_t run = run_of(b);
     return WIDE * ((size_t)b->R + (size_t)b->c.D) + BACK * (run + BACK) + 2 * (run + 2 * BACK);
 }
@@ -101,34 +101,34 @@ static size_t room_back(const ll_before *b) {
 static size_t whole(size_t floats) {
     return (floats + 15) / 16 * 16;
 }
-static size_t fixed_of(const ll_before *b) {
+static size_t fixed_of(const ll_premap *b) {
     return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float));
 }
-static size_t room_work(const ll_before *b) {
+static size_t room_work(const ll_premap *b) {
     const size_t forth = room_forward(b), back = room_back(b);
     return whole(forth > back ? forth : back);
 }
-static size_t scratch(const ll_before *b) {
+static size_t scratch(const ll_premap *b) {
     return fixed_of(b) + room_work(b) + (b->noise ? 0 : (size_t)b->c.D * room_of(b) * (size_t)b->R);
 }
 
-static ll_gate *gates_of(const ll_before_tile *t) {
+static ll_gate *gates_of(const ll_premap_tile *t) {
     return (ll_gate *)(void *)(t->work + HEADER);
 }
-static float *work_of(const ll_before_tile *t) {
+static float *work_of(const ll_premap_tile *t) {
     return t->work + fixed_of(t->b);
 }
-static float *rows_at(const ll_before_tile *t) {
+static float *rows_at(const ll_premap_tile *t) {
     return work_of(t) + room_work(t->b);
 }
 
-static size_t parameters(const ll_before *b) {
+static size_t parameters(const ll_premap *b) {
     return (size_t)b->c.D * (2 * taps_of(b) + 1);
 }
 
 /* Row n of feature c is drawn from number (n D + c) R on. */
-static void prepare(const ll_before_tile *t) {
-    const ll_before *b = t->b;
+static void prepare(const ll_premap_tile *t) {
+    const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, room = room_of(b);
     for (size_t c = 0; c < D; c++) gates_of(t)[c] = ll_gate_at(b, t->head, (int)c);
     if (b->noise) return;
@@ -148,8 +148,8 @@ static void prepare(const ll_before_tile *t) {
 }
 
 /* Where the noise of token t0 + i and feature c starts; *line: how far its rows of taps are apart. */
-static const float *noise_at(const ll_before_tile *t, int i, size_t c, size_t *line) {
-    const ll_before *b = t->b;
+static const float *noise_at(const ll_premap_tile *t, int i, size_t c, size_t *line) {
+    const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D;
     *line = 0;
     if (!b->noise) return rows_at(t) + (c * room_of(b) + (size_t)i) * R;
@@ -162,14 +162,14 @@ static const float *noise_at(const ll_before_tile *t, int i, size_t c, size_t *l
     return own + (size_t)(p / W) * *line + (size_t)(p % W) * R;
 }
 
-static const float *filter_at(const ll_before_tile *t, int side, size_t c) {
+static const float *filter_at(const ll_premap_tile *t, int side, size_t c) {
     const ll_position_config *w = &t->b->c.where;
     const float *filter = side == LL_QUERY ? w->filter_q : w->filter_k;
     return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * taps_of(t->b);
 }
 
 /* Tokens from i on whose noise begins at rows one after the other, of n, at most `most`. */
-static int together(const ll_before_tile *t, int i, int n, int most) {
+static int together(const ll_premap_tile *t, int i, int n, int most) {
     size_t line;
     const float *z = noise_at(t, i, 0, &line);
     int rows = 1;
@@ -178,24 +178,24 @@ static int together(const ll_before_tile *t, int i, int n, int most) {
 }
 
 /* Tokens first[g] .. first[g + 1] - 1 of a tile's n go together; how many such groups there are. */
-static int group(const ll_before_tile *t, int n, int most, int first[LL_BEFORE_TILE + 1]) {
+static int group(const ll_premap_tile *t, int n, int most, int first[LL_PREMAP_TILE + 1]) {
     int groups = 0;
     first[0] = 0;
     for (int i = 0; i < n; first[++groups] = i) i += together(t, i, n, most);
     return groups;
 }
 
-static const float *gate_noise_of(const ll_before_tile *t) {
+static const float *gate_noise_of(const ll_premap_tile *t) {
     return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
 }
 
-static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
-    const ll_before *b = t->b;
+static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+    const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b), ld = run + FORTH - 1;
     float *band = work_of(t), *weight = band + FORTH * (run + FORTH);
     memset(band, 0, FORTH * ld * sizeof *band);
     for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
-    int first[LL_BEFORE_TILE + 1];
+    int first[LL_PREMAP_TILE + 1];
     const int groups = group(t, n, FORTH, first);
     for (size_t c = 0; c < D; c++)
         for (int g = 0; g < groups; g++) {
@@ -241,9 +241,9 @@ static void line_back(const back_room *w, size_t run, const float *filter, const
 }
 
 /* Feature c of some tokens that go together, from number i on. */
-static void group_back(const ll_before_tile *t, int side, size_t c, int i, int rows, const float *in, size_t token,
+static void group_back(const ll_premap_tile *t, int side, size_t c, int i, int rows, const float *in, size_t token,
                        float *din, size_t dtoken, const back_room *w, double *sum) {
-    const ll_before *b = t->b;
+    const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, run = run_of(b), taps = taps_of(b), all = (size_t)b->c.D * taps;
     const ll_gate *gate = &gates_of(t)[c];
     const float *filter = filter_at(t, side, c);
@@ -264,9 +264,9 @@ static void group_back(const ll_before_tile *t, int side, size_t c, int i, int r
     }
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
-    const ll_before *b = t->b;
+    const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b);
     back_room w = {.dout = work_of(t)};
     w.noise = w.dout + WIDE * R, w.u = w.noise + WIDE * D;
@@ -275,14 +275,14 @@ static void back(const ll_before_tile *t, int side, int n, const float *in, size
     memset(w.dout, 0, WIDE * R * sizeof *w.dout);
     t->k->transpose(n, b->R, dout, ldd, w.dout, WIDE);
     if (b->gate_noise) t->k->gemm(b->c.D, n, b->R, gate_noise_of(t), R, 1, w.dout, WIDE, w.noise, WIDE, 0);
-    int first[LL_BEFORE_TILE + 1];
+    int first[LL_PREMAP_TILE + 1];
     const int groups = group(t, n, BACK, first);
     for (size_t c = 0; c < D; c++)
         for (int g = 0; g < groups; g++)
             group_back(t, side, c, first[g], first[g + 1] - first[g], in, token, din, dtoken, &w, sum);
 }
 
-static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {
+static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
     const size_t D = (size_t)b->c.D, n = D * taps_of(b);
     for (size_t i = 0; i < n; i++) {
         if (d->filter_q) d->filter_q[(size_t)head * n + i] += (float)sum[i];
@@ -292,11 +292,11 @@ static void collect(const ll_before *b, int head, const double *sum, const ll_po
 }
 
 /* Given noise ends somewhere. */
-static int64_t longest(const ll_before *b) {
+static int64_t longest(const ll_premap *b) {
     return b->noise && !is_image(&b->c) ? (int64_t)b->c.where.noise_rows - b->c.where.taps + 1 : INT64_MAX;
 }
 
-const ll_before_kind ll_before_conv = {.check = check,
+const ll_premap_kind ll_premap_conv = {.check = check,
                                        .width = ll_spe_width,
                                        .create = create,
                                        .draw = draw,

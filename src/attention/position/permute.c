@@ -107,7 +107,7 @@ void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t
 }
 
 void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                      int back, const ll_along *along, const float *in, size_t ldi, float *out, size_t ldo) {
+                      int back, const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
     const ll_permute *p = &op->permute;
     const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)op->features;
     const int *count = p->count[head];

@@ -17,22 +17,22 @@ enum { TASKS = 32 };
 
 /* ---- The operator ---- */
 
-static const ll_before_kind *kind_of(ll_position position) {
+static const ll_premap_kind *kind_of(ll_position position) {
     switch (position) {
-    case LL_POSITION_ROPE: return &ll_before_rope;
-    case LL_POSITION_SINE_SPE: return &ll_before_sine;
-    case LL_POSITION_CONV_SPE: return &ll_before_conv;
-    case LL_POSITION_RELATIVE_S1: return &ll_before_s1;
+    case LL_POSITION_ROPE: return &ll_premap_rope;
+    case LL_POSITION_SINE_SPE: return &ll_premap_sine;
+    case LL_POSITION_CONV_SPE: return &ll_premap_conv;
+    case LL_POSITION_RELATIVE_S1: return &ll_premap_s1;
     default: return NULL;
     }
 }
 
 int ll_attention_width(const ll_attention_config *c) {
-    const ll_before_kind *kind = kind_of(c->position);
+    const ll_premap_kind *kind = kind_of(c->position);
     return kind ? kind->width(c) : c->D;
 }
 
-static ll_status check(const ll_attention_config *c, const ll_before_kind *kind) {
+static ll_status check(const ll_attention_config *c, const ll_premap_kind *kind) {
     if (!ll_method_of(c->kernel)->reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
     if (ll_method_of(c->kernel)->reads == 1 && c->position != LL_POSITION_ROPE)
@@ -77,10 +77,10 @@ ll_status ll_shell_create(ll_attention *op, const ll_attention_config *config) {
                                                                : &ll_method_shell;
     if (clipped(op)) return ll_clipped_create(op, config);
     if (op->method == &ll_method_divided) return create_divided(op, *config);
-    const ll_before_kind *kind = kind_of(config->position);
+    const ll_premap_kind *kind = kind_of(config->position);
     ll_status status = check(config, kind);
     if (status) return status;
-    ll_before *b = op->before = ll_alloc(1, sizeof *b);
+    ll_premap *b = op->before = ll_alloc(1, sizeof *b);
     if (!b) return LL_ENOMEM;
     b->kind = kind;
     b->c = *config;
@@ -112,7 +112,7 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed) {
     if (op->before->kind->draw) op->before->kind->draw(op->before);
 }
 
-ll_status ll_before_reaches(const ll_before *b, int64_t tokens) {
+ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens) {
     const int64_t most = b->kind->longest ? b->kind->longest(b) : INT64_MAX;
     if (tokens <= most) return LL_OK;
     return ll_fail(LL_EINVAL, "attention: %lld tokens, but the noise that was given ends after %lld", (long long)tokens,
@@ -136,8 +136,8 @@ typedef struct {
     double *sums; /* (H, stripes, parameters) */
 } encoding;
 
-static void encode_tile(const encoding *x, const ll_before_tile *t, double *sum) {
-    const ll_before *b = t->b;
+static void encode_tile(const encoding *x, const ll_premap_tile *t, double *sum) {
+    const ll_premap *b = t->b;
     for (int i = 0; i < ll_sequence_count(x->c); i++)
         for (int side = LL_QUERY; side <= LL_KEY; side++) {
             const ll_span s = ll_sequence_at(x->c, i);
@@ -164,24 +164,24 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     const int h = (int)(index / (size_t)x->stripes), stripe = (int)(index % (size_t)x->stripes);
     const int most = x->most, from = stripe * x->length;
     const int to = most - from < x->length ? most : from + x->length;
-    ll_before_tile t = {.b = x->op->before, .k = ll_kernel_table(), .head = h};
+    ll_premap_tile t = {.b = x->op->before, .k = ll_kernel_table(), .head = h};
     t.work = x->pool + (size_t)worker * x->scratch;
     memset(t.work, 0, x->scratch * sizeof *t.work);
-    for (int t0 = from; t0 < to; t0 += LL_BEFORE_TILE) {
+    for (int t0 = from; t0 < to; t0 += LL_PREMAP_TILE) {
         t.t0 = t0;
-        t.C = to - t0 < LL_BEFORE_TILE ? to - t0 : LL_BEFORE_TILE;
+        t.C = to - t0 < LL_PREMAP_TILE ? to - t0 : LL_PREMAP_TILE;
         t.b->kind->prepare(&t);
         encode_tile(x, &t, x->sums + index * x->parameters);
     }
 }
 
 static ll_status encode(encoding *x) {
-    const ll_before *b = x->op->before;
+    const ll_premap *b = x->op->before;
     int queries, keys;
     ll_sequence_longest(x->c, &queries, &keys);
     const int most = x->most = queries > keys ? queries : keys, H = b->c.H;
-    const int tiles = (most + LL_BEFORE_TILE - 1) / LL_BEFORE_TILE, most_stripes = (TASKS + H - 1) / H;
-    x->length = (tiles + most_stripes - 1) / most_stripes * LL_BEFORE_TILE;
+    const int tiles = (most + LL_PREMAP_TILE - 1) / LL_PREMAP_TILE, most_stripes = (TASKS + H - 1) / H;
+    x->length = (tiles + most_stripes - 1) / most_stripes * LL_PREMAP_TILE;
     if (!most || !x->c->B) return LL_OK;
     x->stripes = (most + x->length - 1) / x->length;
     x->parameters = x->backward ? b->kind->parameters(b) : 0;
@@ -225,7 +225,7 @@ static ll_attention_call inner_call(const ll_attention *op, const ll_attention_c
 static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
     int queries, keys;
     ll_sequence_longest(call, &queries, &keys);
-    ll_status status = ll_before_reaches(op->before, queries > keys ? queries : keys);
+    ll_status status = ll_premap_reaches(op->before, queries > keys ? queries : keys);
     if (status) return status;
     float *own = NULL;
     if (!call->saved) own = ll_alloc(floats(op, call->B, call->T) + floats(op, call->B, call->S), sizeof *own);

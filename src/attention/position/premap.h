@@ -1,44 +1,44 @@
 /* Positions that act on the queries and keys of one head before the feature map: one file each, behind one table.
  * They work on tiles of tokens; shell.c walks over them and runs the operator on the result. */
-#ifndef LL_BEFORE_H
-#define LL_BEFORE_H
+#ifndef LL_PREMAP_H
+#define LL_PREMAP_H
 
 #include "attention/operator.h"
 
-enum { LL_BEFORE_TILE = 64 };
+enum { LL_PREMAP_TILE = 64 };
 
-typedef struct ll_before ll_before;
+typedef struct ll_premap ll_premap;
 
-/* C <= LL_BEFORE_TILE tokens from t0 of one head. `work` is this kind's scratch: what `prepare` leaves there serves
+/* C <= LL_PREMAP_TILE tokens from t0 of one head. `work` is this kind's scratch: what `prepare` leaves there serves
  * both sides and every sequence, and the next tile of the same head, for what they share. Zeroed for a new head. */
 typedef struct {
-    const ll_before *b;
+    const ll_premap *b;
     const ll_kernels *k;
     int head, C;
     int64_t t0;
     float *work;
-} ll_before_tile;
+} ll_premap_tile;
 
 typedef struct {
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason */
     int (*width)(const ll_attention_config *c);       /* of what becomes of q and k */
-    ll_status (*create)(ll_before *b);                /* NULL: nothing to make; frees nothing on failure */
-    void (*draw)(ll_before *b);                       /* after a new seed; NULL: nothing drawn ahead */
-    size_t (*scratch)(const ll_before *b);            /* floats */
-    size_t (*parameters)(const ll_before *b);         /* numbers that train, of a head */
-    int64_t (*longest)(const ll_before *b);           /* sequence that it can encode; NULL: any */
-    void (*prepare)(const ll_before_tile *t);
+    ll_status (*create)(ll_premap *b);                /* NULL: nothing to make; frees nothing on failure */
+    void (*draw)(ll_premap *b);                       /* after a new seed; NULL: nothing drawn ahead */
+    size_t (*scratch)(const ll_premap *b);            /* floats */
+    size_t (*parameters)(const ll_premap *b);         /* numbers that train, of a head */
+    int64_t (*longest)(const ll_premap *b);           /* sequence that it can encode; NULL: any */
+    void (*prepare)(const ll_premap_tile *t);
     /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; n <= C */
-    void (*forward)(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo);
+    void (*forward)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo);
     /* din (n, D) is overwritten; sum (parameters) is added to */
-    void (*back)(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+    void (*back)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum);
     /* Adds the sums of a head to the gradients. */
-    void (*collect)(const ll_before *b, int head, const double *sum, const ll_position_gradients *d);
-} ll_before_kind;
+    void (*collect)(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d);
+} ll_premap_kind;
 
-struct ll_before {
-    const ll_before_kind *kind;
+struct ll_premap {
+    const ll_premap_kind *kind;
     ll_attention_config c;     /* of the shell; noise and theta are in the copies below */
     int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of what becomes of q and k */
@@ -46,10 +46,10 @@ struct ll_before {
     double *theta;             /* rope: (D/2) */
 };
 
-extern const ll_before_kind ll_before_rope, ll_before_sine, ll_before_conv, ll_before_s1;
+extern const ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
 
 /* LL_EINVAL where tokens up to this count cannot be encoded. */
-LL_MUST_USE ll_status ll_before_reaches(const ll_before *b, int64_t tokens);
+LL_MUST_USE ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens);
 double ll_sigmoid(double x);
 /* The default angles, or given ones, of n/2 pairs. */
 LL_MUST_USE ll_status ll_theta_create(double **theta, const float *given, int n);

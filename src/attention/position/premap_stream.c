@@ -31,7 +31,7 @@ static ll_status build_clipped(ll_shell_stream *s) {
 static ll_status build(ll_shell_stream *s) {
     const ll_attention *op = s->op;
     if (op->c.position == LL_POSITION_RELATIVE_S2) return build_clipped(s);
-    const size_t rows = (size_t)s->B * (size_t)op->c.H * LL_BEFORE_TILE;
+    const size_t rows = (size_t)s->B * (size_t)op->c.H * LL_PREMAP_TILE;
     s->scratch = op->before ? (op->before->kind->scratch(op->before) + 15) / 16 * 16 : 0;
     s->floats = op->before ? 2 * rows * (size_t)op->before->R : rows;
     s->work = ll_alloc((size_t)op->c.H * s->scratch, sizeof *s->work);
@@ -91,7 +91,7 @@ int ll_shell_stream_state(const ll_shell_stream *s, int64_t position, ll_state_t
 }
 
 ll_status ll_shell_stream_seek(ll_shell_stream *s, int64_t position) {
-    ll_status status = s->op->before ? ll_before_reaches(s->op->before, position) : LL_OK;
+    ll_status status = s->op->before ? ll_premap_reaches(s->op->before, position) : LL_OK;
     if (!status && s->inner) status = ll_attention_stream_seek(s->inner, position);
     if (!status && s->clipped) ll_clipped_stream_seek(s->clipped, position);
     if (!status && s->sums) status = ll_attention_stream_seek(s->sums, position);
@@ -107,13 +107,13 @@ ll_status ll_shell_stream_check(const ll_shell_stream *s) {
 }
 
 static ll_view encoded(const ll_shell_stream *s, int side) {
-    const size_t token = (size_t)s->op->before->R, head = token * LL_BEFORE_TILE, batch = head * (size_t)s->op->c.H;
+    const size_t token = (size_t)s->op->before->R, head = token * LL_PREMAP_TILE, batch = head * (size_t)s->op->c.H;
     return (ll_view){s->buffer + (side == LL_KEY ? (size_t)s->B * batch : 0), batch, head, token};
 }
 
 static ll_status feed_encoded(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
     const ll_view in[2] = {q, k}, out[2] = {encoded(s, LL_QUERY), encoded(s, LL_KEY)};
-    ll_before_tile t = {.b = s->op->before, .k = ll_kernel_table(), .C = n, .t0 = s->position};
+    ll_premap_tile t = {.b = s->op->before, .k = ll_kernel_table(), .C = n, .t0 = s->position};
     for (t.head = 0; t.head < s->op->c.H; t.head++) {
         t.work = s->work + (size_t)t.head * s->scratch;
         t.b->kind->prepare(&t);
@@ -128,7 +128,7 @@ static ll_status feed_encoded(ll_shell_stream *s, int n, ll_view q, ll_view k, l
 static ll_status feed_divided(ll_shell_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
     const ll_attention *op = s->op;
     float one = 1;
-    const ll_view ones = {.data = &one}, sums = {s->buffer, (size_t)op->c.H * LL_BEFORE_TILE, LL_BEFORE_TILE, 1};
+    const ll_view ones = {.data = &one}, sums = {s->buffer, (size_t)op->c.H * LL_PREMAP_TILE, LL_PREMAP_TILE, 1};
     ll_status status = ll_attention_stream_feed(s->inner, n, q, k, v, y);
     if (!status) status = ll_attention_stream_feed(s->sums, n, q, k, ones, sums);
     if (status) return status;
@@ -155,9 +155,9 @@ ll_status ll_shell_stream_feed(ll_shell_stream *s, int n, ll_view q, ll_view k, 
     /* What could fail, before anything is fed. */
     ll_status status = s->inner ? ll_attention_stream_reserve(s->inner, n) : LL_OK;
     if (!status && s->sums) status = ll_attention_stream_reserve(s->sums, n);
-    if (!status && s->op->before) status = ll_before_reaches(s->op->before, s->position + n);
-    for (int t = 0; t < n && !status; t += LL_BEFORE_TILE) {
-        const int C = n - t < LL_BEFORE_TILE ? n - t : LL_BEFORE_TILE;
+    if (!status && s->op->before) status = ll_premap_reaches(s->op->before, s->position + n);
+    for (int t = 0; t < n && !status; t += LL_PREMAP_TILE) {
+        const int C = n - t < LL_PREMAP_TILE ? n - t : LL_PREMAP_TILE;
         status = feed(s, C, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t), ll_view_from(y, t));
         s->position += C;
     }

@@ -26,28 +26,28 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static size_t pairs_of(const ll_before *b) {
+static size_t pairs_of(const ll_premap *b) {
     return (size_t)b->c.where.scales * (size_t)b->c.where.axes;
 }
 static int width(const ll_attention_config *c) {
     return c->D + 2 * c->where.scales * c->where.axes;
 }
-static size_t scratch(const ll_before *b) {
-    return 4 * LL_BEFORE_TILE * pairs_of(b);
+static size_t scratch(const ll_premap *b) {
+    return 4 * LL_PREMAP_TILE * pairs_of(b);
 }
-static size_t parameters(const ll_before *b) {
+static size_t parameters(const ll_premap *b) {
     return 2 * pairs_of(b) + (size_t)b->c.where.scales;
 }
 
 /* Coordinate of a token along an axis. */
-static int64_t place(const ll_before *b, int64_t token, int axis) {
+static int64_t place(const ll_premap *b, int64_t token, int axis) {
     const int64_t p = token - b->c.before, W = b->c.width;
     return b->c.where.axes == 1 ? p : axis ? p % W : p / W;
 }
 
 /* work: (C, pairs) of cos and sin; zeros where there is no place. */
-static void prepare(const ll_before_tile *t) {
-    const ll_before *b = t->b;
+static void prepare(const ll_premap_tile *t) {
+    const ll_premap *b = t->b;
     const int scales = b->c.where.scales;
     const size_t pairs = pairs_of(b);
     double *cs = (double *)(void *)t->work;
@@ -62,8 +62,8 @@ static void prepare(const ll_before_tile *t) {
         }
 }
 
-static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
-    const ll_before *b = t->b;
+static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+    const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, pairs = pairs_of(b);
     const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
     const float *beta = b->c.where.beta + (size_t)t->head * pairs;
@@ -78,9 +78,9 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
     }
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
-    const ll_before *b = t->b;
+    const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, pairs = pairs_of(b), scales = (size_t)b->c.where.scales;
     const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
     const float *beta = b->c.where.beta + (size_t)t->head * pairs;
@@ -103,7 +103,7 @@ static void back(const ll_before_tile *t, int side, int n, const float *in, size
     }
 }
 
-static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {
+static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
     const size_t pairs = pairs_of(b), at = (size_t)head * pairs;
     for (size_t p = 0; p < pairs; p++) {
         if (d->alpha) d->alpha[at + p] += (float)sum[p];
@@ -112,7 +112,7 @@ static void collect(const ll_before *b, int head, const double *sum, const ll_po
     for (size_t s = 0; s < (size_t)b->c.where.scales && d->inv_freq; s++) d->inv_freq[s] += (float)sum[2 * pairs + s];
 }
 
-const ll_before_kind ll_before_s1 = {.check = check,
+const ll_premap_kind ll_premap_s1 = {.check = check,
                                      .width = width,
                                      .scratch = scratch,
                                      .parameters = parameters,

@@ -8,7 +8,7 @@
 /* Sines are exact at multiples of ANCHOR; between them a turn by w costs four products. */
 enum { ANCHOR = 64, BLOCK = 64 };
 
-void ll_turns(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
+void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
               size_t ldo) {
     const ll_kernels *k = ll_kernel_table();
     double c1[BLOCK], s1[BLOCK], c[BLOCK], s[BLOCK];
@@ -37,7 +37,7 @@ ll_status ll_theta_create(double **theta, const float *given, int n) {
     return LL_OK;
 }
 
-void ll_turn_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+void ll_rotate_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo) {
     enum { TOKENS = 64, PAIRS = 64 };
     float cs[TOKENS * 2 * PAIRS];
@@ -47,7 +47,7 @@ void ll_turn_features(const ll_attention *op, int head, int back, int C, const i
         for (size_t p = 0; p < pairs; p += PAIRS) {
             const size_t n = pairs - p < PAIRS ? pairs - p : PAIRS;
             const int rows = C - i < TOKENS ? C - i : TOKENS;
-            ll_turns(n, w + p, NULL, NULL, position[0] + i, rows, cs, 2 * PAIRS);
+            ll_rotations(n, w + p, NULL, NULL, position[0] + i, rows, cs, 2 * PAIRS);
             ll_kernel_table()->turn(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
                                     out + (size_t)i * ldo + 2 * p, ldo);
         }
@@ -63,41 +63,41 @@ static ll_status check(const ll_attention_config *c) {
 static int width(const ll_attention_config *c) {
     return c->D;
 }
-static ll_status create(ll_before *b) {
+static ll_status create(ll_premap *b) {
     return ll_theta_create(&b->theta, b->c.where.theta, b->c.D);
 }
-static size_t scratch(const ll_before *b) {
-    return LL_BEFORE_TILE * (size_t)b->c.D;
+static size_t scratch(const ll_premap *b) {
+    return LL_PREMAP_TILE * (size_t)b->c.D;
 }
-static size_t parameters(const ll_before *b) {
+static size_t parameters(const ll_premap *b) {
     (void)b;
     return 0;
 }
 
 /* work: cos and sin of each token and pair. */
-static void prepare(const ll_before_tile *t) {
+static void prepare(const ll_premap_tile *t) {
     const size_t D = (size_t)t->b->c.D;
-    ll_turns(D / 2, t->b->theta, NULL, NULL, t->t0, t->C, t->work, D);
+    ll_rotations(D / 2, t->b->theta, NULL, NULL, t->t0, t->C, t->work, D);
 }
 
-static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const size_t D = (size_t)t->b->c.D;
     (void)side;
     t->k->turn(n, D / 2, 0, t->work, D, in, token, out, ldo);
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const size_t D = (size_t)t->b->c.D;
     (void)side, (void)in, (void)token, (void)sum;
     t->k->turn(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
 }
 
-static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {
+static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
     (void)b, (void)head, (void)sum, (void)d;
 }
 
-const ll_before_kind ll_before_rope = {.check = check,
+const ll_premap_kind ll_premap_rope = {.check = check,
                                        .width = width,
                                        .create = create,
                                        .scratch = scratch,

@@ -24,15 +24,15 @@ static ll_status check(const ll_attention_config *c) {
 }
 
 /* Coefficients of a token: 2K of each feature, one after the other, then one of each feature's gate. */
-static size_t waves_of(const ll_before *b) {
+static size_t waves_of(const ll_premap *b) {
     return (size_t)b->c.D * 2 * (size_t)b->c.where.sines;
 }
-static size_t terms_of(const ll_before *b) {
+static size_t terms_of(const ll_premap *b) {
     return waves_of(b) + (b->c.where.gate ? (size_t)b->c.D : 0);
 }
 
 /* Z (terms, R) of each head from z (2K, R) of each feature; then all of them transposed, for backward. */
-static void fill(ll_before *b, const float *given) {
+static void fill(ll_premap *b, const float *given) {
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = 2 * (size_t)b->c.where.sines, terms = terms_of(b);
     const float root = (float)(1 / sqrt((double)waves));
     for (int h = 0; h < b->c.H; h++) {
@@ -53,12 +53,12 @@ static void fill(ll_before *b, const float *given) {
     }
 }
 
-static void draw(ll_before *b) {
+static void draw(ll_premap *b) {
     ll_spe_gate_draw(b);
     fill(b, NULL);
 }
 
-static ll_status create(ll_before *b) {
+static ll_status create(ll_premap *b) {
     const ll_status status = ll_spe_gate_create(b);
     if (status) return status;
     b->noise = ll_alloc(2 * (size_t)b->c.H * terms_of(b), (size_t)b->R * sizeof *b->noise);
@@ -76,20 +76,20 @@ typedef struct {
     float *noise, *code[2], *W, *sum;
 } sines;
 
-static size_t doubles_of(const ll_before *b) {
+static size_t doubles_of(const ll_premap *b) {
     const size_t D = (size_t)b->c.D;
     return 3 * D * (size_t)b->c.where.sines + D * sizeof(ll_gate) / sizeof(double);
 }
 
-static size_t scratch(const ll_before *b) {
-    return 2 * doubles_of(b) + (size_t)b->c.D + LL_BEFORE_TILE * (2 * waves_of(b) + terms_of(b)) + 3 * waves_of(b);
+static size_t scratch(const ll_premap *b) {
+    return 2 * doubles_of(b) + (size_t)b->c.D + LL_PREMAP_TILE * (2 * waves_of(b) + terms_of(b)) + 3 * waves_of(b);
 }
-static size_t parameters(const ll_before *b) {
+static size_t parameters(const ll_premap *b) {
     return (size_t)b->c.D * (3 * (size_t)b->c.where.sines + 1);
 }
 
-static sines cut(const ll_before_tile *t) {
-    const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.where.sines, tile = LL_BEFORE_TILE * waves_of(t->b);
+static sines cut(const ll_premap_tile *t) {
+    const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.where.sines, tile = LL_PREMAP_TILE * waves_of(t->b);
     sines s = {.angle = (double *)(void *)t->work};
     s.size = s.angle + n;
     s.phase = s.size + n;
@@ -98,7 +98,7 @@ static sines cut(const ll_before_tile *t) {
     s.code[LL_QUERY] = s.noise + D;
     s.code[LL_KEY] = s.code[LL_QUERY] + tile;
     s.W = s.code[LL_KEY] + tile;
-    s.sum = s.W + LL_BEFORE_TILE * terms_of(t->b);
+    s.sum = s.W + LL_PREMAP_TILE * terms_of(t->b);
     return s;
 }
 
@@ -106,8 +106,8 @@ static double softplus(double x) {
     return log1p(exp(-fabs(x))) + (x > 0 ? x : 0);
 }
 
-static void prepare(const ll_before_tile *t) {
-    const ll_before *b = t->b;
+static void prepare(const ll_premap_tile *t) {
+    const ll_premap *b = t->b;
     const ll_position_config *w = &b->c.where;
     const size_t D = (size_t)b->c.D, K = (size_t)w->sines, n = D * K, at = (size_t)t->head * n;
     const sines s = cut(t);
@@ -120,12 +120,12 @@ static void prepare(const ll_before_tile *t) {
             s.phase[i] = (double)w->offsets[at + i];
         }
     }
-    ll_turns(n, s.angle, s.size, s.phase, t->t0, t->C, s.code[LL_QUERY], 2 * n);
-    ll_turns(n, s.angle, s.size, NULL, t->t0, t->C, s.code[LL_KEY], 2 * n);
+    ll_rotations(n, s.angle, s.size, s.phase, t->t0, t->C, s.code[LL_QUERY], 2 * n);
+    ll_rotations(n, s.angle, s.size, NULL, t->t0, t->C, s.code[LL_KEY], 2 * n);
 }
 
-static void forward(const ll_before_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
-    const ll_before *b = t->b;
+static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+    const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
     t->k->spread(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms);
@@ -135,7 +135,7 @@ static void forward(const ll_before_tile *t, int side, int n, const float *in, s
 }
 
 /* The gates' part of din, and of the gates' own gradients. */
-static void noise_back(const ll_before_tile *t, const sines *s, int n, const float *in, size_t token, float *din,
+static void noise_back(const ll_premap_tile *t, const sines *s, int n, const float *in, size_t token, float *din,
                        size_t dtoken, double *gate) {
     const size_t D = (size_t)t->b->c.D, waves = waves_of(t->b), terms = terms_of(t->b);
     for (int i = 0; i < n; i++)
@@ -148,7 +148,7 @@ static void noise_back(const ll_before_tile *t, const sines *s, int n, const flo
 
 /* The sums over a tile, of pairs x size (cos dW0, sin dW1) and x size (sin dW0, cos dW1), the latter also times the
  * token of the tile, go to those of freqs, offsets and gains (l times them) and of the gates. */
-static void collect_tile(const ll_before_tile *t, const sines *s, int side, double *sum) {
+static void collect_tile(const ll_premap_tile *t, const sines *s, int side, double *sum) {
     const size_t K = (size_t)t->b->c.where.sines, waves = waves_of(t->b), all = waves / 2;
     for (size_t n = 0; n < all; n++) {
         const float *along = s->sum + 2 * n, *across = along + waves, *late = across + waves;
@@ -162,9 +162,9 @@ static void collect_tile(const ll_before_tile *t, const sines *s, int side, doub
     }
 }
 
-static void back(const ll_before_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
+static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
-    const ll_before *b = t->b;
+    const ll_premap *b = t->b;
     const size_t waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
     const float *Zt = b->noise + ((size_t)b->c.H + (size_t)t->head) * terms * (size_t)b->R;
@@ -176,7 +176,7 @@ static void back(const ll_before_tile *t, int side, int n, const float *in, size
 }
 
 /* Through sigmoid / 2 and softplus to what is stored. */
-static void collect(const ll_before *b, int head, const double *sum, const ll_position_gradients *d) {
+static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
     const ll_position_config *w = &b->c.where;
     const size_t D = (size_t)b->c.D, n = D * (size_t)w->sines, at = (size_t)head * n;
     for (size_t i = 0; i < n; i++) {
@@ -188,7 +188,7 @@ static void collect(const ll_before *b, int head, const double *sum, const ll_po
     for (size_t c = 0; c < D && w->gate && d->gate; c++) d->gate[(size_t)head * D + c] += (float)sum[3 * n + c];
 }
 
-const ll_before_kind ll_before_sine = {.check = check,
+const ll_premap_kind ll_premap_sine = {.check = check,
                                        .width = ll_spe_width,
                                        .create = create,
                                        .draw = draw,

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-ll_gate ll_gate_at(const ll_before *b, int head, int feature) {
+ll_gate ll_gate_at(const ll_premap *b, int head, int feature) {
     const double unit = pow((double)b->R * b->c.D, -0.25);
     if (!b->c.where.gate) return (ll_gate){.code = unit};
     const double d = ll_sigmoid((double)b->c.where.gate[(size_t)head * (size_t)b->c.D + (size_t)feature]);
@@ -26,7 +26,7 @@ int ll_spe_width(const ll_attention_config *c) {
     return c->where.realizations;
 }
 
-void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, uint64_t first) {
+void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, uint64_t first) {
     enum { WORDS = 256 };
     const uint32_t which = (uint32_t)head * 2 + (uint32_t)gate;
     const uint64_t stream = ll_stream_id(LL_RANDOM_NOISE, (uint32_t)b->c.where.layer, which), end = first + n;
@@ -42,12 +42,12 @@ void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, u
     }
 }
 
-void ll_spe_gate_draw(ll_before *b) {
+void ll_spe_gate_draw(ll_premap *b) {
     const size_t n = (size_t)b->c.D * (size_t)b->R;
     for (int h = 0; b->gate_noise && h < b->c.H; h++) ll_spe_noise(b, h, 1, b->gate_noise + (size_t)h * n, n, 0);
 }
 
-ll_status ll_spe_gate_create(ll_before *b) {
+ll_status ll_spe_gate_create(ll_premap *b) {
     const size_t n = (size_t)b->c.H * (size_t)b->c.D * (size_t)b->R;
     if (!b->c.where.gate) return LL_OK;
     b->gate_noise = ll_alloc(n, sizeof *b->gate_noise);

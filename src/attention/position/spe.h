@@ -10,14 +10,14 @@ typedef struct {
     double code, noise;
     double dcode, dnoise; /* their derivatives by the gate's parameter */
 } ll_gate;
-ll_gate ll_gate_at(const ll_before *b, int head, int feature);
+ll_gate ll_gate_at(const ll_premap *b, int head, int feature);
 
 LL_MUST_USE ll_status ll_spe_check(const ll_attention_config *c, const char *name);
 int ll_spe_width(const ll_attention_config *c);
 /* n normal numbers of a head's noise from number `first` on; `gate`: of its gate's. */
-void ll_spe_noise(const ll_before *b, int head, int gate, float *to, size_t n, uint64_t first);
+void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, uint64_t first);
 /* b->gate_noise (H, D, R), where there is a gate: drawn, or at creation copied if given. */
-LL_MUST_USE ll_status ll_spe_gate_create(ll_before *b);
-void ll_spe_gate_draw(ll_before *b);
+LL_MUST_USE ll_status ll_spe_gate_create(ll_premap *b);
+void ll_spe_gate_draw(ll_premap *b);
 
 #endif

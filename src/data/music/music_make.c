@@ -194,7 +194,7 @@ ll_status ll_music_write(const char *folder, int bars, int64_t count, uint64_t s
     if (!status) status = check_rest(folder, count);
     for (int64_t i = 0; !status && i < count; i++) {
         status = write_piece(folder, bars, seed, i);
-        if (!status) status = ll_tell_done(progress, arg, i + 1, count);
+        if (!status) status = ll_progress_done(progress, arg, i + 1, count);
     }
     return status;
 }

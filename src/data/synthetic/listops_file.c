@@ -84,7 +84,7 @@ ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t coun
     if (!status) status = ll_writer_put(writer, "Source\tTarget\n", 14);
     for (int64_t i = 0; i < count && !status; i++) {
         status = write_one(writer, tokens, ll_listops_draw(tokens, how, seed, i), line);
-        if (!status) status = ll_tell_done(progress, arg, i + 1, count);
+        if (!status) status = ll_progress_done(progress, arg, i + 1, count);
     }
     if (!status)
         status = ll_writer_commit(writer);

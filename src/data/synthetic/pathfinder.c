@@ -296,7 +296,7 @@ static ll_status write_all(ll_writer *images, ll_writer *labels, const ll_pathfi
         status = ll_pathfinder_draw(pixels, &label, p, seed, i);
         if (!status) status = ll_writer_put(images, pixels, size);
         if (!status) status = ll_writer_put(labels, &label, 1);
-        if (!status) status = ll_tell_done(progress, arg, i + 1, count);
+        if (!status) status = ll_progress_done(progress, arg, i + 1, count);
     }
     ll_free(pixels);
     return status;
