@@ -70,11 +70,18 @@ static ll_status feed(ll_feed *f) {
 
 static const ll_recurrence recurrence = {.feed = feed};
 
+static ll_status state_floats(const ll_attention *op, size_t *floats) {
+    (void)op;
+    *floats = 0;
+    return LL_OK;
+}
+
 const ll_operator ll_operator_identity = {
     .name = "value",
     .itself = 1,
     .saved = saved,
     .forward = forward,
     .backward = backward,
+    .state_floats = state_floats,
     .recurrence = &recurrence,
 };

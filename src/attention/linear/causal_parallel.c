@@ -69,8 +69,10 @@ void ll_causal_forward_together(ll_head *j, int threads, float *shared) {
     for (int t = 0; t < tiles; t++) w.tile[t] = ll_causal_tile_take(j, &shared);
     for (int i = 0; i < threads; i++) w.room[i] = ll_causal_room_take(j, &shared);
     w.state = ll_causal_state_take(j->op, &shared);
+    ll_causal_begin(j, &w.state);
     for (int t0 = 0; t0 < j->n; t0 += j->stretch) {
         ll_causal_keep(j, &w.state, t0);
         stretch(&w, t0);
     }
+    ll_causal_end(j, &w.state);
 }
