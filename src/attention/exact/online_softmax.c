@@ -1,4 +1,4 @@
-/* One row of softmax weights over keys that come tile by tile: the running maximum and sum (Milakov and Gimelshein 2018).
+/* A row of softmax weights over keys that come tile by tile: its running maximum and sum (Milakov and Gimelshein 2018).
  */
 #include <math.h>
 #include <string.h>

@@ -138,7 +138,8 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
         const float *g = ll_at(&j->at.g, t0 + i);
         if (j->op->c.decay) j->k->scale(2 * E + 1, j->power[1], W);
         if (j->dstate_in && j->op->c.den != LL_DEN_NONE)
-            W[2 * E] -= eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) * j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
+            W[2 * E] -= eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) *
+                        j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
         ll_sum_keep(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W, W + E);
         if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
     }
