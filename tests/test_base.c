@@ -108,9 +108,9 @@ typedef struct {
     int times[PIECES], worker[PIECES], inner[PIECES];
 } work;
 
-static void inside(void *arg, size_t i, int worker) {
+static void inside(void *arg, size_t i) {
     work *w = arg;
-    w->inner[i] += worker == 0;
+    w->inner[i]++;
 }
 
 static void piece(void *arg, size_t i, int worker) {
@@ -132,13 +132,14 @@ static void test_every_piece_runs_once(void **state) {
         work *w = calloc(1, sizeof *w);
         ll_set_threads(threads[k]);
         assert_int_equal(ll_threads(), threads[k]);
-        ll_parallel_for(PIECES, piece, w);
+        ll_parallel_among(ll_threads(), PIECES, piece, w);
         for (int i = 0; i < PIECES; i++) {
             assert_int_equal(w->times[i], 1);
             assert_in_range(w->worker[i], 0, threads[k] - 1);
             assert_int_equal(w->inner[i], i % 100 ? 0 : 10);
         }
-        ll_parallel_for(0, piece, NULL);
+        ll_parallel_among(ll_threads(), 0, piece, NULL);
+        ll_parallel_for(0, inside, NULL);
         free(w);
     }
     ll_set_threads(0);

@@ -174,7 +174,7 @@ static void wait_for_workers(void) {
 }
 
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
-    const int now = ll_threads(), most = now < workers ? now : workers, threads = n < (size_t)most ? (int)n : most;
+    const int most = workers < MOST ? workers : MOST, threads = n < (size_t)most ? (int)n : most;
     /* Another thread's loop has the workers, or this is a loop within a loop: the caller does it all. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.turn)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);
@@ -196,6 +196,17 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     pthread_mutex_unlock(&pool.turn);
 }
 
-void ll_parallel_for(size_t n, ll_task *task, void *arg) {
-    ll_parallel_among(MOST, n, task, arg);
+typedef struct {
+    ll_piece_task *task;
+    void *arg;
+} pieces;
+
+static void run_piece(void *arg, size_t i, int worker) {
+    const pieces *p = arg;
+    (void)worker;
+    p->task(p->arg, i);
+}
+
+void ll_parallel_for(size_t n, ll_piece_task *task, void *arg) {
+    ll_parallel_among(ll_threads(), n, run_piece, &(pieces){task, arg});
 }

@@ -39,6 +39,7 @@ typedef struct {
     enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
     float *packed;                               /* before: a piece of B */
     int slice, strip;                            /* terms of the one, columns of the other */
+    int threads;                                 /* that the call began with */
     int k0, k1, j0, wide;                        /* the piece: terms k0 to k1, columns from j0 on */
     int rows, cols, tasks_m;                     /* of a block; blocks above each other */
 } product;
@@ -223,7 +224,7 @@ static void block(void *arg, size_t index, int worker) {
 
 /* Blocks of a piece: equal ones, or smaller where those would be few. Where tasks pack B, each has all rows. */
 static void cut(product *p) {
-    const int tasks = TASKS * ll_threads(), cut_rows = p->packing != BY_TASKS;
+    const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
     while (pieces(p->M, rows) * pieces(p->wide, cols) < tasks && ((rows > LEAST && cut_rows) || cols > LEAST)) {
         const int of_rows = cut_rows && rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->wide, cols));
@@ -241,8 +242,9 @@ static void multiply_piece(product *p) {
     do {
         p->k1 = terms < p->K - p->k0 ? p->k0 + terms : p->K;
         if (p->packing == BEFORE)
-            ll_parallel_for((size_t)pieces(p->wide, GROUP) * (size_t)pieces(p->k1 - p->k0, p->slice), pack_group, p);
-        ll_parallel_for((size_t)p->tasks_m * (size_t)pieces(p->wide, p->cols), block, p);
+            ll_parallel_among(p->threads, (size_t)pieces(p->wide, GROUP) * (size_t)pieces(p->k1 - p->k0, p->slice),
+                              pack_group, p);
+        ll_parallel_among(p->threads, (size_t)p->tasks_m * (size_t)pieces(p->wide, p->cols), block, p);
         p->k0 = p->k1;
     } while (p->k0 < p->K);
 }
@@ -250,6 +252,7 @@ static void multiply_piece(product *p) {
 static void multiply(product p) {
     if (p.M <= 0 || p.N <= 0) return;
     p.k = ll_kernel_table();
+    p.threads = ll_threads();
     p.slice = p.pairs ? 2 * DEPTH : DEPTH;
     const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
