@@ -86,7 +86,7 @@ $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 $(B)/liblongline.so: $(LIB)
-	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs $(LIBS) -o $@
+	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs -Wl,-z,nodelete $(LIBS) -o $@
 	@ln -sf $(@F) $(B)/$(SONAME)
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)

@@ -138,10 +138,45 @@ static void test_threads_change_during_a_stream(void **state) {
     }
 }
 
+/* ---- Stacks as small as musl gives to threads ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+enum { STACK = 1 << 20 }; /* frames are larger */
+#else
+enum { STACK = 128 << 10 };
+#endif
+
+static void *on_small_stack(void *arg) {
+    forward_and_backward(arg);
+    return NULL;
+}
+
+static void test_small_stacks_are_enough(void **state) {
+    (void)state;
+    static const char *const precision[] = {"fp32", "bf16"};
+    for (int i = 0; i < 2 * RECIPES; i++) {
+        char keys[300];
+        snprintf(keys, sizeof keys, "%s model.ff=300 train.precision=%s", recipes[i / 2], precision[i % 2]);
+        trained *x = make(keys);
+        pthread_t thread;
+        pthread_attr_t attr;
+        pthread_attr_init(&attr);
+        assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
+        forward_and_backward(x);
+        const double loss = x->loss;
+        assert_int_equal(pthread_create(&thread, &attr, on_small_stack, x), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        pthread_attr_destroy(&attr);
+        assert_true(x->loss == loss);
+        destroy(x);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_during_training),
         cmocka_unit_test(test_threads_change_during_a_stream),
+        cmocka_unit_test(test_small_stacks_are_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

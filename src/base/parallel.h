@@ -15,4 +15,10 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg);
 typedef void ll_piece_task(void *arg, size_t i);
 void ll_parallel_for(size_t n, ll_piece_task *task, void *arg);
 
+/* The default number of threads: the cores this process may use, or the processor time that its control group may. */
+int ll_count_cpus(void);
+/* Processors' worth of time that control groups allow, rounded up; 0: no limit. `groups` is /proc/self/cgroup, `root`
+ * is where control groups are mounted. */
+int ll_cpu_limit(const char *groups, const char *root);
+
 #endif
