@@ -47,6 +47,7 @@ help:
 #: make asan ubsan     tests under AddressSanitizer and UBSan
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
+#: make locale         tests where 0.5 is written 0,5
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make keys           docs/keys.md from the keys of the program
 #: make lint           the house rules that a script can check
@@ -86,7 +87,7 @@ $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 $(B)/liblongline.so: $(LIB)
-	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs $(LIBS) -o $@
+	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs -Wl,-z,nodelete $(LIBS) -o $@
 	@ln -sf $(@F) $(B)/$(SONAME)
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)

@@ -11,8 +11,8 @@
 static size_t rows_of_metrics(char *csv, size_t room, int rows, int every) {
     size_t n = (size_t)snprintf(csv, room, "%s", HEADER);
     for (int i = 1; i <= rows; i++)
-        n += (size_t)snprintf(csv + n, room - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
-                              8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
+        n += (size_t)ll_format_text(csv + n, room - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
+                                    8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
     return n;
 }
 

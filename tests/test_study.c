@@ -1,6 +1,7 @@
 /* What a model does, on the page of its run: there, right, and said where it cannot be shown. */
 #include "pages.h"
 
+#include "base/text.h"
 #include "report/report_internal.h"
 
 static void training_leaves_a_page(void **state) {
@@ -18,7 +19,7 @@ static void training_leaves_a_page(void **state) {
     has(csv, "panel,row,0,1,");
     has(csv, "\nhead 1,0,"); /* the first token has nothing but itself */
     char *rest = NULL;
-    const double itself = strtod(strstr(csv, "\nhead 1,0,") + 10, &rest);
+    const double itself = ll_scan_number(strstr(csv, "\nhead 1,0,") + 10, &rest);
     assert_true(fabs(itself - 1) < 1e-6 && !strncmp(rest, ",,", 2));
     ll_free(csv);
     char *positions = page_at(at("trained/figures/loss-by-position.csv"));
@@ -280,7 +281,7 @@ static void blosum62_is_blosum62(void **state) {
         CHECK_OK(ll_columns_read(&t, at("acids/figures/amino-acids.csv"), columns, 1, 1));
         char *rest = line + 1;
         for (const char *c = letters; *c; c++) {
-            const double score = strtod(rest, &rest);
+            const double score = ll_scan_number(rest, &rest);
             const char *place = strchr(order, *c);
             if (place) assert_true(t.column[0][place - order] == score), checked++;
         }

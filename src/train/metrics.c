@@ -69,7 +69,7 @@ static ll_status check(ll_metrics *m, int failed) {
     return ll_fail(LL_EIO, "%s cannot be written; is the disk full? Make room and resume the run", m->path);
 }
 
-/* A cell in front of the one after it; NaN leaves it empty. The same in every locale, unlike printf. */
+/* A cell in front of the one after it; NaN leaves it empty. */
 static void cell(FILE *file, double value, const char *end) {
     char text[LL_NUMBER_TEXT] = "";
     if (!isnan(value)) ll_print_number(text, value);

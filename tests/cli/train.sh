@@ -19,6 +19,10 @@ check "same recipe, same bits" cmp straight/best.safetensors runs/text-bytes-1/b
 t 0 run --threads 1
 out "^train.folder=runs/text-bytes-2$"
 check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/best.safetensors
+# shellcheck disable=SC2086
+t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" train "$recipe" --data text.txt $small --out small-stack
+check "a small stack, same bits" cmp straight/best.safetensors small-stack/best.safetensors
+t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" report small-stack
 refused "holds a run already" run --out straight
 last="train, twice at once"
 run >first.out 2>first.err &

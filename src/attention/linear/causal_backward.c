@@ -356,14 +356,14 @@ static void fold_task(void *arg, size_t i, int worker) {
 
 static void together(walk *w, int last) {
     const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
-    ll_parallel_for((size_t)w->count, forward_task, w);
+    ll_parallel_among(w->threads, (size_t)w->count, forward_task, w);
     if (last) ll_causal_gradient_take(w->j, w->st[w->count - 1].exponent, w->U, w->W, &w->next);
     ll_parallel_among(w->threads, (size_t)(pieces + eps), fold_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
         w->w[i].next = w->next;
         w->next = w->w[i].f->P[0];
     }
-    ll_parallel_for((size_t)w->count, back_task, w);
+    ll_parallel_among(w->threads, (size_t)w->count, back_task, w);
 }
 
 void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {

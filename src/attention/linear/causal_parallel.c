@@ -55,9 +55,9 @@ static void stretch(walk *w, int t0) {
         ll_causal_tile *tile = &w->tile[w->tiles++];
         tile->t0 = t0, tile->n = least(j->tile, end - t0);
     }
-    ll_parallel_for((size_t)w->tiles, features_task, w);
+    ll_parallel_among(w->threads, (size_t)w->tiles, features_task, w);
     for (int t = 0; t < w->tiles; t++) ll_causal_tile_scales(j, &w->state, &w->tile[t]);
-    ll_parallel_for((size_t)pieces, state_task, w);
+    ll_parallel_among(w->threads, (size_t)pieces, state_task, w);
     ll_parallel_among(w->threads, (size_t)w->tiles, finish_task, w);
 }
 

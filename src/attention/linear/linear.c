@@ -233,7 +233,7 @@ static ll_status find_tops(linear_call *l, int side, size_t heads) {
     l->top[side] = ll_alloc(heads, sizeof *l->top[side]);
     if (!l->top[side]) return LL_ENOMEM;
     l->side = side;
-    ll_parallel_for(heads, top_of_head, l);
+    ll_parallel_among(l->threads, heads, top_of_head, l);
     return LL_OK;
 }
 
