@@ -41,9 +41,9 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
 
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
-    if (progress->event && !strcmp(progress->event, "no report")) {
+    if (progress->event && !strncmp(progress->event, "no ", 3)) {
         ll_watch_end(w);
-        ll_print("no report: %s", ll_error());
+        ll_print("%s: %s", progress->event, ll_error());
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     if (progress->step != w->last.step && progress->tokens_per_second > 0) {

@@ -18,7 +18,8 @@ typedef struct {
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
-    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report", "no report": ll_error() */
+    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report"; and what ll_error() explains: "no
+                        * report", "no lock" (of the folder) */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once more for each thing that was done there, named by event;

@@ -2,6 +2,7 @@
  * not been done. A run that was stopped before it could settle does so when it is resumed; that keeps
  * its files equal to those of an uninterrupted one. */
 #include <math.h>
+#include <string.h>
 
 #include "base/finite.h"
 #include "train/train_internal.h"
@@ -180,10 +181,19 @@ static ll_status stopped(ll_trainer *t, watcher *w) {
                    (long long)t->state.step, (long long)t->model->c->steps, t->folder);
 }
 
+/* The run goes on where its folder cannot be locked; that two runs do not write there is then up to the user. */
+static void tell_of_lock(ll_trainer *t, watcher *w) {
+    if (t->unlocked && ll_fail(LL_EIO, "%s cannot be locked (%s); see that no other run writes to it", t->folder,
+                               strerror(t->unlocked)))
+        report(t, w, "no lock");
+    t->unlocked = 0;
+}
+
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
+    tell_of_lock(t, &w);
     for (;;) {
         ll_status status = settle(t, &w);
         if (status) return status;

@@ -145,7 +145,8 @@ struct ll_trainer {
     ll_run_state state;
     char *origin;               /* what it began with, in words; or NULL */
     char *folder, *last, *best; /* paths */
-    int lock;                   /* of the folder, -1: not taken */
+    int lock;                   /* the folder's file LL_LOCK_FILE, -1: not open */
+    int unlocked;               /* errno where the folder cannot be locked */
     int64_t saved;              /* step of the checkpoint on disk, -1: none */
     int unsaved;                /* has the state changed since? */
     ll_progress progress;

@@ -84,8 +84,18 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     return status;
 }
 
+/* Lets the folder go. The locked file stays, since another process may be about to lock it; but a run that could not
+ * begin leaves nothing. */
+static void release(ll_trainer *t, int keep) {
+    char *path = keep || t->lock < 0 ? NULL : ll_path_join(t->folder, LL_LOCK_FILE);
+    if (path) unlink(path);
+    ll_free(path);
+    if (t->lock >= 0) close(t->lock);
+    t->lock = -1;
+}
+
 static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) {
-    if (!recipe || !out) return ll_fail(LL_EINVAL, "a new run needs a recipe and a folder to write to");
+    if (!recipe) return ll_fail(LL_EINVAL, "a new run needs a recipe");
     ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
@@ -125,6 +135,7 @@ static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char 
     ll_safetensors *file = NULL;
     ll_status status = same_folder(out, resume) ? LL_OK : refuse_old_run(out);
     if (!status) status = ll_run_folder_check(resume, "last.safetensors");
+    if (!status && same_folder(out, resume)) status = ll_folder_lock(&t->lock, &t->unlocked, out);
     if (status) return status;
     char *path = ll_path_join(resume, "last.safetensors");
     if (!path) return LL_ENOMEM;
@@ -160,17 +171,30 @@ static ll_status write_recipe(const ll_trainer *t) {
     return status;
 }
 
-static ll_status open_folder(ll_trainer *t, const char *out, const char *resume) {
+static ll_status name_files(ll_trainer *t, const char *out) {
+    if (!out) return ll_fail(LL_EINVAL, "a run needs a folder to write to");
     t->folder = ll_strdup(out);
     t->last = ll_path_join(out, "last.safetensors");
     t->best = ll_path_join(out, "best.safetensors");
-    if (!t->folder || !t->last || !t->best) return LL_ENOMEM;
-    ll_status status = ll_folder_create(out);
-    if (!status) status = ll_folder_lock(&t->lock, out);
+    return t->folder && t->last && t->best ? LL_OK : LL_ENOMEM;
+}
+
+/* Another run may have begun and ended there while the data were opened. */
+static ll_status take_new_folder(ll_trainer *t) {
+    ll_status status = ll_folder_create(t->folder);
+    if (!status) status = ll_folder_lock(&t->lock, &t->unlocked, t->folder);
+    if (!status) status = refuse_old_run(t->folder);
+    if (status) release(t, 0);
+    return status;
+}
+
+static ll_status open_folder(ll_trainer *t, const char *resume) {
+    const int moves = resume && !same_folder(t->folder, resume);
+    ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
     if (!status) status = write_recipe(t);
-    if (!status) status = ll_metrics_open(&t->metrics, out, resume, t->state.row);
+    if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
     if (status || !resume) return status;
-    if (!same_folder(out, resume)) return copy_best(t, resume);
+    if (moves) return copy_best(t, resume);
     t->saved = t->state.step;
     t->unsaved = 0;
     return LL_OK;
@@ -184,8 +208,9 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     t->unsaved = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
     if (resume && !out) out = resume;
-    ll_status status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
-    if (!status) status = open_folder(t, out, resume);
+    ll_status status = name_files(t, out);
+    if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
+    if (!status) status = open_folder(t, resume);
     if (status) {
         ll_trainer_free(t);
         return status;
@@ -197,7 +222,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
 void ll_trainer_free(ll_trainer *t) {
     if (!t) return;
     ll_metrics_close(&t->metrics);
-    if (t->lock >= 0) close(t->lock);
+    release(t, 1);
     ll_engine_free(t->engine);
     ll_reader_free(t->train);
     ll_reader_free(t->valid);
