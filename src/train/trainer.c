@@ -111,12 +111,24 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     return LL_OK;
 }
 
+/* The recipe that a run goes on with: the one that is given, else the recipe.ini of its folder, else the one in the
+ * checkpoint. recipe.ini is replaced as soon as a run is resumed, so it knows settings that no checkpoint has yet. */
+static ll_status choose_recipe(ll_trainer *t, const ll_recipe *given, const char *resume) {
+    if (given) return ll_recipe_copy(&t->recipe, given);
+    char *path = ll_path_join(resume, "recipe.ini");
+    if (!path) return LL_ENOMEM;
+    const ll_status status =
+        access(path, F_OK) ? ll_recipe_copy(&t->recipe, t->model->recipe) : ll_recipe_load(&t->recipe, path);
+    ll_free(path);
+    return status;
+}
+
 /* The checkpoint, and a recipe that is its own but for what may change. */
-static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const ll_safetensors *file) {
+static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
     ll_status status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_read(&t->model, file);
-    if (!status) status = ll_recipe_copy(&t->recipe, recipe ? recipe : t->model->recipe);
+    if (!status) status = choose_recipe(t, recipe, resume);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
@@ -140,7 +152,7 @@ static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char 
     char *path = ll_path_join(resume, "last.safetensors");
     if (!path) return LL_ENOMEM;
     status = ll_safetensors_open(&file, path);
-    if (!status) status = take_over(t, recipe, file);
+    if (!status) status = take_over(t, recipe, resume, file);
     ll_safetensors_free(file);
     ll_free(path);
     return status;
@@ -191,8 +203,8 @@ static ll_status take_new_folder(ll_trainer *t) {
 static ll_status open_folder(ll_trainer *t, const char *resume) {
     const int moves = resume && !same_folder(t->folder, resume);
     ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
-    if (!status) status = write_recipe(t);
     if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
+    if (!status) status = write_recipe(t);
     if (status || !resume) return status;
     if (moves) return copy_best(t, resume);
     t->saved = t->state.step;
