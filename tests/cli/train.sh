@@ -49,7 +49,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     sleep 0.1
 done
 kill -TERM $pid
-wait $pid
+ended $pid
 check "SIGTERM ends the run with exit code 0" test $? -eq 0
 err "stopped after step [0-9]+ and saved; go on with: longline train --resume 'halved'"
 silent
