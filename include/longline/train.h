@@ -19,7 +19,7 @@ typedef struct {
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
     const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report"; and what ll_error() explains: "no
-                        * report", "no lock" (of the folder) */
+                        * report", "no lock" (of the folder), "no folder" (it was removed, and is made again) */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once more for each thing that was done there, named by event;

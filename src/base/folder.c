@@ -48,15 +48,16 @@ ll_status ll_run_folder_check(const char *folder, const char *name) {
 }
 
 /* The open and locked file, and 0; or errno. NFS locks only files that are open for writing. Whoever had the file may
- * have removed it between the two calls: then it is made anew. */
+ * have removed it between the two calls: then it is made anew. A file that never has its name cannot be relied on. */
 static int lock_file(int *fd, const char *path) {
     for (int i = 0; i < LOCK_TRIES; i++) {
         *fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
         if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB)) return errno;
-        if (ll_file_is_named(*fd, path)) break;
-        if (i + 1 < LOCK_TRIES) close(*fd);
+        if (ll_file_is_named(*fd, path)) return 0;
+        close(*fd);
     }
-    return 0;
+    *fd = -1;
+    return ENOLCK;
 }
 
 ll_status ll_folder_lock(int *lock, int *without, const char *folder) {

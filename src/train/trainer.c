@@ -87,9 +87,7 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
 /* Lets the folder go. The locked file stays, since another process may be about to lock it; but a run that could not
  * begin leaves nothing. */
 static void release(ll_trainer *t, int keep) {
-    char *path = keep || t->lock < 0 ? NULL : ll_path_join(t->folder, LL_LOCK_FILE);
-    if (path) unlink(path);
-    ll_free(path);
+    if (!keep && t->lock >= 0) unlink(t->lock_file);
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;
 }
@@ -173,22 +171,14 @@ static ll_status copy_best(const ll_trainer *t, const char *resume) {
     return status;
 }
 
-static ll_status write_recipe(const ll_trainer *t) {
-    char *text = NULL;
-    char *path = ll_path_join(t->folder, "recipe.ini");
-    ll_status status = path ? ll_recipe_text(t->recipe, &text) : LL_ENOMEM;
-    if (!status) status = ll_file_write(path, text, strlen(text));
-    ll_text_free(text);
-    ll_free(path);
-    return status;
-}
-
 static ll_status name_files(ll_trainer *t, const char *out) {
     if (!out) return ll_fail(LL_EINVAL, "a run needs a folder to write to");
     t->folder = ll_strdup(out);
     t->last = ll_path_join(out, "last.safetensors");
     t->best = ll_path_join(out, "best.safetensors");
-    return t->folder && t->last && t->best ? LL_OK : LL_ENOMEM;
+    t->ini = ll_path_join(out, "recipe.ini");
+    t->lock_file = ll_path_join(out, LL_LOCK_FILE);
+    return t->folder && t->last && t->best && t->ini && t->lock_file ? LL_OK : LL_ENOMEM;
 }
 
 /* Another run may have begun and ended there while the data were opened. */
@@ -204,7 +194,7 @@ static ll_status open_folder(ll_trainer *t, const char *resume) {
     const int moves = resume && !same_folder(t->folder, resume);
     ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
     if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
-    if (!status) status = write_recipe(t);
+    if (!status) status = ll_run_recipe_write(t);
     if (status || !resume) return status;
     if (moves) return copy_best(t, resume);
     t->saved = t->state.step;
@@ -244,6 +234,8 @@ void ll_trainer_free(ll_trainer *t) {
     ll_free(t->folder);
     ll_free(t->last);
     ll_free(t->best);
+    ll_free(t->ini);
+    ll_free(t->lock_file);
     ll_free(t);
 }
 
