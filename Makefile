@@ -79,7 +79,7 @@ $(B)/needs: $(B)/flags
 $(B)/needs-tests: $(B)/needs
 	@.ci/needs '$(CC) $(CFLAGS)' cmocka.h:libcmocka-dev
 	@touch $@
-$(B)/tests/test_%.o $(B)/tests/oracle%.o: | $(B)/needs-tests
+$(addsuffix .o,$(TESTS)) $(ORACLE): | $(B)/needs-tests
 $(B)/%.o: %.c $(B)/flags | $(B)/needs
 	@mkdir -p $(@D)
 	$(call run,cc)$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
