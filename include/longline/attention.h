@@ -178,6 +178,8 @@ typedef struct {
     int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
+    int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
+                                       * same */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and

@@ -44,7 +44,7 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
     const size_t E = (size_t)op->c.E;
     float d = op->c.den == LL_DEN_EPS_PHI ? op->c.den_eps * dn[E] : 0;
     if (w->V) {
-        const float eps = op->c.feature_eps * op->root;
+        const float eps = op->c.feature_eps * j->map->root;
         d += eps * (j->k->dot(E, dn, w->V + (size_t)i * E) + dn[E] * w->count[i]);
     }
     return d;
@@ -74,14 +74,14 @@ static const float *scaled_rows(const ll_head *j, const ll_scales *f, const floa
 /* state (E+1 x m) = carry state + rows^T phi. */
 static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
                  float *state, ll_prefetch *next) {
-    const int E1 = j->op->c.E + 1, m = j->op->features;
+    const int E1 = j->op->c.E + 1, m = j->map->features;
     if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
     j->k->gemm_prefetch(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E, eps = ll_causal_has_eps(op);
+    const int m = j->map->features, E = op->c.E, eps = ll_causal_has_eps(op);
     float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
     int none[LL_TILE_MOST];
@@ -103,7 +103,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
     ll_prefetch next = {0};
-    ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, dn, f->state, n, E + 1, w->ldv, w->tmp);
     j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
@@ -119,8 +119,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
     rows = scaled_rows(j, f, v, f->add, n, E + 1, w->ldv, w->tmp);
     ll_prefetch later = {0};
-    ll_prefetch_add(&later, j, &j->at.q, t0 + n, j->n, op->c.D);
-    ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&later, j, &j->at.q, t0 + n, j->n, op->D);
+    ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->D);
     ll_prefetch_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_prefetch_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
     fold(j, w, f->carry, rows, phi_k, n, w->St, &later);
@@ -132,7 +132,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
  * alone. */
 static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n, float *W, float *dv) {
     const size_t E = (size_t)j->op->c.E;
-    const float eps = j->op->c.feature_eps * j->op->root;
+    const float eps = j->op->c.feature_eps * j->map->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, t0 + i);
         if (j->op->c.decay) j->k->scale(2 * E, j->power[1], W);
@@ -144,7 +144,7 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
 /* What row i of a tile counts for the tiles before it; and U, of those after it, beside it. next: P of the first row
  * after the tile. */
 static float fold_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
-    const int running = j->op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
     for (int i = 0; i < n; i++)
         first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
     if (f->P[0] == LL_NO_EXPONENT) return 0;
@@ -153,19 +153,19 @@ static float fold_factors(const ll_head *j, const ll_scales *f, int next, float 
 
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = j->map->features, E = op->c.E;
     float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv, *dv = w->tmp;
     const size_t tile = (size_t)j->tile;
     const float *A = j->within + (size_t)t0 * tile;
     float later[LL_TILE_MOST], first[LL_TILE_MOST];
-    const int running = op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
     for (int i = 0; i < n; i++) { /* what later tiles count for key i */
         const int kept = !f->mask || f->mask[i] != 0;
         later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
     }
     ll_prefetch out = {0};
-    ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
+    ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->D);
     ll_prefetch_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, v, later, n, E + 1, w->ldv, dv);
     j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
@@ -192,15 +192,15 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
 }
 
 static void load_transposed(const ll_head *j, const scratch *w, const ll_causal_state *st) {
-    const int m = j->op->features, E = j->op->c.E;
+    const int m = j->map->features, E = j->op->c.E;
     j->k->transpose(m, E, st->S, (size_t)E, w->St, w->ld);
     memcpy(w->St + (size_t)E * w->ld, st->z, (size_t)m * sizeof *st->z);
 }
 
 static void take_all(ll_head *j, scratch *w, float **pool) {
     const ll_attention *op = j->op;
-    const size_t C = (size_t)j->tile, R = (size_t)j->stretch, E = (size_t)op->c.E, m = (size_t)op->features;
-    w->ld = (size_t)op->ld;
+    const size_t C = (size_t)j->tile, R = (size_t)j->stretch, E = (size_t)op->c.E, m = (size_t)j->map->features;
+    w->ld = (size_t)j->map->ld;
     w->lda = C + 16;
     w->ldv = (E + 16) / 16 * 16 + 16;
     w->phi_q = ll_take(pool, R * w->ld);
@@ -289,7 +289,7 @@ typedef struct {
 size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads) {
     const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
     (void)stretch;
-    return (E + 1) * (size_t)op->ld + 2 * E + n * (size_t)tile * ldv + 5 * LINE +
+    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + n * (size_t)tile * ldv + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }
 
@@ -334,7 +334,7 @@ static void fold_eps(const walk *w, int i) {
 
 static void fold_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->op->features - column);
+    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->map->features - column);
     float *tmp = w->rows + (size_t)worker * (size_t)w->j->tile * w->w->ldv;
     int next = w->next;
     for (int s = w->count - 1; s >= 0; s--) {
@@ -344,7 +344,7 @@ static void fold_task(void *arg, size_t i, int worker) {
 }
 
 static void together(walk *w) {
-    const int pieces = (w->j->op->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
+    const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
     ll_parallel_for((size_t)w->count, forward_task, w);
     ll_parallel_among(w->threads, (size_t)(pieces + eps), fold_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
@@ -355,7 +355,7 @@ static void together(walk *w) {
 }
 
 void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
-    const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->op->ld;
+    const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->map->ld;
     walk w = {.j = j, .next = LL_NO_EXPONENT, .threads = threads};
     w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
     w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);

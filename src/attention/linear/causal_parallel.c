@@ -22,7 +22,8 @@ static int least(int a, int b) { return a < b ? a : b; }
 static size_t floats_of(size_t bytes) { return (bytes / sizeof(float) + LINE) / LINE * LINE; }
 
 size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch, int threads) {
-    const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
+    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
+                 m = (size_t)ll_linear_map(op)->features;
     const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(stretch / tile);
     const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
     const size_t of_room = C * ld + m * lda + C * lda + 3 * LINE;

@@ -3,15 +3,17 @@
 #define LL_LINEAR_H
 
 #include "attention/feature/features.h"
+#include "attention/operator.h"
 
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
 typedef struct {
     const ll_attention *op;
+    const ll_feature_map *map;
     const ll_kernels *k;
     ll_views at;
     int h, n, s, tile, stretch;
-    int64_t first;          /* position of query 0; of key 0 it is 0 */
+    int64_t first[2];       /* positions of query 0 and of key 0 */
     int keys;               /* that count: kept by the mask, and causal: so far */
     const float *mask;      /* (s) or NULL */
     float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
@@ -23,6 +25,11 @@ typedef struct {
     float *within;          /* causal: (n, tile) weights within the tiles, saved, or NULL */
     float *pool;            /* scratch of this worker */
 } ll_head;
+
+/* The feature map of an operator of this kind. */
+static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
+    return op->own;
+}
 
 /* Floats of one saved state: S (features x E), z (features), exponent. */
 size_t ll_state_floats(const ll_attention *op);
