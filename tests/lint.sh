@@ -36,7 +36,7 @@ law() {
     law src/recipe base
     law src/model base kernel attention recipe
     law src/data base recipe
-    law src/train base kernel attention recipe model data report study
+    law src/train base kernel attention recipe model data
     law lab/report base recipe
     law lab/reference base kernel attention
     law lab/case base kernel attention reference

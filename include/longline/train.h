@@ -35,6 +35,13 @@ LL_API LL_MUST_USE ll_status ll_trainer_create(ll_trainer **trainer, const ll_re
 /* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. */
 LL_API LL_MUST_USE ll_status ll_trainer_run(ll_trainer *trainer, ll_progress_fn *progress, void *arg);
 LL_API void ll_trainer_free(ll_trainer *trainer);
+
+/* Writes a report of the run so far: whole = 0 after an evaluation or a checkpoint, whole = 1 at the end. */
+typedef ll_status ll_report_fn(const ll_trainer *trainer, int whole, void *arg);
+/* Calls `report` from now on where the recipe has train.report = on. What it returns becomes the event "report" or
+ * "no report" and does not stop the run. longline-lab brings such a function: ll_trainer_report. NULL: no reports. */
+LL_API void ll_trainer_on_report(ll_trainer *trainer, ll_report_fn *report, void *arg);
+
 LL_API ll_model *ll_trainer_model(ll_trainer *trainer); /* belongs to the trainer */
 LL_API const char *ll_trainer_folder(const ll_trainer *trainer);
 /* What a new run took from the model that train.from names, as "begins with MODEL: 45 of 47 tensors; new are

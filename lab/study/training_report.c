@@ -1,6 +1,5 @@
 /* Reports of runs: the page's common parts from the files of the run, and between them what its model does. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -157,18 +156,6 @@ static ll_status test(ll_model *model, ll_run_facts *facts) {
     return status == LL_ENOMEM ? status : LL_OK;
 }
 
-ll_status ll_run_load(ll_model **model, const char *folder) {
-    static const char *const names[2] = {"best.safetensors", "last.safetensors"};
-    ll_status status = LL_OK;
-    for (int i = 0; i < 2 && !*model && !status; i++) {
-        char *path = ll_path_join(folder, names[i]);
-        if (!path) return LL_ENOMEM;
-        if (!access(path, F_OK)) status = ll_model_load(model, path);
-        ll_free(path);
-    }
-    return status;
-}
-
 static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, ll_model *model) {
     ll_run_page_results(h, run, facts);
     ll_run_page_loss(h, run);
@@ -212,8 +199,8 @@ ll_status ll_run_report(const char *run, const char *path) {
     return status;
 }
 
-ll_status ll_trainer_report(const ll_trainer *t, int whole) {
-    if (!t->model->c->report) return LL_OK;
+ll_status ll_trainer_report(const ll_trainer *t, int whole, void *arg) {
+    (void)arg;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
     const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model));
