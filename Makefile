@@ -13,7 +13,7 @@ SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
-LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread
+LIBS := -ljansson -lz -llzma -lpng -lcairo -lmd -lm -lpthread
 # Libraries that the build uses where they are, for downloads, archives and pieces of words; CURL=, ARCHIVE= and
 # SENTENCEPIECE= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)

@@ -1,7 +1,7 @@
 # The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
-PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev \
+PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
     libxxhash-dev libmd-dev
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
@@ -45,11 +45,11 @@ clang:
 fuzz:
 	+@$(AGAIN) $(CLANG) fuzzers
 	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
-# Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no cairo for it).
+# Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no libpng, no cairo for it).
 AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo $(OPTIONAL),$(LIBS))"
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lpng -lcairo $(OPTIONAL),$(LIBS))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
