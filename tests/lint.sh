@@ -26,7 +26,7 @@ law() {
     room=$1
     shift
     allowed=$(echo "${room##*/} $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|dist|report|case|reference|analyse|study|compare|cli)/' \
+    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|$(cd lab && ls -d */ | tr -d / | paste -sd"|")|cli)/' \
         $(sources "$room") /dev/null | grep -vE "#include \"($allowed)/"
 }
 {
@@ -37,6 +37,11 @@ law() {
     law src/model base kernel attention recipe
     law src/data base recipe
     law src/train base kernel attention recipe model data
+    law lab/measure base kernel
+    law lab/rows base
+    law lab/sets base data
+    law lab/music base data
+    law lab/maps base attention model
     law lab/report base recipe
     law lab/reference base kernel attention
     law lab/case base kernel attention reference
@@ -72,7 +77,7 @@ verdict "the library does not print, exit, abort, or allocate outside memory.c" 
 nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $2 !~ /[VWu]/ && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
 verdict "every global name begins with ll_" "$work/names"
 
-cat include/longline/*.h | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
+cat include/longline/*.h include/longline-lab/*.h | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
 nm -D --defined-only "$build/liblongline.so" | awk '{print $3}' | sort -u >"$work/exported"
 comm -3 "$work/declared" "$work/exported" | sed 's/^\t\(.*\)/exported, not declared: \1/; t; s/^/declared, not exported: /' \
     >"$work/api"

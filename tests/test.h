@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "longline.h"
+#include "longline-lab.h"
 
 /* The call succeeds; else the test fails with the library's own words. */
 #define CHECK_OK(call)                                                                                                \

@@ -48,10 +48,6 @@ LL_API const char *ll_trainer_folder(const ll_trainer *trainer);
  * head.weight, head.bias". NULL where it names none, and of a run that was resumed. */
 LL_API const char *ll_trainer_origin(const ll_trainer *trainer);
 
-/* Seconds for one full training step (forward, backward, update) on random tokens, data and files
- * untouched: what `longline bench` times. */
-LL_API LL_MUST_USE ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds);
-
 typedef struct {
     double loss;           /* nats a token, or an example */
     double bits_per_token; /* loss / ln 2; for bytes: bits per byte */
@@ -67,19 +63,6 @@ typedef struct {
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. LL_EDIVERGED where the loss is not finite. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
-
-/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
- * (all but its first byte, which nothing precedes). */
-LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
-
-typedef struct {
-    double loss;     /* nats a token */
-    double accuracy; /* of always saying the likeliest token */
-    int64_t count;   /* tokens of the split */
-} ll_baseline;
-/* What a model comes to that knows only how often each token is in the train split (with add-one smoothing): the
- * empirical baseline of language models, masked or not. */
-LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
 
 LL_C_END
 

@@ -4,6 +4,7 @@
 
 #include "attention/operator.h"
 #include "base/safetensors.h"
+#include "longline-lab.h"
 
 /* A tensor of parameters that train, and its gradient. */
 typedef struct {

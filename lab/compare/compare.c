@@ -179,7 +179,7 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     if (!status) status = ll_trainer_run(trainer, on_step, s);
     r->tokens = (double)trainer->state.tokens;
     r->seconds = trainer->progress.seconds;
-    r->parameters = (double)ll_model_parameters(trainer->model);
+    r->parameters = (double)ll_model_size(trainer->model).parameters;
     ll_trainer_free(trainer);
     return status;
 }

@@ -178,7 +178,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     facts.parameters = parameters;
     if (parameters <= 0) status = ll_run_load(&model, folder);
     if (model) {
-        facts.parameters = (double)ll_model_parameters(model);
+        facts.parameters = (double)ll_model_size(model).parameters;
         status = test(model, &facts);
     }
     if (!status) status = ll_html_open(&h, path, run.name);
@@ -203,7 +203,7 @@ ll_status ll_trainer_report(const ll_trainer *t, int whole, void *arg) {
     (void)arg;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
-    const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model));
+    const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_size(t->model).parameters);
     ll_free(path);
     return status;
 }
@@ -213,7 +213,7 @@ ll_status ll_trainer_report(const ll_trainer *t, int whole, void *arg) {
 static ll_status count_parameters(double *parameters, const char *folder) {
     ll_model *model = NULL;
     const ll_status status = ll_run_load(&model, folder);
-    if (model) *parameters = (double)ll_model_parameters(model);
+    if (model) *parameters = (double)ll_model_size(model).parameters;
     ll_model_free(model);
     return status;
 }

@@ -139,10 +139,6 @@ void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, 
 /* stream.c. LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
 LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
 
-/* drift.c: ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero stops. */
-LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *drift, const ll_attention *op, int64_t tokens, uint64_t seed,
-                                  int (*progress)(double share, void *arg), void *arg);
-
 /* position/permute.c. Fills op->permute from a permutation (H, features) or, for two axes, (H, features/2). */
 LL_MUST_USE ll_status ll_permute_create(ll_attention *op);
 void ll_permute_free(ll_permute *p);

@@ -17,6 +17,7 @@
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
+#include "attention/attention_stream.h"
 #include "kernel/kernel.h"
 #include "model/model_internal.h"
 

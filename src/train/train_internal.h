@@ -2,7 +2,6 @@
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
  *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
- *   bigram.c     what a model must beat
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
  *   loop.c       the loop
