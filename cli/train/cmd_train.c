@@ -113,6 +113,7 @@ static int run_it(ll_trainer *trainer) {
     if (!strcmp(ll_recipe_get(recipe, "train.precision"), "bf16") && strcmp(ll_cpu(), "avx512bf16") != 0)
         ll_print("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
     ll_watch_start(&watch, recipe);
+    ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
     if (status == LL_ESTOPPED) {

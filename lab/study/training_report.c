@@ -1,6 +1,5 @@
 /* Reports of runs: the page's common parts from the files of the run, and between them what its model does. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -181,18 +180,6 @@ static ll_status test(ll_model *model, ll_run_facts *facts) {
     return status == LL_ENOMEM ? status : LL_OK;
 }
 
-ll_status ll_run_load(ll_model **model, const char *folder) {
-    static const char *const names[2] = {"best.safetensors", "last.safetensors"};
-    ll_status status = LL_OK;
-    for (int i = 0; i < 2 && !*model && !status; i++) {
-        char *path = ll_path_join(folder, names[i]);
-        if (!path) return LL_ENOMEM;
-        if (!access(path, F_OK)) status = ll_model_load(model, path);
-        ll_free(path);
-    }
-    return status;
-}
-
 static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, ll_model *model, pace *p) {
     ll_run_page_results(h, run, facts);
     ll_run_page_loss(h, run);
@@ -222,7 +209,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     facts.parameters = parameters;
     if (parameters <= 0) status = ll_run_load(&model, folder);
     if (model) {
-        facts.parameters = (double)ll_model_parameters(model);
+        facts.parameters = (double)ll_model_size(model).parameters;
         p->parts = count_parts(model->c);
         ll_model_watch(model, hear, p);
         status = test(model, &facts);
@@ -246,12 +233,13 @@ ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress,
     return status;
 }
 
-ll_status ll_trainer_report(const ll_trainer *t, int whole) {
+ll_status ll_trainer_report(const ll_trainer *t, int whole, void *arg) {
     pace p = {.parts = 1};
-    if (!t->model->c->report) return LL_OK;
+    (void)arg;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
-    const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model), &p);
+    const double parameters = whole ? 0 : (double)ll_model_size(t->model).parameters;
+    const ll_status status = write_report(t->folder, path, parameters, &p);
     ll_free(path);
     return status;
 }
@@ -261,7 +249,7 @@ ll_status ll_trainer_report(const ll_trainer *t, int whole) {
 static ll_status count_parameters(double *parameters, const char *folder) {
     ll_model *model = NULL;
     const ll_status status = ll_run_load(&model, folder);
-    if (model) *parameters = (double)ll_model_parameters(model);
+    if (model) *parameters = (double)ll_model_size(model).parameters;
     ll_model_free(model);
     return status;
 }

@@ -17,6 +17,7 @@
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
+#include "attention/cross_cache.h"
 #include "kernel/kernel.h"
 #include "model/model_internal.h"
 

@@ -144,8 +144,8 @@ static ll_status save(ll_trainer *t) {
 
 /* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
-    if (!t->model->c->report || !t->state.row) return; /* no row, no loss to show */
-    report(t, w, ll_trainer_report(t, whole) ? "no report" : "report");
+    if (!t->report || !t->model->c->report || !t->state.row) return; /* no row, no loss to show */
+    report(t, w, t->report(t, whole, t->report_arg) ? "no report" : "report");
 }
 
 /* A folder that is gone is made again at once, as one of a whole run: with a checkpoint of this step. Its best model is

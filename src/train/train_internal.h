@@ -2,11 +2,9 @@
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
  *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
- *   baseline.c   what a model must beat
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
- *   loop.c       the loop                        report.c     report.html (study.h)
- *   run_folder.c its folder, removed meanwhile
+ *   loop.c       the loop                        run_folder.c its folder, removed meanwhile
  *
  * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
  * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
@@ -143,9 +141,6 @@ LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);
 
 /* The best model of a run, or the last; NULL where it has none yet. */
 LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
-/* report.html of the run: of its files alone, or `whole`: with what its best model does. Nothing where the recipe does
- * not want one. */
-LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole);
 
 struct ll_trainer {
     ll_model *model;
@@ -160,6 +155,8 @@ struct ll_trainer {
     int unlocked;                                 /* errno where the folder cannot be locked */
     int64_t saved;                                /* step of the checkpoint on disk, -1: none */
     int unsaved;                                  /* has the state changed since? */
+    ll_report_fn *report; /* writes the run's report, or NULL */
+    void *report_arg;
     ll_progress progress;
     double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
     int64_t begun;      /* step at that time */

@@ -243,6 +243,11 @@ ll_model *ll_trainer_model(ll_trainer *trainer) {
     return trainer->model;
 }
 
+void ll_trainer_on_report(ll_trainer *trainer, ll_report_fn *report, void *arg) {
+    trainer->report = report;
+    trainer->report_arg = arg;
+}
+
 const char *ll_trainer_folder(const ll_trainer *trainer) {
     return trainer->folder;
 }

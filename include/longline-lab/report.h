@@ -3,6 +3,7 @@
 #define LL_REPORT_API_H
 
 #include "longline/base.h"
+#include "longline/train.h"
 
 LL_C_BEGIN
 
@@ -61,6 +62,9 @@ LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const cha
  * left out, and said, where they are not there. progress, unless it is NULL, is told how far it has come; LL_ESTOPPED
  * where it asks for that. */
 LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
+/* The report of a run that trains: ll_trainer_on_report(trainer, ll_trainer_report, NULL) has it written. Until the end
+ * it is of the run's files alone; a whole one is what ll_run_report writes. arg is not used. */
+LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole, void *arg);
 /* Writes a page of n runs (1 to 32) beside each other: curves, results, and where their recipes differ. */
 LL_API LL_MUST_USE ll_status ll_runs_report(const char *const *runs, int n, const char *path);
 

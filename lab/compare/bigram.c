@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "train/train_internal.h"
+#include "longline-lab.h"
 
 /* ---- Bigrams ---- */
 

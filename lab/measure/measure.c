@@ -1,10 +1,13 @@
-/* The machine's own limits, measured with the tier in use. */
+/* The machine's own limits, measured with the tier in use; and the most memory that the program had. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/kernel.h"
+#include "longline-lab.h"
 
 typedef struct {
     const ll_kernels *k;
@@ -96,4 +99,18 @@ double ll_measure_copy(int threads, double seconds) {
 
 double ll_measure_read(int threads, double seconds) {
     return measure_memory(read_piece, 1.0 * SIDE * sizeof(float), threads, seconds);
+}
+
+/* The kernel's own mark for this program. getrusage would also count what the process held before it
+ * became this program, so it is the second choice. */
+size_t ll_memory_peak(void) {
+    char line[256];
+    size_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %zu kB", &kib) == 1) break;
+    if (file) fclose(file);
+    if (kib) return kib * 1024;
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (size_t)usage.ru_maxrss * 1024;
 }

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/music/music.h"
+#include "sets/music_make.h"
 
 enum { PHRASE = 4, BASS = 32, PIANO = 0, KICK = 36, SNARE = 38, HAT = 42, BARS_MOST = 4096, NOTES_A_BAR = 64 };
 enum { QUARTER = 4 }; /* Time is in sixteenths here, up to `play`. */

@@ -1,5 +1,5 @@
 /* Downloads where the program was built without libcurl. */
-#include "data/fetch/fetch.h"
+#include "sets/fetch.h"
 
 ll_status ll_fetch_into(FILE *file, const char *url, int64_t from, ll_done_fn *progress, void *arg) {
     (void)file, (void)from, (void)progress, (void)arg;

@@ -5,8 +5,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/synthetic/listops.h"
-#include "data/music/music.h"
-#include "data/synthetic/pathfinder.h"
+#include "sets/music_make.h"
+#include "sets/pathfinder.h"
+#include "longline-lab.h"
 
 #define MNIST "https://ossci-datasets.s3.amazonaws.com/mnist/"
 #define FASHION "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"

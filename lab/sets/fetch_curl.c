@@ -2,7 +2,7 @@
 #include <curl/curl.h>
 #include <unistd.h>
 
-#include "data/fetch/fetch.h"
+#include "sets/fetch.h"
 
 enum { PATIENCE = 60 /* seconds without a byte */ };
 

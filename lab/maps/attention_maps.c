@@ -3,6 +3,7 @@
 #include "base/finite.h"
 #include "base/memory.h"
 #include "model/network.h"
+#include "longline-lab.h"
 
 int ll_model_cls_tokens(const ll_model *model) {
     return model->front;

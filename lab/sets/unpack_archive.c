@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "longline-lab.h"
 
 enum { PIECE = 1 << 16 };
 

@@ -7,6 +7,27 @@
 
 LL_C_BEGIN
 
+/* ---- What a model must beat, and what a step costs ---- */
+
+/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
+ * (all but its first byte, which nothing precedes). */
+LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
+
+typedef struct {
+    double loss;     /* nats a token */
+    double accuracy; /* of always saying the likeliest token */
+    int64_t count;   /* tokens of the split */
+} ll_baseline;
+/* What a model comes to that knows only how often each token is in the train split (with add-one smoothing): the
+ * empirical baseline of language models, masked or not. */
+LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
+
+/* Seconds for one full training step (forward, backward, update) on random tokens, data and files
+ * untouched: what `longline bench` times. */
+LL_API LL_MUST_USE ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds);
+
+/* ---- Tables ---- */
+
 typedef struct ll_comparison ll_comparison;
 
 /* Reads a table of systems (docs/format.md: recipes/tables/NAME.ini) and the recipes that it names. LL_EFORMAT and

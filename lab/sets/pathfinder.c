@@ -6,7 +6,7 @@
  *
  * Ours: segments are drawn and kept apart by exact distances instead of blown up rasters and dilations; angles and
  * positions are real numbers. Image i is a function of (seed, i). */
-#include "data/synthetic/pathfinder.h"
+#include "sets/pathfinder.h"
 
 #include <math.h>
 #include <string.h>

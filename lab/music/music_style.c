@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "data/music/music.h"
 #include "data/reader.h"
+#include "longline-lab.h"
 
 enum { PARTS = 6, NEAR = 4 * PARTS, LEAP = 20, SHORT = 2 * PARTS, BAR = 8 * PARTS, CROWD = 1 << 14 };
 

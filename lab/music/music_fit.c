@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/music/music.h"
 #include "data/reader.h"
+#include "longline-lab.h"
 
 /* Ticks from the nearest of so many places of a quarter note. */
 static double ticks_off(int64_t ticks, int division, int places) {

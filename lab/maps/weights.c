@@ -8,6 +8,7 @@
 
 #include "attention/operator.h"
 #include "base/memory.h"
+#include "longline-lab.h"
 
 typedef struct {
     const ll_attention *op;

@@ -1,5 +1,5 @@
 /* A file from the network: into "path.part", gone on with where it was left, named when it is whole and right. */
-#include "data/fetch/fetch.h"
+#include "sets/fetch.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Archives where the program was built without libarchive. */
 #include "base/file.h"
+#include "longline-lab.h"
 
 ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_done_fn *progress, void *arg) {
     (void)progress, (void)arg;

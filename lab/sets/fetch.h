@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "longline-lab.h"
 
 /* Appends to `file` what the URL has from byte `from` on; a file that the server can only send whole is emptied first.
  */

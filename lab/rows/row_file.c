@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "longline-lab.h"
 
 enum { NPY_HEAD = 128, ST_HEAD = 512, PART = 1 << 14 };
 enum { NAMES, COUNTS, SPOOLS };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "longline-lab.h"
 
 ll_status ll_data_checksum(const char *path, char digits[65], int64_t *bytes) {
     uint8_t block[1 << 14];
