@@ -69,18 +69,18 @@ typedef struct {
     /* y (N) = x (K) B as gemv without `add`, of numbers that take less memory: bfloat16, the upper half of a float, and
      * whole numbers times what one of them counts in this column (scale (N)). The bits are those of gemv on the same
      * numbers as floats. */
-    void (*gemv_half)(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y);
-    void (*gemv_byte)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
+    void (*gemv_bf16)(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y);
+    void (*gemv_int8)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
     /* y (M) = or += A (M x K) x (K). */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
     /* Products of bfloat16 with sums in float. Two numbers that meet in one step of a sum over k, k and k + 1, lie in
      * the bits of one float, k in the lower half; they are rounded to nearest even, what is subnormal to 0.
-     * halve: n numbers along k to (n + 1) / 2 pairs, the last with 0. pair: number i of both rows is pair i; high NULL:
-     * zeros. gemm_pairs: as gemm_prefetch, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s),
+     * to_bf16: n numbers along k to (n + 1) / 2 pairs, the last with 0. interleave_bf16: number i of both rows is pair i; high NULL:
+     * zeros. gemm_bf16: as gemm_prefetch, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s),
      * which is what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
-    void (*halve)(size_t n, const float *x, float *y);
-    void (*pair)(size_t n, const float *low, const float *high, float *y);
-    void (*gemm_pairs)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+    void (*to_bf16)(size_t n, const float *x, float *y);
+    void (*interleave_bf16)(size_t n, const float *low, const float *high, float *y);
+    void (*gemm_bf16)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                        float *C, size_t ldc, int add, ll_prefetch *next);
     /* out (cols x rows) = in (rows x cols) transposed. */
     void (*transpose)(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo);
@@ -168,8 +168,8 @@ typedef struct {
 } ll_kernels;
 
 /* A bfloat16 as a float: exact. */
-static inline float ll_bf16_to_float(uint16_t half) {
-    const uint32_t bits = (uint32_t)half << 16;
+static inline float ll_bf16_to_float(uint16_t bf16) {
+    const uint32_t bits = (uint32_t)bf16 << 16;
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
