@@ -60,7 +60,7 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
     const ll_epilogue maps = {round / 2 % 5 - 1, 1e-3f, shift, exponent, factor.p, ldi};
     const ll_epilogue *along = round / 2 % 5 ? &maps : NULL; /* four maps, and none */
     const double slack = along && along->what == LL_EPILOGUE_EXP ? 4e-7 : 0;
-    k->rotate(C, position, cycles, cycle, back, along, in.p, ldi, out.p, ldo);
+    k->rotate_cycles(C, position, cycles, cycle, back, along, in.p, ldi, out.p, ldo);
     for (int i = 0; i < C; i++) {
         float *row = was.p + (size_t)i * ldo; /* what is outside the cycles stays */
         for (int c = 0; c < cycles; c++)
@@ -72,8 +72,8 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
                  slack * fabs((double)row[j]));
     }
     guarded again = guard((size_t)C * ldi, 1);
-    k->rotate(C, position, cycles, cycle, back, NULL, in.p, ldi, out.p, ldo);
-    k->rotate(C, position, cycles, cycle, !back, NULL, out.p, ldo, again.p, ldi);
+    k->rotate_cycles(C, position, cycles, cycle, back, NULL, in.p, ldi, out.p, ldo);
+    k->rotate_cycles(C, position, cycles, cycle, !back, NULL, out.p, ldo, again.p, ldi);
     for (int i = 0; i < C; i++)
         if (m && memcmp(again.p + (size_t)i * ldi + start, in.p + (size_t)i * ldi + start, (size_t)m * sizeof(float)))
             fail_msg("%s rotate: there and back differs, size %d, seed %llx", k->name, m, (unsigned long long)seed);

@@ -67,7 +67,7 @@ static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     guarded x = guard_random(ROWS * ld, shift, &from), cs = guard_random(ROWS * ld, 3 - shift, &from);
     for (int back = 0; back < 2; back++) {
         guarded out = sevens(ROWS * ldo, shift);
-        k->turn(ROWS, n, back, cs.p, ld, x.p, ld, out.p, ldo);
+        k->rotate_pairs(ROWS, n, back, cs.p, ld, x.p, ld, out.p, ldo);
         for (size_t i = 0; i < ROWS; i++)
             for (size_t j = 0; j < n; j++) {
                 const float *t = cs.p + i * ld + 2 * j, *a = x.p + i * ld + 2 * j, *got = out.p + i * ldo + 2 * j;
@@ -79,8 +79,8 @@ static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         guard_end(out, "turn", k->name);
     }
     guarded apart = guard(ROWS * ld, shift);
-    k->turn(ROWS, n, 0, cs.p, ld, x.p, ld, apart.p, ld);
-    k->turn(ROWS, n, 0, cs.p, ld, x.p, ld, x.p, ld);
+    k->rotate_pairs(ROWS, n, 0, cs.p, ld, x.p, ld, apart.p, ld);
+    k->rotate_pairs(ROWS, n, 0, cs.p, ld, x.p, ld, x.p, ld);
     for (size_t i = 0; i < x.n; i++) near(k->name, "turn in place", n, i, seed, x.p[i], apart.p[i], 0);
     guard_end(apart, "turn", k->name);
     guard_end(x, "turn", k->name);

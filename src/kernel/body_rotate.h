@@ -134,8 +134,8 @@ ALWAYS void rotate_all(const int what, const ll_epilogue *along, int C, const in
     }
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
+static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                          const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
     if (C <= 0) return;
     switch (along ? (int)along->what : ALONG_NOTHING) {
     case LL_EPILOGUE_RELU:

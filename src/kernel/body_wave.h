@@ -20,7 +20,7 @@ static inline vf log_part(vf u, vf rest) {
 }
 
 /* sin(2 pi w / 2^32): half turns change the sign, and what is left, up to a quarter, is odd. */
-static inline vf sin_of_turn(vi w) {
+static inline vf sin_of_revolutions(vi w) {
     const vf t = v_mul(v_from(vi_add(w, w)), v_set(0x1p-33f)), s = v_mul(t, t);
     vf p = v_fma(v_set(39.7109182f), s, v_set(-76.5749922f));
     p = v_fma(p, s, v_set(81.6022312f));
@@ -39,7 +39,7 @@ static inline vf normal_pairs(vi words) {
     const vf rest = v_fma(v_sub(v_set(65535), high), v_set(0x1p-16f),
                           v_mul(v_sub(v_set(65536), low), v_set(0x1p-32f)));
     const vf radius = v_sqrt(v_mul(v_set(-2), log_part(u, rest)));
-    return v_mul(radius, sin_of_turn(vi_add(vi_odd(words), vi_load(quarter))));
+    return v_mul(radius, sin_of_revolutions(vi_add(vi_odd(words), vi_load(quarter))));
 }
 
 static void normals(size_t n, const uint32_t *words, float *x) {
@@ -123,12 +123,12 @@ static void waves(size_t n, const double *c1, const double *s1, double *c, doubl
         waves_few(1, 1, n - j < VD ? n - j : VD, c1 + j, s1 + j, c + j, s + j, C, out ? out + 2 * j : NULL, ldo);
 }
 
-static void turn(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
-                 size_t ldo) {
+static void rotate_pairs(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
+                         size_t ldo) {
     for (int i = 0; i < C; i++, cs += ldc, x += ldx, out += ldo)
         for (size_t j = 0; j < 2 * n; j += VW) {
             const vf a = load_upto(x + j, 2 * n - j), t = load_upto(cs + j, 2 * n - j);
-            store_upto(out + j, 2 * n - j, back ? v_turn_back(a, t) : v_turn(a, t));
+            store_upto(out + j, 2 * n - j, back ? v_rotate_pairs_back(a, t) : v_rotate_pairs(a, t));
         }
 }
 

@@ -113,8 +113,8 @@ typedef struct {
     /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `along` says,
      * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. Every cycle starts where the one
      * before it ends; what is outside of them stays. */
-    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo);
+    void (*rotate_cycles)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                          const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo);
 
     /* Random words: blocks of four as ll_random4 makes them (base/random.h), from number `index` on. */
     void (*random_words)(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words);
@@ -125,8 +125,8 @@ typedef struct {
      * every wave turns by (c1, s1); out NULL: they only turn. In double, for the error grows with every turn. */
     void (*waves)(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo);
     /* C rows of n pairs, turned by pairs (c, s): out = (c x0 - s x1, c x1 + s x0), back: by -s. In place allowed. */
-    void (*turn)(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
-                 size_t ldo);
+    void (*rotate_pairs)(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
+                         size_t ldo);
     /* C rows: number c of x (m) times the n numbers that a has for it: out[c n + j] = x[c] a[c n + j]. */
     void (*spread)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out, size_t ldo);
     /* n even. From dout, dx[c] = sum_j a dout; and over rows i sums (3, m n): S0 += x a dout, S1 += x a' dout, S2 +=

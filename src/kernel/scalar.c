@@ -198,8 +198,8 @@ static float along_one(const ll_epilogue *along, int i, size_t at, float x) {
     return x;
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
+static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                          const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
     for (int i = 0; i < C; i++) {
         for (int c = 0; c < cycles; c++) {
             int start = cycle[c].start, length = cycle[c].length, p = (int)(position[i] % length);
@@ -343,11 +343,11 @@ const ll_kernels ll_scalar = {
     .exp2_rows = exp2_rows,
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
-    .rotate = rotate,
+    .rotate_cycles = rotate_cycles,
     .random_words = random_words,
     .normals = normals,
     .waves = waves,
-    .turn = turn,
+    .rotate_pairs = rotate_pairs,
     .spread = spread,
     .spread_back = spread_back,
     .state_tokens = state_tokens,

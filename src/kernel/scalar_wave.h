@@ -23,8 +23,8 @@ static void waves(size_t n, const double *c1, const double *s1, double *c, doubl
         }
 }
 
-static void turn(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
-                 size_t ldo) {
+static void rotate_pairs(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
+                         size_t ldo) {
     for (int i = 0; i < C; i++, cs += ldc, x += ldx, out += ldo)
         for (size_t j = 0; j < 2 * n; j += 2) {
             const float c = cs[j], s = back ? -cs[j + 1] : cs[j + 1], a = x[j], b = x[j + 1];

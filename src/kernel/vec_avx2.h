@@ -90,10 +90,10 @@ static inline vf v_pairs(vd a, vd b) {
     const __m128 x = _mm256_cvtpd_ps(a), y = _mm256_cvtpd_ps(b);
     return _mm256_set_m128(_mm_unpackhi_ps(x, y), _mm_unpacklo_ps(x, y));
 }
-static inline vf v_turn(vf a, vf cs) {
+static inline vf v_rotate_pairs(vf a, vf cs) {
     return _mm256_fmaddsub_ps(a, _mm256_moveldup_ps(cs), v_mul(v_swap(a), _mm256_movehdup_ps(cs)));
 }
-static inline vf v_turn_back(vf a, vf cs) {
+static inline vf v_rotate_pairs_back(vf a, vf cs) {
     return _mm256_fmsubadd_ps(a, _mm256_moveldup_ps(cs), v_mul(v_swap(a), _mm256_movehdup_ps(cs)));
 }
 

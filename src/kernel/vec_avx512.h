@@ -71,10 +71,10 @@ static inline vf v_pairs(vd a, vd b) {
     return _mm512_permutex2var_ps(_mm512_castps256_ps512(_mm512_cvtpd_ps(a)), order,
                                   _mm512_castps256_ps512(_mm512_cvtpd_ps(b)));
 }
-static inline vf v_turn(vf a, vf cs) {
+static inline vf v_rotate_pairs(vf a, vf cs) {
     return _mm512_fmaddsub_ps(a, _mm512_moveldup_ps(cs), v_mul(v_swap(a), _mm512_movehdup_ps(cs)));
 }
-static inline vf v_turn_back(vf a, vf cs) {
+static inline vf v_rotate_pairs_back(vf a, vf cs) {
     return _mm512_fmsubadd_ps(a, _mm512_moveldup_ps(cs), v_mul(v_swap(a), _mm512_movehdup_ps(cs)));
 }
 

@@ -112,6 +112,6 @@ void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, 
     const ll_permute *p = &map->permute;
     const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)map->features;
     const int *count = p->count[head];
-    k->rotate(C, x, count[0], cycle, back, along, in, ldi, out, ldo);
-    if (p->axes == 2) k->rotate(C, y, count[1], cycle + count[0], back, along, in, ldi, out, ldo);
+    k->rotate_cycles(C, x, count[0], cycle, back, along, in, ldi, out, ldo);
+    if (p->axes == 2) k->rotate_cycles(C, y, count[1], cycle + count[0], back, along, in, ldi, out, ldo);
 }
