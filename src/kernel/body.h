@@ -11,7 +11,7 @@
 #include "kernel/body_product.h"
 #include "kernel/body_state.h"
 #include "kernel/body_rotate.h"
-#include "kernel/body_wave.h"
+#include "kernel/body_position.h"
 #include "kernel/body_gelu.h"
 #include "kernel/body_layer.h"
 
@@ -48,10 +48,10 @@ const ll_kernels LL_TIER = {
     .rotate_cycles = rotate_cycles,
     .random_words = random_words,
     .normals = normals,
-    .waves = waves,
+    .sinusoids = sinusoids,
     .rotate_pairs = rotate_pairs,
-    .spread = spread,
-    .spread_back = spread_back,
+    .scale_blocks = scale_blocks,
+    .scale_blocks_back = scale_blocks_back,
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,

@@ -123,16 +123,18 @@ typedef struct {
     void (*normals)(size_t n, const uint32_t *words, float *x);
     /* n waves, pairs (c, s): for each of C tokens out (C, 2n), rows ldo apart, gets c_0 s_0 c_1 s_1 .. as floats, then
      * every wave turns by (c1, s1); out NULL: they only turn. In double, for the error grows with every turn. */
-    void (*waves)(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo);
+    void (*sinusoids)(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out,
+                      size_t ldo);
     /* C rows of n pairs, turned by pairs (c, s): out = (c x0 - s x1, c x1 + s x0), back: by -s. In place allowed. */
     void (*rotate_pairs)(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
                          size_t ldo);
     /* C rows: number c of x (m) times the n numbers that a has for it: out[c n + j] = x[c] a[c n + j]. */
-    void (*spread)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out, size_t ldo);
+    void (*scale_blocks)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out,
+                         size_t ldo);
     /* n even. From dout, dx[c] = sum_j a dout; and over rows i sums (3, m n): S0 += x a dout, S1 += x a' dout, S2 +=
      * i x a' dout, where a' is a with the two of each pair swapped. */
-    void (*spread_back)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, const float *dout,
-                        size_t ldd, float *dx, size_t lddx, float *sum);
+    void (*scale_blocks_back)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda,
+                              const float *dout, size_t ldd, float *dx, size_t lddx, float *sum);
 
     /* C <= LL_STATE_TOKENS tokens, one after the other, into a state of doubles and out of it: S (m x n) = f_t S +
      * k_t v_t^T, z (m) = f_t z + k_t, num_t (n) = q_t S, den_t = q_t z. k, q: (C, m), rows ld apart; v, num: (C, n),

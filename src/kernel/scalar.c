@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel/scalar_wave.h"
+#include "kernel/scalar_position.h"
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
@@ -346,10 +346,10 @@ const ll_kernels ll_scalar = {
     .rotate_cycles = rotate_cycles,
     .random_words = random_words,
     .normals = normals,
-    .waves = waves,
+    .sinusoids = sinusoids,
     .rotate_pairs = rotate_pairs,
-    .spread = spread,
-    .spread_back = spread_back,
+    .scale_blocks = scale_blocks,
+    .scale_blocks_back = scale_blocks_back,
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,

@@ -24,8 +24,8 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
                 const double r = size ? size[first + j] : 1;
                 c[j] = r * cos(angle), s[j] = r * sin(angle);
             }
-            k->waves(m, c1, s1, c, s, past, NULL, 0);
-            k->waves(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
+            k->sinusoids(m, c1, s1, c, s, past, NULL, 0);
+            k->sinusoids(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
         }
     }
 }
