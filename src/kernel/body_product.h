@@ -4,11 +4,11 @@
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* Opens the next row of what will be wanted. */
-static __attribute__((noinline)) void ask_row(ll_prefetch *next) {
+static __attribute__((noinline)) void open_row(ll_prefetch *next) {
     next->line = NULL;
     if (next->at == next->parts) return;
-    const ll_part *p = &next->part[next->at];
-    next->line = p->data + (size_t)next->row * p->token;
+    const ll_prefetch_part *p = &next->part[next->at];
+    next->line = p->data + (size_t)next->row * p->ld;
     next->left = p->lines * 16;
     if (++next->row == p->rows) next->row = 0, next->at++;
 }
@@ -52,7 +52,7 @@ ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, si
             micro_step(BF16, MR, NV, TAIL, tail, A, row, B, acc);
         }
         next->line = line;
-        if (next->left <= 0) ask_row(next);
+        if (next->left <= 0) open_row(next);
     }
     for (; k < K; k++, A += col, B += ldb) micro_step(BF16, MR, NV, TAIL, tail, A, row, B, acc);
 #pragma GCC unroll 8
@@ -87,7 +87,7 @@ ALWAYS void gemm_strided(const int BF16, int M, int N, int K, const float *A, si
                          size_t ldb, float *C, size_t ldc, int add, ll_prefetch *next) {
     const int64_t steps = (int64_t)(M / VROWS) * (N / (2 * VW)) * K, wanted = next ? next->lines * 16 : 0;
     const int pace = steps <= 0 ? 0 : wanted > 16 * steps ? 16 : (int)((wanted + steps - 1) / steps);
-    if (pace) ask_row(next);
+    if (pace) open_row(next);
     int j = 0;
     for (; j + 2 * VW <= N; j += 2 * VW)
         micro_rows(BF16, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, pace);
@@ -167,8 +167,9 @@ ALWAYS vf gemv_load_n(gemv_matrix B, size_t at, vf scale, size_t n) {
     return B.bf16 ? v_load(x) : v_mul(v_load(x), scale);
 }
 
-/* y += x B for `rows` rows of B from place `at` on; ahead: as many after them will be read next. */
-ALWAYS void gemv_few(const int rows, int ahead, int N, const float *x, gemv_matrix B, size_t at, size_t ldb, float *y) {
+/* y += x B for `rows` rows of B from place `at` on; prefetch: as many after them will be read next. */
+ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, gemv_matrix B, size_t at, size_t ldb,
+                     float *y) {
     const int whole = N - N % VW;
     vf factor[GEMV_ROWS];
     for (int r = 0; r < rows; r++) factor[r] = v_set(x[r]);
@@ -178,7 +179,7 @@ ALWAYS void gemv_few(const int rows, int ahead, int N, const float *x, gemv_matr
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
             const size_t place = at + (size_t)r * ldb + (size_t)j;
-            if (ahead) __builtin_prefetch(gemv_place(B, place + (size_t)rows * ldb));
+            if (prefetch) __builtin_prefetch(gemv_place(B, place + (size_t)rows * ldb));
             s = v_fma(factor[r], gemv_load(B, place, unit), s);
         }
         v_store(y + j, s);

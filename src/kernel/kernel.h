@@ -22,7 +22,7 @@ typedef struct {
 
 /* What rotate does to a number x on its way out of row i. */
 typedef struct {
-    enum { LL_EPILOGUE_RELU, LL_EPILOGUE_EXP, LL_EPILOGUE_TIMES, LL_EPILOGUE_WHERE } what;
+    enum { LL_EPILOGUE_RELU, LL_EPILOGUE_EXP, LL_EPILOGUE_TIMES, LL_EPILOGUE_WHERE } kind;
     float eps;           /* RELU: max(x, 0) + eps. WHERE: x where its factor exceeds eps, else 0 */
     const float *shift;  /* EXP: e^(x - shift[i]) / 2^exponent[i] */
     const int *exponent;
@@ -34,20 +34,20 @@ typedef struct {
  * follows `lines` is how far the asking for them has come. */
 typedef struct {
     const float *data;
-    size_t token;
+    size_t ld;
     int rows, lines;
-} ll_part;
+} ll_prefetch_part;
 typedef struct {
-    ll_part part[4];
+    ll_prefetch_part part[4];
     int parts, lines;  /* lines of all parts */
     int at, row;       /* part and row that come after this one, */
     int left;          /* of which so many floats are left, */
     const float *line; /* from here on; NULL: all is asked for */
 } ll_prefetch;
 /* `rows` more of `cols` floats each; there are four parts at most. */
-static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t token, int rows, int cols) {
+static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t ld, int rows, int cols) {
     const int lines = (cols + 15) / 16;
-    next->part[next->parts++] = (ll_part){data, token, rows, lines};
+    next->part[next->parts++] = (ll_prefetch_part){data, ld, rows, lines};
     next->lines += rows * lines;
 }
 
@@ -110,11 +110,11 @@ typedef struct {
     /* y = scale * (exp(x - shift) + eps), in place allowed. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
 
-    /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `along` says,
+    /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `epilogue` says,
      * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. Every cycle starts where the one
      * before it ends; what is outside of them stays. */
     void (*rotate_cycles)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                          const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo);
+                          const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo);
 
     /* Random words: blocks of four as ll_random4 makes them (base/random.h), from number `index` on. */
     void (*random_words)(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words);

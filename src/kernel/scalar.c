@@ -186,27 +186,27 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
     for (size_t i = 0; i < n; i++) y[i] = factor * (expf(x[i] - shift) + eps);
 }
 
-static float along_one(const ll_epilogue *along, int i, size_t at, float x) {
-    if (!along) return x;
-    const float factor = along->factor ? along->factor[i * along->ld + at] : 0;
-    switch (along->what) {
-    case LL_EPILOGUE_RELU: return (x < 0 ? 0 : x) + along->eps;
-    case LL_EPILOGUE_EXP: return exp_in_units(x - along->shift[i], along->exponent[i]);
+static float epilogue_one(const ll_epilogue *epilogue, int i, size_t at, float x) {
+    if (!epilogue) return x;
+    const float factor = epilogue->factor ? epilogue->factor[i * epilogue->ld + at] : 0;
+    switch (epilogue->kind) {
+    case LL_EPILOGUE_RELU: return (x < 0 ? 0 : x) + epilogue->eps;
+    case LL_EPILOGUE_EXP: return exp_in_units(x - epilogue->shift[i], epilogue->exponent[i]);
     case LL_EPILOGUE_TIMES: return x * factor;
-    case LL_EPILOGUE_WHERE: return factor > along->eps ? x : 0;
+    case LL_EPILOGUE_WHERE: return factor > epilogue->eps ? x : 0;
     }
     return x;
 }
 
 static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                          const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
+                          const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     for (int i = 0; i < C; i++) {
         for (int c = 0; c < cycles; c++) {
             int start = cycle[c].start, length = cycle[c].length, p = (int)(position[i] % length);
             if (back) p = (length - p) % length;
             for (int a = 0; a < length; a++) {
                 size_t from = (size_t)(start + (a + p) % length);
-                out[i * ldo + start + a] = along_one(along, i, from, in[i * ldi + from]);
+                out[i * ldo + start + a] = epilogue_one(epilogue, i, from, in[i * ldi + from]);
             }
         }
     }
