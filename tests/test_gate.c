@@ -1,5 +1,5 @@
-/* A gate for each token and head: outputs against the definition in double, all gradients against central differences of
- * it, streams, calls that hand the state on, and the constant decay as the gate that is the same for all tokens. */
+/* A gate for each token and head: outputs against the definition in double, all gradients against central differences
+ * of it, streams, calls that hand the state on, and the constant decay as a gate that is the same for all tokens. */
 #include <math.h>
 
 #include "attention/attention_stream.h"

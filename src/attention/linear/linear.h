@@ -104,7 +104,7 @@ typedef struct {
     float carry;
     float reach;            /* bound of the state after the tile, log2: it falls with the decay */
     const float *mask;      /* of the tile's keys, or NULL */
-    int gated;              /* the decay comes with the call: log r of tokens 0..i, summed, and of the next tile's first */
+    int gated;              /* the decay comes with the call: sums of log r of tokens 0..i, and the next tile's first */
     double sum[LL_TILE_MOST], next_gate;
 } ll_scales;
 /* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
