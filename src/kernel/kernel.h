@@ -189,7 +189,7 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
  * (AVX512_BF16), to the same bits where it does not. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
-/* For more than 256 rows N K, no more than a million; and 112,000 or less for what the calling thread packs. */
+/* For more than 256 rows N K, no more than a million; and 103,000 or less for what the calling thread packs. */
 size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif
