@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "longline.h"
+#include "longline-lab.h"
 
 /* As programs with windows do: numbers of the library must not follow the user's locale (make locale). Messages of the
  * system may. */

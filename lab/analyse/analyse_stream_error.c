@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "analyse/analyse_internal.h"
+#include "reference/reference.h"
 #include "attention/operator.h"
+#include "reference/reference.h"
 #include "attention/feature/maps.h"
 #include "recipe/mechanism.h"
 #include "base/memory.h"

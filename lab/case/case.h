@@ -2,8 +2,10 @@
 #ifndef LL_CASE_H
 #define LL_CASE_H
 
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "base/safetensors.h"
+#include "longline-lab.h"
 
 /* A tensor of parameters that train, and its gradient. */
 typedef struct {

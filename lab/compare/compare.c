@@ -176,10 +176,11 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
         planned->state = LL_RESULT_BEGUN;
         status = ll_result_write(planned, run);
     }
+    if (!status) ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     if (!status) status = ll_trainer_run(trainer, on_step, s);
     r->tokens = (double)trainer->state.tokens;
     r->seconds = trainer->progress.seconds;
-    r->parameters = (double)ll_model_parameters(trainer->model);
+    r->parameters = (double)ll_model_size(trainer->model).parameters;
     ll_trainer_free(trainer);
     return status;
 }

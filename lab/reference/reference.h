@@ -3,7 +3,9 @@
 #ifndef LL_REFERENCE_H
 #define LL_REFERENCE_H
 
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
+#include "longline-lab.h"
 
 /* Queries and keys before the feature map, by their position. */
 typedef struct {
@@ -34,6 +36,11 @@ void ll_reference_buckets_feed(ll_reference_buckets *t, int h, int64_t position,
 /* Adds the weighted values of what the last token sees to y, which is 0; returns the sum of the weights. */
 double ll_reference_buckets_answer(const ll_reference_buckets *t, int h, const double *x, double *y);
 
+/* stream_error.c: ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero
+ * stops. */
+LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attention *op, int64_t tokens, uint64_t seed,
+                                         int (*progress)(double share, void *arg), void *arg);
+
 typedef struct ll_reference ll_reference;
 /* Keeps the operator. LL_EINVAL with the reason where it has no twin. */
 LL_MUST_USE ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64_t tokens);
@@ -41,5 +48,9 @@ void ll_reference_free(ll_reference *twin);
 /* The next token of head h (k: its query, where queries are the keys); then y (E) of its query. */
 void ll_reference_feed(ll_reference *twin, int h, const float *k, const float *v);
 void ll_reference_answer(ll_reference *twin, int h, const float *q, double *y);
+
+/* ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero stops. */
+LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attention *op, int64_t tokens, uint64_t seed,
+                                         int (*progress)(double share, void *arg), void *arg);
 
 #endif

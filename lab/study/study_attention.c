@@ -175,7 +175,7 @@ ll_status ll_study_attention(const ll_study *s) {
     }
     if (!status && ll_study_bound(ll_model_token_cost(s->model, length) * length * l->layers / 16, 0, 1) < 1)
         status = ll_fail(LL_EINVAL, "One image is too much work for this model to be shown here.");
-    for (int i = 0; i < l->layers && !status; i++)
+    for (int i = 0; !status && i < l->layers; i++)
         status = ll_model_attention_rows(s->model, tokens, length, l->layer[i], query, l->n, row_of(l, s, i, 0, 0));
     if (!status && image) show_image(l, s, tokens, front);
     if (!status && !image) show_sequence(l, s, tokens, length);

@@ -13,8 +13,7 @@
  *   image.c    rows of images          resize.c   to another size
  *   png.c      gray pixels of PNG      pathfinder_png.c folders of them
  *   pairs.c    source TAB target      toy.c      sources to be copied or reversed
- *   music.h    MIDI files
- *   pathfinder.c, listops.c and music_make.c also draw new examples */
+ *   music.h    MIDI files */
 #ifndef LL_READER_H
 #define LL_READER_H
 

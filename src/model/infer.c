@@ -167,11 +167,3 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
     ll_workspace_free(ws);
     return status;
 }
-
-int ll_model_width(const ll_model *m) {
-    return m->c->width;
-}
-
-int ll_model_classes(const ll_model *m) {
-    return m->c->task == LL_TASK_CLASSIFY ? m->c->classes : 0;
-}

@@ -203,7 +203,8 @@ void ll_params_init(ll_model *m) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = p->value;
-        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name))) continue;
+        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name)))
+            continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
             for (size_t j = 0; j < n; j++) x[j] = 1;

@@ -2,6 +2,7 @@
  * double: in float they are wrong by 0.03 at token one million. */
 #include <math.h>
 
+#include "attention/feature/feature_map.h"
 #include "attention/position/premap.h"
 #include "base/memory.h"
 
@@ -23,8 +24,8 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
                 const double r = size ? size[first + j] : 1;
                 c[j] = r * cos(angle), s[j] = r * sin(angle);
             }
-            k->waves(m, c1, s1, c, s, past, NULL, 0);
-            k->waves(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
+            k->sinusoids(m, c1, s1, c, s, past, NULL, 0);
+            k->sinusoids(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
         }
     }
 }
@@ -37,19 +38,19 @@ ll_status ll_theta_create(double **theta, const float *given, int n) {
     return LL_OK;
 }
 
-void ll_rotate_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo) {
     enum { TOKENS = 64, PAIRS = 64 };
     float cs[TOKENS * 2 * PAIRS];
-    const size_t pairs = (size_t)op->features / 2;
-    const double *w = op->turn + (op->basis ? (size_t)head * pairs : 0);
+    const size_t pairs = (size_t)map->features / 2;
+    const double *w = map->angles + (map->basis ? (size_t)head * pairs : 0);
     for (int i = 0; i < C; i += TOKENS)
         for (size_t p = 0; p < pairs; p += PAIRS) {
             const size_t n = pairs - p < PAIRS ? pairs - p : PAIRS;
             const int rows = C - i < TOKENS ? C - i : TOKENS;
             ll_rotations(n, w + p, NULL, NULL, position[0] + i, rows, cs, 2 * PAIRS);
-            ll_kernel_table()->turn(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
-                                    out + (size_t)i * ldo + 2 * p, ldo);
+            ll_kernel_table()->rotate_pairs(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
+                                            out + (size_t)i * ldo + 2 * p, ldo);
         }
 }
 
@@ -83,14 +84,14 @@ static void prepare(const ll_premap_tile *t) {
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const size_t D = (size_t)t->b->c.D;
     (void)side;
-    t->k->turn(n, D / 2, 0, t->work, D, in, token, out, ldo);
+    t->k->rotate_pairs(n, D / 2, 0, t->work, D, in, token, out, ldo);
 }
 
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const size_t D = (size_t)t->b->c.D;
     (void)side, (void)in, (void)token, (void)sum;
-    t->k->turn(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
+    t->k->rotate_pairs(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
 }
 
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
