@@ -59,8 +59,9 @@ LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const cha
  * to, and what it does: text it writes, loss against position, what attention looks at, or images taken for others.
  * path NULL: report.html in the folder. Every figure goes into a folder beside the page, too, as .svg and .csv:
  * "figures", or NAME-figures for another page than report.html. Takes seconds; what its data would be needed for is
- * left out, and said, where they are not there. */
-LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path);
+ * left out, and said, where they are not there. progress, unless it is NULL, is told how far it has come; LL_ESTOPPED
+ * where it asks for that. */
+LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
 /* The report of a run that trains: ll_trainer_on_report(trainer, ll_trainer_report, NULL) has it written. Until the end
  * it is of the run's files alone; a whole one is what ll_run_report writes. arg is not used. */
 LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole, void *arg);

@@ -7,6 +7,7 @@
 #include "analyse/analyse_internal.h"
 #include "reference/reference.h"
 #include "attention/operator.h"
+#include "reference/reference.h"
 #include "attention/feature/maps.h"
 #include "recipe/mechanism.h"
 #include "base/memory.h"

@@ -1,10 +1,10 @@
 /* Numbers and tensors of a case, checked. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/finite.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "case/case.h"
 
 /* ---- Metadata ---- */
@@ -16,7 +16,7 @@ static ll_status number(const ll_case *a, const char *key, double fallback, doub
     *value = fallback;
     if (!text && isnan(fallback)) return ll_fail(LL_EFORMAT, "metadata '%s' is missing", key);
     if (!text) return LL_OK;
-    *value = strtod(text, &end);
+    *value = ll_scan_number(text, &end);
     if (end == text || *end || !isfinite(*value) || fabs(*value) > 1e30)
         return ll_fail(LL_EFORMAT, "metadata '%s' is \"%.40s\", not a number", key, text);
     return LL_OK;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/music/music.h"
 
 /* ---- Lines, and whole files ---- */

@@ -29,6 +29,7 @@ typedef struct {
     ll_status (*open)(ll_reader *r, const ll_config *c, int split);
     /* Row number `row` of the batch becomes the text from token `place`, or example number `place`. */
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+    int made; /* the library makes the data, a valid split among them: no file is named */
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,

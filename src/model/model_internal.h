@@ -6,6 +6,7 @@
  *   sublayer.c         around a sublayer             attention_layer.c   attention, own and cross
  *   block.c            one Transformer block         head.c              vectors to logits, loss, back
  *   network.c          all of it in order            stack.c             which stacks a model has
+ *   network_report.c   how far a call has come
  *   pair.c             two texts side by side        workspace.c         activations and scratch, planned first
  *   model_stream.c     one token after another       stream_file.c       its state in a file
  *   sample.c           a token from logits           infer.c             scores, embeddings
