@@ -35,11 +35,11 @@ static void test_rounding(void **state) {
         for (size_t n = 0; n < 150; n++) {
             guarded a = guard(n, n % 3), b = guard(n, 1), row = guard((n + 1) / 2, 2), both = guard(n, 0);
             for (size_t i = 0; i < n; i++) a.p[i] = draw(&seed), b.p[i] = draw(&seed);
-            k->halve(n, a.p, row.p);
+            k->to_bf16(n, a.p, row.p);
             for (size_t i = 0; i < n; i++) near(k->name, "halve", n, i, n, half_at(row.p, i), rounded(a.p[i]), 0);
             if (n % 2) assert_true(half_at(row.p, n) == 0);
             for (int alone = 0; alone < 2; alone++) {
-                k->pair(n, a.p, alone ? NULL : b.p, both.p);
+                k->interleave_bf16(n, a.p, alone ? NULL : b.p, both.p);
                 for (size_t i = 0; i < n; i++) {
                     near(k->name, "pair", n, i, n, half_at(both.p, 2 * i), rounded(a.p[i]), 0);
                     near(k->name, "pair", n, i, n, half_at(both.p, 2 * i + 1), alone ? 0 : rounded(b.p[i]), 0);
@@ -65,7 +65,7 @@ static guarded guard_pairs(size_t n, size_t shift, uint64_t *seed) {
     guarded g = guard(n, shift);
     for (size_t i = 0; i < n; i++) {
         const float low = signed_one(seed), high = signed_one(seed);
-        ll_kernel_tier("scalar")->pair(1, &low, &high, g.p + i);
+        ll_kernel_tier("scalar")->interleave_bf16(1, &low, &high, g.p + i);
     }
     return g;
 }
@@ -82,7 +82,7 @@ static void pairs_once(int M, int N, int K, uint64_t seed) {
     for (int t = 0; (k = tier_at(t)); t++) {
         guarded C = guard((size_t)M * ldc, 3);
         memcpy(C.p, was.p, C.n * sizeof(float));
-        k->gemm_pairs(M, N, K, A.p, row, col, B.p, ldb, C.p, ldc, add, NULL);
+        k->gemm_bf16(M, N, K, A.p, row, col, B.p, ldb, C.p, ldc, add, NULL);
         if (t == 0) memcpy(first.p, C.p, C.n * sizeof(float));
         if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
             fail_msg("%s gemm_pairs: %d x %d x %d, seed %llx: other bits than the plain one", k->name, M, N, K,

@@ -24,13 +24,13 @@ static void test_products(void **state) {
                     w[i] = ll_bf16_to_float(half[i]);
                 }
                 k->gemv(N, K, x.p, w, ld, z.p, 0);
-                k->gemv_half(N, K, x.p, half, ld, y.p);
+                k->gemv_bf16(N, K, x.p, half, ld, y.p);
                 assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
                 for (int i = 0; i < K; i++)
                     for (int j = 0; j < N; j++)
                         w[(size_t)i * ld + (size_t)j] = (float)byte[(size_t)i * ld + (size_t)j] * scale.p[j];
                 k->gemv(N, K, x.p, w, ld, z.p, 0);
-                k->gemv_byte(N, K, x.p, byte, ld, scale.p, y.p);
+                k->gemv_int8(N, K, x.p, byte, ld, scale.p, y.p);
                 assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
                 guard_end(x, "x", k->name), guard_end(y, "gemv_half", k->name);
                 guard_end(z, "gemv", k->name), guard_end(scale, "scale", k->name);

@@ -28,7 +28,7 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
 static ll_prefetch some_ahead(uint64_t *from, const float *data) {
     ll_prefetch next = {.parts = below(from, 5)};
     for (int i = 0; i < next.parts; i++) {
-        next.part[i] = (ll_part){data, (size_t)below(from, 4096), 1 + below(from, 40), 1 + below(from, 20)};
+        next.part[i] = (ll_prefetch_part){data, (size_t)below(from, 4096), 1 + below(from, 40), 1 + below(from, 20)};
         next.lines += next.part[i].rows * next.part[i].lines;
     }
     return next;

@@ -29,15 +29,16 @@ static void draw_positions(uint64_t *seed, int kind, int C, int64_t *position) {
 }
 
 /* Place a of the row's cycle, in double; row i of the tile. */
-static double expected(const float *row, ll_cycle c, int a, int64_t p, int back, const ll_epilogue *along, int i) {
+static double expected(const float *row, ll_cycle c, int a, int64_t p, int back, const ll_epilogue *epilogue, int i) {
     const int64_t shift = p % c.length, from = c.start + (a + (back ? c.length - shift : shift)) % c.length;
-    const double x = (double)row[from], f = along && along->factor ? (double)along->factor[i * along->ld + from] : 0;
-    if (!along) return x;
-    switch (along->what) {
-    case LL_EPILOGUE_RELU: return (double)(float)((x > 0 ? x : 0) + (double)along->eps);
-    case LL_EPILOGUE_EXP: return ldexp(exp((double)(row[from] - along->shift[i])), -along->exponent[i]);
+    const double x = (double)row[from],
+                 f = epilogue && epilogue->factor ? (double)epilogue->factor[i * epilogue->ld + from] : 0;
+    if (!epilogue) return x;
+    switch (epilogue->kind) {
+    case LL_EPILOGUE_RELU: return (double)(float)((x > 0 ? x : 0) + (double)epilogue->eps);
+    case LL_EPILOGUE_EXP: return ldexp(exp((double)(row[from] - epilogue->shift[i])), -epilogue->exponent[i]);
     case LL_EPILOGUE_TIMES: return (double)(float)(x * f);
-    case LL_EPILOGUE_WHERE: return f > (double)along->eps ? x : 0;
+    case LL_EPILOGUE_WHERE: return f > (double)epilogue->eps ? x : 0;
     }
     return x;
 }
@@ -58,22 +59,22 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
     int exponent[TOKENS];
     for (int i = 0; i < C; i++) shift[i] = (float)below(&from, 5), exponent[i] = below(&from, 7) - 3;
     const ll_epilogue maps = {round / 2 % 5 - 1, 1e-3f, shift, exponent, factor.p, ldi};
-    const ll_epilogue *along = round / 2 % 5 ? &maps : NULL; /* four maps, and none */
-    const double slack = along && along->what == LL_EPILOGUE_EXP ? 4e-7 : 0;
-    k->rotate(C, position, cycles, cycle, back, along, in.p, ldi, out.p, ldo);
+    const ll_epilogue *epilogue = round / 2 % 5 ? &maps : NULL; /* four maps, and none */
+    const double slack = epilogue && epilogue->kind == LL_EPILOGUE_EXP ? 4e-7 : 0;
+    k->rotate_cycles(C, position, cycles, cycle, back, epilogue, in.p, ldi, out.p, ldo);
     for (int i = 0; i < C; i++) {
         float *row = was.p + (size_t)i * ldo; /* what is outside the cycles stays */
         for (int c = 0; c < cycles; c++)
             for (int a = 0; a < cycle[c].length; a++)
                 row[cycle[c].start + a] =
-                    (float)expected(in.p + (size_t)i * ldi, cycle[c], a, position[i], back, along, i);
+                    (float)expected(in.p + (size_t)i * ldi, cycle[c], a, position[i], back, epilogue, i);
         for (size_t j = 0; j < ldo; j++)
             near(k->name, "rotate", (size_t)m, (size_t)i * ldo + j, seed, out.p[(size_t)i * ldo + j], row[j],
                  slack * fabs((double)row[j]));
     }
     guarded again = guard((size_t)C * ldi, 1);
-    k->rotate(C, position, cycles, cycle, back, NULL, in.p, ldi, out.p, ldo);
-    k->rotate(C, position, cycles, cycle, !back, NULL, out.p, ldo, again.p, ldi);
+    k->rotate_cycles(C, position, cycles, cycle, back, NULL, in.p, ldi, out.p, ldo);
+    k->rotate_cycles(C, position, cycles, cycle, !back, NULL, out.p, ldo, again.p, ldi);
     for (int i = 0; i < C; i++)
         if (m && memcmp(again.p + (size_t)i * ldi + start, in.p + (size_t)i * ldi + start, (size_t)m * sizeof(float)))
             fail_msg("%s rotate: there and back differs, size %d, seed %llx", k->name, m, (unsigned long long)seed);

@@ -41,8 +41,8 @@ static void waves(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         c1[j] = cos(w[j]), s1[j] = sin(w[j]), c[j] = size[j], s[j] = 0;
     }
     guarded out = sevens((TURNS - LEFT_OUT) * ld, shift);
-    k->waves(n, c1, s1, c, s, LEFT_OUT, NULL, 0);
-    k->waves(n, c1, s1, c, s, TURNS - LEFT_OUT, out.p, ld);
+    k->sinusoids(n, c1, s1, c, s, LEFT_OUT, NULL, 0);
+    k->sinusoids(n, c1, s1, c, s, TURNS - LEFT_OUT, out.p, ld);
     for (size_t t = LEFT_OUT; t < TURNS; t++)
         for (size_t j = 0; j < n; j++) {
             const float *got = out.p + (t - LEFT_OUT) * ld + 2 * j;
@@ -67,7 +67,7 @@ static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     guarded x = guard_random(ROWS * ld, shift, &from), cs = guard_random(ROWS * ld, 3 - shift, &from);
     for (int back = 0; back < 2; back++) {
         guarded out = sevens(ROWS * ldo, shift);
-        k->turn(ROWS, n, back, cs.p, ld, x.p, ld, out.p, ldo);
+        k->rotate_pairs(ROWS, n, back, cs.p, ld, x.p, ld, out.p, ldo);
         for (size_t i = 0; i < ROWS; i++)
             for (size_t j = 0; j < n; j++) {
                 const float *t = cs.p + i * ld + 2 * j, *a = x.p + i * ld + 2 * j, *got = out.p + i * ldo + 2 * j;
@@ -79,8 +79,8 @@ static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         guard_end(out, "turn", k->name);
     }
     guarded apart = guard(ROWS * ld, shift);
-    k->turn(ROWS, n, 0, cs.p, ld, x.p, ld, apart.p, ld);
-    k->turn(ROWS, n, 0, cs.p, ld, x.p, ld, x.p, ld);
+    k->rotate_pairs(ROWS, n, 0, cs.p, ld, x.p, ld, apart.p, ld);
+    k->rotate_pairs(ROWS, n, 0, cs.p, ld, x.p, ld, x.p, ld);
     for (size_t i = 0; i < x.n; i++) near(k->name, "turn in place", n, i, seed, x.p[i], apart.p[i], 0);
     guard_end(apart, "turn", k->name);
     guard_end(x, "turn", k->name);
@@ -98,7 +98,7 @@ static void spread(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     const size_t ld = M * n, ldo = ld + GAP;
     guarded x = guard_random(ROWS * M, shift, &from), a = guard_random(ROWS * ld, 3 - shift, &from);
     guarded out = sevens(ROWS * ldo, shift);
-    k->spread(ROWS, M, (int)n, x.p, M, a.p, ld, out.p, ldo);
+    k->scale_blocks(ROWS, M, (int)n, x.p, M, a.p, ld, out.p, ldo);
     for (size_t i = 0; i < ROWS; i++)
         for (size_t j = 0; j < ld; j++)
             near(k->name, "spread", n, j, seed, out.p[i * ldo + j], x.p[i * M + j / n] * a.p[i * ld + j], 0);
@@ -119,7 +119,7 @@ static void spread_back(const ll_kernels *k, size_t half, size_t shift, uint64_t
     guarded x = guard_random(ROWS * M, shift, &from), a = guard_random(ROWS * ld, 3 - shift, &from);
     guarded dout = guard_random(ROWS * ld, shift, &from), dx = sevens(ROWS * ldx, 1), sum = guard(3 * ld, 3 - shift);
     memset(sum.p, 0, 3 * ld * sizeof *sum.p);
-    k->spread_back(ROWS, M, (int)n, x.p, M, a.p, ld, dout.p, ld, dx.p, ldx, sum.p);
+    k->scale_blocks_back(ROWS, M, (int)n, x.p, M, a.p, ld, dout.p, ld, dx.p, ldx, sum.p);
     for (size_t j = 0; j < ld; j++) {
         double expect[3] = {0};
         for (size_t i = 0; i < ROWS; i++) {

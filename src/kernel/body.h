@@ -11,7 +11,7 @@
 #include "kernel/body_product.h"
 #include "kernel/body_state.h"
 #include "kernel/body_rotate.h"
-#include "kernel/body_wave.h"
+#include "kernel/body_position.h"
 #include "kernel/body_gelu.h"
 #include "kernel/body_layer.h"
 
@@ -21,12 +21,12 @@ const ll_kernels LL_TIER = {
     .rows = VROWS,
     .gemm = gemm,
     .gemm_prefetch = gemm_prefetch,
-    .halve = halve,
-    .pair = pair,
-    .gemm_pairs = gemm_pairs,
+    .to_bf16 = to_bf16,
+    .interleave_bf16 = interleave_bf16,
+    .gemm_bf16 = gemm_bf16,
     .gemv = gemv,
-    .gemv_half = gemv_half,
-    .gemv_byte = gemv_byte,
+    .gemv_bf16 = gemv_bf16,
+    .gemv_int8 = gemv_int8,
     .gemv_rows = gemv_rows,
     .transpose = transpose,
     .dot = dot,
@@ -45,13 +45,13 @@ const ll_kernels LL_TIER = {
     .exp2_rows = exp2_rows,
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
-    .rotate = rotate,
+    .rotate_cycles = rotate_cycles,
     .random_words = random_words,
     .normals = normals,
-    .waves = waves,
-    .turn = turn,
-    .spread = spread,
-    .spread_back = spread_back,
+    .sinusoids = sinusoids,
+    .rotate_pairs = rotate_pairs,
+    .scale_blocks = scale_blocks,
+    .scale_blocks_back = scale_blocks_back,
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,

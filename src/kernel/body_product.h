@@ -4,18 +4,18 @@
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* Opens the next row of what will be wanted. */
-static __attribute__((noinline)) void ask_row(ll_prefetch *next) {
+static __attribute__((noinline)) void open_row(ll_prefetch *next) {
     next->line = NULL;
     if (next->at == next->parts) return;
-    const ll_part *p = &next->part[next->at];
-    next->line = p->data + (size_t)next->row * p->token;
+    const ll_prefetch_part *p = &next->part[next->at];
+    next->line = p->data + (size_t)next->row * p->ld;
     next->left = p->lines * 16;
     if (++next->row == p->rows) next->row = 0, next->at++;
 }
 
 /* Step k of a register tile. */
-ALWAYS void micro_step(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail,
-                       const float *restrict A, size_t row, const float *restrict B, vf acc[VROWS][2]) {
+ALWAYS void micro_step(const int BF16, const int MR, const int NV, const int TAIL, size_t tail, const float *restrict A,
+                       size_t row, const float *restrict B, vf acc[VROWS][2]) {
     vf b[2];
 #pragma GCC unroll 2
     for (int v = 0; v < NV; v++) b[v] = TAIL && v == NV - 1 ? v_load_n(B + v * VW, tail) : v_load(B + v * VW);
@@ -23,13 +23,13 @@ ALWAYS void micro_step(const int PAIRS, const int MR, const int NV, const int TA
     for (int i = 0; i < MR; i++) {
         const vf a = v_set(A[(size_t)i * row]);
 #pragma GCC unroll 2
-        for (int v = 0; v < NV; v++) acc[i][v] = PAIRS ? v_fma_pairs(a, b[v], acc[i][v]) : v_fma(a, b[v], acc[i][v]);
+        for (int v = 0; v < NV; v++) acc[i][v] = BF16 ? v_fma_bf16(a, b[v], acc[i][v]) : v_fma(a, b[v], acc[i][v]);
     }
 }
 
-/* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B, of PAIRS or of floats; all but K, strides and
+/* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B, of BF16 or of floats; all but K, strides and
  * pointers are constants after inlining. */
-ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, size_t tail, int K,
+ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, size_t tail, int K,
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
                   float *restrict C, size_t ldc, int add, ll_prefetch *next, int pace) {
     vf acc[VROWS][2];
@@ -49,12 +49,12 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
         next->left -= (end - k) * pace;
         for (; k < end; k++, A += col, B += ldb, line += pace) {
             __builtin_prefetch(line, 0, 2);
-            micro_step(PAIRS, MR, NV, TAIL, tail, A, row, B, acc);
+            micro_step(BF16, MR, NV, TAIL, tail, A, row, B, acc);
         }
         next->line = line;
-        if (next->left <= 0) ask_row(next);
+        if (next->left <= 0) open_row(next);
     }
-    for (; k < K; k++, A += col, B += ldb) micro_step(PAIRS, MR, NV, TAIL, tail, A, row, B, acc);
+    for (; k < K; k++, A += col, B += ldb) micro_step(BF16, MR, NV, TAIL, tail, A, row, B, acc);
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
@@ -70,39 +70,39 @@ ALWAYS void micro(const int PAIRS, const int MR, const int NV, const int TAIL, s
 
 /* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. pace: so many floats further each step
  * of a whole tile asks. */
-ALWAYS void micro_rows(const int PAIRS, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
+ALWAYS void micro_rows(const int BF16, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
                        size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add,
                        ll_prefetch *next, int pace) {
     for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
-        micro(PAIRS, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next, pace);
+        micro(BF16, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next, pace);
     for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc)
-        micro(PAIRS, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
+        micro(BF16, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
     for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc)
-        micro(PAIRS, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
-    if (M) micro(PAIRS, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
+        micro(BF16, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
+    if (M) micro(BF16, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
 }
 
 /* One of the strides of A is the constant 1 after inlining. */
-ALWAYS void gemm_strided(const int PAIRS, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
+ALWAYS void gemm_strided(const int BF16, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
                          size_t ldb, float *C, size_t ldc, int add, ll_prefetch *next) {
     const int64_t steps = (int64_t)(M / VROWS) * (N / (2 * VW)) * K, wanted = next ? next->lines * 16 : 0;
     const int pace = steps <= 0 ? 0 : wanted > 16 * steps ? 16 : (int)((wanted + steps - 1) / steps);
-    if (pace) ask_row(next);
+    if (pace) open_row(next);
     int j = 0;
     for (; j + 2 * VW <= N; j += 2 * VW)
-        micro_rows(PAIRS, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, pace);
+        micro_rows(BF16, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, pace);
     const size_t tail = (size_t)(N - j) % VW;
     if (N - j > VW) {
-        micro_rows(PAIRS, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+        micro_rows(BF16, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
     } else if (N - j == VW) {
-        micro_rows(PAIRS, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+        micro_rows(BF16, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
     } else if (N - j > 0) {
-        micro_rows(PAIRS, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+        micro_rows(BF16, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
     }
 }
 
 static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_prefetch *next) {
+                          float *C, size_t ldc, int add, ll_prefetch *next) {
     if (col == 1) {
         gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
     } else {
@@ -115,8 +115,8 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
     gemm_prefetch(M, N, K, A, row, col, B, ldb, C, ldc, add, NULL);
 }
 
-static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_prefetch *next) {
+static void gemm_bf16(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                      size_t ldc, int add, ll_prefetch *next) {
     if (col == 1) {
         gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
     } else {
@@ -124,21 +124,21 @@ static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t c
     }
 }
 
-static void pair(size_t n, const float *low, const float *high, float *y) {
+static void interleave_bf16(size_t n, const float *low, const float *high, float *y) {
     size_t i = 0;
-    for (; i + VW <= n; i += VW) v_store(y + i, v_pair(v_load(low + i), high ? v_load(high + i) : v_set(0)));
+    for (; i + VW <= n; i += VW) v_store(y + i, v_interleave_bf16(v_load(low + i), high ? v_load(high + i) : v_set(0)));
     if (i == n) return;
-    v_store_n(y + i, n - i, v_pair(v_load_n(low + i, n - i), high ? v_load_n(high + i, n - i) : v_set(0)));
+    v_store_n(y + i, n - i, v_interleave_bf16(v_load_n(low + i, n - i), high ? v_load_n(high + i, n - i) : v_set(0)));
 }
 
-static void halve(size_t n, const float *x, float *y) {
+static void to_bf16(size_t n, const float *x, float *y) {
     size_t i = 0;
-    for (; i + 2 * VW <= n; i += 2 * VW) v_store(y + i / 2, v_halve(v_load(x + i), v_load(x + i + VW)));
+    for (; i + 2 * VW <= n; i += 2 * VW) v_store(y + i / 2, v_to_bf16(v_load(x + i), v_load(x + i + VW)));
     const size_t rest = n - i, second = rest > VW ? rest - VW : 0;
     if (!rest) return;
     const vf a = rest >= VW ? v_load(x + i) : v_load_n(x + i, rest);
     const vf b = second ? v_load_n(x + i + VW, second) : v_set(0);
-    v_store_n(y + i / 2, (rest + 1) / 2, v_halve(a, b));
+    v_store_n(y + i / 2, (rest + 1) / 2, v_to_bf16(a, b));
 }
 
 /* One row x B. B is read once, so the limit is memory: some rows of B at a time, which spares trips of y, and those
@@ -148,44 +148,45 @@ enum { GEMV_ROWS = 8 };
 /* Numbers of a matrix as floats; one of the three is not NULL. scale: of each column of bytes. */
 typedef struct {
     const float *f;
-    const uint16_t *half;
-    const int8_t *byte;
+    const uint16_t *bf16;
+    const int8_t *int8;
     const float *scale;
 } gemv_matrix;
 
 ALWAYS const void *gemv_place(gemv_matrix B, size_t at) {
-    return B.f ? (const void *)(B.f + at) : B.half ? (const void *)(B.half + at) : (const void *)(B.byte + at);
+    return B.f ? (const void *)(B.f + at) : B.bf16 ? (const void *)(B.bf16 + at) : (const void *)(B.int8 + at);
 }
 /* VW, or the first n < VW, of the numbers at place `at`. */
 ALWAYS vf gemv_load(gemv_matrix B, size_t at, vf scale) {
-    return B.f ? v_load(B.f + at) : B.half ? v_load_half(B.half + at) : v_mul(v_load_byte(B.byte + at), scale);
+    return B.f ? v_load(B.f + at) : B.bf16 ? v_load_bf16(B.bf16 + at) : v_mul(v_load_int8(B.int8 + at), scale);
 }
 ALWAYS vf gemv_load_n(gemv_matrix B, size_t at, vf scale, size_t n) {
     if (B.f) return v_load_n(B.f + at, n);
     float x[VW] = {0};
-    for (size_t i = 0; i < n; i++) x[i] = B.half ? ll_bf16_to_float(B.half[at + i]) : (float)B.byte[at + i];
-    return B.half ? v_load(x) : v_mul(v_load(x), scale);
+    for (size_t i = 0; i < n; i++) x[i] = B.bf16 ? ll_bf16_to_float(B.bf16[at + i]) : (float)B.int8[at + i];
+    return B.bf16 ? v_load(x) : v_mul(v_load(x), scale);
 }
 
-/* y += x B for `rows` rows of B from place `at` on; ahead: as many after them will be read next. */
-ALWAYS void gemv_few(const int rows, int ahead, int N, const float *x, gemv_matrix B, size_t at, size_t ldb, float *y) {
+/* y += x B for `rows` rows of B from place `at` on; prefetch: as many after them will be read next. */
+ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, gemv_matrix B, size_t at, size_t ldb,
+                     float *y) {
     const int whole = N - N % VW;
     vf factor[GEMV_ROWS];
     for (int r = 0; r < rows; r++) factor[r] = v_set(x[r]);
     for (int j = 0; j < whole; j += VW) {
-        const vf unit = B.byte ? v_load(B.scale + j) : v_set(0);
+        const vf unit = B.int8 ? v_load(B.scale + j) : v_set(0);
         vf s = v_load(y + j);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
             const size_t place = at + (size_t)r * ldb + (size_t)j;
-            if (ahead) __builtin_prefetch(gemv_place(B, place + (size_t)rows * ldb));
+            if (prefetch) __builtin_prefetch(gemv_place(B, place + (size_t)rows * ldb));
             s = v_fma(factor[r], gemv_load(B, place, unit), s);
         }
         v_store(y + j, s);
     }
     if (whole == N) return;
     const size_t n = (size_t)(N - whole);
-    const vf unit = B.byte ? v_load_n(B.scale + whole, n) : v_set(0);
+    const vf unit = B.int8 ? v_load_n(B.scale + whole, n) : v_set(0);
     vf s = v_load_n(y + whole, n);
     for (int r = 0; r < rows; r++)
         s = v_fma(factor[r], gemv_load_n(B, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
@@ -205,12 +206,12 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemv_of(N, K, x, (gemv_matrix){.f = B}, ldb, y, add);
 }
 
-static void gemv_half(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
-    gemv_of(N, K, x, (gemv_matrix){.half = B}, ldb, y, 0);
+static void gemv_bf16(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
+    gemv_of(N, K, x, (gemv_matrix){.bf16 = B}, ldb, y, 0);
 }
 
-static void gemv_byte(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
-    gemv_of(N, K, x, (gemv_matrix){.byte = B, .scale = scale}, ldb, y, 0);
+static void gemv_int8(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
+    gemv_of(N, K, x, (gemv_matrix){.int8 = B, .scale = scale}, ldb, y, 0);
 }
 
 /* Rows times x, side by side, so that their sums do not wait for each other; each has the bits it has alone. */

@@ -3,29 +3,29 @@
  * as many as fit one vector, and moved by one permutation of its lanes. What else has to be done to the numbers is done
  * on the way, for a pass over a tile costs as much as the rotation. */
 
-enum { ALONG_NOTHING = -1 };
+enum { NO_EPILOGUE = -1 };
 
-/* `along` for one row, in registers. */
+/* `epilogue` for one row, in registers. */
 typedef struct {
     vf eps, shift, exponent, low;
     const float *factor;
-} along_row;
+} epilogue_row;
 
-ALWAYS along_row along_at(const int what, const ll_epilogue *along, int i) {
-    along_row r = {v_set(0), v_set(0), v_set(0), v_set(0), NULL};
-    if (what == LL_EPILOGUE_RELU || what == LL_EPILOGUE_WHERE) r.eps = v_set(along->eps);
-    if (what == LL_EPILOGUE_TIMES || what == LL_EPILOGUE_WHERE) r.factor = along->factor + (size_t)i * along->ld;
-    if (what == LL_EPILOGUE_EXP) {
-        r.shift = v_set(along->shift[i]);
-        r.exponent = v_set((float)along->exponent[i]);
-        r.low = v_set(exp2_floor(along->exponent[i]));
+ALWAYS epilogue_row epilogue_at(const int kind, const ll_epilogue *epilogue, int i) {
+    epilogue_row r = {v_set(0), v_set(0), v_set(0), v_set(0), NULL};
+    if (kind == LL_EPILOGUE_RELU || kind == LL_EPILOGUE_WHERE) r.eps = v_set(epilogue->eps);
+    if (kind == LL_EPILOGUE_TIMES || kind == LL_EPILOGUE_WHERE) r.factor = epilogue->factor + (size_t)i * epilogue->ld;
+    if (kind == LL_EPILOGUE_EXP) {
+        r.shift = v_set(epilogue->shift[i]);
+        r.exponent = v_set((float)epilogue->exponent[i]);
+        r.low = v_set(exp2_floor(epilogue->exponent[i]));
     }
     return r;
 }
 
 /* f of numbers that were loaded together with their factors. */
-ALWAYS vf along_map(const int what, const along_row *r, vf x, vf factor) {
-    switch (what) {
+ALWAYS vf epilogue_apply(const int kind, const epilogue_row *r, vf x, vf factor) {
+    switch (kind) {
     case LL_EPILOGUE_RELU: return v_add(v_max(v_set(0), x), r->eps);
     case LL_EPILOGUE_EXP: return exp_scaled(v_max(r->low, v_sub(x, r->shift)), r->exponent);
     case LL_EPILOGUE_TIMES: return v_mul(x, factor);
@@ -34,27 +34,27 @@ ALWAYS vf along_map(const int what, const along_row *r, vf x, vf factor) {
     }
 }
 
-ALWAYS int has_factor(const int what) { return what == LL_EPILOGUE_TIMES || what == LL_EPILOGUE_WHERE; }
+ALWAYS int has_factor(const int kind) { return kind == LL_EPILOGUE_TIMES || kind == LL_EPILOGUE_WHERE; }
 
-ALWAYS vf along_whole(const int what, const along_row *r, const float *in, size_t at) {
-    return along_map(what, r, v_load(in + at), has_factor(what) ? v_load(r->factor + at) : v_set(0));
+ALWAYS vf epilogue_load(const int kind, const epilogue_row *r, const float *in, size_t at) {
+    return epilogue_apply(kind, r, v_load(in + at), has_factor(kind) ? v_load(r->factor + at) : v_set(0));
 }
 
-ALWAYS vf along_part(const int what, const along_row *r, const float *in, size_t at, size_t n) {
-    return along_map(what, r, v_load_n(in + at, n), has_factor(what) ? v_load_n(r->factor + at, n) : v_set(0));
+ALWAYS vf epilogue_load_n(const int kind, const epilogue_row *r, const float *in, size_t at, size_t n) {
+    return epilogue_apply(kind, r, v_load_n(in + at, n), has_factor(kind) ? v_load_n(r->factor + at, n) : v_set(0));
 }
 
 /* n floats from place `at` of a row. A run that ends in part of a vector stores the whole vector that ends there, if as
  * many floats are its own or come `before` it, here and there: those are still to be written. */
-ALWAYS void copy_run(const int what, const along_row *r, size_t n, size_t before, const float *in, size_t at,
+ALWAYS void copy_run(const int kind, const epilogue_row *r, size_t n, size_t before, const float *in, size_t at,
                      float *out) {
     size_t i = 0;
-    for (; i + VW <= n; i += VW) v_store(out + i, along_whole(what, r, in, at + i));
+    for (; i + VW <= n; i += VW) v_store(out + i, epilogue_load(kind, r, in, at + i));
     if (i == n) return;
     if (n + before >= VW) {
-        v_store(out + n - VW, along_whole(what, r, in, at + n - VW));
+        v_store(out + n - VW, epilogue_load(kind, r, in, at + n - VW));
     } else {
-        v_store_n(out + i, n - i, along_part(what, r, in, at + i, n - i));
+        v_store_n(out + i, n - i, epilogue_load_n(kind, r, in, at + i, n - i));
     }
 }
 
@@ -66,22 +66,22 @@ ALWAYS int advance(int shift, int length, int64_t step, int64_t position) {
 }
 
 /* The `fixed` numbers after the cycle stay where they are; `before` others of the row come before it. */
-ALWAYS void rotate_long(const int what, const ll_epilogue *along, int C, const int64_t *position, ll_cycle cycle,
+ALWAYS void rotate_long(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, ll_cycle cycle,
                         int fixed, int before, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     int shift = (int)(position[0] % cycle.length);
     const size_t start = (size_t)cycle.start, n = (size_t)cycle.length, left = (size_t)before;
     for (int i = 0; i < C; i++, in += ldi, out += ldo) {
         if (i > 0) shift = advance(shift, cycle.length, position[i] - position[i - 1], position[i]);
         const size_t head = back && shift ? n - (size_t)shift : (size_t)shift, rest = n - head;
-        const along_row r = along_at(what, along, i);
-        if (fixed) copy_run(what, &r, (size_t)fixed, left + n, in, start + n, out + start + n);
-        copy_run(what, &r, head, left, in, start, out + start + rest);
-        copy_run(what, &r, rest, left, in, start + head, out + start);
+        const epilogue_row r = epilogue_at(kind, epilogue, i);
+        if (fixed) copy_run(kind, &r, (size_t)fixed, left + n, in, start + n, out + start + n);
+        copy_run(kind, &r, head, left, in, start, out + start + rest);
+        copy_run(kind, &r, rest, left, in, start + head, out + start);
     }
 }
 
 /* Cycles that fit one vector, n floats: the last of a whole one if so many come before them, too. */
-ALWAYS void rotate_short(const int what, const ll_epilogue *along, int C, const int64_t *position,
+ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position,
                          const ll_cycle *cycle, int cycles, int before, int back, const float *in, size_t ldi,
                          float *out, size_t ldo) {
     const int n = cycle[cycles - 1].start + cycle[cycles - 1].length - cycle->start, whole = n + before >= VW;
@@ -105,17 +105,17 @@ ALWAYS void rotate_short(const int what, const ll_epilogue *along, int C, const 
             }
             at = vi_load(index);
         }
-        const along_row r = along_at(what, along, i);
+        const epilogue_row r = epilogue_at(kind, epilogue, i);
         if (whole) {
-            v_store(out + start, v_permute(along_whole(what, &r, in, (size_t)start), at));
+            v_store(out + start, v_permute(epilogue_load(kind, &r, in, (size_t)start), at));
         } else {
-            v_store_n(out + start, (size_t)n, v_permute(along_part(what, &r, in, (size_t)start, (size_t)n), at));
+            v_store_n(out + start, (size_t)n, v_permute(epilogue_load_n(kind, &r, in, (size_t)start, (size_t)n), at));
         }
     }
 }
 
 /* From the last cycle to the first. */
-ALWAYS void rotate_all(const int what, const ll_epilogue *along, int C, const int64_t *position, int cycles,
+ALWAYS void rotate_all(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
                        const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     while (cycles > 0) {
         const int end = cycle[cycles - 1].start + cycle[cycles - 1].length;
@@ -126,30 +126,30 @@ ALWAYS void rotate_all(const int what, const ll_epilogue *along, int C, const in
             for (first = cycles; first > 0 && end - cycle[first - 1].start <= VW;) first--;
         const int before = cycle[first].start - cycle[0].start, n = cycles - first;
         if (alone) {
-            rotate_long(what, along, C, position, cycle[first], n - 1, before, back, in, ldi, out, ldo);
+            rotate_long(kind, epilogue, C, position, cycle[first], n - 1, before, back, in, ldi, out, ldo);
         } else {
-            rotate_short(what, along, C, position, cycle + first, n, before, back, in, ldi, out, ldo);
+            rotate_short(kind, epilogue, C, position, cycle + first, n, before, back, in, ldi, out, ldo);
         }
         cycles = first;
     }
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
+static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                          const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     if (C <= 0) return;
-    switch (along ? (int)along->what : ALONG_NOTHING) {
+    switch (epilogue ? (int)epilogue->kind : NO_EPILOGUE) {
     case LL_EPILOGUE_RELU:
-        rotate_all(LL_EPILOGUE_RELU, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        rotate_all(LL_EPILOGUE_RELU, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);
         break;
     case LL_EPILOGUE_EXP:
-        rotate_all(LL_EPILOGUE_EXP, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        rotate_all(LL_EPILOGUE_EXP, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);
         break;
     case LL_EPILOGUE_TIMES:
-        rotate_all(LL_EPILOGUE_TIMES, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        rotate_all(LL_EPILOGUE_TIMES, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);
         break;
     case LL_EPILOGUE_WHERE:
-        rotate_all(LL_EPILOGUE_WHERE, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        rotate_all(LL_EPILOGUE_WHERE, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);
         break;
-    default: rotate_all(ALONG_NOTHING, NULL, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
+    default: rotate_all(NO_EPILOGUE, NULL, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
     }
 }

@@ -79,7 +79,7 @@ static void turn_strip(const product *p, int n, int depth, const float *B, float
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
     for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
         const int some = least(SOME, n - j);
-        for (int i = 0; i < some; i++, B += p->ldb) p->k->halve((size_t)depth, B, lines + i * (DEPTH + PAD));
+        for (int i = 0; i < some; i++, B += p->ldb) p->k->to_bf16((size_t)depth, B, lines + i * (DEPTH + PAD));
         p->k->transpose(some, steps(p, depth), lines, DEPTH + PAD, packed, (size_t)p->strip);
     }
 }
@@ -91,7 +91,7 @@ static void pack_row(const product *p, int k, int first, int end, int ask, float
         const size_t n = (size_t)least(p->strip, end - j);
         for (size_t line = 0; line < n && ask; line += 16) __builtin_prefetch(from + AHEAD * p->ldb + line);
         if (p->pairs) {
-            p->k->pair(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
+            p->k->interleave_bf16(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
         } else if (n == WIDEST) {
             memcpy(packed, from, WIDEST * sizeof *from); /* which needs no call */
         } else {
@@ -128,7 +128,7 @@ static void turn_rows(const product *p, int m, int depth, const float *A, float 
     for (int k = 0; k < depth && p->pairs; k += SOME, room += SOME / 2) {
         const int some = least(SOME, depth - k);
         for (int i = 0; i < some; i += 2, A += 2 * p->lda)
-            p->k->pair((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
+            p->k->interleave_bf16((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
         p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, room, DEPTH + PAD);
     }
 }
@@ -149,7 +149,7 @@ static operand rows_at(const product *p, int i0, int m, int k0, int n, packing_s
     for (int i = 0; i < m && !p->ta; i++, A += p->lda) {
         float *row = room + (size_t)i * (DEPTH + PAD);
         if (p->pairs) {
-            p->k->halve((size_t)depth, A, row);
+            p->k->to_bf16((size_t)depth, A, row);
         } else {
             memcpy(row, A, (size_t)depth * sizeof *row);
         }
@@ -212,7 +212,7 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
             B = strip_at(p, k0, j0 + j);
         }
         ll_prefetch next = after(p, i0, m, j0, n, j, strip, k0);
-        (p->pairs ? p->k->gemm_pairs : p->k->gemm_prefetch)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
+        (p->pairs ? p->k->gemm_bf16 : p->k->gemm_prefetch)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
                                                          p->packing == IN_PLACE ? p->ldb : (size_t)strip, C + j,
                                                          p->ldc, add, &next);
     }

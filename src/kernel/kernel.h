@@ -1,9 +1,15 @@
-/* The compute: one table of functions, and what each of them means.
+/* The compute kernels: one table of functions, and the specification of each.
  *
- * scalar.c defines every function in plain C and is the reference; avx2.c, avx512.c and avx512bf16.c are the same
- * source (body.h) compiled against a vector vocabulary (vec_*.h). All are serial, allocate nothing,
- * take any size, need no alignment, and never read or write outside their arguments. Outputs do not
- * alias inputs unless "in place" is written. */
+ * scalar.c defines every function in plain C and is the reference. avx2.c, avx512.c and avx512bf16.c compile one
+ * source, body.h, against the vector operations of a vec_*.h header.
+ *
+ * Rules for all functions of the table, unless one says otherwise:
+ * - They run on one thread and allocate nothing.
+ * - Any size is allowed, including 0. Pointers need no alignment beyond that of their type.
+ * - Matrices are row-major. A parameter named ld.. is the distance between two rows, in elements.
+ * - They read and write only their arguments, never the gaps between rows.
+ * - Outputs must not overlap inputs. "In place" means that the output may be exactly the input.
+ * - The order of a sum depends on the sizes alone. */
 #ifndef LL_KERNEL_H
 #define LL_KERNEL_H
 
@@ -12,184 +18,237 @@
 #include <string.h>
 
 #define LL_NORM_EPS 1e-5f /* added to the variance by norm */
+/* LL_STATE_TOKENS: the most tokens of one call of state_tokens. LL_GEMM_DEPTH: terms of a slice of ll_gemm. */
 enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
 
-/* One block of features that a permutation moves together, in cycle order: feature `start + a` of
- * the token at position p comes from `start + (a + p) mod length`. */
+/* One cycle of a permutation of features, in cycle order: `length` neighbouring features from `start` on. At position
+ * p, feature start + a is taken from feature start + (a + p) mod length. */
 typedef struct {
     int start, length;
 } ll_cycle;
 
-/* What rotate does to a number x on its way out of row i. */
+/* The epilogue of rotate_cycles: an elementwise function f that is applied to each number x of row i while the row is
+ * copied. The factor of x lies at the same row and column as x does in the input. */
 typedef struct {
-    enum { LL_EPILOGUE_RELU, LL_EPILOGUE_EXP, LL_EPILOGUE_TIMES, LL_EPILOGUE_WHERE } what;
-    float eps;           /* RELU: max(x, 0) + eps. WHERE: x where its factor exceeds eps, else 0 */
-    const float *shift;  /* EXP: e^(x - shift[i]) / 2^exponent[i] */
-    const int *exponent;
-    const float *factor; /* TIMES: x times its factor; factors lie as x does, in rows `ld` apart */
+    enum {
+        LL_EPILOGUE_RELU,  /* f(x) = max(x, 0) + eps */
+        LL_EPILOGUE_EXP,   /* f(x) = e^(x - shift[i]) / 2^exponent[i] */
+        LL_EPILOGUE_TIMES, /* f(x) = x factor */
+        LL_EPILOGUE_WHERE  /* f(x) = x where factor > eps, else 0 */
+    } kind;
+    float eps;
+    const float *shift;  /* one for each row */
+    const int *exponent; /* one for each row */
+    const float *factor; /* rows ld apart */
     size_t ld;
 } ll_epilogue;
 
-/* Rows that will be read or written next: `rows` of them, `token` floats apart, of some lines of 16 floats each. What
- * follows `lines` is how far the asking for them has come. */
+/* `rows` rows, ld floats apart, each of `lines` cache lines of 16 floats. */
 typedef struct {
     const float *data;
-    size_t token;
+    size_t ld;
     int rows, lines;
-} ll_part;
+} ll_prefetch_part;
+
+/* Memory that will be used next, and how much of it has been prefetched. Start with {0} and add parts. */
 typedef struct {
-    ll_part part[4];
-    int parts, lines;  /* lines of all parts */
-    int at, row;       /* part and row that come after this one, */
-    int left;          /* of which so many floats are left, */
-    const float *line; /* from here on; NULL: all is asked for */
+    ll_prefetch_part part[4];
+    int parts, lines;  /* lines: the sum over all parts */
+    int at, row;       /* part and row that follow the current row */
+    int left;          /* floats of the current row that are not prefetched yet */
+    const float *line; /* where those begin; NULL when everything has been prefetched */
 } ll_prefetch;
-/* `rows` more of `cols` floats each; there are four parts at most. */
-static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t token, int rows, int cols) {
+
+/* Adds a part of `rows` rows of `cols` floats. At most four parts fit. */
+static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t ld, int rows, int cols) {
     const int lines = (cols + 15) / 16;
-    next->part[next->parts++] = (ll_part){data, token, rows, lines};
+    next->part[next->parts++] = (ll_prefetch_part){data, ld, rows, lines};
     next->lines += rows * lines;
 }
 
 typedef struct {
     const char *name;
     int width; /* floats in a vector */
-    int rows;  /* of a register tile of gemm: the least it does at full speed */
+    int rows;  /* rows of gemm's register tile; with fewer rows gemm is slower */
 
-    /* C (M x N, rows ldc apart) = A B, or += if `add`. A(i, k) = A[i*row + k*col] where row or col is
-     * 1, so a transposed A costs nothing; B (K x N, rows ldb apart). Every C(i, j) is one sum over k in order, and
-     * then, if `add`, what was there. */
+    /* ---- Products ---- */
+
+    /* C = A B, or C += A B if `add`. A is (M, K) with A(i, k) = A[i*row + k*col], where row or col is 1: a transposed A
+     * costs nothing extra. B is (K, N), C is (M, N). Each C(i, j) is summed over k = 0, 1, .. in this order, starting
+     * from 0. With `add`, the old C(i, j) is added to that sum at the end. */
     void (*gemm)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add);
-    /* The same, which asks for those lines on its way, evenly: memory and arithmetic overlap. next NULL: for none. */
+    /* gemm, with the same bits. It also prefetches the lines of `next` into L2, spread evenly over the product, so that
+     * memory works while the product is computed. It records in `next` how far it came. next NULL: no prefetch. */
     void (*gemm_prefetch)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_prefetch *next);
-    /* y (N) = or += x (K) B (K x N): one row, for generation; without `add` the bits of a row of gemm. */
+                          float *C, size_t ldc, int add, ll_prefetch *next);
+    /* y = x B, or y += x B if `add`: one row, as generation needs. x (K), B (K, N), y (N). Without `add`, y has the
+     * bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
-    /* y (N) = x (K) B as gemv without `add`, of numbers that take less memory: bfloat16, the upper half of a float, and
-     * whole numbers times what one of them counts in this column (scale (N)). The bits are those of gemv on the same
-     * numbers as floats. */
-    void (*gemv_half)(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y);
-    void (*gemv_byte)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
-    /* y (M) = or += A (M x K) x (K). */
+    /* y = x B with B (K, N) in bfloat16 (the upper 16 bits of a float). The bits are those of gemv on B as floats. */
+    void (*gemv_bf16)(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y);
+    /* y = x W with W(k, j) = B(k, j) scale[j] and B (K, N) in 8-bit integers, scale (N). The bits are those of gemv
+     * on W. */
+    void (*gemv_int8)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
+    /* y = A x, or y += A x if `add`. A (M, K), x (K), y (M). A row of y does not depend on the rows beside it. */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
-    /* Products of bfloat16 with sums in float. Two numbers that meet in one step of a sum over k, k and k + 1, lie in
-     * the bits of one float, k in the lower half; they are rounded to nearest even, what is subnormal to 0.
-     * halve: n numbers along k to (n + 1) / 2 pairs, the last with 0. pair: number i of both rows is pair i; high NULL:
-     * zeros. gemm_pairs: as gemm_prefetch, of K pairs each: s = fma(a_(k+1), b_(k+1), s), then s = fma(a_k, b_k, s),
-     * which is what the instruction VDPBF16PS does; sums that are subnormal may become 0. */
-    void (*halve)(size_t n, const float *x, float *y);
-    void (*pair)(size_t n, const float *low, const float *high, float *y);
-    void (*gemm_pairs)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_prefetch *next);
-    /* out (cols x rows) = in (rows x cols) transposed. */
+
+    /* Products of bfloat16 with sums in float. Terms k and k + 1 of a sum share the 32 bits of one float: k is the
+     * lower half. Such a float is called a pair below, and pointers to pairs are float pointers. Rounding to bfloat16
+     * is to nearest even, and a subnormal number becomes 0 with its sign.
+     *
+     * to_bf16: n neighbouring floats become (n + 1) / 2 pairs. If n is odd, the last pair's upper half is 0. */
+    void (*to_bf16)(size_t n, const float *x, float *y);
+    /* y[i] = the pair of low[i] and high[i], for i < n. high NULL: zeros. */
+    void (*interleave_bf16)(size_t n, const float *low, const float *high, float *y);
+    /* gemm_prefetch where A is (M, K) and B (K, N) in pairs, so that 2K terms are summed. The sum s takes two steps for
+     * each pair: s = fma(a_high, b_high, s), then s = fma(a_low, b_low, s). This is what the instruction VDPBF16PS
+     * does. A subnormal sum may become 0. */
+    void (*gemm_bf16)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                      size_t ldc, int add, ll_prefetch *next);
+
+    /* ---- Rows ---- */
+
+    /* out (cols, rows) = in (rows, cols) transposed. */
     void (*transpose)(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo);
 
-    float (*dot)(size_t n, const float *x, const float *y);
-    float (*sum)(size_t n, const float *x);
-    void (*axpy)(size_t n, float a, const float *x, float *y);  /* y += a x */
-    void (*scale)(size_t n, float a, float *x);                 /* x *= a */
-    void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place allowed */
-    void (*add)(size_t n, const float *x, float *y);            /* y += x */
-    void (*mul)(size_t n, const float *x, float *y);            /* y *= x */
-    float (*max)(size_t n, const float *x);                     /* -inf for n = 0 */
-    void (*exp)(size_t n, const float *x, float *y);            /* y = e^x, in place, 2 ulp; or 0 below FLT_MIN */
+    /* Vectors x and y of n floats. */
+    float (*dot)(size_t n, const float *x, const float *y);      /* sum of x[i] y[i] */
+    float (*sum)(size_t n, const float *x);                      /* sum of x[i] */
+    void (*axpy)(size_t n, float a, const float *x, float *y);   /* y += a x */
+    void (*scale)(size_t n, float a, float *x);                  /* x *= a */
+    void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place */
+    void (*add)(size_t n, const float *x, float *y);             /* y += x */
+    void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
+    float (*max)(size_t n, const float *x);                      /* the largest; -inf for n = 0 */
+    /* y = e^x, in place, within 2 ulp. Results below FLT_MIN may be 0. */
+    void (*exp)(size_t n, const float *x, float *y);
 
-    /* Feature maps of one token, m features. */
-    /* y = max(x, 0) + eps; and dx = dy where x > eps, else 0 (in place on dy allowed). */
+    /* ---- Feature maps: x, y, dx and dy are n features of one token ---- */
+
+    /* y = max(x, 0) + eps. */
     void (*relu)(size_t n, float eps, const float *x, float *y);
+    /* dx = dy where x > eps, else 0. In place on dy. */
     void (*relu_back)(size_t n, float eps, const float *x, const float *dy, float *dx);
-    /* y = max(x, 0) + e^min(x, 0) + eps; and dx = dy e^min(x, 0). */
+    /* y = max(x, 0) + e^min(x, 0) + eps. */
     void (*elu1)(size_t n, float eps, const float *x, float *y);
+    /* dx = dy e^min(x, 0). */
     void (*elu1_back)(size_t n, const float *x, const float *dy, float *dx);
-    /* y = exp(x - shift) / 2^e with e the smallest integer for which no y exceeds 1 (e = 0 and y = 0 if
-     * all x are -inf); returns e. Scaling by 2^-e is exact, so results do not depend on e. In place allowed. */
+    /* y = e^(x - shift) / 2^e, in place. e is the smallest integer for which no y exceeds 1; it is returned. If all x
+     * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
-    /* That e alone. */
+    /* Returns the e of exp2_rows and writes nothing. */
     int (*exp2_exponent)(size_t n, float shift, const float *x);
-    /* y = scale * (exp(x - shift) + eps), in place allowed. */
+    /* y = scale (e^(x - shift) + eps), in place. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
 
-    /* Rotates each cycle of C rows: out[i][start + a] = f(in[i][start + (a + p_i) mod length]), f as `along` says,
-     * the identity where it is NULL; p_i = position[i] >= 0; back: a - p_i instead. Every cycle starts where the one
-     * before it ends; what is outside of them stays. */
-    void (*rotate)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo);
+    /* ---- Positions, and the random numbers of their codes ---- */
 
-    /* Random words: blocks of four as ll_random4 makes them (base/random.h), from number `index` on. */
+    /* PermuteFormer: applies the p-th power of a permutation to each of C rows, p = position[i] >= 0 for row i:
+     *     out[i][start + a] = f(in[i][start + (a + p) mod length])   for each cycle and 0 <= a < length.
+     * f is the epilogue; NULL is the identity. With `back`, p is subtracted: the inverse permutation. Each cycle starts
+     * where the one before it ends. Columns outside of the cycles are not written. */
+    void (*rotate_cycles)(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                          const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo);
+
+    /* words (4 blocks): block i is ll_random4(seed, stream, index + i) of base/random.h. */
     void (*random_words)(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words);
-    /* Standard normals, x[i] and x[i + 1] of words i and i + 1 (Box and Muller): r cos a and r sin a,
-     * r^2 = -2 log((w_i + 1/2) / 2^32), a = 2 pi w_(i+1) / 2^32; within 2.5e-7 max(r, 1). n even. */
+    /* x (n), n even: standard normal numbers by Box and Muller. Words w0 and w1 of a pair give x0 = r cos a and
+     * x1 = r sin a, where r^2 = -2 log((w0 + 1/2) / 2^32) and a = 2 pi w1 / 2^32. The error is at most
+     * 2.5e-7 max(r, 1). */
     void (*normals)(size_t n, const uint32_t *words, float *x);
-    /* n waves, pairs (c, s): for each of C tokens out (C, 2n), rows ldo apart, gets c_0 s_0 c_1 s_1 .. as floats, then
-     * every wave turns by (c1, s1); out NULL: they only turn. In double, for the error grows with every turn. */
-    void (*waves)(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo);
-    /* C rows of n pairs, turned by pairs (c, s): out = (c x0 - s x1, c x1 + s x0), back: by -s. In place allowed. */
-    void (*turn)(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
-                 size_t ldo);
-    /* C rows: number c of x (m) times the n numbers that a has for it: out[c n + j] = x[c] a[c n + j]. */
-    void (*spread)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out, size_t ldo);
-    /* n even. From dout, dx[c] = sum_j a dout; and over rows i sums (3, m n): S0 += x a dout, S1 += x a' dout, S2 +=
-     * i x a' dout, where a' is a with the two of each pair swapped. */
-    void (*spread_back)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, const float *dout,
-                        size_t ldd, float *dx, size_t lddx, float *sum);
 
-    /* C <= LL_STATE_TOKENS tokens, one after the other, into a state of doubles and out of it: S (m x n) = f_t S +
-     * k_t v_t^T, z (m) = f_t z + k_t, num_t (n) = q_t S, den_t = q_t z. k, q: (C, m), rows ld apart; v, num: (C, n),
-     * rows ldv apart, a multiple of 8, v with zeros past n. factor NULL: all 1. How tokens are cut into calls changes
-     * no bit. */
+    /* n sinusoids over C tokens. Sinusoid j has the value (c[j], s[j]) and advances by an angle of cosine c1[j] and
+     * sine s1[j] with each token. For each token, a row of out (C, 2n) receives c[0], s[0], c[1], s[1], .. as floats;
+     * then all sinusoids advance. out NULL: they only advance. On return, c and s hold the values of token C. All is in
+     * double, because the error grows with each token. */
+    void (*sinusoids)(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out,
+                      size_t ldo);
+
+    /* RoPE: rotates n pairs of neighbouring columns in each of C rows. The cosine c and sine s of a pair lie in cs at
+     * the columns of x0 and x1: out0 = c x0 - s x1, out1 = c x1 + s x0. With `back`, s is negated. cs, x and out are
+     * (C, 2n). In place on x. */
+    void (*rotate_pairs)(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
+                         size_t ldo);
+
+    /* Each of C rows: block c of a, n numbers, is scaled by x[c]: out[c n + j] = x[c] a[c n + j]. x (C, m), a and out
+     * (C, m n). lda = 0 uses one row of a for all. */
+    void (*scale_blocks)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out,
+                         size_t ldo);
+    /* The gradient of scale_blocks from dout (C, m n); n is even. dx (C, m) is dx[c] = sum over j of a[c n + j]
+     * dout[c n + j]. sum (3, m n), without gaps, collects over the rows i what the gradients of a sinusoid's amplitude,
+     * phase and frequency need. With a'[j] = a[j ^ 1], the other number of the pair, and c = j / n:
+     *     sum[0][j] += x[c] a[j] dout[j],   sum[1][j] += x[c] a'[j] dout[j],   sum[2][j] += i x[c] a'[j] dout[j]. */
+    void (*scale_blocks_back)(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda,
+                              const float *dout, size_t ldd, float *dx, size_t lddx, float *sum);
+
+    /* ---- The state of linear attention ---- */
+
+    /* Takes C <= LL_STATE_TOKENS tokens into a state in double and reads it after each. For token t:
+     *     S = f_t S + k_t v_t^T,   z = f_t z + k_t,   num_t = q_t S,   den_t = q_t z.
+     * S (m, n) and z (m) have no gaps. k and q are (C, m), rows ld apart. v and num are (C, n), rows ldv apart, where
+     * ldv is a multiple of 8; v has zeros from column n to ldv, and num is written there too. den (C). factor (C) has
+     * f_t; NULL: all 1. The bits do not depend on how tokens are divided into calls. */
     void (*state_tokens)(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
                          const double *v, size_t ldv, double *S, double *z, double *num, double *den);
 
-    /* Layers. rows of n. norm: xhat = (x - mean) rstd, y = xhat * gain + bias, rstd = 1 / sqrt(variance +
-     * LL_NORM_EPS); mean and rstd (rows) are kept.
-     * norm_back: dx += ..., dgain += ..., dbias += .... */
+    /* ---- Layers ---- */
+
+    /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, where rstd = 1 / sqrt(variance +
+     * LL_NORM_EPS). gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
     void (*norm)(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
                  float *rstd);
+    /* The gradients of norm from dy (rows, n). They are added to dx (rows, n), dgain (n) and dbias (n). */
     void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
                       const float *dy, float *dx, float *dgain, float *dbias);
-    /* y = x Phi(x), by erf, within 2 ulp or FLT_MIN; dx = dy (Phi(x) + x phi(x)), within 2e-7 |dy|. In place (on dy)
-     * allowed. */
+    /* y = x Phi(x), where Phi is the distribution function of the standard normal (the exact GELU, by erf). The error
+     * is at most 2 ulp or FLT_MIN. In place. */
     void (*gelu)(size_t n, const float *x, float *y);
+    /* dx = dy (Phi(x) + x phi(x)), where phi is the density. The error is at most 2e-7 |dy|. In place on dy. */
     void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
-    /* Softmax cross-entropy of one row: turns logits (n) into (softmax - onehot(target)) * weight in
-     * place and returns -log softmax[target]. */
+    /* Softmax cross-entropy of one row. Returns -log softmax(logits)[target]. In place, logits (n) become their
+     * gradient: weight (softmax(logits) - onehot(target)). */
     float (*softmax_loss)(int n, float *logits, int target, float weight);
-    /* Adam on n parameters: m, v moments, g gradient (times gscale); rate already holds the bias
-     * corrections: p = p - decay p - rate m / (sqrt(v) vscale + eps). */
+    /* One step of AdamW on n parameters p with the gradient d = gscale g. The moments m and v are updated:
+     * m = beta1 m + (1 - beta1) d, v = beta2 v + (1 - beta2) d^2. Then p = p - decay p - rate m / (sqrt(v) vscale +
+     * eps). rate and vscale contain the bias corrections. */
     void (*adam)(size_t n, float *p, float *m, float *v, const float *g, float gscale, float beta1, float beta2,
                  float rate, float vscale, float eps, float decay);
 
-    /* n * 12 * width fused multiply-adds that wait for nothing, for measuring the peak. */
+    /* Measures the peak rate: 12 n width fused multiply-adds in 12 independent chains. Returns their sum, so that a
+     * compiler cannot drop them. */
     float (*peak)(size_t n);
 
-    /* Sizes that fit this tier's caches. */
-    int tile; /* tokens in a tile of linear attention */
+    int tile; /* tokens in a tile of linear attention; its data fit this tier's caches */
 } ll_kernels;
 
-/* A bfloat16 as a float: exact. */
-static inline float ll_bf16_to_float(uint16_t half) {
-    const uint32_t bits = (uint32_t)half << 16;
+/* A bfloat16 as a float. This is exact. */
+static inline float ll_bf16_to_float(uint16_t bf16) {
+    const uint32_t bits = (uint32_t)bf16 << 16;
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-/* The table in use; never NULL. Tests ask for tiers by name; NULL for one this machine lacks. */
+/* The table in use, never NULL. */
 const ll_kernels *ll_kernel_table(void);
+/* The table of a tier by its name ("scalar", "avx2", ..), for tests. NULL if this machine cannot run it. */
 const ll_kernels *ll_kernel_tier(const char *name);
 
-/* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and blocked; the sum of
- * an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added to the bias. Rows of
- * A, B, C are lda, ldb, ldc apart. bias (N) or NULL is added to every row. scratch: as many floats as ll_gemm_scratch
- * says, which is enough for all smaller products, too. The calling thread needs little stack. */
+/* C = op(A) op(B), or C += op(A) op(B) if `add`, on all threads. op(A) is (M, K), op(B) is (K, N), C is (M, N). op
+ * transposes A if `ta`, and B if `tb`. bias (N), or NULL, is added to every row of C.
+ *
+ * The sum of an element is cut into slices of LL_GEMM_DEPTH terms. Each slice is summed in order and added to what C
+ * holds: first 0, or the old C if `add`, plus the bias. So the order depends on K alone, and not on the threads.
+ * scratch has at least ll_gemm_scratch(M, N, K) floats. The calling thread needs little stack. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch);
-/* The same with A and B rounded to bfloat16, 512 terms at a time: at twice the speed where the machine multiplies those
- * (AVX512_BF16), to the same bits where it does not. */
+/* ll_gemm with A and B rounded to bfloat16 and slices of 2 LL_GEMM_DEPTH terms. It is twice as fast where the machine
+ * multiplies bfloat16 (AVX512_BF16), and gives the same bits on machines that do not. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
-/* For more than 256 rows N K, no more than a million; and 112,000 or less for what the calling thread packs. */
+/* Floats of scratch for a product of this size and for all smaller ones: for more than 256 rows N K, at most 2^20, and
+ * 112,000 or less for what the calling thread packs. */
 size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif

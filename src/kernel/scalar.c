@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel/scalar_wave.h"
+#include "kernel/scalar_position.h"
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
@@ -22,7 +22,7 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
         }
 }
 
-static uint32_t half_bits(float x) {
+static uint32_t bf16_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     if (isnan(x)) return bits >> 16 | 0x40;
@@ -30,19 +30,19 @@ static uint32_t half_bits(float x) {
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
-static void pair(size_t n, const float *low, const float *high, float *y) {
+static void interleave_bf16(size_t n, const float *low, const float *high, float *y) {
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = half_bits(low[i]) | (high ? half_bits(high[i]) << 16 : 0);
+        const uint32_t bits = bf16_bits(low[i]) | (high ? bf16_bits(high[i]) << 16 : 0);
         memcpy(y + i, &bits, sizeof bits);
     }
 }
 
-static void halve(size_t n, const float *x, float *y) {
-    for (size_t i = 0; i < n; i += 2) pair(1, x + i, i + 1 < n ? x + i + 1 : NULL, y + i / 2);
+static void to_bf16(size_t n, const float *x, float *y) {
+    for (size_t i = 0; i < n; i += 2) interleave_bf16(1, x + i, i + 1 < n ? x + i + 1 : NULL, y + i / 2);
 }
 
 /* Both numbers of a pair. */
-static void part(const float *pair, float *low, float *high) {
+static void split_bf16(const float *pair, float *low, float *high) {
     uint32_t bits;
     memcpy(&bits, pair, sizeof bits);
     *low = ll_bf16_to_float((uint16_t)bits);
@@ -50,21 +50,21 @@ static void part(const float *pair, float *low, float *high) {
 }
 
 static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_prefetch *next) {
+                          float *C, size_t ldc, int add, ll_prefetch *next) {
     (void)next; /* multiplying takes so long that memory is no matter */
     gemm(M, N, K, A, row, col, B, ldb, C, ldc, add);
 }
 
 /* Products are exact in float, so that a sum is rounded once a step, as by fma. */
-static void gemm_pairs(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
-                       float *C, size_t ldc, int add, ll_prefetch *next) {
+static void gemm_bf16(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                      size_t ldc, int add, ll_prefetch *next) {
     (void)next;
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             float sum = 0, a[2], b[2], *c = C + i * ldc + j;
             for (int k = 0; k < K; k++) {
-                part(A + i * row + k * col, &a[0], &a[1]);
-                part(B + k * ldb + j, &b[0], &b[1]);
+                split_bf16(A + i * row + k * col, &a[0], &a[1]);
+                split_bf16(B + k * ldb + j, &b[0], &b[1]);
                 sum += a[1] * b[1];
                 sum += a[0] * b[0];
             }
@@ -76,25 +76,25 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
 }
 
-static void gemv_narrow(int N, int K, const float *x, const uint16_t *half, const int8_t *byte, size_t ldb,
-                        const float *scale, float *y) {
+static void gemv_quantized(int N, int K, const float *x, const uint16_t *bf16, const int8_t *int8, size_t ldb,
+                           const float *scale, float *y) {
     for (int j = 0; j < N; j++) {
         float sum = 0;
         for (int k = 0; k < K; k++) {
             const size_t at = (size_t)k * ldb + (size_t)j;
-            const float w = half ? ll_bf16_to_float(half[at]) : (float)byte[at] * scale[j];
+            const float w = bf16 ? ll_bf16_to_float(bf16[at]) : (float)int8[at] * scale[j];
             sum += x[k] * w;
         }
         y[j] = sum;
     }
 }
 
-static void gemv_half(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
-    gemv_narrow(N, K, x, B, NULL, ldb, NULL, y);
+static void gemv_bf16(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
+    gemv_quantized(N, K, x, B, NULL, ldb, NULL, y);
 }
 
-static void gemv_byte(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
-    gemv_narrow(N, K, x, NULL, B, ldb, scale, y);
+static void gemv_int8(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
+    gemv_quantized(N, K, x, NULL, B, ldb, scale, y);
 }
 
 static float dot(size_t n, const float *x, const float *y) {
@@ -186,27 +186,27 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
     for (size_t i = 0; i < n; i++) y[i] = factor * (expf(x[i] - shift) + eps);
 }
 
-static float along_one(const ll_epilogue *along, int i, size_t at, float x) {
-    if (!along) return x;
-    const float factor = along->factor ? along->factor[i * along->ld + at] : 0;
-    switch (along->what) {
-    case LL_EPILOGUE_RELU: return (x < 0 ? 0 : x) + along->eps;
-    case LL_EPILOGUE_EXP: return exp_in_units(x - along->shift[i], along->exponent[i]);
+static float epilogue_one(const ll_epilogue *epilogue, int i, size_t at, float x) {
+    if (!epilogue) return x;
+    const float factor = epilogue->factor ? epilogue->factor[i * epilogue->ld + at] : 0;
+    switch (epilogue->kind) {
+    case LL_EPILOGUE_RELU: return (x < 0 ? 0 : x) + epilogue->eps;
+    case LL_EPILOGUE_EXP: return exp_in_units(x - epilogue->shift[i], epilogue->exponent[i]);
     case LL_EPILOGUE_TIMES: return x * factor;
-    case LL_EPILOGUE_WHERE: return factor > along->eps ? x : 0;
+    case LL_EPILOGUE_WHERE: return factor > epilogue->eps ? x : 0;
     }
     return x;
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
+static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                          const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     for (int i = 0; i < C; i++) {
         for (int c = 0; c < cycles; c++) {
             int start = cycle[c].start, length = cycle[c].length, p = (int)(position[i] % length);
             if (back) p = (length - p) % length;
             for (int a = 0; a < length; a++) {
                 size_t from = (size_t)(start + (a + p) % length);
-                out[i * ldo + start + a] = along_one(along, i, from, in[i * ldi + from]);
+                out[i * ldo + start + a] = epilogue_one(epilogue, i, from, in[i * ldi + from]);
             }
         }
     }
@@ -319,12 +319,12 @@ const ll_kernels ll_scalar = {
     .rows = 8,
     .gemm = gemm,
     .gemm_prefetch = gemm_prefetch,
-    .halve = halve,
-    .pair = pair,
-    .gemm_pairs = gemm_pairs,
+    .to_bf16 = to_bf16,
+    .interleave_bf16 = interleave_bf16,
+    .gemm_bf16 = gemm_bf16,
     .gemv = gemv,
-    .gemv_half = gemv_half,
-    .gemv_byte = gemv_byte,
+    .gemv_bf16 = gemv_bf16,
+    .gemv_int8 = gemv_int8,
     .gemv_rows = gemv_rows,
     .transpose = transpose,
     .dot = dot,
@@ -343,13 +343,13 @@ const ll_kernels ll_scalar = {
     .exp2_rows = exp2_rows,
     .exp2_exponent = exp2_exponent,
     .exp_shift = exp_shift,
-    .rotate = rotate,
+    .rotate_cycles = rotate_cycles,
     .random_words = random_words,
     .normals = normals,
-    .waves = waves,
-    .turn = turn,
-    .spread = spread,
-    .spread_back = spread_back,
+    .sinusoids = sinusoids,
+    .rotate_pairs = rotate_pairs,
+    .scale_blocks = scale_blocks,
+    .scale_blocks_back = scale_blocks_back,
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,

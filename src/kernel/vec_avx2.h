@@ -22,11 +22,11 @@ static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf v_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, v_mask(n)); }
 static inline void v_store_n(float *p, size_t n, vf a) { _mm256_maskstore_ps(p, v_mask(n), a); }
-static inline vf v_load_half(const uint16_t *p) {
-    const __m128i half = _mm_loadu_si128((const __m128i *)(const void *)p);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+static inline vf v_load_bf16(const uint16_t *p) {
+    const __m128i bf16 = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
 }
-static inline vf v_load_byte(const int8_t *p) {
+static inline vf v_load_int8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 static inline vf v_set(float a) { return _mm256_set1_ps(a); }
@@ -90,10 +90,10 @@ static inline vf v_pairs(vd a, vd b) {
     const __m128 x = _mm256_cvtpd_ps(a), y = _mm256_cvtpd_ps(b);
     return _mm256_set_m128(_mm_unpackhi_ps(x, y), _mm_unpacklo_ps(x, y));
 }
-static inline vf v_turn(vf a, vf cs) {
+static inline vf v_rotate_pairs(vf a, vf cs) {
     return _mm256_fmaddsub_ps(a, _mm256_moveldup_ps(cs), v_mul(v_swap(a), _mm256_movehdup_ps(cs)));
 }
-static inline vf v_turn_back(vf a, vf cs) {
+static inline vf v_rotate_pairs_back(vf a, vf cs) {
     return _mm256_fmsubadd_ps(a, _mm256_moveldup_ps(cs), v_mul(v_swap(a), _mm256_movehdup_ps(cs)));
 }
 
@@ -140,7 +140,7 @@ static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, 
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
 
 /* Pairs of bfloat16 in the bits of floats: a pair of numbers i from both, and 2 VW numbers in their order. */
-static inline __m256i v_round_half(vf a) { /* to nearest even in the upper half; the lower half is of no use */
+static inline __m256i v_round_bf16(vf a) { /* to nearest even in the upper half; the lower half is of no use */
     const __m256i bits = _mm256_castps_si256(a), odd = _mm256_srli_epi32(_mm256_slli_epi32(bits, 15), 31);
     const __m256i r = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
@@ -148,17 +148,17 @@ static inline __m256i v_round_half(vf a) { /* to nearest even in the upper half;
     const vf s = _mm256_blendv_ps(_mm256_castsi256_ps(r), sign, _mm256_cmp_ps(v_abs(a), least, _CMP_LT_OQ));
     return _mm256_castps_si256(_mm256_blendv_ps(s, _mm256_castsi256_ps(quiet), _mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
 }
-static inline vf v_pair(vf low, vf high) {
-    const __m256i upper = _mm256_and_si256(v_round_half(high), _mm256_set1_epi32(-65536));
-    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_srli_epi32(v_round_half(low), 16), upper));
+static inline vf v_interleave_bf16(vf low, vf high) {
+    const __m256i upper = _mm256_and_si256(v_round_bf16(high), _mm256_set1_epi32(-65536));
+    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_srli_epi32(v_round_bf16(low), 16), upper));
 }
-static inline vf v_halve(vf first, vf second) {
-    const __m256i a = _mm256_srli_epi32(v_round_half(first), 16), b = _mm256_srli_epi32(v_round_half(second), 16);
+static inline vf v_to_bf16(vf first, vf second) {
+    const __m256i a = _mm256_srli_epi32(v_round_bf16(first), 16), b = _mm256_srli_epi32(v_round_bf16(second), 16);
     return _mm256_castsi256_ps(_mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
 }
 static inline vf v_lower(vf a) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 16)); }
 static inline vf v_upper(vf a) { return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-65536))); }
-static inline vf v_fma_pairs(vf a, vf b, vf c) {
+static inline vf v_fma_bf16(vf a, vf b, vf c) {
     return v_fma(v_lower(a), v_lower(b), v_fma(v_upper(a), v_upper(b), c));
 }
 

@@ -22,11 +22,11 @@ static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf v_load_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(v_mask(n), p); }
 static inline void v_store_n(float *p, size_t n, vf a) { _mm512_mask_storeu_ps(p, v_mask(n), a); }
 /* bfloat16 and bytes as floats. */
-static inline vf v_load_half(const uint16_t *p) {
-    const __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+static inline vf v_load_bf16(const uint16_t *p) {
+    const __m256i bf16 = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
 }
-static inline vf v_load_byte(const int8_t *p) {
+static inline vf v_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
 static inline vf v_set(float a) { return _mm512_set1_ps(a); }
@@ -71,10 +71,10 @@ static inline vf v_pairs(vd a, vd b) {
     return _mm512_permutex2var_ps(_mm512_castps256_ps512(_mm512_cvtpd_ps(a)), order,
                                   _mm512_castps256_ps512(_mm512_cvtpd_ps(b)));
 }
-static inline vf v_turn(vf a, vf cs) {
+static inline vf v_rotate_pairs(vf a, vf cs) {
     return _mm512_fmaddsub_ps(a, _mm512_moveldup_ps(cs), v_mul(v_swap(a), _mm512_movehdup_ps(cs)));
 }
-static inline vf v_turn_back(vf a, vf cs) {
+static inline vf v_rotate_pairs_back(vf a, vf cs) {
     return _mm512_fmsubadd_ps(a, _mm512_moveldup_ps(cs), v_mul(v_swap(a), _mm512_movehdup_ps(cs)));
 }
 
@@ -117,38 +117,38 @@ static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(in
 
 /* Pairs of bfloat16 in the bits of floats: a pair of numbers i from both, and 2 VW numbers in their order. */
 #if defined(__AVX512BF16__)
-static inline vf v_halve(vf first, vf second) {
+static inline vf v_to_bf16(vf first, vf second) {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(second, first));
 }
-static inline vf v_pair(vf low, vf high) {
+static inline vf v_interleave_bf16(vf low, vf high) {
     static const uint16_t from[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
     return _mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_loadu_si512(from), both));
 }
-static inline vf v_fma_pairs(vf a, vf b, vf c) {
+static inline vf v_fma_bf16(vf a, vf b, vf c) {
     return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
 #else
 /* To nearest even in the upper half; the lower half is of no use. */
-static inline __m512i v_round_half(vf a) {
+static inline __m512i v_round_bf16(vf a) {
     const __m512i bits = _mm512_castps_si512(a), odd = _mm512_srli_epi32(_mm512_slli_epi32(bits, 15), 31);
     __m512i r = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
     r = _mm512_mask_and_epi32(r, _mm512_fpclass_ps_mask(a, 0x20), bits, _mm512_set1_epi32(INT32_MIN)); /* subnormal */
     return _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
 }
-static inline vf v_pair(vf low, vf high) {
-    const __m512i upper = _mm512_and_si512(v_round_half(high), _mm512_set1_epi32(-65536));
-    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_srli_epi32(v_round_half(low), 16), upper));
+static inline vf v_interleave_bf16(vf low, vf high) {
+    const __m512i upper = _mm512_and_si512(v_round_bf16(high), _mm512_set1_epi32(-65536));
+    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_srli_epi32(v_round_bf16(low), 16), upper));
 }
-static inline vf v_halve(vf first, vf second) {
-    const __m256i a = _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_round_half(first), 16));
-    const __m256i b = _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_round_half(second), 16));
+static inline vf v_to_bf16(vf first, vf second) {
+    const __m256i a = _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_round_bf16(first), 16));
+    const __m256i b = _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_round_bf16(second), 16));
     return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1));
 }
 static inline vf v_lower(vf a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 16)); }
 static inline vf v_upper(vf a) { return _mm512_and_ps(a, _mm512_castsi512_ps(_mm512_set1_epi32(-65536))); }
-static inline vf v_fma_pairs(vf a, vf b, vf c) {
+static inline vf v_fma_bf16(vf a, vf b, vf c) {
     return v_fma(v_lower(a), v_lower(b), v_fma(v_upper(a), v_upper(b), c));
 }
 #endif

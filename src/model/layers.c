@@ -51,9 +51,9 @@ static void slab_task(void *arg, size_t i) {
         const size_t at = (size_t)k0 * j->ld + (size_t)first;
         float *to = adds ? part : out;
         if (j->W.half) {
-            j->k->gemv_half(n, depth, j->x + k0, j->W.half + at, j->ld, to);
+            j->k->gemv_bf16(n, depth, j->x + k0, j->W.half + at, j->ld, to);
         } else if (j->W.byte) {
-            j->k->gemv_byte(n, depth, j->x + k0, j->W.byte + at, j->ld, j->W.scale + first, to);
+            j->k->gemv_int8(n, depth, j->x + k0, j->W.byte + at, j->ld, j->W.scale + first, to);
         } else {
             j->k->gemv(n, depth, j->x + k0, j->W.f + at, j->ld, to, 0);
         }

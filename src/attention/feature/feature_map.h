@@ -67,9 +67,9 @@ LL_MUST_USE ll_status ll_permute_create(ll_feature_map *map);
 void ll_permute_free(ll_permute *p);
 /* Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
 void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y);
-/* out = P^position f(in), or with `back` the inverse of P; f as `along` says, NULL: the identity. */
+/* out = P^position f(in), or with `back` the inverse of P; f as `epilogue` says, NULL: the identity. */
 void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
-                      const int64_t *y, int back, const ll_epilogue *along, const float *in, size_t ldi, float *out,
+                      const int64_t *y, int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
                       size_t ldo);
 
 /* position/rope.c. Rotates the pairs of C feature rows of a head by their position, or back; in place allowed. */

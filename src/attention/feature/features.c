@@ -87,9 +87,9 @@ static int running_favor(const ll_feature_map *map, int side) {
     return map->c.kernel == LL_KERNEL_FAVOR && map->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&map->c);
 }
 
-static void permute(const ll_feature_tile *t, int back, const ll_epilogue *along, const float *in, size_t ldi,
+static void permute(const ll_feature_tile *t, int back, const ll_epilogue *epilogue, const float *in, size_t ldi,
                     float *out, size_t ldo) {
-    ll_permute_apply(t->map, t->k, t->head, t->C, t->x, t->y, back, along, in, ldi, out, ldo);
+    ll_permute_apply(t->map, t->k, t->head, t->C, t->x, t->y, back, epilogue, in, ldi, out, ldo);
 }
 
 /* The same features taken on their way through the permutation. */
@@ -102,7 +102,7 @@ static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, 
         exponent[i] = t->k->exp2_exponent(m, n[i], u + (size_t)i * ld);
         if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (map->c.max_of_u ? 0 : n[i]);
     }
-    const ll_epilogue exp = {.what = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
+    const ll_epilogue exp = {.kind = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
     permute(t, 0, &exp, u, ld, phi, (size_t)map->ld);
 }
 
@@ -127,7 +127,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     size_t ld;
     const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : map->basis ? phi : t->work, &ld);
     if (permuted && map->c.kernel == LL_KERNEL_RELU) {
-        const ll_epilogue relu = {.what = LL_EPILOGUE_RELU, .eps = map->c.feature_eps};
+        const ll_epilogue relu = {.kind = LL_EPILOGUE_RELU, .eps = map->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
         permute(t, 0, &relu, u, ld, phi, (size_t)map->ld);
         return;
@@ -242,8 +242,8 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
      * sign from them, so that queries and keys need not be read, or projected, again. */
     const int permuted = map->permute.axes > 0, masks = map->c.kernel == LL_KERNEL_RELU && !map->angles;
     const int times = permuted && running_favor(map, t->side);
-    const ll_epilogue along = {
-        .what = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
+    const ll_epilogue epilogue = {
+        .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
     if (map->angles)
         phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
@@ -253,7 +253,7 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     float *du = dphi;
     if (permuted) {
         du = direct ? dx : t->work;
-        permute(t, 1, masks || times ? &along : NULL, dphi, ld, du, direct ? dtoken : ld);
+        permute(t, 1, masks || times ? &epilogue : NULL, dphi, ld, du, direct ? dtoken : ld);
     } else if (masks) {
         du = direct ? dx : dphi;
         for (int i = 0; i < t->C; i++)

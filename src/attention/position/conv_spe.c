@@ -206,7 +206,7 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
             float x[FORTH];
             for (int r = 0; r < rows; r++) x[r] = code * in[(size_t)(i + r) * token + c];
             for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
-                t->k->spread(rows, 1, (int)run, x, 1, filter, 0, band, ld + 1);
+                t->k->scale_blocks(rows, 1, (int)run, x, 1, filter, 0, band, ld + 1);
                 t->k->gemm(rows, b->R, (int)run + rows - 1, band, ld, 1, z, R, out + (size_t)i * ldo, ldo, 1);
             }
         }

@@ -107,11 +107,11 @@ void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int6
 }
 
 void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
-                      const int64_t *y, int back, const ll_epilogue *along, const float *in, size_t ldi, float *out,
+                      const int64_t *y, int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
                       size_t ldo) {
     const ll_permute *p = &map->permute;
     const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)map->features;
     const int *count = p->count[head];
-    k->rotate(C, x, count[0], cycle, back, along, in, ldi, out, ldo);
-    if (p->axes == 2) k->rotate(C, y, count[1], cycle + count[0], back, along, in, ldi, out, ldo);
+    k->rotate_cycles(C, x, count[0], cycle, back, epilogue, in, ldi, out, ldo);
+    if (p->axes == 2) k->rotate_cycles(C, y, count[1], cycle + count[0], back, epilogue, in, ldi, out, ldo);
 }

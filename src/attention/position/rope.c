@@ -24,8 +24,8 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
                 const double r = size ? size[first + j] : 1;
                 c[j] = r * cos(angle), s[j] = r * sin(angle);
             }
-            k->waves(m, c1, s1, c, s, past, NULL, 0);
-            k->waves(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
+            k->sinusoids(m, c1, s1, c, s, past, NULL, 0);
+            k->sinusoids(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
         }
     }
 }
@@ -49,8 +49,8 @@ void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, co
             const size_t n = pairs - p < PAIRS ? pairs - p : PAIRS;
             const int rows = C - i < TOKENS ? C - i : TOKENS;
             ll_rotations(n, w + p, NULL, NULL, position[0] + i, rows, cs, 2 * PAIRS);
-            ll_kernel_table()->turn(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
-                                    out + (size_t)i * ldo + 2 * p, ldo);
+            ll_kernel_table()->rotate_pairs(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
+                                            out + (size_t)i * ldo + 2 * p, ldo);
         }
 }
 
@@ -84,14 +84,14 @@ static void prepare(const ll_premap_tile *t) {
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const size_t D = (size_t)t->b->c.D;
     (void)side;
-    t->k->turn(n, D / 2, 0, t->work, D, in, token, out, ldo);
+    t->k->rotate_pairs(n, D / 2, 0, t->work, D, in, token, out, ldo);
 }
 
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const size_t D = (size_t)t->b->c.D;
     (void)side, (void)in, (void)token, (void)sum;
-    t->k->turn(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
+    t->k->rotate_pairs(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
 }
 
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {

@@ -128,7 +128,7 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
-    t->k->spread(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms);
+    t->k->scale_blocks(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms);
     for (int i = 0; i < n && b->gate_noise; i++)
         for (size_t c = 0; c < D; c++) s.W[(size_t)i * terms + waves + c] = in[(size_t)i * token + c] * s.noise[c];
     t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, b->noise + (size_t)t->head * terms * R, R, out, ldo, 0);
@@ -170,7 +170,8 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     const float *Zt = b->noise + ((size_t)b->c.H + (size_t)t->head) * terms * (size_t)b->R;
     t->k->gemm(n, (int)terms, b->R, dout, ldd, 1, Zt, terms, s.W, terms, 0);
     memset(s.sum, 0, 3 * waves * sizeof *s.sum);
-    t->k->spread_back(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms, din, dtoken, s.sum);
+    t->k->scale_blocks_back(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms, din, dtoken,
+                            s.sum);
     collect_tile(t, &s, side, sum);
     if (b->gate_noise) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
 }

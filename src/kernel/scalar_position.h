@@ -10,7 +10,8 @@ static void normals(size_t n, const uint32_t *words, float *x) {
     for (size_t i = 0; i < n; i += 2) ll_normal_pair(x + i, words[i], words[i + 1]);
 }
 
-static void waves(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out, size_t ldo) {
+static void sinusoids(size_t n, const double *c1, const double *s1, double *c, double *s, int C, float *out,
+                      size_t ldo) {
     for (int i = 0; i < C; i++)
         for (size_t j = 0; j < n; j++) {
             const double next = c[j] * c1[j] - s[j] * s1[j];
@@ -23,8 +24,8 @@ static void waves(size_t n, const double *c1, const double *s1, double *c, doubl
         }
 }
 
-static void turn(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
-                 size_t ldo) {
+static void rotate_pairs(int C, size_t n, int back, const float *cs, size_t ldc, const float *x, size_t ldx, float *out,
+                         size_t ldo) {
     for (int i = 0; i < C; i++, cs += ldc, x += ldx, out += ldo)
         for (size_t j = 0; j < 2 * n; j += 2) {
             const float c = cs[j], s = back ? -cs[j + 1] : cs[j + 1], a = x[j], b = x[j + 1];
@@ -33,25 +34,25 @@ static void turn(int C, size_t n, int back, const float *cs, size_t ldc, const f
         }
 }
 
-static void spread(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out,
-                   size_t ldo) {
+static void scale_blocks(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, float *out,
+                         size_t ldo) {
     for (int i = 0; i < C; i++, x += ldx, a += lda, out += ldo)
         for (int j = 0; j < m * n; j++) out[j] = x[j / n] * a[j];
 }
 
-static void spread_back(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda, const float *dout,
-                        size_t ldd, float *dx, size_t lddx, float *sum) {
+static void scale_blocks_back(int C, int m, int n, const float *x, size_t ldx, const float *a, size_t lda,
+                              const float *dout, size_t ldd, float *dx, size_t lddx, float *sum) {
     float *S0 = sum, *S1 = sum + m * n, *S2 = sum + 2 * m * n;
     for (int i = 0; i < C; i++, x += ldx, a += lda, dout += ldd, dx += lddx)
         for (int c = 0; c < m; c++) {
-            float all = 0;
+            float total = 0;
             for (int j = c * n; j < (c + 1) * n; j++) {
-                const float across = x[c] * (a[j ^ 1] * dout[j]);
-                all += a[j] * dout[j];
+                const float swapped = x[c] * (a[j ^ 1] * dout[j]);
+                total += a[j] * dout[j];
                 S0[j] += x[c] * (a[j] * dout[j]);
-                S1[j] += across;
-                S2[j] += (float)i * across;
+                S1[j] += swapped;
+                S2[j] += (float)i * swapped;
             }
-            dx[c] = all;
+            dx[c] = total;
         }
 }
