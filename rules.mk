@@ -106,7 +106,7 @@ keys: $(B)/longline
 	mv docs/keys.tmp docs/keys.md
 
 # ---- The house rules, and everything at once. ----
-lint: $(STATIC) $(SHARED)
+lint: all
 	@RESULTS=$(RESULTS) tests/lint.sh $(B)
 check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)

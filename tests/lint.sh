@@ -117,6 +117,9 @@ public=$(wc -l <"$work/declared")
 [ "$public" -le 90 ] || echo "there are $public; what is laboratory belongs to include/longline-lab" >"$work/count"
 verdict "at most 90 public functions in the core: $public" "$work/count"
 
+tests/circles.sh "$build" >"$work/circles" 2>&1
+verdict "no circles of calls or includes between the files of a room" "$work/circles"
+
 # ---- Headers stand alone ----
 for header in $(find include src lab cli tests -name '*.h' | sort); do
     case $header in

@@ -142,6 +142,44 @@ static void put_png(const char *name, int side, int value) {
     cairo_surface_destroy(s);
 }
 
+/* Colours and what shows through them: cairo writes the file and knows what it painted. */
+static void transparent_colours_become_gray(void **state) {
+    (void)state;
+    enum { SIDE = 16 };
+    cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, SIDE, SIDE);
+    const int stride = cairo_image_surface_get_stride(s);
+    unsigned char *data = cairo_image_surface_get_data(s);
+    uint8_t expected[SIDE][SIDE], pixels[SIDE * SIDE];
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            const uint32_t a = (uint32_t)(255 - 16 * y), r = a * (uint32_t)x / 15, g = a - r, b = a / 3;
+            const uint32_t pixel = a << 24 | r << 16 | g << 8 | b; /* colours times opacity: over black */
+            memcpy(data + y * stride + 4 * x, &pixel, sizeof pixel);
+            expected[y][x] = (uint8_t)(0.299 * r + 0.587 * g + 0.114 * b + 0.5);
+        }
+    cairo_surface_mark_dirty(s);
+    assert_int_equal(cairo_surface_write_to_png(s, at("colours.png")), CAIRO_STATUS_SUCCESS);
+    cairo_surface_destroy(s);
+    ll_bytes png = {0};
+    int width = 0, height = 0;
+    CHECK_OK(ll_file_read(&png, at("colours.png"), 1 << 20));
+    CHECK_OK(ll_png_size(&width, &height, png.data, png.size, "colours"));
+    assert_true(width == SIDE && height == SIDE);
+    CHECK_OK(ll_png_gray(pixels, png.data, png.size, "colours"));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        if (abs(pixels[i] - expected[i / SIDE][i % SIDE]) > 1)
+            fail_msg("pixel %d is %d, expected %d", i, pixels[i], expected[i / SIDE][i % SIDE]);
+    long n = 0; /* allocations made to fail, one after the other, up to none */
+    for (ll_status status = LL_ENOMEM; status; n++) {
+        ll_memory_fail_at(n + 1);
+        status = ll_png_gray(pixels, png.data, png.size, "colours");
+        ll_memory_fail_at(0);
+        assert_true(status == LL_OK || status == LL_ENOMEM);
+    }
+    assert_true(n > 3);
+    ll_bytes_free(&png);
+}
+
 static ll_config folder_config(void) {
     ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 16, .format = LL_DATA_PATHFINDER};
     c.test = kept(at("pf"));
@@ -239,7 +277,8 @@ int main(void) {
         cmocka_unit_test(shorter_paths_cover_less),
         cmocka_unit_test(the_first_steps_have_nothing_to_distract), cmocka_unit_test(written_files_are_read),
         cmocka_unit_test(what_cannot_be_drawn_is_refused), cmocka_unit_test(original_folders_are_read),
-        cmocka_unit_test(wrong_folders_are_refused), cmocka_unit_test(real_images_are_read),
+        cmocka_unit_test(transparent_colours_become_gray), cmocka_unit_test(wrong_folders_are_refused),
+        cmocka_unit_test(real_images_are_read),
     };
     return cmocka_run_group_tests_name("pathfinder", tests, make_folder, remove_folder);
 }

@@ -1,6 +1,6 @@
 /* Inside the experiments.
  *
- *   analyse.c    the list of experiments, and tables as they grow
+ *   analyse.c    the list of experiments         analyse_table.c  tables as they grow
  *   features.c   error of random features against their number
  *   moments.c    mean squared errors of the estimators against their formulas
  *   deep.c       error through the layers of a model

@@ -34,6 +34,8 @@ typedef struct {
     ll_approximate_gradients dbaseline;
 } ll_case;
 
+/* A finite number of the metadata, or `fallback` where it is absent (NAN: it must be there). */
+LL_MUST_USE ll_status ll_case_number(const ll_case *a, const char *key, double fallback, float *value);
 /* A whole number 0..most of the metadata, or `fallback` where it is absent (NAN: it must be there). */
 LL_MUST_USE ll_status ll_case_integer(const ll_case *a, const char *key, double fallback, int most, int *value);
 /* The tensor's finite numbers, which must have this shape; *data stays NULL where it is not in the file. */

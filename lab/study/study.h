@@ -1,11 +1,12 @@
 /* What only the model can tell for a report: it is run on a little held-out data and what comes out is handed to the
  * report room as figures. Work is bounded in multiply-adds, so that it takes seconds whatever the model is.
  *
- *   report.c      pages of runs                     study_text.c   text it writes, loss against position
- *   study_look.c  what attention looks at           study_place.c  learned functions of the distance
- *   study_class.c classes mistaken for others       study_shift.c images moved to the side
- *   study_acids.c amino acids that are alike        study_pairs.c answers to sources
- *   study_vectors.c learned vectors of distances
+ *   training_report.c pages of runs                 study.c           what the parts share
+ *   study_text.c      text it writes, loss by position
+ *   study_attention.c what attention looks at       study_position.c  learned functions of the distance
+ *   study_class.c     classes mistaken for others   study_shift.c     images moved to the side
+ *   study_acids.c     amino acids that are alike    study_pairs.c     answers to sources
+ *   study_vectors.c   learned vectors of distances
  *
  * A part computes first and writes then: one that fails leaves nothing on the page. */
 #ifndef LL_STUDY_H
@@ -24,9 +25,6 @@ typedef struct {
     ll_tokenizer *tokenizer; /* NULL for images */
 } ll_study;
 
-/* Opens the data and closes them; they are read once for all parts. */
-LL_MUST_USE ll_status ll_study_open(ll_study *s);
-void ll_study_close(ll_study *s);
 /* How many times `unit` multiply-adds fit into a part's share of the work, within least..most. */
 int ll_study_bound(double unit, int least, int most);
 /* Tokens of one sequence from `where` in the data (0 its beginning, 1 its end), at most n; how many they are. */

@@ -5,13 +5,6 @@
 #include "base/memory.h"
 #include "study/study.h"
 
-static const double WORK = 2e10; /* multiply-adds of one part: about a second on a few cores */
-
-int ll_study_bound(double unit, int least, int most) {
-    const double n = WORK / unit;
-    return n < least ? least : n > most ? most : (int)n;
-}
-
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->length;
@@ -20,11 +13,15 @@ static int longest(const ll_study *s) {
     return (int)T;
 }
 
-const char *ll_study_split(const ll_config *c) {
-    return ll_fit_has_valid(c) ? "valid" : "test";
+static void close_study(ll_study *s) {
+    ll_reader_free(s->data);
+    ll_tokenizer_free(s->tokenizer);
+    s->data = NULL;
+    s->tokenizer = NULL;
 }
 
-ll_status ll_study_open(ll_study *s) {
+/* The data are read once for all parts. */
+static ll_status open_study(ll_study *s) {
     s->window = *s->c;
     if (s->c->task == LL_TASK_LM) s->window.batch = 1, s->window.length = longest(s);
     ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
@@ -34,46 +31,8 @@ ll_status ll_study_open(ll_study *s) {
         ll_reader_image(s->data, &width, &height);
         if (width * height < 2) status = ll_tokenizer_create(&s->tokenizer, s->model);
     }
-    if (status) ll_study_close(s);
+    if (status) close_study(s);
     return status;
-}
-
-void ll_study_close(ll_study *s) {
-    ll_reader_free(s->data);
-    ll_tokenizer_free(s->tokenizer);
-    s->data = NULL;
-    s->tokenizer = NULL;
-}
-
-ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, int *length) {
-    ll_batch batch = {0};
-    const ll_status status = ll_batch_create(&batch, &s->window);
-    if (status) return status;
-    const int64_t last = ll_reader_eval_batches(s->data) - 1; /* which may be short */
-    ll_reader_eval_batch(s->data, &batch, (int64_t)(where * (double)last));
-    *length = batch.lengths[0] < n ? batch.lengths[0] : n;
-    memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
-    ll_batch_free(&batch);
-    return LL_OK;
-}
-
-size_t ll_study_token(const ll_study *s, int token, char *out, size_t size) {
-    size_t n;
-    if (token >= ll_tokenizer_vocab(s->tokenizer)) token = -1; /* a mask */
-    const char *text = token < 0 ? "_" : ll_tokenizer_text(s->tokenizer, token, &n);
-    if (token < 0) n = 1;
-    if (n > size) n = size;
-    memcpy(out, text, n);
-    return n;
-}
-
-const float *ll_study_tensor(const ll_study *s, const char *name, int *cols) {
-    for (int i = 0;; i++) {
-        const ll_tensor t = ll_model_tensor(s->model, i);
-        if (t.data && strcmp(t.name, name)) continue;
-        if (t.data && cols) *cols = t.cols;
-        return t.data;
-    }
 }
 
 /* ---- One run ---- */
@@ -150,7 +109,7 @@ static void next_part(ll_html *h, pace *p) {
 }
 
 static void write_parts(ll_study *s, pace *p) {
-    const ll_status missing = ll_study_open(s);
+    const ll_status missing = open_study(s);
     if (missing) {
         ll_html_section(s->h, "data", "Held-out data");
         tell(s->h, missing);
@@ -161,7 +120,7 @@ static void write_parts(ll_study *s, pace *p) {
         tell(s->h, parts[i].write(s));
         next_part(s->h, p);
     }
-    ll_study_close(s);
+    close_study(s);
 }
 
 /* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */

@@ -1,17 +1,18 @@
 /* A model: one block of parameters described by one table, and the functions over it.
  *
- *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
- *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
- *   block.c      one Transformer block         attend.c     its attention, own and cross
- *   head.c       vectors to logits, loss, back match.c      two texts side by side
- *   network.c    all of it in order            stack.c      which stacks a model has
- *   workspace.c  activations and scratch, planned first
- *   stream.c     one token after another       stream_file.c  its state in a file
- *   sample.c     a token from logits           infer.c      scores, embeddings
- *   narrow.c     weights in fewer bits         look.c       attention as matrices
- *   model.c      create, describe              file.c       load, save
- *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
- *   adopt.c      what another model has learned
+ *   params.c           the table and the block       param_at.c          where a parameter lies
+ *   operators.c        an operator a layer, its draws
+ *   layers.c           linear, norm, dropout         embed.c             tokens to vectors, and back
+ *   sublayer.c         around a sublayer             attention_layer.c   attention, own and cross
+ *   block.c            one Transformer block         head.c              vectors to logits, loss, back
+ *   network.c          all of it in order            stack.c             which stacks a model has
+ *   network_report.c   how far a call has come
+ *   pair.c             two texts side by side        workspace.c         activations and scratch, planned first
+ *   model_stream.c     one token after another       stream_file.c       its state in a file
+ *   sample.c           a token from logits           infer.c             scores, embeddings
+ *   quantize.c         weights in fewer bits         adopt.c             what another model has learned
+ *   model.c            create, describe              model_file.c        load, save
+ *   position_params.c  parameters of positions       approximate_params.c  of kernels that papers compare with
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H

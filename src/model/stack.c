@@ -56,3 +56,7 @@ ll_batch_run ll_source_run(const ll_batch_run *run) {
     source.position = 0;
     return source;
 }
+
+int ll_sublayers(const ll_stack *stack) {
+    return stack->parts * stack->layers;
+}

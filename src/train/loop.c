@@ -9,17 +9,6 @@
 #include "base/finite.h"
 #include "train/train_internal.h"
 
-double ll_recent_loss(const ll_run_state *s, int64_t n) {
-    double loss = 0, count = 0;
-    if (n > LL_ROW_EVERY) n = LL_ROW_EVERY;
-    for (int64_t step = s->step - n + 1; step <= s->step; step++) {
-        if (step < 1) continue;
-        loss += s->loss[step % LL_ROW_EVERY];
-        count += s->count[step % LL_ROW_EVERY];
-    }
-    return count > 0 ? loss / count : 0;
-}
-
 static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
     const char *advice = "try a lower train.learning-rate, a longer train.warmup, or train.clip = 1";
     const char *became = ll_name_infinite(value);

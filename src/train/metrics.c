@@ -16,6 +16,17 @@ static const char HEADER[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bit
                              "gradient_norm,tokens_per_second,memory_mib\n";
 static const double LN2 = 0.69314718055994530942;
 
+double ll_recent_loss(const ll_run_state *s, int64_t n) {
+    double loss = 0, count = 0;
+    if (n > LL_ROW_EVERY) n = LL_ROW_EVERY;
+    for (int64_t step = s->step - n + 1; step <= s->step; step++) {
+        if (step < 1) continue;
+        loss += s->loss[step % LL_ROW_EVERY];
+        count += s->count[step % LL_ROW_EVERY];
+    }
+    return count > 0 ? loss / count : 0;
+}
+
 /* Bytes of `text` up to the last whole row of a step that is at most `last`; and that row's seconds. */
 static size_t cut(const char *text, int64_t last, double *seconds) {
     const char *row = text + strlen(HEADER);

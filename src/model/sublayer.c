@@ -1,0 +1,84 @@
+/* What the sublayers of a block share: residual stream, norm, dropout (network.h has the formulas), weights. */
+#include <string.h>
+
+#include "model/network.h"
+
+int ll_next_chunk(ll_rows *rows, size_t total) {
+    rows->first += (size_t)rows->n;
+    const size_t left = total - rows->first;
+    rows->n = left < LL_CHUNK ? (int)left : LL_CHUNK;
+    return rows->n > 0;
+}
+
+/* ---- Around a sublayer ---- */
+
+int ll_pre_norm(const ll_batch_run *run) {
+    return run->c->norm == LL_NORM_PRE;
+}
+
+static int is_feed(const ll_batch_run *run, int j) {
+    return j % run->stack->parts == run->stack->parts - 1;
+}
+
+/* The gain of N_j. */
+static int gain_of(const ll_batch_run *run, int j) {
+    const int parts = run->stack->parts;
+    const int which = is_feed(run, j) ? LL_FEED_NORM : j % parts ? LL_CROSS_NORM : LL_ATTENTION_NORM;
+    return ll_block_tensor(run->stack, j / parts, which);
+}
+
+static int site_of(const ll_batch_run *run, int j) {
+    return is_feed(run, j) ? LL_SITE_FEED : j % run->stack->parts ? LL_SITE_CROSS : LL_SITE_ATTENTION;
+}
+
+float *ll_residual(const ll_batch_run *run, int j, ll_rows rows) {
+    return run->ws->residual[j] + rows.first * (size_t)run->c->width;
+}
+
+const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out) {
+    const float *r = ll_residual(run, j, rows);
+    if (ll_pre_norm(run) ? j == ll_sublayers(run->stack) : j == 0) return r;
+    ll_norm(run, rows.n, gain_of(run, ll_pre_norm(run) ? j : j - 1), r, out);
+    return out;
+}
+
+void ll_sublayer_add(const ll_batch_run *run, int j, ll_rows rows, const float *F) {
+    const float *base = ll_residual(run, j, rows);
+    if (!ll_pre_norm(run)) base = ll_sublayer_input(run, j, rows, run->ws->input);
+    float *out = ll_residual(run, j + 1, rows);
+    if (out != base) ll_copy_rows(run, rows.n, base, out);
+    ll_dropout(run, rows, j / run->stack->parts, site_of(run, j), F, out, 1);
+}
+
+const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, float *d) {
+    ll_workspace *ws = run->ws;
+    if (!ll_pre_norm(run)) { /* from a_(j+1) = N_j(r_(j+1)) to r_(j+1) */
+        const float *r = ll_residual(run, j + 1, rows);
+        ll_norm(run, rows.n, gain_of(run, j), r, ws->output); /* for its statistics */
+        memset(ws->gradient, 0, (size_t)rows.n * (size_t)run->c->width * sizeof(float));
+        ll_norm_back(run, rows.n, gain_of(run, j), r, d, ws->gradient);
+        ll_copy_rows(run, rows.n, ws->gradient, d);
+    }
+    if (!(run->c->dropout > 0)) return d;
+    ll_dropout(run, rows, j / run->stack->parts, site_of(run, j), d, ws->gradient, 0);
+    return ws->gradient;
+}
+
+float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add) {
+    *add = !ll_pre_norm(run); /* there r_(j+1) = a_j + F_j: both gradients meet */
+    return *add ? d : run->ws->output;
+}
+
+void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d) {
+    if (ll_pre_norm(run)) ll_norm_back(run, rows.n, gain_of(run, j), ll_residual(run, j, rows), da, d);
+}
+
+/* ---- Weights ---- */
+
+const float *ll_weight(const ll_batch_run *run, int layer, int which) {
+    return ll_param_at(run->model, ll_block_tensor(run->stack, layer, which));
+}
+
+float *ll_weight_gradient(const ll_batch_run *run, int layer, int which) {
+    return ll_param_in(run->model, run->grad, ll_block_tensor(run->stack, layer, which));
+}
