@@ -1,8 +1,8 @@
-/* Products of whole matrices. B is packed in slices of k, and in each of them in strips of columns as wide as a
- * register tile. Blocks of C are tasks, of few rows and many columns. A task packs its rows of A, a slice of k at a
- * time, and multiplies them by one strip after the other: the strip stays in L1, the rows in L2, and so does the block
- * of C from one slice to the next. On its way it asks for what it will read next. No sum crosses tasks, so the cut
- * changes no bits. Where products are of bfloat16, packing rounds and makes pairs. */
+/* Products of whole matrices on all threads. k is cut into slices. Within a slice, B is packed into strips of columns
+ * that are as wide as a register tile. A task computes one block of C, which has few rows and many columns. For each
+ * slice it packs its rows of A and multiplies them by one strip after the other. The strip stays in L1. The rows of A
+ * and the block of C stay in L2. While a strip is multiplied, the task prefetches what it will read next. No sum
+ * crosses tasks, so the cut into blocks changes no bits. For bfloat16, packing also rounds and makes pairs. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -10,24 +10,24 @@
 #include "longline.h"
 
 enum {
-    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of them */
-    TERMS = 2048,          /* of a piece of B, which is packed before it is used, */
-    ROOM = 1 << 20,        /* and floats, packed */
-    WIDEST = 32,           /* columns of a strip on any tier */
-    GROUP = 128,           /* columns that are packed together */
-    ROWS = 128,            /* rows of a block */
-    MOST_ROWS = 256,       /* where it has all rows of its columns */
-    COLS = 1024,           /* columns of a block */
-    LEAST = 32,            /* rows and columns of one, for more tasks */
-    TASKS = 4,             /* for each thread, at least */
-    PAD = 16,              /* floats that keep packed rows out of each other's sets of L1 */
-    AHEAD = 8,             /* rows that are asked for while B is packed */
-    /* Packing does not pay for fewer rows than this that B is multiplied by, or columns that A is, */
+    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of terms for bfloat16 */
+    TERMS = 2048,          /* the most terms of a piece of a piece of B that is packed before it is used */
+    ROOM = 1 << 20,        /* the most floats of a packed piece */
+    WIDEST = 32,           /* the most columns of a strip on any tier */
+    GROUP = 128,           /* columns that one task packs */
+    ROWS = 128,            /* the most rows of a block */
+    MOST_ROWS = 256,       /* the same where a block has all rows of C */
+    COLS = 1024,           /* the most columns of a block */
+    LEAST = 32,            /* the fewest rows and columns of a block that is cut for more tasks */
+    TASKS = 4,             /* the fewest tasks for each thread */
+    PAD = 16,              /* floats after a packed row, so that rows do not fall into the same sets of L1 */
+    AHEAD = 8,             /* packing prefetches the row of B that lies this many rows below */
+    /* Packing B pays from FEW_ROWS rows of A on. Packing A pays from FEW_COLS columns of B on. */
     FEW_ROWS = 16,
     FEW_COLS = 256,
-    /* nor where rows in memory lie closer than this: they leave each other in L1. */
+    /* Neither pays if rows in memory lie no farther apart than this, because they do not evict each other from L1. */
     CLOSE = 128,
-    CLOSE_ALONG = 512 /* of A, along k */
+    CLOSE_ALONG = 512 /* the same for an A that is not transposed */
 };
 
 typedef struct {
@@ -36,31 +36,31 @@ typedef struct {
     const float *A, *B, *bias;
     float *C;
     size_t lda, ldb, ldc;
-    enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
-    float *packed;                               /* before: a piece of B */
-    int slice, strip;                            /* terms of the one, columns of the other */
-    int k0, k1, j0, wide;                        /* the piece: terms k0 to k1, columns from j0 on */
-    int rows, cols, tasks_m;                     /* of a block; blocks above each other */
+    enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B. BY_TASKS: tasks that have all rows of C pack it themselves */
+    float *packed;                               /* BEFORE: the packed piece of B */
+    int slice, strip;                            /* terms of a slice, columns of a strip */
+    int k0, k1, j0, wide;                        /* the piece of B: terms k0 to k1, `wide` columns from j0 on */
+    int rows, cols, tasks_m;                     /* rows and columns of a block; blocks in a column of C */
 } product;
 
 static int least(int a, int b) { return a < b ? a : b; }
 static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
-/* The size of equal parts of n that are not above `most`, rounded up to a multiple of `unit`. */
+/* n in as few equal parts as possible, of at most `most`: the size of a part, rounded up to a multiple of `unit`. */
 static int part(int n, int most, int unit) { return pieces(pieces(n, pieces(n, most)), unit) * unit; }
 
-/* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
+/* The address of row k0, column j0 of a matrix whose rows are k. `transposed`: memory holds its transpose. */
 static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
     return transposed ? x + (size_t)j0 * ld + k0 : x + (size_t)k0 * ld + j0;
 }
 
-/* Terms of the slice that begins at k0, and their steps. */
+/* The number of terms of the slice that begins at k0, and the number of steps for `depth` terms. */
 static int depth_at(const product *p, int k0) { return least(p->slice, p->K - k0); }
 static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 2 : depth; }
 
 /* ---- Packing ---- */
 
-/* A slice of n columns of B, which is transposed, as a strip; of pairs, which are made first, so that half as much is
- * transposed, some columns at a time. */
+/* Packs a slice of n columns of a transposed B as a strip. For bfloat16, pairs are made first, SOME columns at a time,
+ * so that half as much is transposed. */
 static void turn_strip(const product *p, int n, int depth, const float *B, float *packed) {
     enum { SOME = 32 };
     _Alignas(64) float lines[SOME * (DEPTH + PAD)];
@@ -72,7 +72,8 @@ static void turn_strip(const product *p, int n, int depth, const float *B, float
     }
 }
 
-/* Row k of B, or that and the next as pairs, columns first to end: strip by strip, which are `apart`. */
+/* Packs row k of B, or rows k and k + 1 as pairs, from column `first` to `end`. Each strip gets its part; strips begin
+ * `apart` floats from each other. `ask`: prefetches a later row. */
 static void pack_row(const product *p, int k, int first, int end, int ask, float *packed, size_t apart) {
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
@@ -81,14 +82,15 @@ static void pack_row(const product *p, int k, int first, int end, int ask, float
         if (p->pairs) {
             p->k->interleave_bf16(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
         } else if (n == WIDEST) {
-            memcpy(packed, from, WIDEST * sizeof *from); /* which needs no call */
+            memcpy(packed, from, WIDEST * sizeof *from); /* a constant size needs no call */
         } else {
             memcpy(packed, from, n * sizeof *from);
         }
     }
 }
 
-/* A slice of columns first to end, as strips; row by row where rows lie along them, for memory is read best so. */
+/* Packs a slice of columns `first` to `end` as strips. A B that is not transposed is read row by row, which is the
+ * order of memory. */
 static void pack_columns(const product *p, int k0, int first, int end, float *packed) {
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
@@ -98,7 +100,7 @@ static void pack_columns(const product *p, int k0, int first, int end, float *pa
         pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + AHEAD < depth, packed, apart);
 }
 
-/* The strip of a packed slice that begins at column j of the piece. */
+/* The strip that begins at column j of the piece, in the packed slice that begins at k0. */
 static float *strip_at(const product *p, int k0, int j) {
     const size_t wide = (size_t)pieces(p->wide, p->strip) * (size_t)p->strip;
     return p->packed + (size_t)steps(p, k0 - p->k0) * wide + (size_t)steps(p, depth_at(p, k0)) * (size_t)j;
@@ -112,7 +114,7 @@ static void pack_group(void *arg, size_t index, int worker) {
     pack_columns(p, k0, p->j0 + j, p->j0 + least(p->wide, j + GROUP), strip_at(p, k0, j));
 }
 
-/* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
+/* Packs a slice of m <= MOST_ROWS columns of a transposed A as rows. For bfloat16 it takes SOME terms at a time. */
 static void turn_rows(const product *p, int m, int depth, const float *A, float *room) {
     enum { SOME = 32 };
     _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
@@ -125,13 +127,14 @@ static void turn_rows(const product *p, int m, int depth, const float *A, float 
     }
 }
 
-/* A (m x steps): A(i, k) = x[i * row + k * col]. */
+/* The operand A of gemm, (m, steps): A(i, k) = x[i * row + k * col]. */
 typedef struct {
     const float *x;
     size_t row, col;
 } operand;
 
-/* Rows i0 to i0 + m of op(A), the slice that begins at k0, for n columns. */
+/* Rows i0 to i0 + m of op(A) in the slice that begins at k0, for a product with n columns: packed, or in place where
+ * packing does not pay. */
 static operand rows_at(const product *p, int i0, int m, int k0, int n, float *room) {
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
     const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_ALONG);
@@ -150,7 +153,7 @@ static operand rows_at(const product *p, int i0, int m, int k0, int n, float *ro
 
 /* ---- Multiplying ---- */
 
-/* What a block of C holds before the first product. */
+/* Prepares a block of C for its first slice: writes or adds the bias; without terms and bias, writes zeros. */
 static void begin_block(const product *p, int m, int n, const float *bias, float *C) {
     for (int i = 0; i < m; i++, C += p->ldc) {
         if (bias && p->add) {
@@ -163,7 +166,7 @@ static void begin_block(const product *p, int m, int n, const float *bias, float
     }
 }
 
-/* n columns of B from column j of the piece on, the slice that begins at k0, will be read. */
+/* Adds to `next`: n columns of B from column j of the piece on, in the slice that begins at k0. */
 static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
     const int depth = depth_at(p, k0);
     if (p->packing == BEFORE) {
@@ -173,8 +176,8 @@ static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int 
     }
 }
 
-/* While `strip` columns from j on of a block are multiplied, those are asked for that come next, and their share of the
- * next slice of A, in rows as they lie in memory. */
+/* What to prefetch while columns j to j + strip of a block are multiplied: the strip after them, and an equal share of
+ * the rows in memory of the next slice of A. */
 static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
@@ -188,7 +191,7 @@ static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, 
     return next;
 }
 
-/* A slice of a block: rows A, columns from j0 of the piece on. */
+/* Adds one slice to a block of C: m rows A times n columns of B from column j0 of the piece on. */
 static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *C) {
     _Alignas(64) float own[GROUP * DEPTH];
     const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
@@ -221,7 +224,8 @@ static void block(void *arg, size_t index, int worker) {
         multiply_slice(p, i0, m, j0, n, k0, rows_at(p, i0, m, k0, n, room), C);
 }
 
-/* Blocks of a piece: equal ones, or smaller where those would be few. Where tasks pack B, each has all rows. */
+/* Cuts a piece into equal blocks, which are made smaller until there are enough tasks. Where tasks pack B themselves,
+ * each block has all rows. */
 static void cut(product *p) {
     const int tasks = TASKS * ll_threads(), cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
@@ -233,7 +237,7 @@ static void cut(product *p) {
     p->tasks_m = pieces(p->M, p->rows);
 }
 
-/* A piece of B: all k at once where nothing is packed before. */
+/* Multiplies by a piece of B. Where B is not packed BEFORE, a piece has all k. */
 static void multiply_piece(product *p) {
     const int terms = p->packing == BEFORE ? TERMS : p->K;
     cut(p);
