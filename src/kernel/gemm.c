@@ -11,7 +11,7 @@
 
 enum {
     DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of terms for bfloat16 */
-    TERMS = 2048,          /* the most terms of a piece of a piece of B that is packed before it is used */
+    TERMS = 2048,          /* the most terms of a piece of B that is packed before it is used */
     ROOM = 1 << 20,        /* the most floats of a packed piece */
     WIDEST = 32,           /* the most columns of a strip on any tier */
     GROUP = 128,           /* columns that one task packs */
