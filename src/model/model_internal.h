@@ -8,7 +8,7 @@
  *   workspace.c  activations and scratch, planned first
  *   stream.c     one token after another       stream_file.c  its state in a file
  *   sample.c     a token from logits           infer.c      scores, embeddings
- *   narrow.c     weights in fewer bits         look.c       attention as matrices
+ *   quantize.c   weights in fewer bits         look.c       attention as matrices
  *   model.c      create, describe              file.c       load, save
  *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
  *   adopt.c      what another model has learned
@@ -55,7 +55,7 @@ struct ll_model {
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
-    struct ll_quantized *narrow; /* weights in fewer bits, for streams; or NULL */
+    struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
