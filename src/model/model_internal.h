@@ -1,17 +1,28 @@
 /* A model: one block of parameters described by one table, and the functions over it.
  *
- *   params.c     the table and the block       operators.c  one attention operator a layer, its draws
- *   layers.c     linear, norm, dropout         embed.c      tokens to vectors, and back
- *   block.c      one Transformer block         attend.c     its attention, own and cross
- *   head.c       vectors to logits, loss, back match.c      two texts side by side
- *   network.c    all of it in order            stack.c      which stacks a model has
- *   workspace.c  activations and scratch, planned first
- *   stream.c     one token after another       stream_file.c  its state in a file
- *   sample.c     a token from logits           infer.c      scores, embeddings
- *   quantize.c   weights in fewer bits         look.c       attention as matrices
- *   model.c      create, describe              file.c       load, save
- *   place.c      parameters of positions       baseline.c   of kernels that papers compare with
- *   adopt.c      what another model has learned
+ *   params.c              the table and the block
+ *   layers.c              linear, norm, dropout
+ *   block.c               one Transformer block
+ *   attention_layer.c     its attention, self and cross
+ *   attention_maps.c      attention as matrices
+ *   embed.c               tokens to vectors, and back
+ *   head.c                vectors to logits, loss, back
+ *   pair.c                two texts side by side
+ *   stack.c               which stacks a model has
+ *   network.c             all of it in order
+ *   workspace.c           activations and scratch, planned first
+ *   operators.c           one attention operator for each layer, its draws
+ *   position_params.c     parameters of positions
+ *   approximate_params.c  parameters of approximate operators
+ *   model.c               create, describe
+ *   model_file.c          load, save
+ *   adopt.c               what another model has learned
+ *   override.c            which settings of a model may still change
+ *   quantize.c            quantized weights, for generation
+ *   model_stream.c        one token after another
+ *   stream_file.c         its state in a file
+ *   sample.c              a token from logits
+ *   infer.c               scores, embeddings
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H

@@ -199,7 +199,7 @@ LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *wr
 
 typedef struct ll_quantized ll_quantized;
 void ll_quantized_free(ll_quantized *w);
-/* One matrix in whatever form it is kept: a row alone is multiplied with bf16 or int8 where they are not NULL. */
+/* A matrix as floats and, if it is quantized, in bf16 or int8. Products of one row use the quantized form. */
 typedef struct {
     const float *f;
     const uint16_t *bf16;

@@ -1,7 +1,8 @@
-/* Weights in fewer bits, for generation: one token reads every weight once, and memory is what it waits for. The
- * matrices of the blocks and of an output layer of its own are rounded, to bfloat16 or to whole numbers of 8 bits with
- * one scale a column, both in place and into a copy that a row alone is multiplied with; so all paths compute on the
- * same numbers, to the same bits. Vectors and embeddings stay as they are: they are small, or looked up. */
+/* Quantized weights for generation. A token reads every weight once, so that memory bandwidth is the limit. The matrices
+ * of the blocks and of an untied output layer are rounded to bfloat16, or to 8-bit integers with one scale for each
+ * column. The rounded numbers go into a copy, which products of one row read, and as floats back to their place, which
+ * all other products read. So all paths compute on the same numbers and give the same bits. Vectors and embeddings are
+ * not quantized: vectors are small, and of the embedding a token reads one row. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -11,17 +12,17 @@
 #include "model/network.h"
 
 struct ll_quantized {
-    uint16_t *bf16; /* (size), as the parameters lie; or NULL */
+    uint16_t *bf16; /* (size), in the order of the parameters; or NULL */
     int8_t *int8;   /* the same */
-    float *scale;   /* (size of all columns) for bytes */
-    size_t *column; /* (count) where a tensor's scales are; SIZE_MAX: it is not quantized */
+    float *scale;   /* the scale of each column of int8 */
+    size_t *column; /* (count) index of a tensor's first scale; SIZE_MAX: it is not quantized */
 };
 
 static int is_quantized(const ll_model *m, int i) {
     return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding;
 }
 
-/* To the nearest, ties to even; NaN stays one. */
+/* Rounds to the nearest bfloat16, ties to even. A NaN stays a NaN. */
 static uint16_t bf16_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -29,7 +30,7 @@ static uint16_t bf16_of(float x) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
 }
 
-/* COLUMNS of one matrix or fewer, rows `ld` apart. */
+/* At most COLUMNS columns of one matrix, rows `ld` apart. */
 enum { COLUMNS = 64 };
 typedef struct {
     int rows, cols;
@@ -47,9 +48,9 @@ static void to_bf16(uint16_t *bf16, const slab *s) {
     }
 }
 
-/* The largest weight of a column becomes 127. */
+/* The scale of a column maps its largest absolute weight to 127. */
 static void to_int8(int8_t *int8, float *scale, const slab *s) {
-    const float nearest = 12582912; /* 1.5 2^23: added, it leaves no room for a fraction */
+    const float nearest = 12582912; /* 1.5 2^23: a sum with it has no fraction bits */
     float most[COLUMNS] = {0}, unit[COLUMNS];
     for (int r = 0; r < s->rows; r++)
         for (int c = 0; c < s->cols; c++) {
@@ -58,7 +59,7 @@ static void to_int8(int8_t *int8, float *scale, const slab *s) {
         }
     for (int c = 0; c < s->cols; c++) {
         const float all = most[c] / 127;
-        scale[c] = all >= FLT_MIN ? all : 0; /* smaller ones are too coarse to divide by, and are nothing */
+        scale[c] = all >= FLT_MIN ? all : 0; /* a subnormal scale is too coarse: such a column becomes 0 */
         unit[c] = all >= FLT_MIN ? all : 1;
     }
     for (int r = 0; r < s->rows; r++, int8 += s->ld) {
