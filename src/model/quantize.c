@@ -1,8 +1,8 @@
-/* Quantized weights for generation. A token reads every weight once, so that memory bandwidth is the limit. The matrices
- * of the blocks and of an untied output layer are rounded to bfloat16, or to 8-bit integers with one scale for each
- * column. The rounded numbers go into a copy, which products of one row read, and as floats back to their place, which
- * all other products read. So all paths compute on the same numbers and give the same bits. Vectors and embeddings are
- * not quantized: vectors are small, and of the embedding a token reads one row. */
+/* Quantized weights for generation. A token reads every weight once, so that memory bandwidth is the limit. The
+ * matrices of the blocks and of an untied output layer are rounded to bfloat16, or to 8-bit integers with one scale for
+ * each column. The rounded numbers go into a copy, which products of one row read, and as floats back to their place,
+ * which all other products read. So all paths compute on the same numbers and give the same bits. Vectors and
+ * embeddings are not quantized: vectors are small, and of the embedding a token reads one row. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
