@@ -9,34 +9,40 @@ CFLAGS ?= -O2 -g
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/longline/base.h)
-SONAME := liblongline.so.$(firstword $(subst ., ,$(VERSION)))
+ABI := $(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
-BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) $(WERROR)
-LIBS := -ljansson -lz -llzma -lcairo -lmd -lm -lpthread
+BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -ffp-contract=off $(WARN) $(WERROR)
 # Libraries that the build uses where they are, for downloads, archives and pieces of words; CURL=, ARCHIVE= and
 # SENTENCEPIECE= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
-OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive) $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
-LIBS += $(OPTIONAL)
+# What the core needs, and what the laboratory needs besides.
+CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
+LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
+CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
+LAB_LIBS := -lcairo -lz -lmd $(LAB_OPTIONAL) -lm
+LIBS = $(LAB_LIBS) $(CORE_LIBS)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
 
-LIB := $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find src lab -name '*.c' | LC_ALL=C sort))) $(B)/src/data/text/demo_text.o \
-    $(B)/lab/report/style.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
-CLI := $(patsubst %.c,$(B)/%.o,$(shell find cli -name '*.c' | LC_ALL=C sort))
+objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
+CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
+LAB := $(call objects_of,lab) $(B)/lab/report/style.o
+CLI := $(call objects_of,cli)
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
-BENCH := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 ORACLE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/oracle*.c))
 
-all: $(B)/longline $(B)/liblongline.a $(B)/liblongline.so
+STATIC := $(B)/liblongline-lab.a $(B)/liblongline.a
+SHARED := $(B)/liblongline-lab.so $(B)/liblongline.so
+
+all: $(B)/longline $(STATIC) $(SHARED)
 help:
 	@sed -n 's/^#: //p' Makefile
 
-#: make                build/longline, build/liblongline.a, build/liblongline.so
+#: make                build/longline, and liblongline and liblongline-lab, .a and .so, beside it
 #: make deps           install what the build and the tests need (Debian, Ubuntu)
 #: make demo           build; then train on the project's own text, generate, draw: about two minutes
 #: make check          build and pass every test; the last line counts them
@@ -47,6 +53,7 @@ help:
 #: make asan ubsan     tests under AddressSanitizer and UBSan
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
+#: make locale         tests where 0.5 is written 0,5
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make keys           docs/keys.md from the keys of the program
 #: make lint           the house rules that a script can check
@@ -59,6 +66,9 @@ $(B)/src/kernel/avx2.o: EXTRA := -O3 -mavx2 -mfma
 $(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 $(B)/src/kernel/avx512bf16.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
 endif
+# The core's version script says what is exported, of its own functions what lab needs, too; the rest marks it.
+VISIBILITY := -fvisibility=hidden
+$(B)/src/%.o: VISIBILITY := -fno-semantic-interposition
 $(B)/src/%.o: INC := -Isrc
 $(B)/lab/%.o: INC := -Isrc -Ilab
 $(B)/cli/%.o: INC := -Icli
@@ -70,10 +80,20 @@ FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
-$(B)/%.o: %.c $(B)/flags
+# Before the first file is compiled: are the headers of other packages there? Looked for again when the flags change.
+NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
+    cairo/cairo.h:libcairo2-dev xxhash.h:libxxhash-dev png.h:libpng-dev sha2.h:libmd-dev
+$(B)/needs: $(B)/flags
+	@.ci/needs '$(CC) $(CFLAGS)' $(NEEDS)
+	@touch $@
+$(B)/needs-tests: $(B)/needs
+	@.ci/needs '$(CC) $(CFLAGS)' cmocka.h:libcmocka-dev
+	@touch $@
+$(addsuffix .o,$(TESTS)) $(ORACLE): | $(B)/needs-tests
+$(B)/%.o: %.c $(B)/flags | $(B)/needs
 	@mkdir -p $(@D)
-	$(call run,cc)$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
-$(B)/%.o: %.cc $(B)/flags
+	$(call run,cc)$(CC) $(BASE) $(VISIBILITY) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
+$(B)/%.o: %.cc $(B)/flags | $(B)/needs
 	@mkdir -p $(@D)
 	$(call run,c++)$(CXX) -std=c++17 -Iinclude -Isrc -fPIC -fvisibility=hidden -Wall -Wextra $(CFLAGS) -MMD -MP -c $< -o $@
 # Files that become constants of the library.
@@ -82,24 +102,35 @@ $(B)/lab/report/style.o: lab/report/style.css
 $(B)/%.o: %.S $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
-$(B)/liblongline.a: $(LIB)
+$(B)/liblongline.a: $(CORE)
+$(B)/liblongline-lab.a: $(LAB)
+$(STATIC):
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
-$(B)/liblongline.so: $(LIB)
-	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs $(LIBS) -o $@
-	@ln -sf $(@F) $(B)/$(SONAME)
+# What lab takes from inside the core is exported under a version of its own: no other lab's fits.
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(LAB)
+	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
+SHARE = $(call run,ld)$(CC) -shared -Wl,-soname,$(@F).$(ABI) $(CFLAGS) $(LDFLAGS) -Wl,-z,defs -Wl,-z,nodelete
+$(B)/liblongline.so: $(CORE) $(B)/longline.map
+	$(SHARE) -Wl,--version-script,$(B)/longline.map -Wl,-Bsymbolic-functions $(CORE) $(CORE_LIBS) -o $@
+	@ln -sf $(@F) $@.$(ABI)
+$(B)/liblongline-lab.so: $(LAB) $(B)/liblongline.so packaging/longline-lab.map
+	$(SHARE) -Wl,--version-script,packaging/longline-lab.map -Wl,-rpath,'$$ORIGIN' $(LAB) $(B)/liblongline.so $(LAB_LIBS) -o $@
+	@ln -sf $(@F) $@.$(ABI)
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
-$(B)/longline: $(CLI) $(B)/liblongline.a
+$(B)/longline: $(CLI) $(STATIC)
 	$(LINK) -o $@
-$(EXAMPLES) $(BENCH): $(B)/%: $(B)/%.o $(B)/liblongline.a
+# Examples need the core alone.
+$(EXAMPLES): LIBS = $(CORE_LIBS)
+$(EXAMPLES): $(B)/%: $(B)/%.o $(B)/liblongline.a
 	$(LINK) -o $@
-$(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(B)/liblongline.a
+$(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 	$(LINK) -lcmocka -o $@
-$(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(B)/liblongline.a
+$(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
 .SECONDARY:
-OBJECTS := $(LIB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXAMPLES) $(BENCH))
+OBJECTS := $(CORE) $(LAB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXAMPLES))
 -include $(OBJECTS:.o=.d)
 
 # ---- Tests. tests/run.sh runs programs, shows what matters, and counts into $(RESULTS). ----
@@ -115,7 +146,7 @@ fast-tests: $(FAST) $(FUZZ)
 cli-tests: $(B)/longline
 	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
 examples: $(EXAMPLES)
-bench: $(B)/longline $(BENCH)
+bench: $(B)/longline
 	$(B)/longline bench
 demo: deps-build
 	@$(MAKE) -j$(JOBS) $(B)/longline

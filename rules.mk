@@ -1,11 +1,11 @@
 # The rest of the Makefile: what is installed, and the ways to build and test that are not everyday.
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
-PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libcairo2-dev \
+PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
     libxxhash-dev libmd-dev
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev midicsv
+    libarchive-dev libsentencepiece-dev midicsv locales
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.
@@ -27,8 +27,17 @@ asan:
 	+@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
 	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
-scalar: $(FAST)
-	@LL_CPU=scalar tests/run.sh $(RESULTS) programs $(FAST)
+# A locale that writes 0.5 as 0,5, which numbers of the library must not follow; tests take it as their own.
+COMMA := $(B)/locale/de_DE.UTF-8
+$(COMMA):
+	@mkdir -p $(@D)
+	@localedef -i de_DE -f UTF-8 $@ || { echo "no locale with a decimal comma: numbers are tested without"; mkdir -p $@; }
+IN_COMMA = env LOCPATH=$(abspath $(B)/locale) LC_ALL=de_DE.UTF-8
+locale: $(FAST) $(COMMA)
+	@WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
+# In that locale, too: `make check` runs all tests once in the C locale and once in this one.
+scalar: $(FAST) $(COMMA)
+	@LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
 MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
 VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
@@ -45,18 +54,18 @@ clang:
 fuzz:
 	+@$(AGAIN) $(CLANG) fuzzers
 	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
-# Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no cairo for it).
+# Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no libpng, no cairo for it).
 AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lcairo $(OPTIONAL),$(LIBS))"
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lpng -lcairo $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
 fuzzers: $(FUZZ:%=%-live)
-$(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(B)/liblongline.a
+$(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
 
 # ---- Installation. ----
@@ -64,26 +73,32 @@ DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
 empty :=
 space := $(empty) $(empty)
-fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@SONAME@|$(SONAME)|g; s|@PRIVATE@|$(addprefix $(space),$(OPTIONAL))|g'
+fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@ABI@|$(ABI)|g; \
+    s|@CORE_PRIVATE@|$(addprefix $(space),$(CORE_OPTIONAL))|g; s|@LAB_PRIVATE@|$(addprefix $(space),$(LAB_OPTIONAL))|g'
+BOTH := liblongline liblongline-lab
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(LIBDIR)/pkgconfig \
-	    $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(PREFIX)/include/longline-lab \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
 	install -m 755 $(B)/longline $(DESTDIR)$(PREFIX)/bin/longline
-	install -m 644 include/longline.h $(DESTDIR)$(PREFIX)/include/longline.h
+	install -m 644 include/longline.h include/longline-lab.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
-	install -m 644 $(B)/liblongline.a $(DESTDIR)$(LIBDIR)/liblongline.a
-	install -m 755 $(B)/liblongline.so $(DESTDIR)$(LIBDIR)/liblongline.so.$(VERSION)
-	ln -sf liblongline.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/liblongline.so
+	install -m 644 $(wildcard include/longline-lab/*.h) $(DESTDIR)$(PREFIX)/include/longline-lab
+	for l in $(BOTH); do install -m 644 $(B)/$$l.a $(DESTDIR)$(LIBDIR)/$$l.a && \
+	    install -m 755 $(B)/$$l.so $(DESTDIR)$(LIBDIR)/$$l.so.$(VERSION) && \
+	    ln -sf $$l.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(ABI) && \
+	    ln -sf $$l.so.$(ABI) $(DESTDIR)$(LIBDIR)/$$l.so || exit 1; done
 	$(fill) packaging/longline.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc
+	$(fill) packaging/longline-lab.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc
 	$(fill) packaging/longlineConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfig.cmake
 	$(fill) packaging/longlineConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfigVersion.cmake
 	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
 	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(LIBDIR)/liblongline.* \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc $(DATA)/man/man1/longline.1
-	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline $(DATA)/longline
+	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(PREFIX)/include/longline-lab.h \
+	    $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc $(DATA)/man/man1/longline.1
+	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
+	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
 keys: $(B)/longline
@@ -91,10 +106,10 @@ keys: $(B)/longline
 	mv docs/keys.tmp docs/keys.md
 
 # ---- The house rules, and everything at once. ----
-lint: $(LIB) $(B)/liblongline.a $(B)/liblongline.so
+lint: $(STATIC) $(SHARED)
 	@RESULTS=$(RESULTS) tests/lint.sh $(B)
 check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: keys deps deps-build deps-aarch64 asan ubsan scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
+.PHONY: keys deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean

@@ -4,7 +4,7 @@
 #define LL_CLI_H
 
 #include "args.h"
-#include "longline.h"
+#include "longline-lab.h"
 #include "output/terminal.h"
 
 /* All commands, up to NULL. */

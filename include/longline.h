@@ -1,8 +1,8 @@
 /* longline: Transformers on very long sequences, in C.
  *
  * Attention here costs time and memory linear in the length, knows relative positions, and generates
- * with a state of constant size. The headers named below are the whole public interface, and its manual:
- * read them from top to bottom once.
+ * with a state of constant size. The headers named below are the whole public interface of liblongline, and its
+ * manual: read them from top to bottom once. Figures, reports and experiments are in liblongline-lab: longline-lab.h.
  *
  *     ll_recipe *recipe;  ll_trainer *trainer;
  *     if (ll_recipe_load(&recipe, "recipes/text-bytes.ini") ||
@@ -29,10 +29,7 @@
 #include "longline/model.h"     /* models, streams */
 #include "longline/data.h"      /* text and tokens */
 #include "longline/infer.h"     /* scores, embeddings */
-#include "longline/files.h"     /* sequences out of files, rows into files */
+#include "longline/files.h"     /* sequences out of files */
 #include "longline/train.h"     /* training, evaluation */
-#include "longline/report.h"    /* pictures, reports */
-#include "longline/analyse.h"   /* experiments */
-#include "longline/compare.h"   /* systems of the papers' tables */
 
 #endif

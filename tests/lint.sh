@@ -26,7 +26,7 @@ law() {
     room=$1
     shift
     allowed=$(echo "${room##*/} $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|dist|report|case|reference|analyse|study|compare|cli)/' \
+    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|$(cd lab && ls -d */ | tr -d / | paste -sd"|")|cli)/' \
         $(sources "$room") /dev/null | grep -vE "#include \"($allowed)/"
 }
 {
@@ -36,7 +36,12 @@ law() {
     law src/recipe base
     law src/model base kernel attention recipe
     law src/data base recipe
-    law src/train base kernel attention recipe model data report study
+    law src/train base kernel attention recipe model data
+    law lab/measure base kernel
+    law lab/rows base
+    law lab/sets base data
+    law lab/music base data
+    law lab/maps base attention model
     law lab/report base recipe
     law lab/reference base kernel attention
     law lab/case base kernel attention reference
@@ -46,37 +51,71 @@ law() {
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 
-grep -nE '#include "[^"]*/[^"]*"' $(sources cli bench examples) /dev/null |
+grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples) /dev/null |
     grep -vE "#include \"($(cd cli && ls -d */ | tr -d / | paste -sd'|'))/" >"$work/outside"
-verdict "cli, bench and examples see only longline.h" "$work/outside"
+verdict "cli and examples see only the public headers" "$work/outside"
+grep -n 'longline-lab' $(sources src include/longline examples) include/longline.h /dev/null | grep -v '^include/longline.h:[0-9]*: \*' |
+    grep '#include' >"$work/lab"
+verdict "the core and the examples do not know the laboratory" "$work/lab"
 
 grep -nE '(immintrin|x86intrin|arm_neon|arm_sve)\.h|\b_mm(256|512)?_|__builtin_ia32_' \
-    $(sources src lab cli bench examples include | grep -v '^src/kernel/') /dev/null >"$work/simd"
+    $(sources src lab cli examples include | grep -v '^src/kernel/') /dev/null >"$work/simd"
 verdict "vector instructions only in src/kernel" "$work/simd"
 
-sources src lab cli bench examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
+sources src lab cli examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
 verdict "no file over 400 lines" "$work/long"
-sources src lab cli bench examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
+sources src lab cli examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
     >"$work/wide"
 verdict "no line over 120 characters" "$work/wide"
-grep -nE '[[:blank:]]$|	' $(sources src lab cli bench examples include tests) /dev/null | head -20 >"$work/blank"
+grep -nE '[[:blank:]]$|	' $(sources src lab cli examples include tests) /dev/null | head -20 >"$work/blank"
 verdict "no tabs, no blanks at line ends" "$work/blank"
-grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli bench examples include tests) /dev/null >"$work/todo"
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli examples include tests) /dev/null >"$work/todo"
 verdict "nothing left to do in the sources" "$work/todo"
 
+# ---- Numbers know no locale: src/base/text.c alone reads and writes those with a point ----
+for file in $(sources src lab | grep -v '^src/base/text\.c$'); do
+    awk -v RS=';' -v file="$file" '{
+        line += lines
+        lines = gsub(/\n/, " ")
+        gsub(/%%/, "")
+        number = /"[^"]*%[-+0#]*[0-9*]*(\.([0-9]+|\*))?[lL]?[aefgAEFG]/
+        if ((number && /(printf|scanf) *\(/) || /snprintf\([^,"]*,[^,"]*, *[a-z][^"]*$/) print file ":" line + 1 ":" $0
+    }' "$file"
+done | cut -c 1-200 >"$work/numbers"
+grep -nE '\b(set|new|use)locale *\(|\b(strto(d|f|ld)|atof|localeconv) *\(' $(sources src lab | grep -v '^src/base/text\.c$') /dev/null \
+    >>"$work/numbers"
+grep -nE '\b(set|new|use)locale *\(' $(sources cli) /dev/null >>"$work/numbers" # printf and strtod are in the C locale there
+verdict "numbers are read and written by src/base/text.c, in no locale" "$work/numbers"
+
 # ---- What the objects say ----
-nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
+nm "$build"/liblongline*.a 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
     grep -E ' (printf|vprintf|__printf_chk|puts|putchar|perror|exit|_exit|_Exit|abort|quick_exit|stdout|stderr|malloc|calloc|realloc|rand|srand|system)$' |
     grep -vE '^memory\.o: (malloc|calloc|realloc)$' >"$work/forbidden"
 verdict "the library does not print, exit, abort, or allocate outside memory.c" "$work/forbidden"
-nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $2 !~ /[VWu]/ && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
+nm -g --defined-only "$build"/liblongline*.a | awk 'NF == 3 && $2 !~ /[VWu]/ && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
 verdict "every global name begins with ll_" "$work/names"
+nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
+    grep -E ' (__)?(v[a-z]*printf|strto(d|f|ld)|atof|setlocale|newlocale|uselocale|localeconv)(_chk|@.*)?$' |
+    grep -v '^text\.o: ' >"$work/locale"
+verdict "no other object formats, or parses, what may have a point" "$work/locale"
 
-cat include/longline/*.h | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
-nm -D --defined-only "$build/liblongline.so" | awk '{print $3}' | sort -u >"$work/exported"
-comm -3 "$work/declared" "$work/exported" | sed 's/^\t\(.*\)/exported, not declared: \1/; t; s/^/declared, not exported: /' \
-    >"$work/api"
-verdict "the shared library exports what longline.h declares, and nothing else" "$work/api"
+# api NAME HEADER..: what the shared library exports to everybody is what these headers declare. Its other functions,
+# which only the laboratory of the same release sees, have a version of their own.
+api() {
+    library=$1
+    shift
+    cat "$@" | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
+    nm -D --defined-only "$build/$library.so" | awk '$2 != "A" && $3 !~ /_PRIVATE_/ {sub(/@.*/, "", $3); print $3}' |
+        sort -u >"$work/exported"
+    comm -3 "$work/declared" "$work/exported" |
+        sed 's/^\t\(.*\)/exported, not declared: \1/; t; s/^/declared, not exported: /' >"$work/api"
+    verdict "$library.so exports what its headers declare, and nothing else" "$work/api"
+}
+api liblongline-lab include/longline-lab/*.h
+api liblongline include/longline/*.h
+public=$(wc -l <"$work/declared")
+[ "$public" -le 90 ] || echo "there are $public; what is laboratory belongs to include/longline-lab" >"$work/count"
+verdict "at most 90 public functions in the core: $public" "$work/count"
 
 # ---- Headers stand alone ----
 for header in $(find include src lab cli tests -name '*.h' | sort); do
@@ -91,12 +130,12 @@ verdict "every header compiles by itself" "$work/headers"
 : >"$work/cxx"
 for standard in c++11 c++20; do
     command -v c++ >/dev/null || { echo "    (no C++ compiler here)"; break; }
-    printf '#include "longline.h"\nint main() { return ll_error() == nullptr; }\n' |
+    printf '#include "longline-lab.h"\nint main() { return ll_error() == nullptr; }\n' |
         c++ -std=$standard -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ - 2>>"$work/cxx"
 done
-printf '#include "longline.h"\nextern int nothing;\n' |
+printf '#include "longline-lab.h"\nextern int nothing;\n' |
     cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c - 2>>"$work/cxx"
-verdict "longline.h compiles as C99 and as C++" "$work/cxx"
+verdict "the public headers compile as C99 and as C++" "$work/cxx"
 
 [ -z "${RESULTS:-}" ] || echo "$passed $failed lint" >>"$RESULTS"
 [ "$failed" -eq 0 ]

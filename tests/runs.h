@@ -131,6 +131,7 @@ static inline observer run(const char *more, const char *out, const char *resume
     ll_recipe *recipe = recipe_of(more);
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, out, resume));
+    ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     const ll_status got = ll_trainer_run(trainer, observe, &o);
     if (got != expected) fail_msg("status %d, expected %d: %s", got, expected, got ? ll_error() : "");
     ll_trainer_free(trainer);

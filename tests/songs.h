@@ -4,7 +4,7 @@
 
 #include "inputs.h"
 
-#include "data/music/music.h"
+#include "sets/music_make.h"
 
 typedef struct {
     uint8_t data[4096];

@@ -56,7 +56,7 @@ static void test_scores(void **state) {
 }
 
 static size_t size_of(const ll_model *m, ll_embed_kind kind, int rows, int columns) {
-    return (size_t)(kind == LL_EMBED_ALL ? rows * columns : rows) * (size_t)ll_model_width(m);
+    return (size_t)(kind == LL_EMBED_ALL ? rows * columns : rows) * (size_t)ll_model_size(m).width;
 }
 
 static float *embeddings_of(ll_model *m, int layer, ll_embed_kind kind, const int *tokens, const int *of, int rows,
@@ -75,7 +75,7 @@ static void test_pooling(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS + CLASSIFIERS; v++) {
         ll_model *m = tiny_model(keys_of(v));
-        const int C = ll_model_width(m), layers = m->c->layers;
+        const int C = ll_model_size(m).width, layers = m->c->layers;
         int *tokens = tokens_of(m, B * T, 4);
         for (int layer = 0; layer <= layers; layer++) {
             float *all = embeddings_of(m, layer, LL_EMBED_ALL, tokens, lengths, B, T);
@@ -136,7 +136,7 @@ static void test_ends(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         ll_model *m = tiny_model(variants[v]);
-        const int C = ll_model_width(m), V = m->c->vocab;
+        const int C = ll_model_size(m).width, V = m->c->vocab;
         int *tokens = tokens_of(m, T, 6);
         float *last = embeddings_of(m, m->c->layers, LL_EMBED_ALL, tokens, NULL, 1, T);
         float *bottom = embeddings_of(m, 0, LL_EMBED_ALL, tokens, NULL, 1, T);
@@ -167,7 +167,7 @@ static void test_class_token(void **state) {
     (void)state;
     for (int v = 0; v < CLASSIFIERS; v++) {
         ll_model *m = tiny_model(classifiers[v]);
-        const int C = ll_model_width(m), classes = ll_model_classes(m);
+        const int C = ll_model_size(m).width, classes = ll_model_size(m).classes;
         assert_int_equal(classes, 5);
         int *tokens = tokens_of(m, T, 7);
         float *x = embeddings_of(m, -1, m->front ? LL_EMBED_FIRST : LL_EMBED_MEAN, tokens, NULL, 1, T), logp[5];
@@ -188,7 +188,7 @@ static void test_class_token(void **state) {
 
 /* Sequence b of a batch and the same one alone, without padding: the same bits. */
 static void check_alone(const char *keys, ll_model *m, const int *tokens, const int *of, int rows, int columns) {
-    const size_t C = (size_t)ll_model_width(m), V = (size_t)ll_model_classes(m), wide = (size_t)columns;
+    const size_t C = (size_t)ll_model_size(m).width, V = (size_t)ll_model_size(m).classes, wide = (size_t)columns;
     const int lm = !V;
     float *all = embeddings_of(m, -1, LL_EMBED_ALL, tokens, of, rows, columns);
     float *mean = embeddings_of(m, -1, LL_EMBED_MEAN, tokens, of, rows, columns);

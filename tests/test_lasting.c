@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "test.h"
+#include "attention/cross_cache.h"
 
 static float *drawn(size_t n, uint64_t seed) {
     float *x = ll_alloc(n, sizeof *x);

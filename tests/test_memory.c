@@ -1,5 +1,6 @@
 /* Cross attention as a state (ll_cross_cache): what queries read of it is what the whole call gives. */
 #include "ragged.h"
+#include "attention/cross_cache.h"
 
 /* A memory answers as the whole call does, wherever the queries are cut, and forgets the source before. */
 static void test_memories(void **state) {

@@ -331,7 +331,7 @@ static void test_init(void **state) {
             if (!strcmp(b->param[k].name, t.name)) assert_memory_equal(ll_model_tensor(b, k).data, t.data, n * 4);
         total += n;
     }
-    assert_int_equal(total, ll_model_parameters(a));
+    assert_int_equal(total, ll_model_size(a).parameters);
     assert_null(ll_model_tensor(a, a->count).data);
     assert_int_equal(b->count, a->count + 1);
     ll_model_free(a);

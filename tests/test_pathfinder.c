@@ -3,7 +3,7 @@
 
 #include <cairo/cairo.h>
 
-#include "data/synthetic/pathfinder.h"
+#include "sets/pathfinder.h"
 #include "data/image/png_read.h"
 
 /* Paths of one segment, whose dots tell by their distance whether they are its two ends. */

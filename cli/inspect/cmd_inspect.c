@@ -23,7 +23,7 @@ static void tensors(const ll_model *model) {
 }
 
 static void costs(const ll_model *model, int at) {
-    const size_t parameters = ll_model_parameters(model);
+    const size_t parameters = ll_model_size(model).parameters;
     printf("inspect.parameters=%zu\n", parameters);
     printf("inspect.parameter_bytes=%zu\n", parameters * sizeof(float));
     /* Parameters, their gradient, and two moments of Adam. */

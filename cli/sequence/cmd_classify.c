@@ -121,7 +121,7 @@ static void header(void) {
 }
 
 static int classify_with(ll_model *model, int files, const char **paths) {
-    classes = ll_model_classes(model);
+    classes = ll_model_size(model).classes;
     if (!classes) {
         const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
         ll_print("the model (model.task = %s) has no classes of single sequences; see %s", task, ll_uses(model));

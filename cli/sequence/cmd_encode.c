@@ -64,7 +64,7 @@ static int encode_with(ll_model *model, int files, const char **paths) {
     if (layer > atoi(layers))
         return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is what enters the first",
                         (long long)layer, layers);
-    width = ll_model_width(model);
+    width = ll_model_size(model).width;
     const ll_job job = {
         .model = model, .width = (size_t)width, .per_token = all, .run = run, .show = show, .quiet = out != NULL};
     if (!json) {

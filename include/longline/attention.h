@@ -180,6 +180,15 @@ typedef struct {
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
                                        * same */
+    /* What earlier calls leave, so that a sequence may be cut into calls: (sequences, ll_attention_state_floats) each.
+     * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
+     * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
+     * those of their own. state_out may be state_in where no backward follows. */
+    const float *state_in;
+    float *state_out;
+    const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
+    float *dstate_in;        /* and at state_in, overwritten; NULL: not wanted. Backward reads both states again */
+    size_t state_row;        /* floats from one sequence's state to the next one's; 0: no gaps */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
@@ -193,6 +202,11 @@ typedef struct {
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* The same for packed rows with at most so many segments. */
 LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments);
+/* Floats of the state of one sequence: constant, whatever the length. LL_EINVAL with the reason for operators whose
+ * state grows (softmax) or whose stabiliser sees the whole sequence. */
+LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats);
+/* The state of a sequence that has not begun, as state_in NULL is. */
+LL_API void ll_attention_state_clear(const ll_attention *op, float *state);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
  * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the
@@ -217,46 +231,6 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
-
-enum { LL_STREAM_ERROR_MOST = 16, LL_STREAM_ERROR_LONGEST = 100000000 };
-typedef struct {
-    int count;
-    int64_t tokens[LL_STREAM_ERROR_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
-    double deviation[LL_STREAM_ERROR_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
-    double tiles[LL_STREAM_ERROR_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
-} ll_stream_error;
-/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
- * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k
- * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
- * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
- * time as the stream and the tiles, and some times that for the doubles. */
-LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *drift, const ll_attention_config *config,
-                                                       int64_t tokens, uint64_t seed);
-/* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
- * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
- * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
-LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
-                                                 int streaming, float *A);
-/* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
-LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S,
-                                               const int *query, int count, float *A);
-/* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
- * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
-typedef struct ll_cross_cache ll_cross_cache;
-LL_API LL_MUST_USE ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op);
-LL_API void ll_cross_cache_free(ll_cross_cache *memory);
-LL_API size_t ll_cross_cache_bytes(const ll_cross_cache *memory);
-/* Takes S keys and values of one sequence (batch = 0 in the views) in place of what was there. */
-LL_API LL_MUST_USE ll_status ll_cross_cache_fill(ll_cross_cache *memory, int S, ll_view k, ll_view v);
-/* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
-LL_API LL_MUST_USE ll_status ll_cross_cache_read(const ll_cross_cache *memory, int64_t first, int n,
-                                                      ll_view q, ll_view y);
-
-/* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
- * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
- * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. LL_EDIVERGED where y
- * or a gradient is not finite; `out` is then not written. */
-LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
 
 LL_C_END
 

@@ -63,20 +63,9 @@ LL_API int ll_threads(void);
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);
 LL_API const char *ll_cpu(void);
 
-/* Fused multiply-add rate in GFLOP/s of the tier in use on `threads` threads, measured for about
- * `seconds`: the yardstick for fractions of peak. */
-LL_API double ll_measure_peak(int threads, double seconds);
-/* The other yardsticks. GFLOP/s of this library's product of two n x n matrices; 0 where there is no memory for it. */
-LL_API double ll_measure_product(int n, int threads, double seconds);
-/* GB/s read and GB/s written together, copying 256 MiB back and forth; 0 where there is no memory for it. */
-LL_API double ll_measure_copy(int threads, double seconds);
-/* GB/s of reading 128 MiB: what generation with large weights waits for; 0 where there is no memory for it. */
-LL_API double ll_measure_read(int threads, double seconds);
-
-/* Seconds on a clock that never goes back; bytes this process holds in memory now and at most. */
+/* Seconds on a clock that never goes back; bytes this process holds in memory now (0: not known). */
 LL_API double ll_now(void);
 LL_API size_t ll_memory_now(void);
-LL_API size_t ll_memory_peak(void);
 
 /* ---- Tokens ---- */
 

@@ -1,4 +1,4 @@
-/* Sequences out of files, and rows of numbers into files: what goes into a trained model, and what comes out. */
+/* Sequences out of files: what goes into a trained model. */
 #ifndef LL_FILES_API_H
 #define LL_FILES_API_H
 
@@ -56,19 +56,6 @@ LL_API LL_MUST_USE ll_status ll_input_next(ll_input *input, ll_sequence *sequenc
 LL_API void ll_input_close(ll_input *input);
 /* Bytes of the files as they are, read so far, and in all (-1: nobody knows). */
 LL_API void ll_input_progress(const ll_input *input, int64_t *done, int64_t *total);
-
-/* ---- Rows of numbers ---- */
-
-/* A file of rows of C floats, by its ending .safetensors, .npy or .csv (docs/format.md), written as they come: memory
- * does not grow, and the name is there when the file is whole. "-" is CSV on standard output. */
-typedef struct ll_row_file ll_row_file;
-
-/* per_token: a sequence has a row for every token, else one. LL_EINVAL for other endings. */
-LL_API LL_MUST_USE ll_status ll_row_file_create(ll_row_file **rows, const char *path, int C, int per_token);
-/* The n rows (n, C) of the next sequence. */
-LL_API LL_MUST_USE ll_status ll_row_file_add(ll_row_file *rows, const char *id, const float *x, int n);
-LL_API LL_MUST_USE ll_status ll_row_file_commit(ll_row_file *rows); /* frees, also on failure */
-LL_API void ll_row_file_abandon(ll_row_file *rows);                 /* NULL is fine */
 
 LL_C_END
 

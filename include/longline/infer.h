@@ -29,10 +29,8 @@ typedef enum { LL_EMBED_MEAN, LL_EMBED_FIRST, LL_EMBED_LAST, LL_EMBED_ALL } ll_e
  * where there is one. */
 LL_API LL_MUST_USE ll_status ll_model_encode(ll_model *model, int layer, ll_embed_kind kind, float *out,
                                              const int *tokens, const int *lengths, int B, int T);
-LL_API int ll_model_width(const ll_model *model); /* C */
 
 /* Classifiers: ll_model_logp gives log-probabilities (B, classes). */
-LL_API int ll_model_classes(const ll_model *model); /* 0: no classifier */
 
 /* ---- Streams ---- */
 

@@ -25,7 +25,12 @@ LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
  * evaluated on other files or lengths. LL_EINVAL for keys that say what the model is, of which train.seed is one where
  * it draws the noise of stochastic positions. */
 LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
-LL_API size_t ll_model_parameters(const ll_model *model);
+typedef struct {
+    size_t parameters;
+    int width;   /* C: of the vectors of tokens */
+    int classes; /* 0: no classifier */
+} ll_model_sizes;
+LL_API ll_model_sizes ll_model_size(const ll_model *model);
 
 typedef struct {
     const char *name; /* "blocks.0.attention.query.weight" */
@@ -60,23 +65,10 @@ LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, co
                                                 const int *lengths, int B, int T);
 
 /* Tells from now on, unless progress is NULL, how far a call with this model has come: ll_evaluate in all its batches,
- * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source in theirs, after every block of layers.
- * LL_ESTOPPED is then what they return where it asks for that. Feeding a stream, as little at a time as one likes,
- * tells nothing. */
+ * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source in theirs, after every block of layers, and more
+ * often where a batch has more than 1024 tokens. LL_ESTOPPED is then what they return where it asks for that. Feeding a
+ * stream, as little at a time as one likes, tells nothing. */
 LL_API void ll_model_watch(ll_model *model, ll_done_fn *progress, void *arg);
-
-/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of
- * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
- * tokens. LL_EDIVERGED, here and below, names a weight that is not finite. */
-LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
-                                                int streaming, float *A);
-/* Some rows of the same: A (heads, count, n), of queries (count) in [0, n). Rows are derivatives, so that they cost
- * count / E backward passes over n tokens instead of n / E forward ones: the choice for few queries of long sequences.
- * The same to within rounding. */
-LL_API LL_MUST_USE ll_status ll_model_attention_rows(const ll_model *model, const int *tokens, int T, int layer,
-                                                     const int *query, int count, float *A);
-/* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
-LL_API int ll_model_cls_tokens(const ll_model *model);
 
 /* ---- Streams: generation with constant memory ---- */
 

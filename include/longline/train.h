@@ -18,7 +18,8 @@ typedef struct {
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
-    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report", "no report": ll_error() */
+    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report"; and what ll_error() explains: "no
+                        * report", "no lock" (of the folder), "no folder" (it was removed, and is made again) */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once more for each thing that was done there, named by event;
@@ -28,22 +29,25 @@ typedef int ll_progress_fn(const ll_progress *progress, void *arg);
 
 /* A run in folder `out`, created if missing; files in it as docs/format.md says. resume: NULL for a
  * new run, or a run folder whose last.safetensors goes on, to the same bits as an uninterrupted run
- * (recipe may then be NULL). Opens the data, those of data.test too, and allocates everything: after this only files
- * can fail. */
+ * (recipe may then be NULL: the recipe.ini of `resume` holds, or where it is missing, the recipe in the
+ * checkpoint). Opens the data, those of data.test too, and allocates everything: after this only files can fail. */
 LL_API LL_MUST_USE ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out,
                                                const char *resume);
 /* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. */
 LL_API LL_MUST_USE ll_status ll_trainer_run(ll_trainer *trainer, ll_progress_fn *progress, void *arg);
 LL_API void ll_trainer_free(ll_trainer *trainer);
+
+/* Writes a report of the run so far: whole = 0 after an evaluation or a checkpoint, whole = 1 at the end. */
+typedef ll_status ll_report_fn(const ll_trainer *trainer, int whole, void *arg);
+/* Calls `report` from now on where the recipe has train.report = on. What it returns becomes the event "report" or
+ * "no report" and does not stop the run. longline-lab brings such a function: ll_trainer_report. NULL: no reports. */
+LL_API void ll_trainer_on_report(ll_trainer *trainer, ll_report_fn *report, void *arg);
+
 LL_API ll_model *ll_trainer_model(ll_trainer *trainer); /* belongs to the trainer */
 LL_API const char *ll_trainer_folder(const ll_trainer *trainer);
 /* What a new run took from the model that train.from names, as "begins with MODEL: 45 of 47 tensors; new are
  * head.weight, head.bias". NULL where it names none, and of a run that was resumed. */
 LL_API const char *ll_trainer_origin(const ll_trainer *trainer);
-
-/* Seconds for one full training step (forward, backward, update) on random tokens, data and files
- * untouched: what `longline bench` times. */
-LL_API LL_MUST_USE ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds);
 
 typedef struct {
     double loss;           /* nats a token, or an example */
@@ -60,19 +64,6 @@ typedef struct {
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. LL_EDIVERGED where the loss is not finite. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
-
-/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
- * (all but its first byte, which nothing precedes). */
-LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
-
-typedef struct {
-    double loss;     /* nats a token */
-    double accuracy; /* of always saying the likeliest token */
-    int64_t count;   /* tokens of the split */
-} ll_baseline;
-/* What a model comes to that knows only how often each token is in the train split (with add-one smoothing): the
- * empirical baseline of language models, masked or not. */
-LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
 
 LL_C_END
 

@@ -13,6 +13,7 @@
 #define LL_ANALYSE_H
 
 #include "base/status.h"
+#include "longline-lab.h"
 
 enum { LL_TABLE_LABEL = 64 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyse/analyse_internal.h"
+#include "reference/reference.h"
 #include "attention/operator.h"
 #include "reference/reference.h"
 #include "attention/feature/maps.h"

@@ -11,6 +11,7 @@
 #include "attention/table.h"
 #include "base/finite.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 enum { MOST_AXIS = LL_CASE_AXIS, MOST_STATE = 1 << 22 };
 static const double MOST_SAVED = 2147483648.0; /* floats kept for the gradients: 8 GiB */
@@ -33,7 +34,7 @@ static ll_status number(const ll_case *a, const char *key, double fallback, doub
     *value = fallback;
     if (!text && isnan(fallback)) return ll_fail(LL_EFORMAT, "metadata '%s' is missing", key);
     if (!text) return LL_OK;
-    *value = strtod(text, &end);
+    *value = ll_scan_number(text, &end);
     if (end == text || *end || !isfinite(*value) || fabs(*value) > 1e30)
         return ll_fail(LL_EFORMAT, "metadata '%s' is \"%.40s\", not a number", key, text);
     return LL_OK;

@@ -5,6 +5,7 @@
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "base/safetensors.h"
+#include "longline-lab.h"
 
 /* A tensor of parameters that train, and its gradient. */
 typedef struct {

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "compare/compare_internal.h"
 #include "train/train_internal.h"
 
@@ -175,10 +176,11 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
         planned->state = LL_RESULT_BEGUN;
         status = ll_result_write(planned, run);
     }
+    if (!status) ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     if (!status) status = ll_trainer_run(trainer, on_step, s);
     r->tokens = (double)trainer->state.tokens;
     r->seconds = trainer->progress.seconds;
-    r->parameters = (double)ll_model_parameters(trainer->model);
+    r->parameters = (double)ll_model_size(trainer->model).parameters;
     ll_trainer_free(trainer);
     return status;
 }
@@ -275,7 +277,7 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
     if (status) return status;
     c->seeds = how->seeds;
     if (how->seconds > 0)
-        snprintf(s.budget, sizeof s.budget, "%.6g s", how->seconds);
+        ll_format_text(s.budget, sizeof s.budget, "%.6g s", how->seconds);
     else
         snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
     status = look(&s);

@@ -10,6 +10,7 @@
 #define LL_COMPARE_H
 
 #include "base/status.h"
+#include "longline-lab.h"
 
 enum { LL_SYSTEMS_MOST = 32, LL_DIFFERENCES_MOST = 16, LL_SEEDS_MOST = 64 };
 enum { LL_METRIC_PERPLEXITY, LL_METRIC_ACCURACY, LL_METRIC_BITS, LL_METRIC_LOSS };

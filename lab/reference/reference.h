@@ -5,6 +5,7 @@
 
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
+#include "longline-lab.h"
 
 /* Queries and keys before the feature map, by their position. */
 typedef struct {
@@ -47,5 +48,9 @@ void ll_reference_free(ll_reference *twin);
 /* The next token of head h (k: its query, where queries are the keys); then y (E) of its query. */
 void ll_reference_feed(ll_reference *twin, int h, const float *k, const float *v);
 void ll_reference_answer(ll_reference *twin, int h, const float *q, double *y);
+
+/* ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero stops. */
+LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attention *op, int64_t tokens, uint64_t seed,
+                                         int (*progress)(double share, void *arg), void *arg);
 
 #endif

@@ -15,6 +15,7 @@
 #include <cairo/cairo.h>
 
 #include "base/status.h"
+#include "longline-lab.h"
 
 enum { LL_TICKS_MOST = 96, LL_CURVES_MOST = 32 };
 

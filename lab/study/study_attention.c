@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "study/study.h"
 
 enum { TOKENS = 48, PANELS = 48, HEADS = 16, COLUMNS = 5, TEXT = 24 };
@@ -98,7 +99,7 @@ static void fill_sequence(looks *l, const ll_study *s) {
             sum_up(l, s, i, h, mean);
             l->cell[at] = l->name[h];
             for (int k = 0; k < 4; k++) {
-                snprintf(l->text[at + 1 + k], TEXT, format[k], mean[k]);
+                ll_format_text(l->text[at + 1 + k], TEXT, format[k], mean[k]);
                 l->cell[at + 1 + k] = l->text[at + 1 + k];
             }
             for (int q = 0; q < l->n; q++)

@@ -100,7 +100,8 @@ ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
 
 void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *arg) {
     if (work >= WORTH) {
-        ll_parallel_among(workers, n, task, arg);
+        const int threads = ll_threads(); /* fewer than there is scratch for, where the number fell */
+        ll_parallel_among(threads < workers ? threads : workers, n, task, arg);
         return;
     }
     for (size_t i = 0; i < n; i++) task(arg, i, 0);

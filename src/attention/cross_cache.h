@@ -6,6 +6,18 @@
 
 #include "attention/attention_stream.h"
 
+/* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
+ * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
+typedef struct ll_cross_cache ll_cross_cache;
+LL_MUST_USE ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op);
+void ll_cross_cache_free(ll_cross_cache *memory);
+size_t ll_cross_cache_bytes(const ll_cross_cache *memory);
+/* Takes S keys and values of one sequence (batch = 0 in the views) in place of what was there. */
+LL_MUST_USE ll_status ll_cross_cache_fill(ll_cross_cache *memory, int S, ll_view k, ll_view v);
+/* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
+LL_MUST_USE ll_status ll_cross_cache_read(const ll_cross_cache *memory, int64_t first, int n,
+                                           ll_view q, ll_view y);
+
 struct ll_cross_cache {
     const ll_attention *op;
     int S;            /* keys */

@@ -188,6 +188,32 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
     return LL_OK;
 }
 
+ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats) {
+    if (!op->kind->state_floats)
+        return ll_fail(LL_EINVAL,
+                       "attention state: %s keeps all tokens, or mixes them, so that it has no state of constant size; "
+                       "use a linear kernel, local or value",
+                       op->kind->name);
+    return op->kind->state_floats(op, floats);
+}
+
+void ll_attention_state_clear(const ll_attention *op, float *state) {
+    if (op->kind->state_clear) op->kind->state_clear(op, state);
+}
+
+static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
+    size_t floats;
+    if (c->query_offset < 0 || c->key_offset < 0)
+        return ll_fail(LL_EINVAL, "attention: positions begin at 0, not at %lld and %lld", (long long)c->query_offset,
+                       (long long)c->key_offset);
+    if (op->c.causal && c->query_offset != c->key_offset)
+        return ll_fail(LL_EINVAL, "attention: causal queries and keys are the same tokens; give them the same offset");
+    if (c->dstate_out && !c->state_out)
+        return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
+    if (!c->state_in && !c->state_out && !c->dstate_in && !c->dstate_out) return LL_OK;
+    return ll_attention_state_floats(op, &floats);
+}
+
 /* What the kind saves of a call. Where it does not walk over segments itself, it saves of one sequence a constant,
  * numbers of its tokens, and less than 16 floats for each array that is rounded up: of all sequences no more than what
  * those of one token save, and what the tokens do in rows. */
@@ -248,7 +274,8 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
 }
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
-    const ll_status status = check_call(op, call);
+    ll_status status = check_call(op, call);
+    if (!status) status = check_state(op, call);
     if (status) return status;
     if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
     return forward(op, call);
@@ -256,6 +283,7 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
+    if (!status) status = check_state(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
     if (call->segment) {

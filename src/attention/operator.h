@@ -35,6 +35,10 @@ typedef struct ll_operator {
     size_t (*saved)(const ll_attention *op, int B, int T, int S, int segments); /* floats */
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
+    /* What a call takes and leaves: floats of a sequence, LL_EINVAL with the reason where it cannot; the state before
+     * the first token; what it consists of. NULL: it grows with the sequence. */
+    ll_status (*state_floats)(const ll_attention *op, size_t *floats);
+    void (*state_clear)(const ll_attention *op, float *state);
     /* LL_EINVAL with the reason where later tokens are needed; NULL: causal is enough. */
     ll_status (*can_stream)(const ll_attention *op);
     const struct ll_recurrence *recurrence; /* NULL: cannot stream */

@@ -22,22 +22,8 @@ double ll_now(void) {
 size_t ll_memory_now(void) {
     size_t total = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
-    if (!file) return ll_memory_peak();
+    if (!file) return 0;
     if (fscanf(file, "%zu %zu", &total, &resident) != 2) resident = 0;
     fclose(file);
     return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* The kernel's own mark for this program. getrusage would also count what the process held before it
- * became this program, so it is the second choice. */
-size_t ll_memory_peak(void) {
-    char line[256];
-    size_t kib = 0;
-    FILE *file = fopen("/proc/self/status", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmHWM: %zu kB", &kib) == 1) break;
-    if (file) fclose(file);
-    if (kib) return kib * 1024;
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : (size_t)usage.ru_maxrss * 1024;
 }

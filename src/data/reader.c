@@ -29,6 +29,10 @@ static const ll_format *const formats[] = {
 };
 // clang-format on
 
+static int is_known(int format) { return format >= 0 && (size_t)format < sizeof formats / sizeof *formats; }
+
+int ll_data_is_made(const ll_config *c) { return is_known(c->format) && formats[c->format]->made; }
+
 /* Tasks of pairs are learned from few formats, which are named; others from one that fits what there is. */
 static ll_status lacks_pairs(const ll_format *format, int task) {
     char names[200] = "";
@@ -68,8 +72,7 @@ ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *
     int which = 0;
     while (which < 3 && strcmp(split, split_name[which])) which++;
     if (which == 3) return ll_fail(LL_EINVAL, "there is no split \"%s\"; there are train, valid and test", split);
-    if (c->format < 0 || (size_t)c->format >= sizeof formats / sizeof *formats)
-        return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->format);
+    if (!is_known(c->format)) return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->format);
     const ll_format *format = formats[c->format];
     ll_status status = check_task(format, c->task);
     if (status) return status;

@@ -13,8 +13,7 @@
  *   image.c    rows of images          resize.c   to another size
  *   png.c      gray pixels of PNG      pathfinder_png.c folders of them
  *   pairs.c    source TAB target      toy.c      sources to be copied or reversed
- *   music.h    MIDI files
- *   pathfinder.c, listops.c and music_make.c also draw new examples */
+ *   music.h    MIDI files */
 #ifndef LL_READER_H
 #define LL_READER_H
 
@@ -30,6 +29,7 @@ typedef struct {
     ll_status (*open)(ll_reader *r, const ll_config *c, int split);
     /* Row number `row` of the batch becomes the text from token `place`, or example number `place`. */
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+    int made; /* the library makes the data, a valid split among them: no file is named */
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,

@@ -240,15 +240,15 @@ const ll_kernels *ll_kernel_tier(const char *name);
  *
  * The sum of an element is cut into slices of LL_GEMM_DEPTH terms. Each slice is summed in order and added to what C
  * holds: first 0, or the old C if `add`, plus the bias. So the order depends on K alone, and not on the threads.
- * scratch has at least ll_gemm_scratch(M, N, K) floats. */
+ * scratch has at least ll_gemm_scratch(M, N, K) floats. The calling thread needs little stack. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch);
 /* ll_gemm with A and B rounded to bfloat16 and slices of 2 LL_GEMM_DEPTH terms. It is twice as fast where the machine
  * multiplies bfloat16 (AVX512_BF16), and gives the same bits on machines that do not. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
-/* Floats of scratch for a product of this size and for all smaller ones: about N K, at most 2^20, and 0 if M is
- * small. */
+/* Floats of scratch for a product of this size and for all smaller ones: at most 112,000 for what the calling thread
+ * packs, and about N K, at most 2^20, if M exceeds 256. */
 size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif

@@ -24,9 +24,8 @@ static int has_next(const ll_batch_run *run, size_t row) {
     return row % T + 1 < (size_t)run->lengths[row / T];
 }
 
-static void score_task(void *arg, size_t i, int worker) {
+static void score_task(void *arg, size_t i) {
     const scores *s = arg;
-    (void)worker;
     const int V = s->run->c->vocab;
     for (int r = (int)i * LL_PIECE; r < ((int)i + 1) * LL_PIECE && r < s->n; r++) {
         const size_t row = s->first + (size_t)r;
@@ -167,12 +166,4 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
     ll_free(sum);
     ll_workspace_free(ws);
     return status;
-}
-
-int ll_model_width(const ll_model *m) {
-    return m->c->width;
-}
-
-int ll_model_classes(const ll_model *m) {
-    return m->c->task == LL_TASK_CLASSIFY ? m->c->classes : 0;
 }

@@ -65,10 +65,11 @@ void ll_model_watch(ll_model *m, ll_done_fn *progress, void *arg) {
     m->progress_arg = arg;
 }
 
-size_t ll_model_parameters(const ll_model *m) {
-    size_t n = 0;
-    for (int i = 0; i < m->count; i++) n += (size_t)m->param[i].rows * (size_t)m->param[i].cols;
-    return n;
+ll_model_sizes ll_model_size(const ll_model *m) {
+    ll_model_sizes sizes = {.width = m->c->width};
+    for (int i = 0; i < m->count; i++) sizes.parameters += (size_t)m->param[i].rows * (size_t)m->param[i].cols;
+    if (m->c->task == LL_TASK_CLASSIFY) sizes.classes = m->c->classes;
+    return sizes;
 }
 
 ll_tensor ll_model_tensor(const ll_model *m, int i) {

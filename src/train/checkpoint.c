@@ -8,7 +8,9 @@
  * No clock and no path is in it: the same run gives the same bytes. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 
@@ -113,4 +115,16 @@ ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll
             ll_st_floats((k ? o->v : o->m) + p->offset, tensor);
         }
     return LL_OK;
+}
+
+ll_status ll_run_load(ll_model **model, const char *folder) {
+    static const char *const names[2] = {"best.safetensors", "last.safetensors"};
+    ll_status status = LL_OK;
+    for (int i = 0; i < 2 && !*model && !status; i++) {
+        char *path = ll_path_join(folder, names[i]);
+        if (!path) return LL_ENOMEM;
+        if (!access(path, F_OK)) status = ll_model_load(model, path);
+        ll_free(path);
+    }
+    return status;
 }

@@ -3,7 +3,8 @@ last="make install"
 (cd "$root" && make --no-print-directory B="$build" install DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
 check "make install" test $? -eq 0
 to=$scratch/stage/opt/longline
-for f in bin/longline include/longline.h lib/liblongline.a lib/liblongline.so lib/pkgconfig/longline.pc \
+for f in bin/longline include/longline.h include/longline-lab.h lib/liblongline.a lib/liblongline.so \
+    lib/liblongline-lab.a lib/liblongline-lab.so lib/pkgconfig/longline.pc lib/pkgconfig/longline-lab.pc \
     lib/cmake/longline/longlineConfig.cmake share/man/man1/longline.1 share/longline/recipes/text-bytes.ini; do
     check "installed: $f" test -s "$to/$f"
 done
@@ -18,12 +19,75 @@ flags=$(pkg-config --cflags --libs longline)
 t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
 out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
+
+# The core alone trains and generates, and brings no drawing, no downloads.
+flags=$(pkg-config --cflags --libs longline)
+# shellcheck disable=SC2086
+t 0 cc "$root/tests/cli/core.c" $flags -o core
+t 0 ./core
+out "^token=[0-9]+$"
+t 0 ldd ./core
+out "liblongline\.so"
+for library in longline-lab cairo pixman fontconfig freetype curl archive libmd; do
+    check "the core needs no $library" sh -c "! grep -q '$library' out"
+done
+check "a run of the core has no report" test ! -e core-run/report.html
+
+# The laboratory besides.
+cat >lab.c <<END
+#include <longline-lab.h>
+#include <stdio.h>
+
+int main(void) {
+    ll_status status = ll_run_picture("core-run", "loss.svg");
+    if (!status) status = ll_run_report("core-run", NULL);
+    printf("status=%d %s\n", status, status ? ll_error() : "");
+    return status;
+}
+END
+t 0 pkg-config --modversion longline-lab
+out "^$version$"
+# shellcheck disable=SC2046
+t 0 cc lab.c $(pkg-config --cflags --libs longline-lab) -o lab
+t 0 ./lab
+check "the laboratory draws" test -s loss.svg
+check "and reports" test -s core-run/report.html
+t 0 ldd ./lab
+out "liblongline-lab\.so"
+out "libcairo\.so"
+
 export PKG_CONFIG_SYSROOT_DIR=
 # Statically: everything the library needs is named.
 flags=$(pkg-config --cflags --static --libs longline | sed "s|/opt/longline|$to|g; s|-llongline|-l:liblongline.a|")
 # shellcheck disable=SC2086
 t 0 cc "$root/examples/attention_call.c" $flags -o attention-static
 LD_LIBRARY_PATH= t 0 ./attention-static
+flags=$(pkg-config --cflags --static --libs longline-lab |
+    sed "s|/opt/longline|$to|g; s|-llongline |-l:liblongline.a |; s|-llongline-lab|-l:liblongline-lab.a|")
+# shellcheck disable=SC2086
+t 0 cc lab.c $flags -o lab-static
+LD_LIBRARY_PATH= t 0 ./lab-static
+
+# A program may close the library while threads of the pool still look for work.
+cat >close.c <<'END'
+#include <dlfcn.h>
+#include <longline.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 20; i++) {
+        void *library = dlopen("liblongline.so", RTLD_NOW);
+        double (*measure)(int, double) = library ? (double (*)(int, double))dlsym(library, "ll_measure_peak") : NULL;
+        if (!measure) return puts(dlerror()), 1;
+        measure(4, 0.001);
+        dlclose(library);
+        usleep(2000);
+    }
+    return 0;
+}
+END
+t 0 cc close.c -I"$to/include" -ldl -o close
+t 0 ./close
 
 if command -v cmake >/dev/null; then
     cat >CMakeLists.txt <<END
@@ -32,10 +96,13 @@ project(uses C)
 find_package(longline ${version%.*} REQUIRED)
 add_executable(uses $root/examples/attention_call.c)
 target_link_libraries(uses longline::longline m)
+add_executable(draws lab.c)
+target_link_libraries(draws longline::lab)
 END
     t 0 cmake -S . -B cmake-build -DCMAKE_PREFIX_PATH="$to"
     t 0 cmake --build cmake-build
     t 0 cmake-build/uses
+    t 0 cmake-build/draws
     sed -i 's/find_package(longline [0-9.]*/find_package(longline 99.0/' CMakeLists.txt
     t 1 cmake -S . -B cmake-other -DCMAKE_PREFIX_PATH="$to"
 else

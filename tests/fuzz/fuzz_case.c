@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "fuzz/fuzz.h"
-#include "longline.h"
+#include "longline-lab.h"
 
 static void visit(const char *path) {
     ll_safetensors *f = NULL;

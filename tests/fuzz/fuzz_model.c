@@ -44,9 +44,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     for (int i = 0; (t = ll_model_tensor(model, i)).data; i++) parameters += (size_t)t.rows * (size_t)t.cols;
-    check(parameters == ll_model_parameters(model));
+    check(parameters == ll_model_size(model).parameters);
     check(ll_model_token_cost(model, TOKENS) > 0);
-    const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_classes(model);
+    const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_size(model).classes;
     compute(model, V, classes);
     stream(model, V);
     if (is_told(ll_model_quantize(model, LL_INT8))) compute(model, V, classes);

@@ -128,7 +128,7 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     if (status) return status;
     for (int s = 0; s < 2; s++) {
         side x = side_of(op, c, !s, s ? mixed + keys : mixed);
-        ll_parallel_for(heads, mix, &x);
+        ll_parallel_among(ll_threads(), heads, mix, &x);
     }
     for (int b = 0; b < c->B && !status; b++) {
         ll_attention_call one = call_of(op, c, b, mixed, mixed + keys, c->saved ? c->saved + both : NULL);
@@ -153,8 +153,8 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     for (int s = 0; s < 2 && !status; s++) {
         side x = side_of(op, c, !s, s ? d + keys : d);
         x.transposed = d + both + (s ? keys : 0);
-        ll_parallel_for(heads, unmix, &x);
-        if (x.dweight) ll_parallel_for(((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
+        ll_parallel_among(ll_threads(), heads, unmix, &x);
+        if (x.dweight) ll_parallel_among(ll_threads(), ((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
     }
     ll_clear_gradients(c, op->c.H, op->D, op->c.E);
     ll_free(d);

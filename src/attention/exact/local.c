@@ -3,7 +3,8 @@
  *
  *   y_i = sum_(i - w < j <= i) e^(s_ij - m) v_j / sum e^(s_ij - m)
  *
- * The stream goes token by token; its sums run over the slots of the ring, whose order depends on the position alone. */
+ * The stream goes token by token; its sums run over the slots of the ring, whose order depends on the position alone.
+ */
 #include <math.h>
 #include <string.h>
 

@@ -200,9 +200,19 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
     walk a = {.j = j, .workers = workers, .floats = floats, .pool = j->pool};
     float *own = ll_take(&a.pool, ll_state_floats(j->op));
     a.state = a.sum = j->states ? j->states : own;
-    clear_state(j->op, a.sum);
-    sum_up(&a, j->s, keys_task, join_states);
+    const size_t floats_kept = ll_state_floats(j->op);
     j->keys = ll_kept_keys(j, 0, j->s);
+    if (j->state_in) {
+        memcpy(a.sum, j->state_in, floats_kept * sizeof *a.sum);
+        j->keys += (int)j->state_in[floats_kept];
+    } else {
+        clear_state(j->op, a.sum);
+    }
+    sum_up(&a, j->s, keys_task, join_states);
+    if (j->state_out) {
+        memcpy(j->state_out, a.sum, floats_kept * sizeof *a.sum);
+        j->state_out[floats_kept] = (float)j->keys;
+    }
     read_out(&a, j->n, queries_task);
 }
 
@@ -296,7 +306,12 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
     j->k->transpose(m, E, j->states, (size_t)E, a.St, ld);
     memcpy(a.St + (size_t)E * ld, j->states + (size_t)m * (size_t)E, (size_t)m * sizeof *a.St);
     memset(a.sum, 0, sum * sizeof *a.sum);
+    if (j->dstate_out) {
+        j->k->transpose(m, E, j->dstate_out, (size_t)E, a.sum, ld);
+        memcpy(a.sum + (size_t)E * ld, j->dstate_out + (size_t)m * (size_t)E, (size_t)m * sizeof *a.sum);
+    }
     sum_up(&a, j->n, queries_back_task, join_back);
+    ll_bidirectional_gradient_give(j, a.sum);
     j->k->transpose(E, m, a.sum, ld, a.U, (size_t)E);
     read_out(&a, j->s, keys_back_task);
 }

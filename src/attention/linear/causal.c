@@ -72,6 +72,29 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     memcpy(s->low_V, from + 5, E * sizeof *from);
 }
 
+void ll_causal_state_save_empty(const ll_attention *op, float *to) {
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
+    memset(to, 0, ll_state_floats(op) * sizeof *to);
+    to += m * E + m + E;
+    to[0] = (float)LL_NO_EXPONENT;
+    to[1] = to[3] = -INFINITY;
+}
+
+void ll_causal_begin(ll_head *j, ll_causal_state *s) {
+    j->keys = j->state_in ? (int)j->state_in[ll_state_floats(j->op)] : 0;
+    if (j->state_in) {
+        ll_causal_state_load(j->op, s, j->state_in);
+    } else {
+        ll_causal_state_clear(j->op, s);
+    }
+}
+
+void ll_causal_end(const ll_head *j, const ll_causal_state *s) {
+    if (!j->state_out) return;
+    ll_causal_state_save(j->op, s, j->state_out);
+    j->state_out[ll_state_floats(j->op)] = (float)j->keys;
+}
+
 /* ---- Rows ---- */
 
 void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low) {
@@ -135,7 +158,7 @@ size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int back
     const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
     if (!backward) return forward + 592;
     return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
-           2 * E + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
+           2 * E + 1 + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
 }
 
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
@@ -216,9 +239,10 @@ static void part_close(const part *p) {
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
     const ll_attention *op = j->op;
     const int m = j->map->features, n = w->n, t0 = w->t0;
+    const int64_t at = j->first[LL_KEY] + t0, before = at - j->tile;
     const size_t ld = (size_t)j->map->ld, E = (size_t)op->c.E;
-    const int late = t0 >= LATE && !op->c.decay, before = t0 - j->tile;
-    const int begins = late && (before < LATE || t0 / FOLD != before / FOLD);
+    const int late = at >= LATE && !op->c.decay;
+    const int begins = late && (t0 == 0 || before < LATE || at / FOLD != before / FOLD);
     const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
     float *num = w->num + first;
@@ -272,6 +296,7 @@ void ll_causal_forward(ll_head *j) {
     ll_causal_tile tile = ll_causal_tile_take(j, &pool);
     ll_causal_room room = ll_causal_room_take(j, &pool);
     ll_causal_state state = ll_causal_state_take(j->op, &pool);
+    ll_causal_begin(j, &state);
     for (tile.t0 = 0; tile.t0 < j->n; tile.t0 += j->tile) {
         tile.n = j->n - tile.t0 < j->tile ? j->n - tile.t0 : j->tile;
         ll_causal_keep(j, &state, tile.t0);
@@ -280,4 +305,5 @@ void ll_causal_forward(ll_head *j) {
         ll_causal_tile_state(j, &state, &tile, 0, j->op->c.E);
         ll_causal_tile_finish(j, &room, &tile);
     }
+    ll_causal_end(j, &state);
 }

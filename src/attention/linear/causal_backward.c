@@ -21,7 +21,8 @@ typedef struct {
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, lda, ldv;
     int next; /* P of the first row after the current tile */
-    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and what rounding took from it */
+    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and what rounding took from it; then the same sum
+               * of dden_i */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -135,7 +136,10 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
     const float eps = j->op->c.feature_eps * j->map->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, t0 + i);
-        if (j->op->c.decay) j->k->scale(2 * E, j->power[1], W);
+        if (j->op->c.decay) j->k->scale(2 * E + 1, j->power[1], W);
+        if (j->dstate_in && j->op->c.den != LL_DEN_NONE)
+            W[2 * E] -= eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) *
+                        j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
         ll_sum_keep(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W, W + E);
         if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
     }
@@ -216,7 +220,7 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
     w->dvt = ll_take(pool, E * w->lda);
     w->St = ll_take(pool, (E + 1) * w->ld);
     w->Ut = ll_take(pool, (E + 1) * w->ld);
-    w->W = ll_take(pool, 2 * E);
+    w->W = ll_take(pool, 2 * E + 1);
     w->f = (ll_scales *)(void *)ll_take(pool, (R / C) * sizeof(ll_scales) / sizeof(float) + 16);
     if (!ll_causal_has_eps(op)) return;
     w->kappa = ll_take(pool, R);
@@ -230,7 +234,7 @@ static scratch begin(ll_head *j, float **pool) {
     take_all(j, &w, pool);
     memset(w.St, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.St);
     memset(w.Ut, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.Ut);
-    memset(w.W, 0, 2 * (size_t)j->op->c.E * sizeof *w.W);
+    memset(w.W, 0, (2 * (size_t)j->op->c.E + 1) * sizeof *w.W);
     return w;
 }
 
@@ -242,8 +246,8 @@ static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j-
 
 /* From the state that forward saved: dq. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
-    if (s) {
-        ll_causal_state_load(j->op, st, j->states + (size_t)s * ll_state_floats(j->op));
+    if (s || j->state_in) {
+        ll_causal_state_load(j->op, st, s ? j->states + (size_t)s * ll_state_floats(j->op) : j->state_in);
     } else {
         ll_causal_state_clear(j->op, st);
     }
@@ -262,9 +266,16 @@ void ll_causal_backward(ll_head *j) {
     float *pool = j->pool;
     scratch w = begin(j, &pool);
     ll_causal_state st = ll_causal_state_take(j->op, &pool);
-    for (int s = (j->n + j->stretch - 1) / j->stretch - 1; s >= 0; s--) {
+    const int stretches = (j->n + j->stretch - 1) / j->stretch;
+    for (int s = stretches - 1; s >= 0; s--) {
         walk_forward(j, &w, &st, s);
+        if (s == stretches - 1) ll_causal_gradient_take(j, st.exponent, w.Ut, w.W, &w.next);
         walk_back(j, &w, s);
+    }
+    if (stretches) {
+        ll_causal_gradient_give(j, w.Ut, w.W, w.next);
+    } else {
+        ll_carried_gradient_passes(j);
     }
 }
 
@@ -289,7 +300,7 @@ typedef struct {
 size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads) {
     const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
     (void)stretch;
-    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + n * (size_t)tile * ldv + 5 * LINE +
+    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + n * (size_t)tile * ldv + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }
 
@@ -327,7 +338,7 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
 static void fold_eps(const walk *w, int i) {
     const ll_head *j = w->j;
     const int s = w->first + i;
-    memcpy(w->w[i].W, w->W, 2 * (size_t)j->op->c.E * sizeof *w->W);
+    memcpy(w->w[i].W, w->W, (2 * (size_t)j->op->c.E + 1) * sizeof *w->W);
     for (int t = tiles_of(j, s) - 1; t >= 0; t--)
         eps_values(j, &w->w[i], s * j->stretch + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
 }
@@ -343,15 +354,16 @@ static void fold_task(void *arg, size_t i, int worker) {
     }
 }
 
-static void together(walk *w) {
+static void together(walk *w, int last) {
     const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
-    ll_parallel_for((size_t)w->count, forward_task, w);
+    ll_parallel_among(w->threads, (size_t)w->count, forward_task, w);
+    if (last) ll_causal_gradient_take(w->j, w->st[w->count - 1].exponent, w->U, w->W, &w->next);
     ll_parallel_among(w->threads, (size_t)(pieces + eps), fold_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
         w->w[i].next = w->next;
         w->next = w->w[i].f->P[0];
     }
-    ll_parallel_for((size_t)w->count, back_task, w);
+    ll_parallel_among(w->threads, (size_t)w->count, back_task, w);
 }
 
 void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
@@ -360,7 +372,7 @@ void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *
     w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
     w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);
     w.U = ll_take(&shared, (E + 1) * ld);
-    w.W = ll_take(&shared, 2 * E);
+    w.W = ll_take(&shared, 2 * E + 1);
     for (size_t i = 0; i < most; i++) {
         float *own = pool + i * floats;
         w.w[i] = begin(j, &own);
@@ -368,10 +380,11 @@ void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *
     }
     w.rows = ll_take(&shared, most * (size_t)j->tile * w.w->ldv);
     memset(w.U, 0, (E + 1) * ld * sizeof *w.U);
-    memset(w.W, 0, 2 * E * sizeof *w.W);
+    memset(w.W, 0, (2 * E + 1) * sizeof *w.W);
     for (int end = (j->n + j->stretch - 1) / j->stretch; end > 0; end = w.first) {
         w.first = end > threads ? end - threads : 0;
         w.count = end - w.first;
-        together(&w);
+        together(&w, end * j->stretch >= j->n);
     }
+    ll_causal_gradient_give(j, w.U, w.W, w.next);
 }

@@ -55,9 +55,9 @@ static void stretch(walk *w, int t0) {
         ll_causal_tile *tile = &w->tile[w->tiles++];
         tile->t0 = t0, tile->n = least(j->tile, end - t0);
     }
-    ll_parallel_for((size_t)w->tiles, features_task, w);
+    ll_parallel_among(w->threads, (size_t)w->tiles, features_task, w);
     for (int t = 0; t < w->tiles; t++) ll_causal_tile_scales(j, &w->state, &w->tile[t]);
-    ll_parallel_for((size_t)pieces, state_task, w);
+    ll_parallel_among(w->threads, (size_t)pieces, state_task, w);
     ll_parallel_among(w->threads, (size_t)w->tiles, finish_task, w);
 }
 
@@ -69,8 +69,10 @@ void ll_causal_forward_together(ll_head *j, int threads, float *shared) {
     for (int t = 0; t < tiles; t++) w.tile[t] = ll_causal_tile_take(j, &shared);
     for (int i = 0; i < threads; i++) w.room[i] = ll_causal_room_take(j, &shared);
     w.state = ll_causal_state_take(j->op, &shared);
+    ll_causal_begin(j, &w.state);
     for (int t0 = 0; t0 < j->n; t0 += j->stretch) {
         ll_causal_keep(j, &w.state, t0);
         stretch(&w, t0);
     }
+    ll_causal_end(j, &w.state);
 }

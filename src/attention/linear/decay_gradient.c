@@ -50,6 +50,37 @@ static void rescale(const ll_attention *op, tangent *s, int exponent) {
     s->exponent = exponent;
 }
 
+/* From the state that the call took; `ones` is that of the eps. Returns the largest c so far. */
+static float begin(const ll_head *j, tangent *s, tangent *ones) {
+    const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
+    const float *S = j->state_in, *z = S + m * E, *V = z + m, *scalar = V + E;
+    if (!S) return -INFINITY;
+    for (size_t a = 0; a < m; a++) {
+        for (size_t e = 0; e < E; e++) s->S[a * (E + 1) + e] = (double)S[a * E + e];
+        s->S[a * (E + 1) + E] = (double)z[a];
+    }
+    for (size_t e = 0; e < E; e++) ones->S[e] = (double)V[e];
+    ones->S[E] = (double)scalar[2];
+    s->exponent = (int)scalar[0];
+    return scalar[1];
+}
+
+/* What r changes in the state that the call left, times the gradient there. */
+static double end(const ll_head *j, const tangent *s, const tangent *ones) {
+    const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
+    const float *d = j->dstate_out, *dz = d + m * E, *dV = dz + m;
+    double sum = 0, eps = 0;
+    if (!d || s->exponent == LL_NO_EXPONENT) return 0;
+    for (size_t a = 0; a < m; a++) {
+        for (size_t e = 0; e < E; e++) sum += s->dS[a * (E + 1) + e] * (double)d[a * E + e];
+        sum += s->dS[a * (E + 1) + E] * (double)dz[a];
+    }
+    for (size_t e = 0; e < E; e++) eps += ones->dS[e] * (double)dV[e];
+    eps += ones->dS[E] * (double)dV[E + 2]; /* their number */
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING, left = (int)j->state_out[m * E + m + E];
+    return (running ? ldexp(sum, s->exponent - left) : sum) + eps;
+}
+
 double ll_decay_gradient(ll_head *j) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E, state = (size_t)j->map->features * (E + 1);
@@ -66,7 +97,7 @@ double ll_decay_gradient(ll_head *j) {
     float *work = ll_take(&pool, (size_t)j->map->ld);
     double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
     const double r = (double)op->c.decay[j->h], root = eps ? (double)j->map->root : 1;
-    float top = -INFINITY;
+    float top = begin(j, &s, &ones);
     double dr = 0;
     for (int t = 0; t < j->n; t++) {
         int64_t x, y;
@@ -97,5 +128,5 @@ double ll_decay_gradient(ll_head *j) {
         const double den = j->map->scale_cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
         dr += den != 0 ? change / den : 0;
     }
-    return dr;
+    return dr + end(j, &s, &ones);
 }

@@ -113,6 +113,12 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
+    const size_t floats = ll_carried_floats(l->op), row = c->state_row ? c->state_row : (size_t)H * floats;
+    const size_t carried = index / (size_t)H * row + (size_t)j.h * floats;
+    if (c->state_in) j.state_in = c->state_in + carried;
+    if (c->state_out) j.state_out = c->state_out + carried;
+    if (c->dstate_in) j.dstate_in = c->dstate_in + carried;
+    if (c->dstate_out) j.dstate_out = c->dstate_out + carried;
     for (int side = 0; side < 2; side++) {
         if (l->top[side] && l->top[side][index].value > -INFINITY) j.shift[side] = l->top[side][index].value;
         if (l->dtop[side]) j.dtop[side] = &l->dtop[side][index];
@@ -227,7 +233,7 @@ static ll_status find_tops(linear_call *l, int side, size_t heads) {
     l->top[side] = ll_alloc(heads, sizeof *l->top[side]);
     if (!l->top[side]) return LL_ENOMEM;
     l->side = side;
-    ll_parallel_for(heads, top_of_head, l);
+    ll_parallel_among(l->threads, heads, top_of_head, l);
     return LL_OK;
 }
 
@@ -319,6 +325,18 @@ static void project(ll_attention *op, const float *projection) {
     ll_feature_map_project(op->own, projection);
 }
 
+static ll_status state_floats(const ll_attention *op, size_t *floats) {
+    if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
+        return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
+                                  "not in one call; use prefix, token or none");
+    *floats = (size_t)op->c.H * ll_carried_floats(op);
+    return LL_OK;
+}
+
+static void state_clear(const ll_attention *op, float *state) {
+    for (int h = 0; h < op->c.H; h++) ll_carried_clear(op, state + (size_t)h * ll_carried_floats(op));
+}
+
 static ll_status can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     const ll_feature_map *map = ll_linear_map(op);
@@ -343,6 +361,8 @@ const ll_operator ll_operator_linear = {
     .saved = saved,
     .forward = forward,
     .backward = backward,
+    .state_floats = state_floats,
+    .state_clear = state_clear,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_linear,
     .cross = &ll_cross_linear,

@@ -23,6 +23,10 @@ typedef struct {
     float *den;             /* (n) divisors: saved, or scratch */
     float *states;          /* saved states, or NULL */
     float *within;          /* causal: (n, tile) weights within the tiles, saved, or NULL */
+    const float *state_in;  /* the call's, of this head, or NULL */
+    float *state_out;
+    const float *dstate_out;
+    float *dstate_in;
     float *pool;            /* scratch of this worker */
 } ll_head;
 
@@ -33,6 +37,14 @@ static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
 
 /* Floats of one saved state: S (features x E), z (features), exponent. */
 size_t ll_state_floats(const ll_attention *op);
+/* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
+size_t ll_carried_floats(const ll_attention *op);
+/* The empty state. */
+void ll_carried_clear(const ll_attention *op, float *state);
+/* The gradient at what the call took: of a call without tokens, the one at what it left; in both directions, from U
+ * (E + 1, ld), the gradient at the state of all keys. */
+void ll_carried_gradient_passes(const ll_head *j);
+void ll_bidirectional_gradient_give(const ll_head *j, const float *U);
 /* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
 float *ll_take(float **pool, size_t floats);
 

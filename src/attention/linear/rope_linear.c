@@ -21,7 +21,8 @@ static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     const ll_rope_linear *of = ll_rope_linear_parts(op);
-    return rows_of(op, B, T) + saved_of(of->numerator, B, T, S, segments) + saved_of(of->denominator, B, T, S, segments);
+    return rows_of(op, B, T) + saved_of(of->numerator, B, T, S, segments) +
+           saved_of(of->denominator, B, T, S, segments);
 }
 
 static ll_view column(const ll_attention *op, float *data, int n) {
@@ -34,7 +35,24 @@ static ll_attention_call denominator_call(const ll_attention *op, const ll_atten
     c.v = (ll_view){.data = one};
     c.y = column(op, s, c.T);
     const ll_attention *numerator = ll_rope_linear_parts(op)->numerator;
+    size_t states;
+    if (c.state_row && ll_attention_state_floats(numerator, &states) == LL_OK) {
+        if (c.state_in) c.state_in += states;
+        if (c.state_out) c.state_out += states;
+        if (c.dstate_in) c.dstate_in += states;
+        if (c.dstate_out) c.dstate_out += states;
+    }
     if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(numerator, c.B, c.T, c.S, ll_sequence_count(&c));
+    return c;
+}
+
+/* The call with room between the states of sequences, where any is given: a numerator's and a denominator's. */
+static ll_attention_call with_states(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call c = *call;
+    size_t floats = 0;
+    if (!c.state_row && (c.state_in || c.state_out || c.dstate_in || c.dstate_out) &&
+        ll_attention_state_floats(op, &floats) == LL_OK)
+        c.state_row = floats;
     return c;
 }
 
@@ -63,7 +81,8 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
                 for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *given) {
+    const ll_attention_call with = with_states(op, given), *call = &with;
     float one = 1, *own = call->saved ? NULL : ll_alloc(rows_of(op, call->B, call->T), sizeof *own);
     float *s = own ? own : call->saved;
     ll_attention_call c = *call;
@@ -105,7 +124,8 @@ static ll_view block(const ll_attention *op, float *data, int n, int width) {
     return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
 }
 
-static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status backward(const ll_attention *op, const ll_attention_call *given) {
+    const ll_attention_call with = with_states(op, given), *call = &with;
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->D, E = op->c.E;
     const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
     float one = 1;
@@ -183,6 +203,22 @@ static void set_tile(ll_attention *op, int tile) {
     ll_attention_set_tile(ll_rope_linear_parts(op)->denominator, tile);
 }
 
+static ll_status state_floats(const ll_attention *op, size_t *floats) {
+    size_t numerator = 0, denominator = 0;
+    ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &numerator);
+    if (!status) status = ll_attention_state_floats(ll_rope_linear_parts(op)->denominator, &denominator);
+    *floats = numerator + denominator;
+    return status;
+}
+
+static void state_clear(const ll_attention *op, float *state) {
+    size_t floats = 0;
+    const ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &floats);
+    if (status) return; /* as state_floats said */
+    ll_attention_state_clear(ll_rope_linear_parts(op)->numerator, state);
+    ll_attention_state_clear(ll_rope_linear_parts(op)->denominator, state + floats);
+}
+
 static ll_status can_stream(const ll_attention *op) {
     return ll_attention_can_stream(ll_rope_linear_parts(op)->numerator);
 }
@@ -200,6 +236,8 @@ const ll_operator ll_operator_rope_linear = {
     .saved = saved,
     .forward = forward,
     .backward = backward,
+    .state_floats = state_floats,
+    .state_clear = state_clear,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_rope_linear,
     .cross = &ll_cross_rope_linear,

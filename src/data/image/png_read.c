@@ -1,8 +1,11 @@
-/* Gray images out of PNG files, decoded by cairo. Colours become gray with the weights 0.299, 0.587, 0.114. */
+/* Gray images out of PNG files, decoded by libpng. Colours become gray with the weights 0.299, 0.587, 0.114; what is
+ * transparent shows black behind it. Of 16 bits a colour the upper 8 count. */
 #include "data/image/png_read.h"
 
-#include <cairo/cairo.h>
+#include <png.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 enum { HEAD = 33 /* signature and IHDR */, SIDE_MOST = 4096 };
 
@@ -21,43 +24,110 @@ ll_status ll_png_size(int *width, int *height, const uint8_t *data, size_t size,
     return LL_OK;
 }
 
+/* One file while it is decoded. It lives outside of the function that setjmp returns to. */
 typedef struct {
     const uint8_t *data;
     size_t left;
-} source;
+    png_struct *png;
+    png_info *info;
+    uint8_t *colour; /* (height, row): red, green, blue, and opacity where there is one */
+    size_t row;
+    int channels;
+    int no_memory;
+} decoder;
 
-static cairo_status_t give(void *arg, unsigned char *to, unsigned size) {
-    source *s = arg;
-    if (size > s->left) return CAIRO_STATUS_READ_ERROR;
-    memcpy(to, s->data, size);
-    s->data += size;
-    s->left -= size;
-    return CAIRO_STATUS_SUCCESS;
+static void give(png_struct *png, uint8_t *to, size_t size) {
+    decoder *d = png_get_io_ptr(png);
+    if (size > d->left) png_error(png, "too short");
+    memcpy(to, d->data, size);
+    d->data += size;
+    d->left -= size;
+}
+
+static void *allocate(png_struct *png, size_t size) {
+    decoder *d = png_get_mem_ptr(png);
+    void *memory = ll_alloc(size, 1);
+    if (!memory) d->no_memory = 1;
+    return memory;
+}
+
+static void release(png_struct *png, void *memory) {
+    (void)png;
+    ll_free(memory);
+}
+
+static void fail(png_struct *png, const char *text) {
+    (void)text;
+    png_longjmp(png, 1);
+}
+
+static void ignore(png_struct *png, const char *text) {
+    (void)png, (void)text;
+}
+
+/* Makes libpng turn whatever the file holds into 3 or 4 bytes a pixel. */
+static void ask_for_bytes(decoder *d) {
+    const int kind = png_get_color_type(d->png, d->info);
+    if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(d->png);
+    if (kind == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(d->png);
+    if (png_get_valid(d->png, d->info, PNG_INFO_tRNS)) png_set_tRNS_to_alpha(d->png);
+    if (png_get_bit_depth(d->png, d->info) == 16) png_set_strip_16(d->png);
+    if (!(kind & PNG_COLOR_MASK_COLOR)) png_set_gray_to_rgb(d->png);
+}
+
+/* 0: the file is damaged, or there is no memory. */
+static int decode(decoder *d, int width, int height) {
+    if (setjmp(png_jmpbuf(d->png))) return 0;
+    png_set_read_fn(d->png, d, give);
+    png_read_info(d->png, d->info);
+    if (png_get_image_width(d->png, d->info) != (uint32_t)width ||
+        png_get_image_height(d->png, d->info) != (uint32_t)height)
+        png_error(d->png, "another size");
+    ask_for_bytes(d);
+    const int passes = png_set_interlace_handling(d->png);
+    png_read_update_info(d->png, d->info);
+    d->row = png_get_rowbytes(d->png, d->info);
+    d->channels = png_get_channels(d->png, d->info);
+    d->colour = allocate(d->png, (size_t)height * d->row);
+    if (!d->colour) png_error(d->png, "no memory");
+    for (int i = 0; i < passes; i++)
+        for (int y = 0; y < height; y++) png_read_row(d->png, d->colour + (size_t)y * d->row, NULL);
+    png_read_end(d->png, NULL);
+    return 1;
+}
+
+/* c a / 255, rounded. */
+static uint32_t over_black(uint32_t c, uint32_t a) {
+    const uint32_t product = c * a + 128;
+    return (product + (product >> 8)) >> 8;
+}
+
+static void make_gray(uint8_t *pixels, const decoder *d, int width, int height) {
+    for (int y = 0; y < height; y++) {
+        const uint8_t *p = d->colour + (size_t)y * d->row;
+        for (int x = 0; x < width; x++, p += d->channels) {
+            const uint32_t a = d->channels == 4 ? p[3] : 255;
+            const uint32_t r = over_black(p[0], a), g = over_black(p[1], a), b = over_black(p[2], a);
+            *pixels++ = (uint8_t)((299 * r + 587 * g + 114 * b + 500) / 1000);
+        }
+    }
 }
 
 ll_status ll_png_gray(uint8_t *pixels, const uint8_t *data, size_t size, const char *name) {
-    int width = 0, height = 0;
+    int width = 0, height = 0, whole = 0;
     ll_status status = ll_png_size(&width, &height, data, size, name);
     if (status) return status;
-    source from = {data, size};
-    cairo_surface_t *image = cairo_image_surface_create_from_png_stream(give, &from);
-    const cairo_format_t format = cairo_image_surface_get_format(image);
-    if (cairo_surface_status(image) == CAIRO_STATUS_NO_MEMORY)
+    decoder d = {.data = data, .left = size};
+    d.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, NULL, fail, ignore, &d, allocate, release);
+    if (d.png) d.info = png_create_info_struct(d.png);
+    if (d.info) whole = decode(&d, width, height);
+    if (!d.info || d.no_memory)
         status = ll_fail(LL_ENOMEM, "no memory for the image %s", name);
-    else if (cairo_surface_status(image) || cairo_image_surface_get_width(image) != width ||
-             cairo_image_surface_get_height(image) != height ||
-             (format != CAIRO_FORMAT_RGB24 && format != CAIRO_FORMAT_ARGB32))
-        status = ll_fail(LL_EFORMAT, "%s: a damaged PNG file, or one of more than 8 bits a colour", name);
-    for (int y = 0; y < height && !status; y++) {
-        const uint8_t *row =
-            cairo_image_surface_get_data(image) + (size_t)y * (size_t)cairo_image_surface_get_stride(image);
-        for (int x = 0; x < width; x++) {
-            uint32_t p;
-            memcpy(&p, row + 4 * (size_t)x, sizeof p);
-            const uint32_t r = p >> 16 & 255, g = p >> 8 & 255, b = p & 255;
-            pixels[(size_t)y * (size_t)width + (size_t)x] = (uint8_t)((299 * r + 587 * g + 114 * b + 500) / 1000);
-        }
-    }
-    cairo_surface_destroy(image);
+    else if (!whole)
+        status = ll_fail(LL_EFORMAT, "%s: a damaged PNG file", name);
+    else
+        make_gray(pixels, &d, width, height);
+    ll_free(d.colour);
+    if (d.png) png_destroy_read_struct(&d.png, &d.info, NULL);
     return status;
 }

@@ -2,9 +2,7 @@
  *
  *   midi.c         standard MIDI files read         midi_write.c   and written
  *   music_grid.c   notes put on the grid            music_token.c  notes to events and back
- *   music_word.c   events as words                  music.c        files as examples
- *   music_make.c   pieces that are drawn            music_style.c  how alike two are
- *   music_fit.c    how much of them is on the grid */
+ *   music_word.c   events as words                  music.c        files as examples */
 #ifndef LL_MUSIC_H
 #define LL_MUSIC_H
 
@@ -123,13 +121,5 @@ LL_MUST_USE ll_status ll_music_text(ll_bytes *text, const int32_t *tokens, int64
 
 /* The score of a MIDI file, not on the grid, or of the text of events. */
 LL_MUST_USE ll_status ll_music_score(ll_score *score, const char *path);
-
-/* ---- Drawn ---- */
-
-/* Piece number i of a seed, of `bars` bars. */
-LL_MUST_USE ll_status ll_music_draw(ll_score *grid, int bars, uint64_t seed, int64_t i);
-/* `count` of them as music-NNNNN.mid in a folder. */
-LL_MUST_USE ll_status ll_music_write(const char *folder, int bars, int64_t count, uint64_t seed, ll_done_fn *progress,
-                                     void *arg);
 
 #endif

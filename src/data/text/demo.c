@@ -38,4 +38,4 @@ static ll_status open_demo(ll_reader *r, const ll_config *c, int split) {
     return ll_text_use(r, c, split, "the demo's text", text, (int64_t)n);
 }
 
-const ll_format ll_format_demo = {"demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill};
+const ll_format ll_format_demo = {"demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill, .made = 1};

@@ -1,0 +1,61 @@
+/* What attention does: its matrix, of operators and of models, the error of long streams, cases in files. */
+#ifndef LL_LAB_ATTENTION_API_H
+#define LL_LAB_ATTENTION_API_H
+
+#include "longline/attention.h"
+#include "longline/model.h"
+
+LL_C_BEGIN
+
+/* ---- Weights ---- */
+
+/* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
+ * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
+ * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
+LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
+                                                 int streaming, float *A);
+/* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
+LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S,
+                                               const int *query, int count, float *A);
+
+/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of
+ * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
+ * tokens. LL_EDIVERGED, here and below, names a weight that is not finite. */
+LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
+                                                int streaming, float *A);
+/* Some rows of the same: A (heads, count, n), of queries (count) in [0, n). Rows are derivatives, so that they cost
+ * count / E backward passes over n tokens instead of n / E forward ones: the choice for few queries of long sequences.
+ * The same to within rounding. */
+LL_API LL_MUST_USE ll_status ll_model_attention_rows(const ll_model *model, const int *tokens, int T, int layer,
+                                                     const int *query, int count, float *A);
+/* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
+LL_API int ll_model_cls_tokens(const ll_model *model);
+
+/* ---- Streams, against double precision ---- */
+
+enum { LL_STREAM_ERROR_MOST = 16, LL_STREAM_ERROR_LONGEST = 100000000 };
+typedef struct {
+    int count;
+    int64_t tokens[LL_STREAM_ERROR_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
+    double deviation[LL_STREAM_ERROR_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
+    double tiles[LL_STREAM_ERROR_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
+} ll_stream_error;
+/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
+ * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k
+ * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
+ * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
+ * time as the stream and the tiles, and some times that for the doubles. */
+LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *drift, const ll_attention_config *config,
+                                                       int64_t tokens, uint64_t seed);
+
+/* ---- Cases in files ---- */
+
+/* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
+ * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
+ * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. LL_EDIVERGED where y
+ * or a gradient is not finite; `out` is then not written. */
+LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
+
+LL_C_END
+
+#endif

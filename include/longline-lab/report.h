@@ -1,0 +1,76 @@
+/* Pictures and reports. */
+#ifndef LL_REPORT_API_H
+#define LL_REPORT_API_H
+
+#include "longline/base.h"
+#include "longline/train.h"
+
+LL_C_BEGIN
+
+/* ---- Pictures ---- */
+
+typedef struct {
+    const char *label;
+    int n;
+    const double *x, *y;
+} ll_curve;
+
+typedef struct {
+    const char *title, *x_label, *y_label;
+    int log_x, log_y;
+    int width, height; /* pixels; 0 = 960 x 540 */
+    int n;
+    const ll_curve *curves;
+    const double *const *deviation; /* NULL, or for each curve NULL or half the height of a band around its points */
+    const char *mark;               /* NULL, or the name of a vertical line at x = mark_at */
+    double mark_at;
+} ll_figure;
+
+/* Draws curves into a .svg or .png file (by its ending). */
+LL_API LL_MUST_USE ll_status ll_figure_write(const ll_figure *figure, const char *path);
+/* Matrices as colours: one panel, or many in a grid. Colours go with the root of a value's size, so that small weights
+ * are seen; positive ones are blue, negative ones orange. What is no number is left blank. */
+typedef struct {
+    const char *label;
+    int rows, cols;
+    const float *value; /* (rows, cols), the first row on top */
+} ll_panel;
+
+/* What has the strongest colour: the largest value of a panel, of each of its rows, or of all panels. STRETCH: colours
+ * run evenly from the least value of a panel to its largest. */
+typedef enum { LL_SHADES_PANEL, LL_SHADES_ROW, LL_SHADES_ALL, LL_SHADES_STRETCH } ll_shades;
+
+typedef struct {
+    const char *title, *x_label, *y_label;
+    int width, height; /* pixels; 0 = 960 wide, as high as the panels need */
+    int across;        /* panels side by side; 0 = what fits well */
+    ll_shades shades;
+    int n;
+    const ll_panel *panels;
+    const char *const *names; /* of rows, and of columns where they are short; panels have as many of both. Or NULL */
+} ll_heat_map;
+
+/* Draws a heat map into a .svg or .png file (by its ending). */
+LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const char *path);
+
+/* ---- Reports ---- */
+
+/* Writes the report of a run folder: one HTML file that needs nothing else, with the curves, what the best model came
+ * to, and what it does: text it writes, loss against position, what attention looks at, or images taken for others.
+ * path NULL: report.html in the folder. Every figure goes into a folder beside the page, too, as .svg and .csv:
+ * "figures", or NAME-figures for another page than report.html. Takes seconds; what its data would be needed for is
+ * left out, and said, where they are not there. progress, unless it is NULL, is told how far it has come; LL_ESTOPPED
+ * where it asks for that. */
+LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
+/* The report of a run that trains: ll_trainer_on_report(trainer, ll_trainer_report, NULL) has it written. Until the end
+ * it is of the run's files alone; a whole one is what ll_run_report writes. arg is not used. */
+LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole, void *arg);
+/* Writes a page of n runs (1 to 32) beside each other: curves, results, and where their recipes differ. */
+LL_API LL_MUST_USE ll_status ll_runs_report(const char *const *runs, int n, const char *path);
+
+/* Draws the loss curves of a run folder's metrics.csv. */
+LL_API LL_MUST_USE ll_status ll_run_picture(const char *run, const char *path);
+
+LL_C_END
+
+#endif

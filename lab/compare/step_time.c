@@ -1,0 +1,62 @@
+/* How long a training step takes, without data. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "train/train_internal.h"
+#include "longline-lab.h"
+
+/* Random tokens: the time of a step does not depend on what they are. */
+static void fill(ll_batch *b, const ll_config *c) {
+    const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
+    const size_t n = (size_t)b->B * (size_t)b->T;
+    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->batch;
+    const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->vocab : c->classes);
+    for (size_t i = 0; i < n; i++) b->tokens[i] = (int)ll_below((uint32_t)c->vocab, (uint64_t)c->seed, stream, i);
+    for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->seed, stream, n + i);
+    for (int s = 0; s < b->B; s++) b->lengths[s] = b->T;
+    for (int s = 0; b->source && s < b->B; s++) b->source_lengths[s] = b->S;
+    for (size_t i = 0; b->source && i < n; i++) b->source[i] = b->tokens[n - 1 - i];
+}
+
+/* The median: a machine that is busy for a moment does not move it. */
+static double median(double *x, int n) {
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && x[j] < x[j - 1]; j--) {
+            const double t = x[j];
+            x[j] = x[j - 1];
+            x[j - 1] = t;
+        }
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static ll_status time_steps(ll_engine *e, int repeats, double *times) {
+    ll_gradient g;
+    for (int i = -1; i < repeats; i++) { /* number -1 warms up */
+        const double start = ll_now();
+        ll_status status = ll_engine_gradient(e, NULL, 1, &g);
+        if (status) return status;
+        ll_engine_update(e, 1, &g);
+        if (i >= 0) times[i] = ll_now() - start;
+    }
+    return LL_OK;
+}
+
+ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds) {
+    const ll_config *c = &recipe->c;
+    if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step cannot be timed; ask for at least 1", repeats);
+    if (c->vocab < 1 || (!ll_config_per_token(c) && c->classes < 1))
+        return ll_fail(LL_EINVAL, "without data, model.vocab and model.classes must be set to be timed");
+    ll_model *model = NULL;
+    ll_engine *engine = NULL;
+    double *times = ll_alloc((size_t)repeats, sizeof *times);
+    ll_status status = times ? ll_model_create(&model, recipe) : LL_ENOMEM;
+    if (!status) status = ll_engine_create(&engine, model);
+    if (!status) {
+        fill(&engine->batch, c);
+        status = time_steps(engine, repeats, times);
+    }
+    if (!status) *seconds = median(times, repeats);
+    ll_engine_free(engine);
+    ll_model_free(model);
+    ll_free(times);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* How much of a piece lies on the grids that music is put on. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "data/music/music.h"
+#include "data/reader.h"
+#include "longline-lab.h"
+
+/* Ticks from the nearest of so many places of a quarter note. */
+static double ticks_off(int64_t ticks, int division, int places) {
+    const double step = (double)division / places, at = (double)ticks;
+    return fabs(at - step * round(at / step));
+}
+
+/* Sums over notes; strokes of drums have no duration. */
+static void add_score(ll_music_fit *fit, int64_t *durations, const ll_score *s) {
+    fit->files++;
+    fit->notes += s->notes;
+    fit->held += (double)s->held;
+    for (int64_t i = 0; i < s->notes; i++) {
+        const ll_note *note = &s->note[i];
+        *durations += note->instrument != LL_DRUMS;
+        for (int g = 0; g < 2; g++) {
+            const int places = fit->grid[g].places;
+            const double off = ticks_off(note->begin, s->division, places);
+            /* A place may lie between two ticks; then either is on it. */
+            fit->grid[g].onsets_off += off >= 1;
+            fit->grid[g].moved += off / s->division;
+            if (note->instrument != LL_DRUMS)
+                fit->grid[g].durations_off += ticks_off(note->end - note->begin, s->division, places) >= 1;
+        }
+    }
+}
+
+ll_status ll_music_measure(ll_music_fit *out, const char *path) {
+    ll_music_fit fit = {.grid = {{.places = LL_GRID / LL_THIRDS}, {.places = LL_GRID}}};
+    int64_t durations = 0;
+    char **names = NULL;
+    int n = 0;
+    ll_status status = ll_files_list(&names, &n, path);
+    for (int i = 0; !status && i < n; i++) {
+        ll_score score = {0};
+        status = ll_music_score(&score, names[i]);
+        if (!status) add_score(&fit, &durations, &score);
+        ll_score_free(&score);
+    }
+    ll_names_free(names, n);
+    if (!status && !fit.notes) status = ll_fail(LL_EINVAL, "%s: there is no note in it", path);
+    if (status) return status;
+    fit.held /= (double)fit.notes;
+    for (int g = 0; g < 2; g++) {
+        fit.grid[g].onsets_off /= (double)fit.notes;
+        fit.grid[g].moved /= (double)fit.notes;
+        if (durations) fit.grid[g].durations_off /= (double)durations;
+    }
+    *out = fit;
+    return LL_OK;
+}

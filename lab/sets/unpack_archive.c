@@ -1,0 +1,152 @@
+/* Archives, tar (packed or not) and zip, by libarchive: from a download to the files that recipes name. */
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "longline-lab.h"
+
+enum { PIECE = 1 << 16 };
+
+typedef struct {
+    struct archive *in;
+    const char *archive, *folder;
+    int strip;
+    int64_t size; /* of the archive */
+    ll_done_fn *progress;
+    void *arg;
+    uint8_t piece[PIECE];
+} unpacking;
+
+static ll_status damaged(const unpacking *u) {
+    const char *why = archive_error_string(u->in);
+    return ll_fail(LL_EFORMAT, "cannot unpack %s: %s; fetch it again", u->archive, why ? why : "it is damaged");
+}
+
+static ll_status unwritable(const char *path) {
+    return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno));
+}
+
+static ll_status go_on(const unpacking *u) {
+    if (!u->progress || !u->progress(archive_filter_bytes(u->in, -1), u->size, u->arg)) return LL_OK;
+    return ll_fail(LL_ESTOPPED, "%s was unpacked in part only, as asked", u->archive);
+}
+
+/* What is left of a member's name without its first folders; NULL: nothing. */
+static const char *shorter(const char *name, int strip) {
+    while (!strncmp(name, "./", 2)) name += 2;
+    for (; strip > 0; strip--) {
+        const char *slash = strchr(name, '/');
+        if (!slash) return NULL;
+        name = slash + 1;
+    }
+    return *name ? name : NULL;
+}
+
+/* Would it lie outside of the folder? */
+static int leads_out(const char *name) {
+    if (*name == '/') return 1;
+    for (const char *at = name; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (!strncmp(at, "..", 2) && (!at[2] || at[2] == '/')) return 1;
+    return 0;
+}
+
+static ll_status write_all(int fd, const uint8_t *data, size_t size, const char *path) {
+    while (size) {
+        const ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return unwritable(path);
+        data += n;
+        size -= (size_t)n;
+    }
+    return LL_OK;
+}
+
+static ll_status copy_member(unpacking *u, int fd, const char *path) {
+    for (;;) {
+        const la_ssize_t n = archive_read_data(u->in, u->piece, PIECE);
+        if (n < 0) return damaged(u);
+        if (!n) return LL_OK;
+        ll_status status = write_all(fd, u->piece, (size_t)n, path);
+        if (!status) status = go_on(u);
+        if (status) return status;
+    }
+}
+
+/* Beside its name first, so that a file is whole or not there; not forced to disk one by one, as an
+ * archive may have tens of thousands and can be unpacked again. */
+static ll_status write_member(unpacking *u, const char *path) {
+    const size_t n = strlen(path) + 6;
+    char *part = ll_alloc(n, 1);
+    if (!part) return LL_ENOMEM;
+    snprintf(part, n, "%s.part", path);
+    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    ll_status status = fd < 0 ? unwritable(part) : copy_member(u, fd, part);
+    if (fd >= 0 && close(fd) && !status) status = unwritable(part);
+    if (!status && rename(part, path)) status = unwritable(path);
+    if (status && fd >= 0) unlink(part);
+    ll_free(part);
+    return status;
+}
+
+static int is_there(const char *path, struct archive_entry *entry) {
+    struct stat info;
+    return archive_entry_size_is_set(entry) && !stat(path, &info) && S_ISREG(info.st_mode) &&
+           info.st_size == archive_entry_size(entry);
+}
+
+static ll_status unpack_member(unpacking *u, struct archive_entry *entry) {
+    const char *whole = archive_entry_pathname(entry);
+    if (!whole) return ll_fail(LL_EFORMAT, "cannot unpack %s: a name in it cannot be read", u->archive);
+    const char *name = shorter(whole, u->strip);
+    if (!name || archive_entry_filetype(entry) != AE_IFREG) return LL_OK;
+    if (leads_out(name))
+        return ll_fail(LL_EFORMAT, "cannot unpack %s: %s would lie outside of %s", u->archive, whole, u->folder);
+    char *path = ll_path_join(u->folder, name);
+    if (!path) return LL_ENOMEM;
+    ll_status status = LL_OK;
+    if (!is_there(path, entry)) {
+        status = ll_folder_create_for(path);
+        if (!status) status = write_member(u, path);
+    }
+    ll_free(path);
+    return status;
+}
+
+static ll_status unpack_all(unpacking *u) {
+    struct archive_entry *entry;
+    struct stat info;
+    u->size = stat(u->archive, &info) ? 0 : (int64_t)info.st_size;
+    if (archive_read_open_filename(u->in, u->archive, PIECE) != ARCHIVE_OK) return damaged(u);
+    for (;;) {
+        const int r = archive_read_next_header(u->in, &entry);
+        if (r == ARCHIVE_EOF) return LL_OK;
+        if (r < ARCHIVE_WARN) return damaged(u);
+        ll_status status = unpack_member(u, entry);
+        if (!status) status = go_on(u);
+        if (status) return status;
+    }
+}
+
+ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_done_fn *progress, void *arg) {
+    unpacking *u = ll_alloc(1, sizeof *u);
+    if (!u) return LL_ENOMEM;
+    *u = (unpacking){.in = archive_read_new(), .archive = archive, .folder = folder, .strip = strip, .arg = arg};
+    u->progress = progress;
+    ll_status status = u->in ? LL_OK : LL_ENOMEM;
+    if (!status) {
+        archive_read_support_filter_all(u->in);
+        archive_read_support_format_tar(u->in);
+        archive_read_support_format_zip(u->in);
+        status = unpack_all(u);
+    }
+    archive_read_free(u->in);
+    ll_free(u);
+    return status;
+}
