@@ -12,26 +12,26 @@
 #include "longline.h"
 
 enum {
-    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of terms for bfloat16 */
-    TERMS = 2048,          /* the most terms of a piece of B that is packed before it is used */
-    ROOM = 1 << 20,        /* the most floats of a packed piece */
-    WIDEST = 32,           /* the most columns of a strip on any tier */
-    GROUP = 128,           /* columns that one task packs */
-    ROWS = 128,            /* the most rows of a block */
-    MOST_ROWS = 256,       /* the same where a block has all rows of C */
-    COLS = 1024,           /* the most columns of a block */
-    LEAST = 32,            /* the fewest rows and columns of a block that is cut for more tasks */
-    TASKS = 4,             /* the fewest tasks for each thread */
-    PAD = 16,              /* floats after a packed row, so that rows do not fall into the same sets of L1 */
-    AHEAD = 8,             /* packing prefetches the row of B that lies this many rows below */
+    DEPTH = LL_GEMM_DEPTH,  /* steps of a slice: terms, or pairs of terms for bfloat16 */
+    PIECE_TERMS = 2048,     /* the most terms of a piece of B that is packed before it is used */
+    PIECE_FLOATS = 1 << 20, /* the most floats of a packed piece */
+    WIDEST = 32,            /* the most columns of a strip on any tier */
+    GROUP = 128,            /* columns that one task packs */
+    ROWS = 128,             /* the most rows of a block */
+    MOST_ROWS = 256,        /* the same where a block has all rows of C */
+    COLS = 1024,            /* the most columns of a block */
+    LEAST = 32,             /* the fewest rows and columns of a block that is cut for more tasks */
+    TASKS = 4,              /* the fewest tasks for each thread */
+    PAD = 16,               /* floats after a packed row, so that rows do not fall into the same sets of L1 */
+    PREFETCH_ROWS = 8,      /* packing prefetches the row of B that lies this many rows below */
     /* Packing B pays from FEW_ROWS rows of A on. Packing A pays from FEW_COLS columns of B on. */
     FEW_ROWS = 16,
     FEW_COLS = 256,
     /* Neither pays if rows in memory lie no farther apart than this, because they do not evict each other from L1. */
     CLOSE = 128,
-    CLOSE_ALONG = 512, /* the same for an A that is not transposed */
-    SOME = 32,         /* rows or columns that become pairs at a time */
-    LINE = 16          /* floats of a cache line */
+    CLOSE_A = 512, /* the same for an A that is not transposed */
+    SOME = 32,     /* rows or columns that become pairs at a time */
+    LINE = 16      /* floats of a cache line */
 };
 
 /* The space for what a task packs: 450 KiB. Threads of the pool have it on their stacks. The stack of the calling
@@ -76,7 +76,7 @@ static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 
 
 /* Packs a slice of n columns of a transposed B as a strip. For bfloat16, pairs are made first, SOME columns at a time,
  * so that half as much is transposed. */
-static void turn_strip(const product *p, int n, int depth, const float *B, float *lines, float *packed) {
+static void pack_transposed_strip(const product *p, int n, int depth, const float *B, float *lines, float *packed) {
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
     for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
         const int some = least(SOME, n - j);
@@ -86,12 +86,13 @@ static void turn_strip(const product *p, int n, int depth, const float *B, float
 }
 
 /* Packs row k of B, or rows k and k + 1 as pairs, from column `first` to `end`. Each strip gets its part; strips begin
- * `apart` floats from each other. `ask`: prefetches a later row. */
-static void pack_row(const product *p, int k, int first, int end, int ask, float *packed, size_t apart) {
+ * `apart` floats from each other. `prefetch`: prefetches a later row. */
+static void pack_row(const product *p, int k, int first, int end, int prefetch, float *packed, size_t apart) {
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
         const size_t n = (size_t)least(p->strip, end - j);
-        for (size_t line = 0; line < n && ask; line += 16) __builtin_prefetch(from + AHEAD * p->ldb + line);
+        for (size_t line = 0; line < n && prefetch; line += 16)
+            __builtin_prefetch(from + PREFETCH_ROWS * p->ldb + line);
         if (p->pairs) {
             p->k->interleave_bf16(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
         } else if (n == WIDEST) {
@@ -108,9 +109,9 @@ static void pack_columns(const product *p, int k0, int first, int end, float *li
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
-        turn_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), lines, packed);
+        pack_transposed_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), lines, packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
-        pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + AHEAD < depth, packed, apart);
+        pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + PREFETCH_ROWS < depth, packed, apart);
 }
 
 /* The strip that begins at column j of the piece, in the packed slice that begins at k0. */
@@ -126,13 +127,13 @@ static void pack_group_in(const product *p, size_t index, packing_space *space) 
 }
 
 /* Packs a slice of m <= MOST_ROWS columns of a transposed A as rows. For bfloat16 it takes SOME terms at a time. */
-static void turn_rows(const product *p, int m, int depth, const float *A, float *lines, float *room) {
-    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, room, DEPTH + PAD);
-    for (int k = 0; k < depth && p->pairs; k += SOME, room += SOME / 2) {
+static void pack_transposed_rows(const product *p, int m, int depth, const float *A, float *lines, float *buffer) {
+    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, buffer, DEPTH + PAD);
+    for (int k = 0; k < depth && p->pairs; k += SOME, buffer += SOME / 2) {
         const int some = least(SOME, depth - k);
         for (int i = 0; i < some; i += 2, A += 2 * p->lda)
             p->k->interleave_bf16((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
-        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, room, DEPTH + PAD);
+        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, buffer, DEPTH + PAD);
     }
 }
 
@@ -145,20 +146,20 @@ typedef struct {
 /* Rows i0 to i0 + m of op(A) in the slice that begins at k0, for a product with n columns: packed, or in place where
  * packing does not pay. */
 static operand rows_at(const product *p, int i0, int m, int k0, int n, packing_space *space) {
-    float *room = space->rows;
+    float *buffer = space->rows;
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
-    const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_ALONG);
+    const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_A);
     if ((close || n < FEW_COLS) && !p->pairs) return p->ta ? (operand){A, 1, p->lda} : (operand){A, p->lda, 1};
-    if (p->ta) turn_rows(p, m, depth, A, space->lines, room);
+    if (p->ta) pack_transposed_rows(p, m, depth, A, space->lines, buffer);
     for (int i = 0; i < m && !p->ta; i++, A += p->lda) {
-        float *row = room + (size_t)i * (DEPTH + PAD);
+        float *row = buffer + (size_t)i * (DEPTH + PAD);
         if (p->pairs) {
             p->k->to_bf16((size_t)depth, A, row);
         } else {
             memcpy(row, A, (size_t)depth * sizeof *row);
         }
     }
-    return (operand){room, DEPTH + PAD, 1};
+    return (operand){buffer, DEPTH + PAD, 1};
 }
 
 /* ---- Multiplying ---- */
@@ -177,7 +178,7 @@ static void begin_block(const product *p, int m, int n, const float *bias, float
 }
 
 /* Adds to `next`: n columns of B from column j of the piece on, in the slice that begins at k0. */
-static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
+static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
     const int depth = depth_at(p, k0);
     if (p->packing == BEFORE) {
         ll_prefetch_rows(next, strip_at(p, k0, j), 0, 1, steps(p, depth) * n);
@@ -188,12 +189,12 @@ static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int 
 
 /* What to prefetch while columns j to j + strip of a block are multiplied: the strip after them, and an equal share of
  * the rows in memory of the next slice of A. */
-static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
+static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
-    if (then < n) ask_columns(p, &next, k0, j0 + then, least(strip, n - then));
+    if (then < n) prefetch_columns(p, &next, k0, j0 + then, least(strip, n - then));
     if (deeper >= p->k1) return next;
-    if (then >= n) ask_columns(p, &next, deeper, j0, least(strip, n));
+    if (then >= n) prefetch_columns(p, &next, deeper, j0, least(strip, n));
     const int depth = depth_at(p, deeper), rows = p->ta ? depth : m;
     const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * least(n, then) / n);
     const float *A = at(p->A, p->lda, !p->ta, deeper, i0) + (size_t)begin * p->lda;
@@ -215,7 +216,7 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
         } else {
             B = strip_at(p, k0, j0 + j);
         }
-        ll_prefetch next = after(p, i0, m, j0, n, j, strip, k0);
+        ll_prefetch next = prefetch_after(p, i0, m, j0, n, j, strip, k0);
         (p->pairs ? p->k->gemm_bf16 : p->k->gemm_prefetch)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
                                                            p->packing == IN_PLACE ? p->ldb : (size_t)strip, C + j,
                                                            p->ldc, add, &next);
@@ -261,7 +262,7 @@ static void block(void *arg, size_t index, int worker) {
 
 /* Cuts a piece into equal blocks, which are made smaller until there are enough tasks. Where tasks pack B themselves,
  * each block has all rows. */
-static void cut(product *p) {
+static void cut_blocks(product *p) {
     const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
     while (pieces(p->M, rows) * pieces(p->wide, cols) < tasks && ((rows > LEAST && cut_rows) || cols > LEAST)) {
@@ -274,8 +275,8 @@ static void cut(product *p) {
 
 /* Multiplies by a piece of B. Where B is not packed BEFORE, a piece has all k. */
 static void multiply_piece(product *p) {
-    const int terms = p->packing == BEFORE ? TERMS : p->K;
-    cut(p);
+    const int terms = p->packing == BEFORE ? PIECE_TERMS : p->K;
+    cut_blocks(p);
     p->k0 = 0;
     do {
         p->k1 = terms < p->K - p->k0 ? p->k0 + terms : p->K;
@@ -306,7 +307,8 @@ static void multiply(product p, float *scratch) {
     const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
     p.strip = p.packing == BY_TASKS ? GROUP : p.k->width > 1 ? 2 * p.k->width : WIDEST;
-    const int packed = steps(&p, least(p.K, TERMS)), most = packed ? ROOM / packed / WIDEST * WIDEST : p.N;
+    const int packed = steps(&p, least(p.K, PIECE_TERMS)),
+              most = packed ? PIECE_FLOATS / packed / WIDEST * WIDEST : p.N;
     const int wide = p.packing == BEFORE ? part(p.N, most, WIDEST) : p.N;
     for (p.j0 = 0; p.j0 < p.N; p.j0 += wide) {
         p.wide = least(wide, p.N - p.j0);
@@ -315,8 +317,8 @@ static void multiply(product p, float *scratch) {
 }
 
 size_t ll_gemm_scratch(int M, int N, int K) {
-    const size_t all = (size_t)least(K, TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
-    return LINE + space_floats(M) + (M <= MOST_ROWS ? 0 : all < ROOM ? all : ROOM);
+    const size_t all = (size_t)least(K, PIECE_TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
+    return LINE + space_floats(M) + (M <= MOST_ROWS ? 0 : all < PIECE_FLOATS ? all : PIECE_FLOATS);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
