@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/ini.h"
 #include "base/memory.h"
 #include "recipe/recipe_key.h"
 
@@ -57,7 +58,7 @@ ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment) {
     if (!text) return LL_ENOMEM;
     char *rest = text + (equals - assignment);
     *rest = 0;
-    const char *name = ll_value_trim(text, 0), *value = ll_value_trim(rest + 1, 0);
+    const char *name = ll_ini_trim(text, 0), *value = ll_ini_trim(rest + 1, 0);
     const ll_key *key = name ? ll_key_find(name) : NULL;
     ll_status status;
     if (!key)
@@ -101,7 +102,7 @@ static void put(sink *s, const char *text, size_t n) {
 }
 
 static void put_value(sink *s, const char *value) {
-    if (!ll_value_quoted(value)) {
+    if (!ll_ini_quoted(value)) {
         put(s, value, strlen(value));
         return;
     }

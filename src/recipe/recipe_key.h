@@ -34,10 +34,4 @@ const char *ll_key_text(const ll_config *c, const ll_key *key, char room[LL_NUMB
 /* The text of a text key. */
 char **ll_key_string(const ll_config *c, const ll_key *key);
 
-/* The value that begins here, in place: without spaces around it, and out of its quotes ("" in them is one
- * quote). comments: ends before " #" or " ;" where it is not quoted. NULL if a quote is left open. */
-char *ll_value_trim(char *text, int comments);
-/* Must this value be written in quotes? */
-int ll_value_quoted(const char *value);
-
 #endif

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipe/ini.h"
+#include "base/ini.h"
 #include "base/memory.h"
 #include "recipe/recipe_key.h"
 
