@@ -82,7 +82,7 @@ static void on_every_pair(void (*check)(pair *)) {
                         if (causal && strstr(fx, "image=on")) continue;
                         describe(&p, fk, fx);
                         p.model = tiny_model(p.keys);
-                        for (int l = 0; l < p.model->c->layers; l++)
+                        for (int l = 0; l < p.model->c->model.layers; l++)
                             ll_attention_set_tile(p.model->attention[l], 1 + (k + x) % 4);
                         check(&p);
                         ll_model_free(p.model);

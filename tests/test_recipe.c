@@ -104,51 +104,51 @@ static void test_choices_are_the_enums(void **state) {
         CHECK_OK(ll_recipe_set(r, assignment));                                                                        \
         assert_int_equal(r->c.field, value);                                                                           \
     } while (0)
-    EXPECT("model.task=lm", task, LL_TASK_LM);
-    EXPECT("model.task=classify", task, LL_TASK_CLASSIFY);
-    EXPECT("model.norm=pre", norm, LL_NORM_PRE);
-    EXPECT("model.norm=post", norm, LL_NORM_POST);
-    EXPECT("model.activation=gelu", activation, LL_ACT_GELU);
-    EXPECT("model.activation=relu", activation, LL_ACT_RELU);
-    EXPECT("model.pool=mean", pool, LL_POOL_MEAN);
-    EXPECT("model.pool=first", pool, LL_POOL_FIRST);
-    EXPECT("attention.kernel=softmax", kernel, LL_ATT_SOFTMAX);
-    EXPECT("attention.kernel=favor", kernel, LL_ATT_FAVOR);
-    EXPECT("attention.kernel=relu", kernel, LL_ATT_RELU);
-    EXPECT("attention.kernel=square", kernel, LL_ATT_SQUARE);
-    EXPECT("attention.features=positive", features, LL_FEAT_POSITIVE);
-    EXPECT("attention.features=hyperbolic", features, LL_FEAT_HYPERBOLIC);
-    EXPECT("attention.features=trigonometric", features, LL_FEAT_TRIGONOMETRIC);
-    EXPECT("attention.features=gaussian", features, LL_FEAT_GAUSSIAN);
-    EXPECT("attention.projection=auto", projection, LL_PROJ_AUTO);
-    EXPECT("attention.projection=none", projection, LL_PROJ_NONE);
-    EXPECT("attention.projection=orthogonal", projection, LL_PROJ_ORTHOGONAL);
-    EXPECT("attention.projection=iid", projection, LL_PROJ_IID);
-    EXPECT("attention.projection=hadamard", projection, LL_PROJ_HADAMARD);
-    EXPECT("attention.projection=givens", projection, LL_PROJ_GIVENS);
-    EXPECT("attention.row-norms=chi", row_norms, LL_ROWS_CHI);
-    EXPECT("attention.row-norms=sqrt-d", row_norms, LL_ROWS_SQRT_D);
-    EXPECT("position.type=none", position, LL_POS_NONE);
-    EXPECT("position.type=sinusoidal", position, LL_POS_SINUSOIDAL);
-    EXPECT("position.type=learned", position, LL_POS_LEARNED);
-    EXPECT("position.type=permute", position, LL_POS_PERMUTE);
-    EXPECT("position.type=permute2d", position, LL_POS_PERMUTE2D);
-    EXPECT("position.cycles=random", cycles, LL_CYCLES_RANDOM);
-    EXPECT("position.cycles=long", cycles, LL_CYCLES_LONG);
-    EXPECT("position.decay=none", decay, LL_DECAY_NONE);
-    EXPECT("position.decay=fixed", decay, LL_DECAY_FIXED);
-    EXPECT("train.optimizer=adam", optimizer, LL_OPT_ADAM);
-    EXPECT("train.optimizer=adamw", optimizer, LL_OPT_ADAMW);
-    EXPECT("train.schedule=constant", schedule, LL_LR_CONSTANT);
-    EXPECT("train.schedule=linear", schedule, LL_LR_LINEAR);
-    EXPECT("train.schedule=inverse-sqrt", schedule, LL_LR_INVERSE_SQRT);
-    EXPECT("train.schedule=cosine", schedule, LL_LR_COSINE);
-    EXPECT("data.format=bytes", format, LL_DATA_BYTES);
-    EXPECT("data.format=idx", format, LL_DATA_IDX);
-    EXPECT("data.format=demo", format, LL_DATA_DEMO);
-    EXPECT("model.final-norm=off", final_norm, 0);
-    EXPECT("model.final-norm=yes", final_norm, 1);
-    EXPECT("train.seed=9223372036854775807", seed, INT64_MAX);
+    EXPECT("model.task=lm", model.task, LL_TASK_LM);
+    EXPECT("model.task=classify", model.task, LL_TASK_CLASSIFY);
+    EXPECT("model.norm=pre", model.norm, LL_NORM_PRE);
+    EXPECT("model.norm=post", model.norm, LL_NORM_POST);
+    EXPECT("model.activation=gelu", model.activation, LL_ACT_GELU);
+    EXPECT("model.activation=relu", model.activation, LL_ACT_RELU);
+    EXPECT("model.pool=mean", model.pool, LL_POOL_MEAN);
+    EXPECT("model.pool=first", model.pool, LL_POOL_FIRST);
+    EXPECT("attention.kernel=softmax", attention.kernel, LL_ATT_SOFTMAX);
+    EXPECT("attention.kernel=favor", attention.kernel, LL_ATT_FAVOR);
+    EXPECT("attention.kernel=relu", attention.kernel, LL_ATT_RELU);
+    EXPECT("attention.kernel=square", attention.kernel, LL_ATT_SQUARE);
+    EXPECT("attention.features=positive", attention.features, LL_FEAT_POSITIVE);
+    EXPECT("attention.features=hyperbolic", attention.features, LL_FEAT_HYPERBOLIC);
+    EXPECT("attention.features=trigonometric", attention.features, LL_FEAT_TRIGONOMETRIC);
+    EXPECT("attention.features=gaussian", attention.features, LL_FEAT_GAUSSIAN);
+    EXPECT("attention.projection=auto", attention.projection, LL_PROJ_AUTO);
+    EXPECT("attention.projection=none", attention.projection, LL_PROJ_NONE);
+    EXPECT("attention.projection=orthogonal", attention.projection, LL_PROJ_ORTHOGONAL);
+    EXPECT("attention.projection=iid", attention.projection, LL_PROJ_IID);
+    EXPECT("attention.projection=hadamard", attention.projection, LL_PROJ_HADAMARD);
+    EXPECT("attention.projection=givens", attention.projection, LL_PROJ_GIVENS);
+    EXPECT("attention.row-norms=chi", attention.row_norms, LL_ROWS_CHI);
+    EXPECT("attention.row-norms=sqrt-d", attention.row_norms, LL_ROWS_SQRT_D);
+    EXPECT("position.type=none", position.type, LL_POS_NONE);
+    EXPECT("position.type=sinusoidal", position.type, LL_POS_SINUSOIDAL);
+    EXPECT("position.type=learned", position.type, LL_POS_LEARNED);
+    EXPECT("position.type=permute", position.type, LL_POS_PERMUTE);
+    EXPECT("position.type=permute2d", position.type, LL_POS_PERMUTE2D);
+    EXPECT("position.cycles=random", position.cycles, LL_CYCLES_RANDOM);
+    EXPECT("position.cycles=long", position.cycles, LL_CYCLES_LONG);
+    EXPECT("position.decay=none", position.decay, LL_DECAY_NONE);
+    EXPECT("position.decay=fixed", position.decay, LL_DECAY_FIXED);
+    EXPECT("train.optimizer=adam", train.optimizer, LL_OPT_ADAM);
+    EXPECT("train.optimizer=adamw", train.optimizer, LL_OPT_ADAMW);
+    EXPECT("train.schedule=constant", train.schedule, LL_LR_CONSTANT);
+    EXPECT("train.schedule=linear", train.schedule, LL_LR_LINEAR);
+    EXPECT("train.schedule=inverse-sqrt", train.schedule, LL_LR_INVERSE_SQRT);
+    EXPECT("train.schedule=cosine", train.schedule, LL_LR_COSINE);
+    EXPECT("data.format=bytes", data.format, LL_DATA_BYTES);
+    EXPECT("data.format=idx", data.format, LL_DATA_IDX);
+    EXPECT("data.format=demo", data.format, LL_DATA_DEMO);
+    EXPECT("model.final-norm=off", model.final_norm, 0);
+    EXPECT("model.final-norm=yes", model.final_norm, 1);
+    EXPECT("train.seed=9223372036854775807", train.seed, INT64_MAX);
 #undef EXPECT
     ll_recipe_free(r);
 }
@@ -208,7 +208,7 @@ static void test_long_paths(void **state) {
     path[sizeof path - 1] = 0;
     CHECK_OK(ll_recipe_create(&r));
     CHECK_OK(set(r, "data.train", path));
-    assert_string_equal(r->c.train, path);
+    assert_string_equal(r->c.data.train, path);
     expect_round_trip(r);
     ll_recipe_free(r);
 }
@@ -227,13 +227,13 @@ static void test_what_ini_may_look_like(void **state) {
                          "[attention]\n"
                          "[model]\n"
                          "ff = 128");
-    assert_int_equal(r->c.layers, 3);
-    assert_int_equal(r->c.width, 64);
-    assert_int_equal(r->c.heads, 4);
-    assert_int_equal(r->c.ff, 128);
-    assert_string_equal(r->c.train, "dir/a#b;c.txt");
-    assert_string_equal(r->c.valid, "with # and \"quotes\"");
-    assert_string_equal(r->c.test, "");
+    assert_int_equal(r->c.model.layers, 3);
+    assert_int_equal(r->c.model.width, 64);
+    assert_int_equal(r->c.model.heads, 4);
+    assert_int_equal(r->c.model.ff, 128);
+    assert_string_equal(r->c.data.train, "dir/a#b;c.txt");
+    assert_string_equal(r->c.data.valid, "with # and \"quotes\"");
+    assert_string_equal(r->c.data.test, "");
     ll_recipe_free(r);
     r = parse("");
     ll_recipe_free(r);
@@ -269,7 +269,7 @@ static void test_a_refused_value_changes_nothing(void **state) {
     CHECK_FAILS(ll_recipe_set(r, ""), LL_EINVAL, "sets nothing");
     expect_equal(r, before);
     CHECK_OK(ll_recipe_set(r, " data.train = x #1 ")); /* no comments on a command line */
-    assert_string_equal(r->c.train, "x #1");
+    assert_string_equal(r->c.data.train, "x #1");
     ll_recipe_free(r);
     ll_recipe_free(before);
 }
@@ -285,7 +285,7 @@ static void test_files(void **state) {
     ll_recipe *r = NULL;
     CHECK_OK(ll_file_write(path, "[model]\nlayers = 2\n", 19));
     CHECK_OK(ll_recipe_load(&r, path));
-    assert_int_equal(r->c.layers, 2);
+    assert_int_equal(r->c.model.layers, 2);
     ll_recipe_free(r);
     r = NULL;
     CHECK_OK(ll_file_write(path, "[model]\nlayer = 2\n", 18));

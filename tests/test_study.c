@@ -194,7 +194,7 @@ static void shares_of(ll_model *m, int token, double *share) {
     ll_config c = *m->c;
     ll_reader *reader;
     ll_batch b;
-    c.batch = 1, c.length = 96;
+    c.train.batch = 1, c.train.length = 96;
     CHECK_OK(ll_reader_open_as(&reader, &c, "valid", &m->vocabulary));
     CHECK_OK(ll_batch_create(&b, &c));
     assert_int_equal(ll_reader_eval_batches(reader), 1);

@@ -85,7 +85,8 @@ static void reach(ll_reference_position *p, int h, int64_t position) {
         draw(p->c, h, 0, ring + (size_t)(p->drawn[h] % taps) * row, row, (uint64_t)p->drawn[h] * (uint64_t)row);
 }
 
-static void conv_code(const ll_reference_position *p, int side, int h, int f, int64_t position, double weight, double *out) {
+static void conv_code(const ll_reference_position *p, int side, int h, int f, int64_t position, double weight,
+                      double *out) {
     const ll_position_config *w = &p->c->where;
     const size_t R = (size_t)w->realizations, D = (size_t)p->c->D, taps = (size_t)w->taps;
     const float *filter = (side == LL_QUERY ? w->filter_q : w->filter_k) + ((size_t)h * D + (size_t)f) * taps;

@@ -15,8 +15,8 @@ int ll_study_bound(double unit, int least, int most) {
 
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
-    int64_t T = 4 * (int64_t)s->c->length;
-    if (s->c->position == LL_POS_LEARNED && T > s->c->max_length) T = s->c->max_length;
+    int64_t T = 4 * (int64_t)s->c->train.length;
+    if (s->c->position.type == LL_POS_LEARNED && T > s->c->position.max_length) T = s->c->position.max_length;
     while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }
@@ -27,7 +27,7 @@ const char *ll_study_split(const ll_config *c) {
 
 ll_status ll_study_open(ll_study *s) {
     s->window = *s->c;
-    if (s->c->task == LL_TASK_LM) s->window.batch = 1, s->window.length = longest(s);
+    if (s->c->model.task == LL_TASK_LM) s->window.train.batch = 1, s->window.train.length = longest(s);
     ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
     if (!status) status = ll_fit_check(s->c, s->data);
     if (!status) {
@@ -80,23 +80,23 @@ const float *ll_study_tensor(const ll_study *s, const char *name, int *cols) {
 /* ---- One run ---- */
 
 static int is_lm(const ll_config *c) {
-    return c->task == LL_TASK_LM;
+    return c->model.task == LL_TASK_LM;
 }
 static int is_classifier(const ll_config *c) {
     return !ll_config_per_token(c);
 }
 static int learns_distance(const ll_config *c) {
-    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
-           c->position == LL_POS_T5;
+    return c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE ||
+           c->position.type == LL_POS_RELATIVE_S1 || c->position.type == LL_POS_T5;
 }
 static int learns_vectors(const ll_config *c) {
-    return c->position == LL_POS_SHAW || c->position == LL_POS_RELATIVE_S2;
+    return c->position.type == LL_POS_SHAW || c->position.type == LL_POS_RELATIVE_S2;
 }
 static int is_protein(const ll_config *c) {
-    return c->format == LL_DATA_FASTA;
+    return c->data.format == LL_DATA_FASTA;
 }
 static int is_seq2seq(const ll_config *c) {
-    return c->task == LL_TASK_SEQ2SEQ;
+    return c->model.task == LL_TASK_SEQ2SEQ;
 }
 static int has_one_stack(const ll_config *c) {
     return !is_seq2seq(c);
@@ -144,8 +144,8 @@ static void write_parts(ll_study *s) {
 /* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */
 static ll_status test(ll_model *model, ll_run_facts *facts) {
     const ll_config *c = model->c;
-    if (!c->test || !c->test[0]) return LL_OK;
-    const double batch = ll_model_token_cost(model, c->length) * c->length * c->batch;
+    if (!c->data.test || !c->data.test[0]) return LL_OK;
+    const double batch = ll_model_token_cost(model, c->train.length) * c->train.length * c->train.batch;
     const int most = ll_study_bound(batch / 2, 1, 1 << 20);
     ll_reader *reader = NULL;
     ll_status status = ll_reader_open_as(&reader, c, "test", &model->vocabulary);
@@ -213,7 +213,7 @@ ll_status ll_run_report(const char *run, const char *path) {
 }
 
 ll_status ll_trainer_report(const ll_trainer *t, int whole) {
-    if (!t->model->c->report) return LL_OK;
+    if (!t->model->c->train.report) return LL_OK;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
     const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model));

@@ -68,24 +68,24 @@ ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *
     int which = 0;
     while (which < 3 && strcmp(split, split_name[which])) which++;
     if (which == 3) return ll_fail(LL_EINVAL, "there is no split \"%s\"; there are train, valid and test", split);
-    if (c->format < 0 || (size_t)c->format >= sizeof formats / sizeof *formats)
-        return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->format);
-    const ll_format *format = formats[c->format];
-    ll_status status = check_task(format, c->task);
+    if (c->data.format < 0 || (size_t)c->data.format >= sizeof formats / sizeof *formats)
+        return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->data.format);
+    const ll_format *format = formats[c->data.format];
+    ll_status status = check_task(format, c->model.task);
     if (status) return status;
     ll_reader *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     r->format = format;
-    r->task = c->task;
-    r->B = c->batch;
-    r->T = c->length;
+    r->task = c->model.task;
+    r->B = c->train.batch;
+    r->T = c->train.length;
     status = copy(&r->vocabulary, vocabulary);
     if (!status) status = format->open(r, c, which);
     if (status) {
         ll_reader_free(r);
         return status;
     }
-    if (c->task == LL_TASK_MLM) r->mask = r->vocab++;
+    if (c->model.task == LL_TASK_MLM) r->mask = r->vocab++;
     *reader = r;
     return LL_OK;
 }

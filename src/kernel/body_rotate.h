@@ -134,16 +134,22 @@ ALWAYS void rotate_all(const int what, const ll_epilogue *along, int C, const in
     }
 }
 
-static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back, const ll_epilogue *along,
-                   const float *in, size_t ldi, float *out, size_t ldo) {
+static void rotate(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                   const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
     if (C <= 0) return;
     switch (along ? (int)along->what : ALONG_NOTHING) {
     case LL_EPILOGUE_RELU:
         rotate_all(LL_EPILOGUE_RELU, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
         break;
-    case LL_EPILOGUE_EXP: rotate_all(LL_EPILOGUE_EXP, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
-    case LL_EPILOGUE_TIMES: rotate_all(LL_EPILOGUE_TIMES, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
-    case LL_EPILOGUE_WHERE: rotate_all(LL_EPILOGUE_WHERE, along, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
+    case LL_EPILOGUE_EXP:
+        rotate_all(LL_EPILOGUE_EXP, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        break;
+    case LL_EPILOGUE_TIMES:
+        rotate_all(LL_EPILOGUE_TIMES, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        break;
+    case LL_EPILOGUE_WHERE:
+        rotate_all(LL_EPILOGUE_WHERE, along, C, position, cycles, cycle, back, in, ldi, out, ldo);
+        break;
     default: rotate_all(ALONG_NOTHING, NULL, C, position, cycles, cycle, back, in, ldi, out, ldo); break;
     }
 }

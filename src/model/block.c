@@ -19,7 +19,7 @@ int ll_sublayers(const ll_stack *stack) {
 }
 
 int ll_pre_norm(const ll_batch_run *run) {
-    return run->c->norm == LL_NORM_PRE;
+    return run->c->model.norm == LL_NORM_PRE;
 }
 
 static int is_feed(const ll_batch_run *run, int j) {
@@ -38,7 +38,7 @@ static int site_of(const ll_batch_run *run, int j) {
 }
 
 float *ll_residual(const ll_batch_run *run, int j, ll_rows rows) {
-    return run->ws->residual[j] + rows.first * (size_t)run->c->width;
+    return run->ws->residual[j] + rows.first * (size_t)run->c->model.width;
 }
 
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out) {
@@ -61,11 +61,11 @@ const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, floa
     if (!ll_pre_norm(run)) { /* from a_(j+1) = N_j(r_(j+1)) to r_(j+1) */
         const float *r = ll_residual(run, j + 1, rows);
         ll_norm(run, rows.n, gain_of(run, j), r, ws->output); /* for its statistics */
-        memset(ws->gradient, 0, (size_t)rows.n * (size_t)run->c->width * sizeof(float));
+        memset(ws->gradient, 0, (size_t)rows.n * (size_t)run->c->model.width * sizeof(float));
         ll_norm_back(run, rows.n, gain_of(run, j), r, d, ws->gradient);
         ll_copy_rows(run, rows.n, ws->gradient, d);
     }
-    if (!(run->c->dropout > 0)) return d;
+    if (!(run->c->model.dropout > 0)) return d;
     ll_dropout(run, rows, j / run->stack->parts, site_of(run, j), d, ws->gradient, 0);
     return ws->gradient;
 }
@@ -94,7 +94,7 @@ float *ll_weight_gradient(const ll_batch_run *run, int layer, int which) {
 /* Pre-activations of some rows. */
 static float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
     const size_t first = run->ws->mode == LL_TRAIN ? rows.first : 0;
-    return run->ws->hidden[layer] + first * (size_t)run->c->ff;
+    return run->ws->hidden[layer] + first * (size_t)run->c->model.ff;
 }
 
 static int feed_of(const ll_batch_run *run, int layer) {
@@ -102,7 +102,7 @@ static int feed_of(const ll_batch_run *run, int layer) {
 }
 
 static void feed(const ll_batch_run *run, int layer) {
-    const int C = run->c->width, ff = run->c->ff, j = feed_of(run, layer);
+    const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, j, r, ws->input);
@@ -117,7 +117,7 @@ static void feed(const ll_batch_run *run, int layer) {
 }
 
 static void feed_back(const ll_batch_run *run, int layer) {
-    const int C = run->c->width, ff = run->c->ff, j = feed_of(run, layer);
+    const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     const size_t width = (size_t)C, wide = (size_t)ff;
     ll_workspace *ws = run->ws;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {

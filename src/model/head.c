@@ -14,12 +14,12 @@ static int tied(const ll_model *m) {
 }
 
 int ll_head_width(const ll_model *m) {
-    return ll_config_per_token(m->c) ? m->c->vocab : m->c->classes;
+    return ll_config_per_token(m->c) ? m->c->model.vocab : m->c->model.classes;
 }
 
 /* Numbers in a row that logits are computed from. */
 static int head_depth(const ll_model *m) {
-    return m->c->task == LL_TASK_MATCH ? m->c->ff : m->c->width;
+    return m->c->model.task == LL_TASK_MATCH ? m->c->model.ff : m->c->model.width;
 }
 
 const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
@@ -31,7 +31,7 @@ const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
 }
 
 void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     float *d = run->ws->d + rows.first * C;
     if (run->stack->at.norm < 0) {
         ll_copy_rows(run, rows.n, dx, d);
@@ -54,7 +54,7 @@ enum { ROWS = 128 /* of the embedding, in one task of a single row of logits */ 
 static void logits_task(void *arg, size_t i, int worker) {
     const job *j = arg;
     (void)worker;
-    const int C = j->run->c->width, first = (int)i * ROWS, left = j->run->c->vocab - first;
+    const int C = j->run->c->model.width, first = (int)i * ROWS, left = j->run->c->model.vocab - first;
     j->run->k->gemv_rows(left < ROWS ? left : ROWS, C, j->W + (size_t)first * (size_t)C, (size_t)C, j->x,
                          j->out + first, 0);
 }
@@ -177,7 +177,7 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
 
 /* Tokens of sequence b that are pooled. */
 static int pooled(const ll_batch_run *run, size_t b) {
-    return run->c->pool == LL_POOL_FIRST ? 1 : run->lengths[b];
+    return run->c->model.pool == LL_POOL_FIRST ? 1 : run->lengths[b];
 }
 
 typedef struct {
@@ -191,7 +191,7 @@ typedef struct {
 static void pool_task(void *arg, size_t i, int worker) {
     const pooling *p = arg;
     (void)worker;
-    const size_t C = (size_t)p->run->c->width, T = (size_t)p->run->T, first = i * COLUMNS;
+    const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, first = i * COLUMNS;
     const size_t end = first + COLUMNS < C ? first + COLUMNS : C;
     for (size_t r = 0; r < (size_t)p->rows.n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
@@ -201,7 +201,7 @@ static void pool_task(void *arg, size_t i, int worker) {
 }
 
 void ll_head_pool(const ll_batch_run *run) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     memset(run->ws->pool, 0, (size_t)run->B * C * sizeof(double));
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         pooling p = {.run = run, .rows = r, .x = ll_head_input(run, r)};
@@ -210,7 +210,7 @@ void ll_head_pool(const ll_batch_run *run) {
 }
 
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     float *x = run->ws->output;
     for (size_t i = 0; i < (size_t)sequences.n; i++) {
         const size_t b = sequences.first + i;
@@ -223,7 +223,7 @@ const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences) {
 static void unpool_task(void *arg, size_t i, int worker) {
     const pooling *p = arg;
     (void)worker;
-    const size_t C = (size_t)p->run->c->width, T = (size_t)p->run->T, n = (size_t)p->rows.n;
+    const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, n = (size_t)p->rows.n;
     for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
         const int count = pooled(p->run, b), used = t < (size_t)count;
@@ -244,7 +244,7 @@ static void pool_back(const ll_batch_run *run) {
 
 static void classify_loss(losses *l, ll_tally *tally) {
     const ll_batch_run *run = l->run;
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     ll_head_pool(run);
     for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         float *dx = run->grad ? run->ws->gradient : NULL;
@@ -280,11 +280,11 @@ static void match_loss(losses *l, ll_tally *tally) {
 
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally) {
     losses l = {.run = run, .targets = targets, .scale = scale, .V = ll_head_width(run->model)};
-    if (run->c->task == LL_TASK_CLASSIFY) {
+    if (run->c->model.task == LL_TASK_CLASSIFY) {
         classify_loss(&l, tally);
         return;
     }
-    if (run->c->task == LL_TASK_MATCH) {
+    if (run->c->model.task == LL_TASK_MATCH) {
         match_loss(&l, tally);
         return;
     }

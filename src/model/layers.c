@@ -75,7 +75,7 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
 
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias) {
-    if (run->grad && run->c->precision == LL_BF16) {
+    if (run->grad && run->c->train.precision == LL_BF16) {
         ll_gemm_bf16(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     } else {
         ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
@@ -131,7 +131,7 @@ static void norm_task(void *arg, size_t i, int worker) {
 }
 
 void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y) {
-    job j = {.k = run->k, .n = n, .N = run->c->width, .x = x, .out = y, .extra = run->ws->statistics};
+    job j = {.k = run->k, .n = n, .N = run->c->model.width, .x = x, .out = y, .extra = run->ws->statistics};
     j.gain = ll_param_at(run->model, gain);
     j.bias = ll_param_at(run->model, gain + 1);
     ll_parallel_for(pieces(n, LL_PIECE), norm_task, &j);
@@ -149,7 +149,7 @@ static void norm_back_task(void *arg, size_t i, int worker) {
 }
 
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx) {
-    job j = {.run = run, .k = run->k, .n = n, .N = run->c->width, .x = x, .y = dy, .out = dx};
+    job j = {.run = run, .k = run->k, .n = n, .N = run->c->model.width, .x = x, .y = dy, .out = dx};
     const size_t C = (size_t)j.N;
     j.gain = ll_param_at(run->model, gain);
     j.extra = run->ws->partial;
@@ -167,7 +167,7 @@ static void activate_task(void *arg, size_t i, int worker) {
     const job *j = arg;
     (void)worker;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
-    if (j->run->c->activation == LL_ACT_RELU) {
+    if (j->run->c->model.activation == LL_ACT_RELU) {
         j->k->relu(n, 0, j->x + at, j->out + at);
     } else {
         j->k->gelu(n, j->x + at, j->out + at);
@@ -183,7 +183,7 @@ static void activate_back_task(void *arg, size_t i, int worker) {
     const job *j = arg;
     (void)worker;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
-    if (j->run->c->activation == LL_ACT_RELU) {
+    if (j->run->c->model.activation == LL_ACT_RELU) {
         j->k->relu_back(n, 0, j->x + at, j->y + at, j->out + at);
     } else {
         j->k->gelu_back(n, j->x + at, j->y + at, j->out + at);
@@ -205,7 +205,7 @@ static void drop_row(const job *j, size_t row, const float *x, float *y) {
     const float scale = 65536.0f / (float)(65536 - j->dropped);
     for (size_t g = 0; g * 8 < C; g++) {
         uint32_t word[4];
-        ll_random4(word, (uint64_t)j->run->c->seed, j->stream, base + g);
+        ll_random4(word, (uint64_t)j->run->c->train.seed, j->stream, base + g);
         for (size_t l = 0; l < 8 && g * 8 + l < C; l++) {
             const size_t c = g * 8 + l;
             const unsigned lane = word[l / 2] >> (l % 2 * 16) & 0xffff;
@@ -231,9 +231,10 @@ static void drop_task(void *arg, size_t i, int worker) {
 }
 
 void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add) {
-    job j = {.run = run, .k = run->k, .n = rows.n, .N = run->c->width, .x = x, .out = y, .rows = rows, .add = add};
-    if (run->grad && run->c->dropout > 0) {
-        const double share = run->c->dropout * 65536 + 0.5;
+    job j = {
+        .run = run, .k = run->k, .n = rows.n, .N = run->c->model.width, .x = x, .out = y, .rows = rows, .add = add};
+    if (run->grad && run->c->model.dropout > 0) {
+        const double share = run->c->model.dropout * 65536 + 0.5;
         j.dropped = share < 65535 ? (unsigned)share : 65535;
         j.stream =
             ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)((run->stack->first + layer) * 4 + site), (uint32_t)run->draw);
@@ -244,6 +245,6 @@ void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, cons
 }
 
 void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y) {
-    job j = {.run = run, .n = n, .N = run->c->width, .x = x, .out = y};
+    job j = {.run = run, .n = n, .N = run->c->model.width, .x = x, .out = y};
     ll_parallel_for(pieces(n, LL_PIECE), drop_task, &j);
 }

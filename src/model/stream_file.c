@@ -65,9 +65,9 @@ static int tensors_of(const ll_stream *s, int layer, int cross, extent e, ll_sta
 
 /* Everything that is remembered is what a stream could have come to. */
 static ll_status check_values(const ll_stream *s) {
-    for (int v = 0; v < s->model->c->vocab; v++)
+    for (int v = 0; v < s->model->c->model.vocab; v++)
         if (!isfinite(s->logits[v])) return ll_fail(LL_EFORMAT, "logits are not finite at element %d", v);
-    for (int l = 0; l < s->model->c->layers; l++)
+    for (int l = 0; l < s->model->c->model.layers; l++)
         for (int cross = 0; cross <= s->sourced; cross++) {
             const ll_status status =
                 cross ? ll_cross_cache_check(s->memory[l]) : ll_attention_stream_check(s->attention[l]);
@@ -85,9 +85,9 @@ static extent extent_of(const ll_stream *s) {
 }
 
 static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
-    const size_t vocab = (size_t)s->model->c->vocab;
+    const size_t vocab = (size_t)s->model->c->model.vocab;
     ll_status status = ll_st_add(writer, "logits", LL_F32, 1, &vocab, s->logits);
-    for (int part = 0; part < 2 * s->model->c->layers; part++) {
+    for (int part = 0; part < 2 * s->model->c->model.layers; part++) {
         ll_state_tensor t[LL_STATE_TENSORS];
         const int n = tensors_of(s, part / 2, part % 2, extent_of(s), t);
         for (int i = 0; i < n && !status; i++) {
@@ -133,16 +133,16 @@ typedef struct {
 
 static ll_status read_source(place *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *keys = ll_safetensors_meta(file, "source");
-    if (m->c->task != LL_TASK_SEQ2SEQ) return LL_OK;
+    if (m->c->model.task != LL_TASK_SEQ2SEQ) return LL_OK;
     if (!keys || !ll_parse_integer(&p->source, keys) || p->source < 0 || p->source > SOURCE_MOST)
         return ll_fail(LL_EFORMAT, "%s: source is \"%.40s\", must be a number of tokens from 0 to 2^30", path,
                        keys ? keys : "");
     if (p->position && !p->source)
         return ll_fail(LL_EFORMAT, "%s: source is 0 at position %lld, and a target follows from a source", path,
                        (long long)p->position);
-    if (m->c->position == LL_POS_LEARNED && p->source > m->c->max_length)
+    if (m->c->position.type == LL_POS_LEARNED && p->source > m->c->position.max_length)
         return ll_fail(LL_EFORMAT, "%s: a source of %lld tokens is longer than the model's %d learned positions", path,
-                       (long long)p->source, m->c->max_length);
+                       (long long)p->source, m->c->position.max_length);
     return LL_OK;
 }
 
@@ -154,12 +154,12 @@ static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *f
     if (!from || !ll_parse_integer(&p->document, from) || p->document < 0 || p->document > p->position)
         return ll_fail(LL_EFORMAT, "%s: document is \"%.40s\", must be a number from 0 to position = %lld", path,
                        from ? from : "", (long long)p->position);
-    if (p->document && m->c->separator < 0)
+    if (p->document && m->c->model.separator < 0)
         return ll_fail(LL_EFORMAT, "%s: document is %lld, and the model knows one document alone (model.separator)",
                        path, (long long)p->document);
-    if (m->c->position == LL_POS_LEARNED && p->position - p->document > m->c->max_length)
+    if (m->c->position.type == LL_POS_LEARNED && p->position - p->document > m->c->position.max_length)
         return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path,
-                       (long long)(p->position - p->document), m->c->max_length);
+                       (long long)(p->position - p->document), m->c->position.max_length);
     return read_source(p, m, file);
 }
 
@@ -200,9 +200,9 @@ static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, cons
 /* All tensors that belong at this position, nothing else: into the stream (copy), or only looked at, before memory is
  * taken for them. */
 static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int copy) {
-    ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->vocab}, s->logits}};
+    ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->model.vocab}, s->logits}};
     int count = 0;
-    for (int part = -1; part < 2 * s->model->c->layers; part++) {
+    for (int part = -1; part < 2 * s->model->c->model.layers; part++) {
         const int n = part < 0 ? 1 : tensors_of(s, part / 2, part % 2, e, t);
         for (int i = 0; i < n; i++, count++) {
             const ll_st_tensor *from = NULL;
@@ -222,7 +222,7 @@ static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int co
 static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *p) {
     const extent e = {p->position - p->document, (int)p->source};
     ll_status status = take(s, file, e, 0);
-    for (int l = 0; l < s->model->c->layers && !status; l++) {
+    for (int l = 0; l < s->model->c->model.layers && !status; l++) {
         status = ll_attention_stream_seek(s->attention[l], e.tokens);
         if (!status && e.keys) status = ll_cross_cache_seek(s->memory[l], e.keys);
     }

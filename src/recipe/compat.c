@@ -41,12 +41,13 @@ static const ll_rules released[] = {
 enum { ROWS = sizeof released / sizeof *released };
 
 const ll_rules *ll_config_rules(const ll_config *c) {
-    if (c->compat == LL_COMPAT_NONE) return c->normalise ? &ours : &undivided;
+    if (c->attention.compat == LL_COMPAT_NONE) return c->attention.normalise ? &ours : &undivided;
     for (int i = 0; i < ROWS; i++) {
         const ll_rules *r = &released[i];
-        const int map = r->kernel == LL_ANY_MAP && c->kernel != LL_ATT_FAVOR && ll_kernel_row(c->kernel)->about.decay;
-        if (r->compat != c->compat || (!map && r->kernel != c->kernel)) continue;
-        if (c->kernel != LL_ATT_FAVOR || r->features == c->features) return r;
+        const int map = r->kernel == LL_ANY_MAP && c->attention.kernel != LL_ATT_FAVOR &&
+                        ll_kernel_row(c->attention.kernel)->about.decay;
+        if (r->compat != c->attention.compat || (!map && r->kernel != c->attention.kernel)) continue;
+        if (c->attention.kernel != LL_ATT_FAVOR || r->features == c->attention.features) return r;
     }
     return NULL;
 }
@@ -69,8 +70,8 @@ ll_status ll_compat_check(const ll_config *c) {
     const int projected = ll_config_projection(c) != LL_PROJ_NONE;
     if (!r)
         return ll_fail(LL_EINVAL, "attention.compat = %s stands for a program without these features; it has %s", name,
-                       offers(c->compat));
-    if (r->key_max == LL_MAX_BATCH && c->separator >= 0)
+                       offers(c->attention.compat));
+    if (r->key_max == LL_MAX_BATCH && c->model.separator >= 0)
         return ll_fail(
             LL_EINVAL,
             "attention.compat = %s stabilises by a maximum over the whole batch, so that no document is apart "

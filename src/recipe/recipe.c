@@ -87,7 +87,7 @@ const char *ll_recipe_unit(const ll_recipe *recipe) {
         [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",    [LL_DATA_PAIRS] = "token",
         [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token",
         [LL_DATA_MIDI] = "event"};
-    return units[c->format];
+    return units[c->data.format];
 }
 
 /* Text that is first measured (out NULL), then written. */

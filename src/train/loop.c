@@ -42,12 +42,12 @@ static void refresh(ll_trainer *t) {
     const double elapsed = ll_now() - t->began;
     const int64_t done = s->step - t->begun;
     p->step = s->step;
-    p->steps = c->steps;
+    p->steps = c->train.steps;
     p->loss = ll_recent_loss(s, LL_ROW_EVERY);
     p->learning_rate = s->step > 0 ? ll_schedule_rate(c, s->step) : 0;
     p->gradient_norm = s->norm;
     p->seconds = t->metrics.seconds + elapsed;
-    p->eta = done > 1 ? elapsed / (double)done * (double)(c->steps - s->step) : NAN;
+    p->eta = done > 1 ? elapsed / (double)done * (double)(c->train.steps - s->step) : NAN;
     p->valid_loss = s->valid_loss;
     p->valid_accuracy = s->valid_accuracy;
 }
@@ -87,11 +87,11 @@ static void report(ll_trainer *t, watcher *w, const char *event) {
 
 static int due(const ll_trainer *t, int64_t every) {
     const int64_t step = t->state.step;
-    return step > 0 && (step == t->model->c->steps || (every > 0 && step % every == 0));
+    return step > 0 && (step == t->model->c->train.steps || (every > 0 && step % every == 0));
 }
 
 static int must_evaluate(const ll_trainer *t) {
-    return t->valid && due(t, t->model->c->eval_every) && t->state.evaluated != t->state.step;
+    return t->valid && due(t, t->model->c->train.eval_every) && t->state.evaluated != t->state.step;
 }
 
 /* A request to stop ends it between two batches, with nothing changed. */
@@ -99,7 +99,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     ll_engine *e = t->engine;
     ll_tally sum = {0};
-    const int64_t n = ll_evaluate_batches(t->valid, t->model->c->eval_batches);
+    const int64_t n = ll_evaluate_batches(t->valid, t->model->c->train.eval_batches);
     for (int64_t i = 0; i < n; i++) {
         ll_status status = ll_evaluate_batch(&sum, t->model, e->ws, t->valid, &e->batch, i, n);
         if (status) return status;
@@ -127,7 +127,8 @@ static ll_status save(ll_trainer *t) {
     ll_tally tally = {0};
     const double norm = ll_optimizer_norm(e->optimizer, t->model->data);
     if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
-    ll_reader_batch(t->train, b, (uint64_t)c->seed, t->state.step * (c->accumulate > 1 ? c->accumulate : 1));
+    ll_reader_batch(t->train, b, (uint64_t)c->train.seed,
+                    t->state.step * (c->train.accumulate > 1 ? c->train.accumulate : 1));
     ll_status status = ll_model_run(t->model, e->ws, b, NULL, 0, 0, &tally);
     if (status) return status;
     if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
@@ -141,7 +142,7 @@ static ll_status save(ll_trainer *t) {
 
 /* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
-    if (!t->model->c->report || !t->state.row) return; /* no row, no loss to show */
+    if (!t->model->c->train.report || !t->state.row) return; /* no row, no loss to show */
     report(t, w, ll_trainer_report(t, whole) ? "no report" : "report");
 }
 
@@ -163,12 +164,12 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         t->unsaved = 1;
     }
     if (evaluated) report(t, w, "eval");
-    if (due(t, c->checkpoint_every) && t->unsaved) {
+    if (due(t, c->train.checkpoint_every) && t->unsaved) {
         status = save(t);
         if (!status) report(t, w, "checkpoint");
         saved = 1;
     }
-    if (!status && (evaluated || saved) && s->step < c->steps) report_page(t, w, 0);
+    if (!status && (evaluated || saved) && s->step < c->train.steps) report_page(t, w, 0);
     return status;
 }
 
@@ -177,7 +178,7 @@ static ll_status stopped(ll_trainer *t, watcher *w) {
     if (status) return status;
     report_page(t, w, 0);
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
-                   (long long)t->state.step, (long long)t->model->c->steps, t->folder);
+                   (long long)t->state.step, (long long)t->model->c->train.steps, t->folder);
 }
 
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
@@ -187,7 +188,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     for (;;) {
         ll_status status = settle(t, &w);
         if (status) return status;
-        if (t->state.step >= t->model->c->steps && !must_evaluate(t)) break;
+        if (t->state.step >= t->model->c->train.steps && !must_evaluate(t)) break;
         if (w.stop) return stopped(t, &w);
         status = advance(t);
         if (status) return status;

@@ -11,7 +11,7 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     ll_engine *e = ll_alloc(1, sizeof *e);
     if (!e) return LL_ENOMEM;
     e->model = model;
-    ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->length, 1);
+    ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->train.length, 1);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, c);
     if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
@@ -36,21 +36,21 @@ void ll_engine_free(ll_engine *e) {
 static const double LEARNABLE = 0.1;
 
 static int too_late(const ll_config *c, int64_t step) {
-    const int falls = c->schedule == LL_LR_LINEAR || c->schedule == LL_LR_COSINE;
-    return falls && step > c->warmup && ll_schedule_rate(c, step) < LEARNABLE * c->learning_rate;
+    const int falls = c->train.schedule == LL_LR_LINEAR || c->train.schedule == LL_LR_COSINE;
+    return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
 
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
 static ll_status redraw(ll_model *model, int64_t step) {
-    const int64_t every = model->c->redraw, done = step - 1;
-    if (model->c->kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
+    const int64_t every = model->c->attention.redraw, done = step - 1;
+    if (model->c->attention.kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
     return too_late(model->c, step) ? LL_OK : ll_model_redraw(model, done / every);
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     const ll_config *c = e->model->c;
-    const int parts = c->accumulate > 1 ? c->accumulate : 1;
-    const double expected = (double)parts * c->batch * (ll_config_per_token(c) ? c->length : 1);
+    const int parts = c->train.accumulate > 1 ? c->train.accumulate : 1;
+    const double expected = (double)parts * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
@@ -59,7 +59,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     memset(e->grad, 0, e->model->size * sizeof *e->grad);
     for (int i = 0; i < parts; i++) {
         const int64_t number = (step - 1) * parts + i;
-        if (reader) ll_reader_batch(reader, b, (uint64_t)c->seed, number);
+        if (reader) ll_reader_batch(reader, b, (uint64_t)c->train.seed, number);
         status = ll_model_run(e->model, e->ws, b, e->grad, (float)(1 / expected), number, &tally);
         if (status) return status;
         for (int s = 0; s < b->B; s++) tokens += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
@@ -73,17 +73,19 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
 
 void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
     const ll_config *c = e->model->c;
-    ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->clip), step);
+    ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
+                        step);
 }
 
 /* Random tokens: the time of a step does not depend on what they are. */
 static void fill(ll_batch *b, const ll_config *c) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
     const size_t n = (size_t)b->B * (size_t)b->T;
-    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->batch;
-    const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->vocab : c->classes);
-    for (size_t i = 0; i < n; i++) b->tokens[i] = (int)ll_below((uint32_t)c->vocab, (uint64_t)c->seed, stream, i);
-    for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->seed, stream, n + i);
+    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->train.batch;
+    const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->model.vocab : c->model.classes);
+    for (size_t i = 0; i < n; i++)
+        b->tokens[i] = (int)ll_below((uint32_t)c->model.vocab, (uint64_t)c->train.seed, stream, i);
+    for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->train.seed, stream, n + i);
     for (int s = 0; s < b->B; s++) b->lengths[s] = b->T;
     for (int s = 0; b->source && s < b->B; s++) b->source_lengths[s] = b->S;
     for (size_t i = 0; b->source && i < n; i++) b->source[i] = b->tokens[n - 1 - i];
@@ -115,7 +117,7 @@ static ll_status time_steps(ll_engine *e, int repeats, double *times) {
 ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds) {
     const ll_config *c = &recipe->c;
     if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step cannot be timed; ask for at least 1", repeats);
-    if (c->vocab < 1 || (!ll_config_per_token(c) && c->classes < 1))
+    if (c->model.vocab < 1 || (!ll_config_per_token(c) && c->model.classes < 1))
         return ll_fail(LL_EINVAL, "without data, model.vocab and model.classes must be set to be timed");
     ll_model *model = NULL;
     ll_engine *engine = NULL;

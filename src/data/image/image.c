@@ -9,9 +9,10 @@
 /* All images of the split to data.resize by data.resize pixels, into memory of their own. */
 static ll_status resize(ll_reader *r, const ll_config *c) {
     ll_resizer *resizer = NULL;
-    const size_t from = (size_t)r->width * (size_t)r->height, to = (size_t)c->resize * (size_t)c->resize;
+    const size_t from = (size_t)r->width * (size_t)r->height, to = (size_t)c->data.resize * (size_t)c->data.resize;
     uint8_t *pixels = ll_alloc((size_t)r->size, to);
-    ll_status status = pixels ? ll_resizer_create(&resizer, r->width, r->height, c->resize, c->resize) : LL_ENOMEM;
+    ll_status status =
+        pixels ? ll_resizer_create(&resizer, r->width, r->height, c->data.resize, c->data.resize) : LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++)
         ll_resize(resizer, r->data + (size_t)i * from, pixels + (size_t)i * to);
     ll_resizer_free(resizer);
@@ -21,7 +22,7 @@ static ll_status resize(ll_reader *r, const ll_config *c) {
     }
     r->own = pixels;
     r->data = pixels;
-    r->width = r->height = c->resize;
+    r->width = r->height = c->data.resize;
     return LL_OK;
 }
 
@@ -41,28 +42,28 @@ static ll_status choose(ll_reader *r, const ll_config *c, const char *name) {
     if (!r->chosen) return LL_ENOMEM;
     int64_t n = 0;
     for (int64_t i = 0; i < r->size; i++)
-        if ((c->only < 0 || r->labels[i] == c->only) &&
-            has_margin(r->data + (size_t)i * pixels, r->width, r->height, c->margin))
+        if ((c->data.only < 0 || r->labels[i] == c->data.only) &&
+            has_margin(r->data + (size_t)i * pixels, r->width, r->height, c->data.margin))
             r->chosen[n++] = i;
     if (!n)
         return ll_fail(LL_EINVAL,
                        "%s: of %" PRId64
                        " images none is left that has %d empty columns on both sides (data.margin)%s; "
                        "shift by fewer pixels",
-                       name, r->size, c->margin, c->only >= 0 ? " and the class data.only" : "");
+                       name, r->size, c->data.margin, c->data.only >= 0 ? " and the class data.only" : "");
     r->size = n;
     return LL_OK;
 }
 
 ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *pixels,
                         const uint8_t *labels, int64_t count, int width, int height) {
-    const int side = c->resize;
+    const int side = c->data.resize;
     const int64_t length = side ? (int64_t)side * side : (int64_t)width * height;
     int64_t first = 0;
-    if (c->length > 0 && c->length < length)
+    if (c->train.length > 0 && c->train.length < length)
         return ll_fail(LL_EINVAL,
                        "%s: images of %d x %d are %" PRId64 " tokens, train.length is %d; set train.length=%" PRId64,
-                       name, side ? side : width, side ? side : height, length, c->length, length);
+                       name, side ? side : width, side ? side : height, length, c->train.length, length);
     ll_split_range(&first, &r->size, c, split, count);
     if (r->size < 1)
         return ll_fail(LL_EINVAL, "%s: no example of %" PRId64 " is left for this split; change data.valid-fraction",
@@ -73,9 +74,9 @@ ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char 
     r->data = pixels + (size_t)first * (size_t)width * (size_t)height;
     r->labels = labels + first;
     r->examples = 1;
-    r->shift = c->shift;
+    r->shift = c->data.shift;
     ll_status status = side && (side != width || side != height) ? resize(r, c) : LL_OK;
-    if (!status && c->margin) status = choose(r, c, name);
+    if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;
     return status;

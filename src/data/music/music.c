@@ -83,22 +83,22 @@ static ll_status open_music(ll_reader *r, const ll_config *c, int split) {
     ll_source from = {0};
     int64_t count = 0, pieces = 0, first = 0, n = 0, *begin = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);
-    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->fine);
+    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->data.fine);
     if (status) return status;
-    status = read_files(&r->tokens, &count, from.path, c->fine);
+    status = read_files(&r->tokens, &count, from.path, c->data.fine);
     if (status) return ll_fail_in(status, from.key);
     status = find_pieces(&begin, &pieces, r->tokens, count);
     if (status) return status;
     ll_split_range(&first, &n, c, split, pieces);
-    r->vocab = ll_music_vocab(c->fine);
+    r->vocab = ll_music_vocab(c->data.fine);
     r->maskable = 1;
-    r->transpose = split == LL_SPLIT_TRAIN ? c->transpose : 0;
+    r->transpose = split == LL_SPLIT_TRAIN ? c->data.transpose : 0;
     if (n < 1) {
         ll_free(begin);
         return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
                        (long long)pieces);
     }
-    if (!c->joined) {
+    if (!c->data.joined) {
         memmove(begin, begin + first, ((size_t)n + 1) * sizeof *begin);
         r->size = n;
         return ll_texts_use(r, c, NULL, begin);

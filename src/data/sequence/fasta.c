@@ -139,7 +139,7 @@ static ll_status open_fasta(ll_reader *r, const ll_config *c, int split) {
                        from.path, (long long)sequences);
     status = find_begins(&begin, &r->file[0], first, count);
     if (status) return status;
-    if (c->joined) {
+    if (c->data.joined) {
         const int64_t from_token = begin[0], size = begin[count] - begin[0] + 1;
         ll_free(begin);
         status = ll_text_use(r, c, split, from.path, r->file[0].data + from_token, size);

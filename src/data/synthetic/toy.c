@@ -13,25 +13,25 @@ static const char SYMBOLS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 static const char COPY = '=', REVERSE = '<';
 
 static ll_status open_toy(ll_reader *r, const ll_config *c, int split) {
-    const int most = c->longest + (c->format == LL_DATA_COPY_REVERSE) + 2;
-    if (c->shortest > c->longest)
-        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->shortest,
-                       c->longest);
-    if (most > c->length)
+    const int most = c->data.longest + (c->data.format == LL_DATA_COPY_REVERSE) + 2;
+    if (c->data.shortest > c->data.longest)
+        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->data.shortest,
+                       c->data.longest);
+    if (most > c->train.length)
         return ll_fail(LL_EINVAL,
                        "data.longest = %d makes sequences of %d tokens, and train.length is %d; set "
                        "train.length=%d",
-                       c->longest, most, c->length, most);
+                       c->data.longest, most, c->train.length, most);
     /* Source, then target. */
-    if (!(r->file[0].data = ll_alloc(2 * ((size_t)c->longest + MARKS), 1))) return LL_ENOMEM;
+    if (!(r->file[0].data = ll_alloc(2 * ((size_t)c->data.longest + MARKS), 1))) return LL_ENOMEM;
     r->vocab = LL_TOKEN_COUNT;
     r->rows = EXAMPLES;
-    r->size = split == LL_SPLIT_TRAIN && c->limit > 0 ? c->limit : INT64_C(1) << 40;
+    r->size = split == LL_SPLIT_TRAIN && c->data.limit > 0 ? c->data.limit : INT64_C(1) << 40;
     r->stride = 1;
     r->examples = r->endless = 1;
     r->split = split;
-    r->shortest = c->shortest, r->longest = c->longest, r->symbols = c->symbols;
-    r->seed = (uint64_t)c->seed;
+    r->shortest = c->data.shortest, r->longest = c->data.longest, r->symbols = c->data.symbols;
+    r->seed = (uint64_t)c->train.seed;
     return LL_OK;
 }
 

@@ -32,7 +32,7 @@ static ll_status open_demo(ll_reader *r, const ll_config *c, int split) {
         memcpy(text + n, ll_demo_begin + at, length);
         n += length;
     }
-    if (split == LL_SPLIT_TRAIN && c->limit > 0 && (uint64_t)c->limit < n) n = (size_t)c->limit;
+    if (split == LL_SPLIT_TRAIN && c->data.limit > 0 && (uint64_t)c->data.limit < n) n = (size_t)c->data.limit;
     text[n] = 0;
     r->file[0] = (ll_bytes){text, n};
     return ll_text_use(r, c, split, "the demo's text", text, (int64_t)n);

@@ -64,10 +64,11 @@ static ll_status open_pairs(ll_reader *r, const ll_config *c, int split) {
     int64_t count = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    if (c->length < 3)
-        return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->length);
+    if (c->train.length < 3)
+        return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->train.length);
     status = ll_file_read(&r->file[0], from.path, FILE_MOST);
-    if (!status) status = ll_pairs_parse(&r->pairs, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
+    if (!status)
+        status = ll_pairs_parse(&r->pairs, &count, r->file[0].data, r->file[0].size, from.path, c->train.length - 2);
     if (status) return ll_fail_in(status, from.key);
     ll_split_range(&r->first, &r->rows, c, split, count);
     if (r->rows < 1)

@@ -88,11 +88,11 @@ static ll_status open_retrieval(ll_reader *r, const ll_config *c, int split) {
     ll_bytes pairs = {0};
     doc *docs = NULL;
     size_t count = 0;
-    const int apart = c->docs && c->docs[0];
+    const int apart = c->data.docs && c->data.docs[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
     if (apart) {
-        status = read_docs(&docs, &count, &r->file[0], c->docs);
+        status = read_docs(&docs, &count, &r->file[0], c->data.docs);
         if (status) return ll_fail_in(status, "data.docs");
     }
     status = ll_file_read(&pairs, from.path, SIZE_MAX / 4);
