@@ -16,13 +16,17 @@ static ll_recipe *parse(const char *text) {
     return r;
 }
 
+static const char *field(const ll_config *c, int i) {
+    return (const char *)ll_config_part(c, i) + ll_key_at(i)->offset;
+}
+
 static void expect_equal(const ll_recipe *a, const ll_recipe *b) {
     const ll_recipe_key *k;
     for (int i = 0; (k = ll_recipe_key_at(i)); i++) {
-        const ll_key *key = &ll_keys[i];
+        const ll_key *key = ll_key_at(i);
         assert_string_equal(ll_recipe_get(a, k->name), ll_recipe_get(b, k->name));
         if (key->type == LL_KEY_NUMBER) /* to the last bit */
-            assert_memory_equal((const char *)&a->c + key->offset, (const char *)&b->c + key->offset, sizeof(double));
+            assert_memory_equal(field(&a->c, i), field(&b->c, i), sizeof(double));
     }
 }
 
@@ -65,7 +69,7 @@ static void test_defaults(void **state) {
         assert_int_equal(!strcmp(k->type, "choice") || !strcmp(k->type, "flag"), k->choices != NULL);
     }
     assert_null(ll_recipe_key_at(-1));
-    assert_null(ll_recipe_key_at(ll_key_count));
+    assert_null(ll_recipe_key_at(ll_key_count()));
     CHECK_OK(ll_config_check(&r->c));
     expect_round_trip(r);
     ll_recipe_free(r);
@@ -84,14 +88,16 @@ static void test_every_field_has_one_key(void **state) {
     (void)state;
     unsigned char owner[sizeof(ll_config)] = {0};
     size_t free_bytes = 0;
-    for (int i = 0; i < ll_key_count; i++)
-        for (size_t j = 0; j < size_of(&ll_keys[i]); j++) {
-            if (owner[ll_keys[i].offset + j]++) fail_msg("%s shares its field", ll_keys[i].about.name);
+    const ll_config c = {0};
+    for (int i = 0; i < ll_key_count(); i++)
+        for (size_t j = 0; j < size_of(ll_key_at(i)); j++) {
+            const size_t byte = (size_t)(field(&c, i) - (const char *)&c) + j;
+            if (owner[byte]++) fail_msg("%s shares its field", ll_key_at(i)->about.name);
         }
     for (size_t i = 0; i < sizeof owner; i++) free_bytes += !owner[i];
     assert_in_range(free_bytes, 0, 20);
-    for (int i = 0; i < ll_key_count; i++)
-        for (int j = 0; j < i; j++) assert_string_not_equal(ll_keys[i].about.name, ll_keys[j].about.name);
+    for (int i = 0; i < ll_key_count(); i++)
+        for (int j = 0; j < i; j++) assert_string_not_equal(ll_key_at(i)->about.name, ll_key_at(j)->about.name);
 }
 
 /* The words of a choice stand in the order of their enum. */
@@ -186,10 +192,11 @@ static void test_text_reads_back(void **state) {
     for (uint64_t trial = 0; trial < 300; trial++) {
         ll_recipe *r = NULL;
         CHECK_OK(ll_recipe_create(&r));
-        for (int i = 0; i < ll_key_count; i++) {
-            random_value(value, &ll_keys[i], trial * 1000 + (uint64_t)i);
-            CHECK_OK(set(r, ll_keys[i].about.name, value));
-            if (ll_keys[i].type == LL_KEY_TEXT) assert_string_equal(ll_recipe_get(r, ll_keys[i].about.name), value);
+        for (int i = 0; i < ll_key_count(); i++) {
+            random_value(value, ll_key_at(i), trial * 1000 + (uint64_t)i);
+            CHECK_OK(set(r, ll_key_at(i)->about.name, value));
+            if (ll_key_at(i)->type == LL_KEY_TEXT)
+                assert_string_equal(ll_recipe_get(r, ll_key_at(i)->about.name), value);
         }
         expect_round_trip(r);
         ll_recipe *copy = NULL;
@@ -244,7 +251,7 @@ static void test_values_stay(void **state) {
     (void)state;
     ll_recipe *r = parse("[model]\nwidth = 64\n[data]\ntrain = a\n");
     const char *width = ll_recipe_get(r, "model.width"), *train = ll_recipe_get(r, "data.train");
-    for (int i = 0; i < ll_key_count; i++) assert_non_null(ll_recipe_get(r, ll_keys[i].about.name));
+    for (int i = 0; i < ll_key_count(); i++) assert_non_null(ll_recipe_get(r, ll_key_at(i)->about.name));
     CHECK_OK(ll_recipe_set(r, "model.heads=4"));
     assert_string_equal(width, "64");
     assert_string_equal(train, "a");

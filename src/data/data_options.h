@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/key.h"
+
 enum {
     LL_DATA_BYTES,
     LL_DATA_IDX,
@@ -40,5 +42,7 @@ typedef struct {
     char *docs;                                       /* retrieval: id and text */
     char *class_names;                                /* labelled: "neg,pos" */
 } ll_data_options;
+
+extern const ll_key_table ll_data_keys;
 
 #endif

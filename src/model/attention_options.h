@@ -2,6 +2,8 @@
 #ifndef LL_ATTENTION_OPTIONS_H
 #define LL_ATTENTION_OPTIONS_H
 
+#include "base/key.h"
+
 enum { /* as ll_kernel */
        LL_ATT_SOFTMAX,
        LL_ATT_FAVOR,
@@ -44,5 +46,7 @@ typedef struct {
     int buckets, chunk, rounds; /* reformer */
     int compat;
 } ll_attention_options;
+
+extern const ll_key_table ll_attention_keys;
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef LL_MODEL_OPTIONS_H
 #define LL_MODEL_OPTIONS_H
 
+#include "base/key.h"
+
 enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_MLM, LL_TASK_MATCH, LL_TASK_SEQ2SEQ };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
@@ -14,5 +16,7 @@ typedef struct {
     int norm, activation, tied, pool, embedding_norm, final_norm;
     double dropout, init_std;
 } ll_model_options;
+
+extern const ll_key_table ll_model_keys;
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef LL_POSITION_OPTIONS_H
 #define LL_POSITION_OPTIONS_H
 
+#include "base/key.h"
+
 enum {
     LL_POS_NONE,
     LL_POS_SINUSOIDAL,
@@ -31,5 +33,7 @@ typedef struct {
     int distances, distance_values;                              /* clip of relative-s2 and shaw; shaw */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
 } ll_position_options;
+
+extern const ll_key_table ll_position_keys;
 
 #endif

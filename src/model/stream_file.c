@@ -24,9 +24,9 @@ static int tells(const ll_key *key, const char *value) {
 static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
     char room[LL_NUMBER_TEXT];
     ll_status status = LL_OK;
-    for (int i = 0; i < ll_key_count && !status; i++) {
-        const char *value = ll_key_text(m->c, &ll_keys[i], room);
-        if (tells(&ll_keys[i], value)) status = ll_st_meta(writer, ll_keys[i].about.name, value);
+    for (int i = 0; i < ll_key_count() && !status; i++) {
+        const char *value = ll_config_text(m->c, i, room);
+        if (tells(ll_key_at(i), value)) status = ll_st_meta(writer, ll_key_at(i)->about.name, value);
     }
     return status;
 }

@@ -65,7 +65,7 @@ static const char *offers(int compat) {
 
 ll_status ll_compat_check(const ll_config *c) {
     char room[LL_NUMBER_TEXT];
-    const char *name = ll_key_text(c, ll_key_find("attention.compat"), room);
+    const char *name = ll_config_text(c, ll_key_find("attention.compat"), room);
     const ll_rules *r = ll_config_rules(c);
     const int projected = ll_config_projection(c) != LL_PROJ_NONE;
     if (!r)

@@ -1,5 +1,4 @@
-/* The recipe as numbers. recipe_key.c holds one table of keys (name, type, field, default, range, help) that
- * parses, prints, checks and explains; everything else reads this struct. */
+/* The recipe as numbers: the parts that the rooms declare, each with its own table of keys (base/key.h). */
 #ifndef LL_RECIPE_H
 #define LL_RECIPE_H
 
@@ -44,7 +43,7 @@ int ll_config_projection(const ll_config *c);
 int ll_config_features(const ll_config *c);
 int ll_config_rows(const ll_config *c);
 
-/* The part of the papers' baselines in what follows (recipe_baseline.c). */
+/* The part of the papers' approximations in what follows (recipe_approximate.c). */
 LL_MUST_USE ll_status ll_config_check_approximate(const ll_config *c);
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
 LL_MUST_USE ll_status ll_config_check(const ll_config *c);

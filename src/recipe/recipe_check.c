@@ -99,7 +99,7 @@ int ll_config_rows(const ll_config *c) {
 static ll_status check_features(const ll_config *c) {
     char room[LL_NUMBER_TEXT];
     if (c->attention.features == LL_FEAT_POSITIVE) return LL_OK;
-    const char *kind = ll_key_text(c, ll_key_find("attention.features"), room);
+    const char *kind = ll_config_text(c, ll_key_find("attention.features"), room);
     if (c->attention.kernel != LL_ATT_FAVOR)
         return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
                        kind);
@@ -313,7 +313,7 @@ static ll_status check_decay(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
                        "ones; set position.decay=none",
-                       ll_key_text(c, ll_key_find("model.task"), room));
+                       ll_config_text(c, ll_key_find("model.task"), room));
     return LL_OK;
 }
 

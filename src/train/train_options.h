@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/key.h"
+
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_FP32, LL_BF16 }; /* what training multiplies */
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
@@ -17,5 +19,7 @@ typedef struct {
     int eval_batches, report;
     char *from; /* model to begin with; empty: none */
 } ll_train_options;
+
+extern const ll_key_table ll_train_keys;
 
 #endif
