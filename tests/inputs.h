@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "data/reader.h"
+#include "recipe/recipe_reader.h"
 
 /* A copy of a name that stays for many more. */
 static inline char *kept(const char *name) {

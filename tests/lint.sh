@@ -33,9 +33,9 @@ law() {
     law src/base
     law src/kernel base
     law src/attention base kernel
-    law src/recipe base | grep -vE '#include "[a-z]+/[a-z]+_options\.h"' # the parts that it unites
-    law src/model base kernel attention recipe
-    law src/data base recipe
+    law src/recipe base data | grep -vE '#include "[a-z]+/[a-z]+_options\.h"' # the parts that it unites
+    law src/model base kernel attention recipe | grep -v '"data/batch.h"' # what data makes and a model reads
+    law src/data base
     law src/train base kernel attention recipe model data report study
     law lab/report base recipe
     law lab/reference base kernel attention

@@ -186,7 +186,7 @@ static void grids_are_chosen(void **state) {
         /* A model keeps the words of its grid; those of the other one are refused. */
         ll_coder *coder = NULL;
         c.data.fine = !fine;
-        CHECK_FAILS(ll_coder_create(&coder, &c, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
+        CHECK_FAILS(ll_coder_create(&coder, &c.data, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
         c.data.fine = fine;
         ll_reader_free(r);
         ll_batch_free(&b);
@@ -218,14 +218,14 @@ static void models_keep_the_vocabulary(void **state) {
     ll_reader *r = opened(&c, "train");
     ll_coder *coder = NULL;
     ll_bytes list = *ll_reader_vocabulary(r);
-    CHECK_OK(ll_coder_create(&coder, &c, &list, "it"));
+    CHECK_OK(ll_coder_create(&coder, &c.data, &list, "it"));
     assert_int_equal(ll_coder_vocab(coder), 628);
     ll_coder_free(coder);
     list.size--;
-    CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
+    CHECK_FAILS(ll_coder_create(&coder, &c.data, &list, "it"), LL_EFORMAT, "events of music");
     list.size++;
     list.data[3]++;
-    CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
+    CHECK_FAILS(ll_coder_create(&coder, &c.data, &list, "it"), LL_EFORMAT, "events of music");
     ll_reader_free(r);
 }
 

@@ -88,13 +88,13 @@ void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t *count) {
     }
 }
 
-ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
-    const size_t B = (size_t)ll_config_sequences(c), n = B * (size_t)c->train.length;
-    ll_batch b = {.B = (int)B, .T = c->train.length};
+ll_status ll_batch_allocate(ll_batch *batch, const ll_reader_options *c) {
+    const size_t B = (size_t)c->batch * (c->task == LL_TASK_MATCH ? 2 : 1), n = B * (size_t)c->length;
+    ll_batch b = {.B = (int)B, .T = c->length};
     b.tokens = ll_alloc(n, sizeof *b.tokens);
-    b.targets = ll_alloc(ll_config_per_token(c) ? n : (size_t)c->train.batch, sizeof *b.targets);
+    b.targets = ll_alloc(ll_task_per_token(c->task) ? n : (size_t)c->batch, sizeof *b.targets);
     b.lengths = ll_alloc(B, sizeof *b.lengths);
-    const int pairs = c->model.task == LL_TASK_SEQ2SEQ;
+    const int pairs = c->task == LL_TASK_SEQ2SEQ;
     if (pairs) {
         b.S = b.T;
         b.source = ll_alloc(n, sizeof *b.source);

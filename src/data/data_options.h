@@ -43,6 +43,14 @@ typedef struct {
     char *class_names;                                /* labelled: "neg,pos" */
 } ll_data_options;
 
+/* What a reader has to know of a recipe. */
+typedef struct {
+    ll_data_options data;
+    int task, classes; /* LL_TASK_...; classes: 0 = as many as the data has */
+    int batch, length; /* length: 0 = as the data has */
+    int64_t seed;
+} ll_reader_options;
+
 extern const ll_key_table ll_data_keys;
 
 #endif

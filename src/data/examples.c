@@ -9,24 +9,24 @@ size_t ll_count_lines(const ll_bytes *bytes) {
     return n;
 }
 
-ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const char *name) {
+ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
     int64_t first = 0, count = 0;
     int most = 0;
-    if (c->train.length < 1)
+    if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length is %d; texts have any length, so set how much of them is read",
-                       c->train.length);
+                       c->length);
     for (int64_t i = 0; i < r->size; i++) {
         const int label = r->file[1].data[i];
-        if (c->model.classes > 0 && label >= c->model.classes)
+        if (c->classes > 0 && label >= c->classes)
             return ll_fail(LL_EFORMAT, "%s: example %lld has label %d, expected 0..%d (model.classes=%d)", name,
-                           (long long)i + 1, label, c->model.classes - 1, c->model.classes);
+                           (long long)i + 1, label, c->classes - 1, c->classes);
         if (label > most) most = label;
     }
     ll_split_range(&first, &count, c, split, r->size);
     if (count < 1)
         return ll_fail(LL_EINVAL, "%s: no example of %lld is left for this split%s", name, (long long)r->size,
                        r->size ? "; change data.valid-fraction" : "; it is empty");
-    r->classes = c->model.classes > 0 ? c->model.classes : most + 1;
+    r->classes = c->classes > 0 ? c->classes : most + 1;
     r->labels = r->file[1].data;
     r->place = first;
     r->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;

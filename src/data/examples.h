@@ -8,7 +8,7 @@
 size_t ll_count_lines(const ll_bytes *bytes);
 /* r->text has r->size slices (match: twice as many) and r->file[1] as many labels as examples: checks labels, cuts the
  * split. */
-LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const char *name);
+LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name);
 /* The example of the file at a place of the split. */
 int64_t ll_example_at(const ll_reader *r, int64_t place);
 void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);

@@ -52,10 +52,6 @@ static ll_status check_task(const ll_format *format, int task) {
                    task_name[can]);
 }
 
-ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split) {
-    return ll_reader_open_as(reader, c, split, NULL);
-}
-
 static ll_status copy(ll_bytes *to, const ll_bytes *from) {
     if (!from || !from->size) return LL_OK;
     if (!(to->data = ll_alloc(from->size + 1, 1))) return LL_ENOMEM;
@@ -64,28 +60,29 @@ static ll_status copy(ll_bytes *to, const ll_bytes *from) {
     return LL_OK;
 }
 
-ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split, const ll_bytes *vocabulary) {
+ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const char *split,
+                           const ll_bytes *vocabulary) {
     int which = 0;
     while (which < 3 && strcmp(split, split_name[which])) which++;
     if (which == 3) return ll_fail(LL_EINVAL, "there is no split \"%s\"; there are train, valid and test", split);
     if (c->data.format < 0 || (size_t)c->data.format >= sizeof formats / sizeof *formats)
         return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->data.format);
     const ll_format *format = formats[c->data.format];
-    ll_status status = check_task(format, c->model.task);
+    ll_status status = check_task(format, c->task);
     if (status) return status;
     ll_reader *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     r->format = format;
-    r->task = c->model.task;
-    r->B = c->train.batch;
-    r->T = c->train.length;
+    r->task = c->task;
+    r->B = c->batch;
+    r->T = c->length;
     status = copy(&r->vocabulary, vocabulary);
     if (!status) status = format->open(r, c, which);
     if (status) {
         ll_reader_free(r);
         return status;
     }
-    if (c->model.task == LL_TASK_MLM) r->mask = r->vocab++;
+    if (c->task == LL_TASK_MLM) r->mask = r->vocab++;
     *reader = r;
     return LL_OK;
 }

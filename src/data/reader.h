@@ -27,7 +27,7 @@ enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 typedef struct {
     const char *name; /* as in data.format */
     unsigned tasks;   /* bits 1 << LL_TASK_...: what it can be read for */
-    ll_status (*open)(ll_reader *r, const ll_config *c, int split);
+    ll_status (*open)(ll_reader *r, const ll_reader_options *c, int split);
     /* Row number `row` of the batch becomes the text from token `place`, or example number `place`. */
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 } ll_format;
@@ -71,10 +71,10 @@ typedef struct {
 
 /* The file of a split (labels = 1: of its labels), or LL_EINVAL naming the key that is empty. A valid
  * split without a file is the end of the train file. */
-LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels);
+LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int split, int labels);
 /* Which of the n bytes or examples of that file are the split: `count` from `first`. data.limit shortens
  * train after valid is cut off, so that runs with different limits are compared on the same data. */
-void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n);
+void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n);
 
 /* All files that a path names: itself, those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
@@ -83,16 +83,16 @@ LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path)
 LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
 
 /* Is there a split of its own to evaluate on, or is it cut from train, or none? */
-int ll_split_is_cut(const ll_config *c);
+int ll_split_is_cut(const ll_reader_options *c);
 /* Lets go of all but `count` bytes from `first`: the end of a large file is small. */
 LL_MUST_USE ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count);
 
 /* r reads `size` bytes of text. LL_EINVAL, with `name` in it, where that is too little for a window. */
-LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *text,
-                                  int64_t size);
+LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
+                                  const uint8_t *text, int64_t size);
 /* r reads r->size texts of their own, r->begin of them (memory it takes over), each with the token before its
  * first and the one after its last; windows do not reach from one into the next. */
-LL_MUST_USE ll_status ll_texts_use(ll_reader *r, const ll_config *c, const uint8_t *text, int64_t *begin);
+LL_MUST_USE ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, const uint8_t *text, int64_t *begin);
 void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 /* The number of the stretch that holds x: begin[i] <= x < begin[i + 1], i < n. */
 int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x);

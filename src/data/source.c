@@ -11,11 +11,11 @@ static const char *given(const char *path) {
     return path ? path : "";
 }
 
-int ll_split_is_cut(const ll_config *c) {
+int ll_split_is_cut(const ll_reader_options *c) {
     return !given(c->data.valid)[0] && c->data.valid_fraction > 0;
 }
 
-ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels) {
+ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int split, int labels) {
     static const char *const keys[2][3] = {{"data.train", "data.valid", "data.test"},
                                            {"data.train-labels", "data.valid-labels", "data.test-labels"}};
     const char *const files[2][3] = {{c->data.train, c->data.valid, c->data.test},
@@ -43,7 +43,7 @@ ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int 
     return ll_fail(LL_EINVAL, "%s is empty; name its file: --set %s=FILE", s.key, s.key);
 }
 
-void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n) {
+void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n) {
     int64_t held = ll_split_is_cut(c) ? (int64_t)floor(c->data.valid_fraction * (double)n + 0.5) : 0;
     if (held > n) held = n;
     *first = 0;

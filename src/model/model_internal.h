@@ -16,7 +16,7 @@
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
 
-#include "recipe/batch.h"
+#include "data/batch.h"
 #include "recipe/recipe.h"
 #include "base/safetensors.h"
 

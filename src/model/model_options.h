@@ -4,13 +4,13 @@
 
 #include "base/key.h"
 
-enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_MLM, LL_TASK_MATCH, LL_TASK_SEQ2SEQ };
 enum { LL_NORM_PRE, LL_NORM_POST };
 enum { LL_ACT_GELU, LL_ACT_RELU };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
 
 typedef struct {
-    int task, vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
+    int task; /* LL_TASK_... of data/batch.h */
+    int vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
     int encoder_layers; /* seq2seq; 0 = layers */
     int separator;      /* token that begins a document anew; -1: none */
     int norm, activation, tied, pool, embedding_norm, final_norm;

@@ -3,6 +3,7 @@
 #define LL_RECIPE_H
 
 #include "base/status.h"
+#include "data/batch.h"
 #include "data/data_options.h"
 #include "model/attention_options.h"
 #include "model/model_options.h"

@@ -54,7 +54,7 @@ int ll_config_causal(const ll_config *c) {
 }
 
 int ll_config_per_token(const ll_config *c) {
-    return c->model.task == LL_TASK_LM || c->model.task == LL_TASK_MLM || c->model.task == LL_TASK_SEQ2SEQ;
+    return ll_task_per_token(c->model.task);
 }
 
 int ll_config_sequences(const ll_config *c) {

@@ -109,7 +109,7 @@ ll_status ll_idx_labels(const uint8_t **labels, int *most, const uint8_t *data, 
     return LL_OK;
 }
 
-static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from[2] = {{0}};
     ll_idx images = {0};
     const uint8_t *labels = NULL;
@@ -123,9 +123,9 @@ static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
     if (!status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, from[0].path);
     if (!status)
         status = ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, from[1].path, images.count,
-                               from[0].path, c->model.classes);
+                               from[0].path, c->classes);
     if (status) return status;
-    r->classes = c->model.classes > 0 ? c->model.classes : most + 1;
+    r->classes = c->classes > 0 ? c->classes : most + 1;
     return ll_images_use(r, c, split, from[0].path, images.pixels, labels, images.count, images.width, images.height);
 }
 

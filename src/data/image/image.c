@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 /* All images of the split to data.resize by data.resize pixels, into memory of their own. */
-static ll_status resize(ll_reader *r, const ll_config *c) {
+static ll_status resize(ll_reader *r, const ll_reader_options *c) {
     ll_resizer *resizer = NULL;
     const size_t from = (size_t)r->width * (size_t)r->height, to = (size_t)c->data.resize * (size_t)c->data.resize;
     uint8_t *pixels = ll_alloc((size_t)r->size, to);
@@ -36,7 +36,7 @@ static int has_margin(const uint8_t *image, int width, int height, int margin) {
 }
 
 /* The numbers of the images that are wanted. */
-static ll_status choose(ll_reader *r, const ll_config *c, const char *name) {
+static ll_status choose(ll_reader *r, const ll_reader_options *c, const char *name) {
     const size_t pixels = (size_t)r->width * (size_t)r->height;
     r->chosen = ll_alloc((size_t)r->size, sizeof *r->chosen);
     if (!r->chosen) return LL_ENOMEM;
@@ -55,15 +55,15 @@ static ll_status choose(ll_reader *r, const ll_config *c, const char *name) {
     return LL_OK;
 }
 
-ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *pixels,
+ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name, const uint8_t *pixels,
                         const uint8_t *labels, int64_t count, int width, int height) {
     const int side = c->data.resize;
     const int64_t length = side ? (int64_t)side * side : (int64_t)width * height;
     int64_t first = 0;
-    if (c->train.length > 0 && c->train.length < length)
+    if (c->length > 0 && c->length < length)
         return ll_fail(LL_EINVAL,
                        "%s: images of %d x %d are %" PRId64 " tokens, train.length is %d; set train.length=%" PRId64,
-                       name, side ? side : width, side ? side : height, length, c->train.length, length);
+                       name, side ? side : width, side ? side : height, length, c->length, length);
     ll_split_range(&first, &r->size, c, split, count);
     if (r->size < 1)
         return ll_fail(LL_EINVAL, "%s: no example of %" PRId64 " is left for this split; change data.valid-fraction",

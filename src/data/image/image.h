@@ -6,7 +6,7 @@
 
 /* r reads `count` images, which lie somewhere in r->file, with their labels: takes the part that is the split's, and of
  * it what data.resize, data.margin, data.only and data.shift ask for. `name` is what errors call the file. */
-LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char *name,
+LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
                                     const uint8_t *pixels, const uint8_t *labels, int64_t count, int width, int height);
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 

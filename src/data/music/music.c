@@ -79,7 +79,7 @@ static ll_status find_pieces(int64_t **begins, int64_t *pieces, const int32_t *t
     return LL_OK;
 }
 
-static ll_status open_music(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t count = 0, pieces = 0, first = 0, n = 0, *begin = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);

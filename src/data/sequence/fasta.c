@@ -126,7 +126,7 @@ static ll_status find_begins(int64_t **begins, const ll_bytes *all, int64_t firs
     return LL_OK;
 }
 
-static ll_status open_fasta(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t sequences = 0, first = 0, count = 0, *begin = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);

@@ -30,7 +30,7 @@ static ll_status take(ll_reader *r, const ll_cells *t, ll_slice field[2]) {
     return LL_OK;
 }
 
-static ll_status open_listops(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_slice field[2];
     int found = 1;

@@ -105,7 +105,7 @@ static ll_status add_list(gallery *g, const char *name) {
     return status;
 }
 
-static ll_status open_pathfinder(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_pathfinder(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     char **names = NULL;
     int lists = 0;
@@ -120,10 +120,10 @@ static ll_status open_pathfinder(ll_reader *r, const ll_config *c, int split) {
     ll_names_free(names, lists);
     ll_free(metadata);
     if (status) return ll_fail_in(status, from.key);
-    r->classes = c->model.classes > 0 ? c->model.classes : 2;
+    r->classes = c->classes > 0 ? c->classes : 2;
     if (r->classes < 2)
         return ll_fail(LL_EINVAL, "model.classes is %d, and pathfinder has 2 classes; set model.classes=2",
-                       c->model.classes);
+                       c->classes);
     return ll_images_use(r, c, split, from.path, r->file[0].data, r->file[1].data, g.count, g.width, g.height);
 }
 

@@ -12,16 +12,16 @@ enum { EXAMPLES = 1000 /* of valid and of test */, MARKS = 1 };
 static const char SYMBOLS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 static const char COPY = '=', REVERSE = '<';
 
-static ll_status open_toy(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_toy(ll_reader *r, const ll_reader_options *c, int split) {
     const int most = c->data.longest + (c->data.format == LL_DATA_COPY_REVERSE) + 2;
     if (c->data.shortest > c->data.longest)
         return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->data.shortest,
                        c->data.longest);
-    if (most > c->train.length)
+    if (most > c->length)
         return ll_fail(LL_EINVAL,
                        "data.longest = %d makes sequences of %d tokens, and train.length is %d; set "
                        "train.length=%d",
-                       c->data.longest, most, c->train.length, most);
+                       c->data.longest, most, c->length, most);
     /* Source, then target. */
     if (!(r->file[0].data = ll_alloc(2 * ((size_t)c->data.longest + MARKS), 1))) return LL_ENOMEM;
     r->vocab = LL_TOKEN_COUNT;
@@ -31,7 +31,7 @@ static ll_status open_toy(ll_reader *r, const ll_config *c, int split) {
     r->examples = r->endless = 1;
     r->split = split;
     r->shortest = c->data.shortest, r->longest = c->data.longest, r->symbols = c->data.symbols;
-    r->seed = (uint64_t)c->train.seed;
+    r->seed = (uint64_t)c->seed;
     return LL_OK;
 }
 

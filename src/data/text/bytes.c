@@ -49,7 +49,7 @@ ll_status ll_files_read(ll_bytes *bytes, const char *path) {
     return status;
 }
 
-static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t first = 0, count = 0;
     ll_bytes *file = &r->file[0];

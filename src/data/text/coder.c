@@ -17,11 +17,11 @@ struct ll_coder {
     char text[32]; /* of one token */
 };
 
-ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size) {
-    if (c->data.format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->data.vocab_size);
-    if (c->data.format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->data.fine);
-    if (c->data.format != LL_DATA_WORDS) return LL_OK;
-    return ll_words_list(vocabulary, text, size, c->data.min_count, c->data.vocab_size);
+ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text, size_t size) {
+    if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
+    if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
+    if (c->format != LL_DATA_WORDS) return LL_OK;
+    return ll_words_list(vocabulary, text, size, c->min_count, c->vocab_size);
 }
 
 /* The events of music are the same in all models with this grid. */
@@ -35,15 +35,15 @@ static ll_status check_music(const ll_bytes *vocabulary, int fine, const char *n
     return ll_fail(LL_EFORMAT, "%s: its vocabulary is not that of the events of music on its data.grid", name);
 }
 
-ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *vocabulary, const char *name) {
+ll_status ll_coder_create(ll_coder **coder, const ll_data_options *c, const ll_bytes *vocabulary, const char *name) {
     ll_coder *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
-    o->format = c->data.format;
-    o->fine = c->data.fine;
+    o->format = c->format;
+    o->fine = c->fine;
     ll_status status = LL_OK;
-    if (c->data.format == LL_DATA_WORDS) status = ll_words_create(&o->words, vocabulary, name);
-    if (c->data.format == LL_DATA_PIECES) status = ll_pieces_create(&o->pieces, vocabulary, name);
-    if (c->data.format == LL_DATA_MIDI) status = check_music(vocabulary, c->data.fine, name);
+    if (c->format == LL_DATA_WORDS) status = ll_words_create(&o->words, vocabulary, name);
+    if (c->format == LL_DATA_PIECES) status = ll_pieces_create(&o->pieces, vocabulary, name);
+    if (c->format == LL_DATA_MIDI) status = check_music(vocabulary, c->fine, name);
     if (status) {
         ll_coder_free(o);
         return status;

@@ -19,7 +19,7 @@ static int is_held_out(size_t piece) {
     return piece % GROUP == ll_below(GROUP, 0, stream, piece / GROUP);
 }
 
-static ll_status open_demo(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_demo(ll_reader *r, const ll_reader_options *c, int split) {
     const size_t size = (size_t)(ll_demo_end - ll_demo_begin);
     if (split == LL_SPLIT_TEST)
         return ll_fail(LL_EINVAL, "data.format=demo has no test split; evaluate on valid, or on a text of your own");

@@ -84,7 +84,7 @@ static ll_status list_names(char **list, const ll_slice *label, int64_t count, c
 }
 
 /* Numbers of labels into r->file[1]; a label that a list leaves out is an error, but for folders, where it is -1. */
-static ll_status number_labels(ll_reader *r, const ll_config *c, const ll_slice *label, const char *name) {
+static ll_status number_labels(ll_reader *r, const ll_reader_options *c, const ll_slice *label, const char *name) {
     const char *list = c->data.class_names && c->data.class_names[0] ? c->data.class_names : NULL;
     int64_t numbers = 0;
     uint8_t *out = ll_alloc((size_t)r->size + 1, 1);
@@ -108,7 +108,7 @@ static ll_status number_labels(ll_reader *r, const ll_config *c, const ll_slice 
 
 /* ---- Rows ---- */
 
-static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_config *c, const char *path) {
+static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_reader_options *c, const char *path) {
     const int most = c->data.label_column > c->data.text_column ? c->data.label_column : c->data.text_column;
     const size_t room = ll_count_lines(&r->file[0]);
     ll_cells t = ll_cells_of(&r->file[0], path, c->data.separator == LL_SEPARATOR_COMMA, c->data.text_column == most);
@@ -140,7 +140,7 @@ static int class_of(ll_slice *label, const char *path, const char *file, const c
     return !list[0] || place_in(list, label) >= 0;
 }
 
-static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int count, const ll_config *c,
+static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int count, const ll_reader_options *c,
                             const char *path) {
     ll_bytes *all = &r->file[0];
     size_t room = 0;
@@ -172,7 +172,7 @@ static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int c
 
 /* ---- Reader ---- */
 
-static ll_status open_labelled(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_slice *label = NULL;
     char **names = NULL;

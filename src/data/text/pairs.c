@@ -59,16 +59,16 @@ ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, s
     return LL_OK;
 }
 
-static ll_status open_pairs(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t count = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    if (c->train.length < 3)
-        return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->train.length);
+    if (c->length < 3)
+        return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->length);
     status = ll_file_read(&r->file[0], from.path, FILE_MOST);
     if (!status)
-        status = ll_pairs_parse(&r->pairs, &count, r->file[0].data, r->file[0].size, from.path, c->train.length - 2);
+        status = ll_pairs_parse(&r->pairs, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
     if (status) return ll_fail_in(status, from.key);
     ll_split_range(&r->first, &r->rows, c, split, count);
     if (r->rows < 1)

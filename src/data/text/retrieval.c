@@ -83,7 +83,7 @@ static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, cons
     return status;
 }
 
-static ll_status open_retrieval(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_retrieval(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_bytes pairs = {0};
     doc *docs = NULL;

@@ -6,41 +6,41 @@
 #include "base/memory.h"
 #include "data/reader.h"
 
-static ll_status check_length(const ll_config *c) {
-    if (c->train.length >= 1) return LL_OK;
-    return ll_fail(LL_EINVAL, "train.length is %d; a window of text has at least 1 token", c->train.length);
+static ll_status check_length(const ll_reader_options *c) {
+    if (c->length >= 1) return LL_OK;
+    return ll_fail(LL_EINVAL, "train.length is %d; a window of text has at least 1 token", c->length);
 }
 
-ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *text,
+ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const char *name, const uint8_t *text,
                       int64_t size) {
-    const int64_t least = split == LL_SPLIT_TRAIN ? (int64_t)c->train.length + 1 : 2;
+    const int64_t least = split == LL_SPLIT_TRAIN ? (int64_t)c->length + 1 : 2;
     const ll_status status = check_length(c);
     if (status) return status;
     if (size < least)
         return ll_fail(LL_EINVAL,
                        "%s: %lld %s for this split, which is too little: windows of train.length=%d need %lld; "
                        "give it more text%s",
-                       name, (long long)size, text ? "bytes" : "tokens", c->train.length, (long long)least,
+                       name, (long long)size, text ? "bytes" : "tokens", c->length, (long long)least,
                        split == LL_SPLIT_TRAIN ? " or set a smaller train.length" : "");
     if (text) r->vocab = 256;
     r->data = text;
     r->size = size;
-    r->stride = c->train.length;
-    r->rows = (size - 2) / c->train.length + 1;
+    r->stride = c->length;
+    r->rows = (size - 2) / c->length + 1;
     return LL_OK;
 }
 
-ll_status ll_texts_use(ll_reader *r, const ll_config *c, const uint8_t *text, int64_t *begin) {
+ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, const uint8_t *text, int64_t *begin) {
     r->begin = begin;
     const ll_status status = check_length(c);
     if (status) return status;
     r->row = ll_alloc((size_t)r->size + 1, sizeof *r->row);
     if (!r->row) return LL_ENOMEM;
     for (int64_t i = 0; i < r->size; i++)
-        r->row[i + 1] = r->row[i] + (begin[i + 1] - begin[i] - 1) / c->train.length + 1;
+        r->row[i + 1] = r->row[i] + (begin[i + 1] - begin[i] - 1) / c->length + 1;
     r->examples = 1;
     r->data = text;
-    r->stride = c->train.length;
+    r->stride = c->length;
     r->rows = r->row[r->size];
     return LL_OK;
 }

@@ -7,7 +7,7 @@
 #include "data/reader.h"
 
 /* The vocabulary of the train split, without what is held out of it. */
-static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_config *c) {
+static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *c) {
     ll_source from = {0};
     ll_bytes text = {0};
     int64_t first = 0, count = 0;
@@ -15,14 +15,14 @@ static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_config *c) {
     if (!status) status = ll_files_read(&text, from.path);
     if (status) return from.key ? ll_fail_in(status, from.key) : status;
     ll_split_range(&first, &count, c, LL_SPLIT_TRAIN, (int64_t)text.size);
-    status = ll_coder_vocabulary(vocabulary, c, text.data, (size_t)count);
+    status = ll_coder_vocabulary(vocabulary, &c->data, text.data, (size_t)count);
     ll_bytes_free(&text);
     return status;
 }
 
-static ll_status read_tokens(ll_reader *r, const ll_config *c, const ll_bytes *text) {
+static ll_status read_tokens(ll_reader *r, const ll_reader_options *c, const ll_bytes *text) {
     ll_coder *coder = NULL;
-    ll_status status = ll_coder_create(&coder, c, &r->vocabulary, "the model");
+    ll_status status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
     if (!status) status = ll_coder_encode(coder, text->data, text->size, &r->tokens, &r->size);
     if (!status) r->vocab = ll_coder_vocab(coder);
     ll_coder_free(coder);
@@ -30,7 +30,7 @@ static ll_status read_tokens(ll_reader *r, const ll_config *c, const ll_bytes *t
 }
 
 /* Bytes are what is split, so that other vocabularies see the same text; a word that is cut counts to both. */
-static ll_status open_tokens(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_bytes *text = &r->file[0];
     int64_t first = 0, count = 0;

@@ -2,6 +2,14 @@
 #ifndef LL_BATCH_H
 #define LL_BATCH_H
 
+/* What a batch is for. */
+enum { LL_TASK_LM, LL_TASK_CLASSIFY, LL_TASK_MLM, LL_TASK_MATCH, LL_TASK_SEQ2SEQ };
+
+/* Has every token a target of its own? Then targets are (B, T), else (B). */
+static inline int ll_task_per_token(int task) {
+    return task == LL_TASK_LM || task == LL_TASK_MLM || task == LL_TASK_SEQ2SEQ;
+}
+
 typedef struct {
     int B, T;
     int *tokens;         /* (B, T) */
