@@ -41,7 +41,7 @@ void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t
     for (int row = 0; row < n; row++) {
         const int64_t number = index * n + row;
         r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
-        if (r->transpose) ll_transpose_row(r, batch, row, seed, number);
+        if (r->format->augment) r->format->augment(r, batch, row, seed, number);
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
     }
 }

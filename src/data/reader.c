@@ -76,7 +76,8 @@ ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const
     r->task = c->task;
     r->B = c->batch;
     r->T = c->length;
-    status = copy(&r->vocabulary, vocabulary);
+    if (format->own && !(r->own = ll_alloc(1, format->own))) status = LL_ENOMEM;
+    if (!status) status = copy(&r->vocabulary, vocabulary);
     if (!status) status = format->open(r, c, which);
     if (status) {
         ll_reader_free(r);
@@ -89,13 +90,10 @@ ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const
 
 void ll_reader_free(ll_reader *r) {
     if (!r) return;
-    for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
-    ll_free(r->pairs);
-    ll_bytes_free(&r->vocabulary);
-    ll_free(r->tokens);
-    ll_free(r->text);
+    if (r->own && r->format->close) r->format->close(r);
     ll_free(r->own);
-    ll_free(r->chosen);
+    for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
+    ll_bytes_free(&r->vocabulary);
     ll_free(r->class_names);
     ll_free(r->begin);
     ll_free(r->row);
@@ -108,11 +106,6 @@ int ll_reader_vocab(const ll_reader *reader) {
 
 const ll_bytes *ll_reader_vocabulary(const ll_reader *reader) {
     return &reader->vocabulary;
-}
-
-void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
-    *words = (double)r->words / (double)r->size;
-    *bytes = (double)r->bytes / (double)r->size;
 }
 
 const char *ll_reader_class_names(const ll_reader *reader) {
@@ -130,14 +123,4 @@ int64_t ll_reader_size(const ll_reader *reader) {
 void ll_reader_image(const ll_reader *reader, int *width, int *height) {
     *width = reader->width;
     *height = reader->height;
-}
-
-void ll_reader_shift(ll_reader *r, int pixels) {
-    r->shift = pixels;
-}
-
-const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size) {
-    if (reader->examples || reader->tokens || reader->vocab != 256) return NULL;
-    *size = (size_t)reader->size;
-    return reader->data;
 }

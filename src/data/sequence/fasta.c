@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 int ll_fasta_token(int letter) {
     if (letter >= 'a' && letter <= 'z') letter += 'A' - 'a';
@@ -152,4 +152,5 @@ static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split)
     return status;
 }
 
-const ll_format ll_format_fasta = {"fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill};
+const ll_format ll_format_fasta = {
+    "fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill, sizeof(ll_text_windows), ll_text_close};

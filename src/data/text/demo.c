@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 extern const uint8_t ll_demo_begin[], ll_demo_end[]; /* demo_text.S */
 
@@ -38,4 +38,5 @@ static ll_status open_demo(ll_reader *r, const ll_reader_options *c, int split) 
     return ll_text_use(r, c, split, "the demo's text", text, (int64_t)n);
 }
 
-const ll_format ll_format_demo = {"demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill};
+const ll_format ll_format_demo = {
+    "demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill, sizeof(ll_text_windows), ll_text_close};

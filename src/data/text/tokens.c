@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "data/text/coder.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 /* The vocabulary of the train split, without what is held out of it. */
 static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *c) {
@@ -22,8 +22,9 @@ static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *
 
 static ll_status read_tokens(ll_reader *r, const ll_reader_options *c, const ll_bytes *text) {
     ll_coder *coder = NULL;
+    ll_text_windows *own = r->own;
     ll_status status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
-    if (!status) status = ll_coder_encode(coder, text->data, text->size, &r->tokens, &r->size);
+    if (!status) status = ll_coder_encode(coder, text->data, text->size, &own->tokens, &r->size);
     if (!status) r->vocab = ll_coder_vocab(coder);
     ll_coder_free(coder);
     return status;
@@ -43,11 +44,14 @@ static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split
     if (first > 0 || (size_t)count < text->size) status = ll_bytes_keep(text, first, count);
     if (!status) status = read_tokens(r, c, text);
     if (status) return status;
-    r->words = ll_count_words(text->data, text->size);
-    r->bytes = (int64_t)text->size;
+    ll_text_windows *own = r->own;
+    own->words = ll_count_words(text->data, text->size);
+    own->bytes = (int64_t)text->size;
     ll_bytes_free(text);
     return ll_text_use(r, c, split, from.path, NULL, r->size);
 }
 
-const ll_format ll_format_words = {"words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill};
-const ll_format ll_format_pieces = {"pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill};
+const ll_format ll_format_words = {
+    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+const ll_format ll_format_pieces = {
+    "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
