@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "model/network.h"
 
@@ -78,7 +79,7 @@ static void gather_task(void *arg, size_t i, int worker) {
 
 static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
     job j = {run, rows, out};
-    ll_parallel_for(((size_t)rows.n + LL_PIECE - 1) / LL_PIECE, gather_task, &j);
+    ll_parallel_for(ll_ceil_div_size((size_t)rows.n, LL_PIECE), gather_task, &j);
 }
 
 void ll_embed(const ll_batch_run *run) {
@@ -133,5 +134,5 @@ void ll_embed_back(const ll_batch_run *run) {
         ll_copy_rows(run, r.n, ws->gradient, d);
     }
     job j = {.run = run};
-    ll_parallel_for((C + COLUMNS - 1) / COLUMNS, scatter_task, &j);
+    ll_parallel_for(ll_ceil_div_size(C, COLUMNS), scatter_task, &j);
 }

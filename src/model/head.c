@@ -4,6 +4,7 @@
  * in memory. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "model/network.h"
 
@@ -68,7 +69,7 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
     } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
-        ll_parallel_for(((size_t)V + ROWS - 1) / ROWS, logits_task, &j);
+        ll_parallel_for(ll_ceil_div_size((size_t)V, ROWS), logits_task, &j);
     } else {
         ll_product(run, 0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
     }
@@ -132,7 +133,7 @@ static void loss_task(void *arg, size_t i, int worker) {
 
 /* Losses of n rows whose logits are in ws->logits, which become their gradients. */
 static int loss_rows(losses *l, ll_tally *tally) {
-    ll_parallel_for(((size_t)l->n + LL_PIECE - 1) / LL_PIECE, loss_task, l);
+    ll_parallel_for(ll_ceil_div_size((size_t)l->n, LL_PIECE), loss_task, l);
     int count = 0;
     for (int r = 0; r < l->n; r++) {
         if (target_of(l, r) < 0) continue;
@@ -205,7 +206,7 @@ void ll_head_pool(const ll_batch_run *run) {
     memset(run->ws->pool, 0, (size_t)run->B * C * sizeof(double));
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         pooling p = {.run = run, .rows = r, .x = ll_head_input(run, r)};
-        ll_parallel_for((C + COLUMNS - 1) / COLUMNS, pool_task, &p);
+        ll_parallel_for(ll_ceil_div_size(C, COLUMNS), pool_task, &p);
     }
 }
 
@@ -235,7 +236,7 @@ static void pool_back(const ll_batch_run *run) {
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         ll_head_input(run, r); /* for the statistics of its norm */
         pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
-        ll_parallel_for(((size_t)r.n + LL_PIECE - 1) / LL_PIECE, unpool_task, &p);
+        ll_parallel_for(ll_ceil_div_size((size_t)r.n, LL_PIECE), unpool_task, &p);
         ll_head_input_back(run, r, run->ws->gradient);
     }
 }

@@ -4,6 +4,7 @@
  * row of a product has the same bits among any others: so neither padding nor company changes a result. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/network.h"
@@ -65,7 +66,7 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
             s.first = r.first + (size_t)done;
             if (!any_next(run, s.first, s.n)) continue;
             ll_head_logits(run, s.n, x + (size_t)done * C, s.logits);
-            ll_parallel_for(((size_t)s.n + LL_PIECE - 1) / LL_PIECE, score_task, &s);
+            ll_parallel_for(ll_ceil_div_size((size_t)s.n, LL_PIECE), score_task, &s);
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/network.h"
@@ -20,7 +21,7 @@ static int add(ll_model *m, const char *name, int rows, int cols, int decay) {
     p->rows = rows;
     p->cols = cols;
     p->decay = decay;
-    m->size += ((size_t)rows * (size_t)cols + LINE - 1) / LINE * LINE;
+    m->size += ll_round_up((size_t)rows * (size_t)cols, LINE);
     return m->count++;
 }
 

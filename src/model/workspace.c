@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -19,12 +20,8 @@ typedef struct {
 
 static float *take(plan *p, size_t count, size_t width) {
     const size_t at = p->used;
-    p->used += (count * width + LINE - 1) / LINE * LINE;
+    p->used += ll_round_up(count * width, LINE);
     return p->base ? p->base + at : NULL;
-}
-
-static int least(size_t a, size_t b) {
-    return (int)(a < b ? a : b);
 }
 
 /* What training keeps of every layer is there once in evaluation. */
@@ -93,7 +90,7 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
     if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
-    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : least(logits, rows < chunk ? rows : chunk);
+    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, rows < chunk ? rows : chunk);
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
     ws->wide = take(p, chunk, (size_t)c->model.ff);
@@ -112,24 +109,24 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->dpool = classify ? (double *)take(p, B, 2 * C) : NULL;
     ws->gradient = take(p, chunk, C);
     ws->dwide = take(p, chunk, (size_t)c->model.ff);
-    ws->partial = take(p, (chunk + LL_PIECE - 1) / LL_PIECE, 2 * C);
+    ws->partial = take(p, ll_ceil_div_size(chunk, LL_PIECE), 2 * C);
 }
 
 static size_t lay_out(ll_workspace *ws, float *base) {
     const ll_model *m = ws->model;
     const size_t rows = (size_t)ws->B * (size_t)ws->T, values = (size_t)m->values;
     plan p = {base, 0};
-    plan_layers(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    plan_layers(ws, &p, rows, ll_min_size(rows, LL_CHUNK));
     if (ws->stack->parts > 2) plan_cross(ws, &p, rows);
     if (ws->stack != ll_top_stack(m)) ws->top = take(&p, rows, (size_t)m->c->model.width);
-    plan_chunk(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    plan_chunk(ws, &p, rows, ll_min_size(rows, LL_CHUNK));
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->model.width);
         ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dmixed = take(&p, rows, values);
     }
     const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
-    ws->packed = take(&p, packed_floats(ws, least(rows > source ? rows : source, LL_CHUNK)), 1);
+    ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(rows > source ? rows : source, LL_CHUNK)), 1);
     return p.used;
 }
 

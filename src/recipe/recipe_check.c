@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 
+#include "base/integer.h"
 #include "recipe/compat.h"
 #include "recipe/mechanism.h"
 #include "recipe/recipe_key.h"
@@ -115,16 +116,12 @@ static ll_status check_features(const ll_config *c) {
     return LL_OK;
 }
 
-static int is_power(int n) {
-    return (n & (n - 1)) == 0;
-}
-
 static ll_status check_projection(const ll_config *c) {
     const int projection = ll_config_projection(c);
     const int bare =
         c->model.task == LL_TASK_SEQ2SEQ && c->position.cross == LL_CROSS_NONE; /* cross attention encodes nothing */
     const int own = ll_config_encoded_size(c),
-              size = bare && !is_power(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
+              size = bare && !ll_is_power_of_two(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
     if (projection == LL_PROJ_NONE) {
         if (c->attention.kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
@@ -140,7 +137,7 @@ static ll_status check_projection(const ll_config *c) {
                        kernel_name(c));
     if (c->attention.num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
-    if (projection == LL_PROJ_HADAMARD && !is_power(size))
+    if (projection == LL_PROJ_HADAMARD && !ll_is_power_of_two(size))
         return ll_fail(LL_EINVAL,
                        "attention.projection = hadamard needs a power of two, and queries of a head have size %d; use "
                        "givens",

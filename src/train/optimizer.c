@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"
@@ -34,7 +35,7 @@ static void touch_piece(void *arg, size_t i, int worker) {
 ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size) {
     ll_optimizer *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
-    for (int i = 0; i < count; i++) o->pieces += (elements(&param[i]) + PIECE - 1) / PIECE;
+    for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), PIECE);
     o->piece = ll_alloc(o->pieces, sizeof *o->piece);
     o->sum = ll_alloc(o->pieces, sizeof *o->sum);
     o->m = ll_alloc(size, sizeof *o->m);
