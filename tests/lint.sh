@@ -33,14 +33,14 @@ law() {
     law src/base
     law src/kernel base
     law src/attention base kernel
-    law src/recipe base data | grep -vE '#include "[a-z]+/[a-z]+_options\.h"' # the parts that it unites
-    law src/model base kernel attention recipe | grep -v '"data/batch.h"' # what data makes and a model reads
     law src/data base
+    law src/model base kernel attention | grep -v '"data/batch.h"' # what data makes and a model reads
+    law src/recipe base data model | grep -v '"train/train_options.h"' # the part of a room that stands above
     law src/train base kernel attention recipe model data report study
-    law lab/report base recipe
+    law lab/report base
     law lab/reference base kernel attention
     law lab/case base kernel attention reference
-    law lab/analyse base kernel attention recipe model reference
+    law lab/analyse base kernel attention model reference
     law lab/study base kernel attention recipe model data report train
     law lab/compare base kernel attention recipe model data report train
 } >"$work/rooms"

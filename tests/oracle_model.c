@@ -41,11 +41,11 @@ static const double *shared(const oracle_model *o, const char *name) {
     return param(&all, -1, name);
 }
 
-static int head_size(const ll_config *c) {
+static int head_size(const ll_model_config *c) {
     return c->model.head_size ? c->model.head_size : c->model.width / c->model.heads;
 }
 static int front(const oracle_model *o) {
-    return !ll_config_per_token(o->model->c) && o->model->c->model.pool == LL_POOL_FIRST;
+    return !ll_task_per_token(o->model->c->model.task) && o->model->c->model.pool == LL_POOL_FIRST;
 }
 static int length(const oracle_model *o, int b) {
     return (o->lengths ? o->lengths[b] : o->T) + front(o);
@@ -73,14 +73,14 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
 
 /* x (C) of token t in sequence b under the mask of a site: 16 bits of four words for each of 8 columns. */
 static void dropout(const oracle_model *o, int layer, int site, int b, int t, double *x) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     if (!o->dropout || c->model.dropout == 0) return;
     const uint64_t stream =
         ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * (o->first + layer) + site), (uint32_t)o->draw);
     const double limit = floor(c->model.dropout * 65536 + 0.5);
     for (int i = 0; i < c->model.width; i++) {
         uint32_t word[4];
-        ll_random4(word, (uint64_t)c->train.seed, stream,
+        ll_random4(word, (uint64_t)c->seed, stream,
                    ((uint64_t)b << 44) + (uint64_t)(t * ((c->model.width + 7) / 8) + i / 8));
         const uint32_t lane = (i % 2 ? word[i % 8 / 2] >> 16 : word[i % 8 / 2]) & 0xffff;
         x[i] = lane < limit ? 0 : x[i] * 65536 / (65536 - limit);
@@ -88,7 +88,7 @@ static void dropout(const oracle_model *o, int layer, int site, int b, int t, do
 }
 
 static void embed(const oracle_model *o, int b, int t, double *x) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const int C = c->model.width, p = t - front(o);
     const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
     double raw[256];
@@ -114,7 +114,7 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
 
 /* The mechanism as the recipe names it; the draws are the model's. */
 static ll_attention_config mechanism(const oracle_model *o, int op, int causal, int placed) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const ll_attention_config *draws = &o->model->attention[op]->c;
     const int E = head_size(c), D = E * c->attention.query_multiple;
     ll_attention_config a = {.causal = causal, .H = c->model.heads, .D = D, .E = E, .input_scale = 1};
@@ -206,7 +206,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     free(row), free(y), free(lengths), free(query_lengths), free(s.r);
 }
 
-static double activation(const ll_config *c, double u) {
+static double activation(const ll_model_config *c, double u) {
     return c->model.activation == LL_ACT_RELU ? fmax(u, 0) : u * 0.5 * erfc(-u / sqrt(2));
 }
 
@@ -242,8 +242,9 @@ static void sublayer(const oracle_model *o, int j, int T, double *x) {
 }
 
 static void head(const oracle_model *o, const double *x, double *logits) {
-    const ll_config *c = o->model->c;
-    const int C = c->model.width, classify = !ll_config_per_token(c), V = classify ? c->model.classes : c->model.vocab;
+    const ll_model_config *c = o->model->c;
+    const int C = c->model.width, classify = !ll_task_per_token(c->model.task),
+              V = classify ? c->model.classes : c->model.vocab;
     const double *W = shared(o, "head.weight"), *E = shared(o, "embedding.weight");
     if (W) {
         linear(C, V, x, W, classify ? shared(o, "head.bias") : NULL, logits);
@@ -256,7 +257,7 @@ static void head(const oracle_model *o, const double *x, double *logits) {
 }
 
 static void pool(const oracle_model *o, int T, const double *x, int b, double *mean) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const int n = c->model.pool == LL_POOL_FIRST ? 1 : length(o, b);
     for (int i = 0; i < c->model.width; i++) mean[i] = 0;
     for (int t = 0; t < n; t++)
@@ -273,7 +274,7 @@ static void classify(const oracle_model *o, int T, const double *x, double *logi
 
 /* [u, v, u v, u - v] through a hidden layer. */
 static void match(const oracle_model *o, int T, const double *x, double *logits) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const int C = c->model.width, ff = c->model.ff;
     double u[256], v[256], both[1024], hidden[256];
     for (int b = 0; b + 1 < o->B; b += 2) {
@@ -292,7 +293,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
 
 /* What leaves a stack, (B, T, C). */
 static double *stack(const oracle_model *o) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const int C = c->model.width, T = o->T + front(o), rows = o->B * T;
     double *x = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
@@ -306,7 +307,7 @@ static double *stack(const oracle_model *o) {
 }
 
 void oracle_model_logits(const oracle_model *of, double *logits) {
-    const ll_config *c = of->model->c;
+    const ll_model_config *c = of->model->c;
     oracle_model o = *of;
     double *top = NULL;
     o.prefix = "", o.layers = c->model.layers, o.causal = c->model.task == LL_TASK_LM;
@@ -331,8 +332,8 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
 }
 
 double oracle_model_loss(const oracle_model *o) {
-    const ll_config *c = o->model->c;
-    const int classifier = !ll_config_per_token(c), V = classifier ? c->model.classes : c->model.vocab;
+    const ll_model_config *c = o->model->c;
+    const int classifier = !ll_task_per_token(c->model.task), V = classifier ? c->model.classes : c->model.vocab;
     const int rows = c->model.task == LL_TASK_MATCH ? o->B / 2 : classifier ? o->B : o->B * o->T;
     double *logits = zeros((size_t)(rows * V)), loss = 0;
     oracle_model_logits(o, logits);

@@ -16,7 +16,7 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     static const ll_position position[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
                                            LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const char *name = ll_recipe_get(o->model->recipe, "position.type");
     static const float gate = 0;
     for (int i = 5; i < 14; i++)
@@ -31,7 +31,7 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->model.heads / 2;
     w->clip = c->position.distances;
     if (c->position.image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
-        a->before = !ll_config_per_token(c) && c->model.pool == LL_POOL_FIRST;
+        a->before = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
 }
 
 static double *parameter(const oracle_model *o, int layer, int cross, const char *name) {
@@ -48,7 +48,7 @@ static double *parameter(const oracle_model *o, int layer, int cross, const char
 /* n numbers of each head, and of a conv-spe that is no image re-sorted from (rows, D, R) to (D, rows, R). */
 static float *noise(const oracle_model *o, int op, const ll_attention_config *a, int gate, int rows) {
     const int H = a->H, D = a->D, R = a->where.realizations, n = D * rows * R;
-    uint64_t seed = (uint64_t)o->model->c->train.seed;
+    uint64_t seed = (uint64_t)o->model->c->seed;
     uint32_t word[4];
     if (o->dropout) {
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)o->draw);

@@ -53,7 +53,7 @@ static void add(drawn *x, const char *key, const char *values, uint64_t seed, in
 }
 
 /* Weights that may be negative have sums near 0, by which nothing can be divided to any number of digits. */
-static int is_sound(const ll_config *c) {
+static int is_sound(const ll_model_config *c) {
     const int waves = c->attention.kernel == LL_ATT_FAVOR &&
                       (c->attention.features == LL_FEAT_TRIGONOMETRIC || c->attention.features == LL_FEAT_GAUSSIAN);
     const int maps = c->attention.kernel == LL_ATT_COS || c->attention.kernel == LL_ATT_TANH ||
@@ -84,11 +84,11 @@ static int draw_model(drawn *x, uint64_t seed) {
     ll_recipe_free(recipe);
     if (!made) return 0;
     tiny_shake(x->model);
-    const ll_config *c = x->model->c;
-    x->classes = ll_config_per_token(c) ? c->model.vocab : c->model.classes;
-    x->answers = c->model.task == LL_TASK_MATCH ? B / 2 : ll_config_per_token(c) ? B * T : B;
+    const ll_model_config *c = x->model->c;
+    x->classes = ll_task_per_token(c->model.task) ? c->model.vocab : c->model.classes;
+    x->answers = c->model.task == LL_TASK_MATCH ? B / 2 : ll_task_per_token(c->model.task) ? B * T : B;
     random_ints(x->tokens, B * T, c->model.vocab, 0, seed);
-    random_ints(x->targets, x->answers, x->classes, ll_config_per_token(c), seed + 1);
+    random_ints(x->targets, x->answers, x->classes, ll_task_per_token(c->model.task), seed + 1);
     return 1;
 }
 

@@ -88,8 +88,8 @@ typedef struct {
 static batch *batch_of(const char *keys) {
     batch *x = calloc(1, sizeof *x);
     x->model = tiny_model(keys);
-    const ll_config *c = x->model->c;
-    x->classify = !ll_config_per_token(c);
+    const ll_model_config *c = x->model->c;
+    x->classify = !ll_task_per_token(c->model.task);
     x->answers = c->model.task == LL_TASK_MATCH ? B / 2 : x->classify ? B : B * T;
     random_ints(x->tokens, B * T, c->model.vocab, 0, 1);
     random_ints(x->targets, x->answers, x->classify ? c->model.classes : c->model.vocab, !x->classify, 2);

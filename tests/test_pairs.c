@@ -3,7 +3,7 @@
  * row of the table is tested here without a word. */
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "models.h"
 
 enum { B = 2, T = 6, WIDTH = 3, LONG = 60, V = 7, CLASSES = 3 }; /* images are WIDTH x T/WIDTH */

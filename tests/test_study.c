@@ -191,7 +191,7 @@ static double pearson(const double *x, const double *y, int n) {
 
 /* What share of each head's attention a letter gets, by definition; of the one held-out sequence there is. */
 static void shares_of(ll_model *m, int token, double *share) {
-    ll_config c = *m->c;
+    ll_config c = m->recipe->c;
     ll_reader *reader;
     ll_batch b;
     c.train.batch = 1, c.train.length = 96;

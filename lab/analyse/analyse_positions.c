@@ -8,7 +8,7 @@
 
 #include "analyse/analyse_internal.h"
 #include "attention/position/premap.h"
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/network.h"
@@ -55,7 +55,7 @@ static ll_status in_attention(const ll_model *m, int layer, int T, int contents,
 
 /* <e + p_i, e + p_j> in the mean over the model's token vectors e and random signs: |e|^2 + <p_i, p_j>. */
 static ll_status in_embedding(const ll_model *m, int T, float *P) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, heads = (size_t)c->model.heads, n = (size_t)T;
     const float *tokens = ll_param_at(m, m->at.embedding);
     float *p = ll_alloc(n * C, sizeof *p);
@@ -76,7 +76,7 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
 }
 
 ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, uint64_t seed, float *P) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const size_t heads = (size_t)c->model.heads, n = (size_t)T;
     if (m->stacks > 1)
         return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; models with one alone can be analysed");

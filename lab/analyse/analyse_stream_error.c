@@ -7,7 +7,7 @@
 #include "analyse/analyse_internal.h"
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"

@@ -137,7 +137,7 @@ ll_status ll_study_distance(const ll_study *s) {
     const ll_config *c = s->c;
     kernels *k = ll_alloc(1, sizeof *k);
     if (!k) return LL_ENOMEM;
-    const int D = ll_config_query_size(c), image = c->position.image != 0;
+    const int D = ll_config_query_size(s->model->c), image = c->position.image != 0;
     k->panels = is_added(s) ? 1 + image : c->model.heads < HEADS ? c->model.heads : HEADS;
     k->rows = is_added(s) ? (c->model.heads < FEATURES ? c->model.heads : FEATURES) : D;
     k->layers = PANELS / k->panels < c->model.layers ? PANELS / k->panels : c->model.layers;

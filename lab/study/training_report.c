@@ -143,7 +143,7 @@ static void write_parts(ll_study *s) {
 
 /* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */
 static ll_status test(ll_model *model, ll_run_facts *facts) {
-    const ll_config *c = model->c;
+    const ll_config *c = &model->recipe->c;
     if (!c->data.test || !c->data.test[0]) return LL_OK;
     const double batch = ll_model_token_cost(model, c->train.length) * c->train.length * c->train.batch;
     const int most = ll_study_bound(batch / 2, 1, 1 << 20);
@@ -173,7 +173,7 @@ static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts,
     ll_run_page_results(h, run, facts);
     ll_run_page_loss(h, run);
     if (model) {
-        ll_study study = {.h = h, .model = model, .c = model->c, .unit = run->unit};
+        ll_study study = {.h = h, .model = model, .c = &model->recipe->c, .unit = run->unit};
         write_parts(&study);
     }
     ll_run_page_costs(h, run);
@@ -213,7 +213,7 @@ ll_status ll_run_report(const char *run, const char *path) {
 }
 
 ll_status ll_trainer_report(const ll_trainer *t, int whole) {
-    if (!t->model->c->train.report) return LL_OK;
+    if (!t->model->recipe->c.train.report) return LL_OK;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
     const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model));

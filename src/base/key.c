@@ -110,3 +110,9 @@ const char *ll_key_text(const void *part, const ll_key *k, char room[LL_NUMBER_T
     }
     return room;
 }
+
+const ll_key *ll_key_of(const ll_key_table *table, const char *name) {
+    for (int i = 0; i < table->count; i++)
+        if (!strcmp(table->keys[i].about.name, name)) return &table->keys[i];
+    return NULL;
+}

@@ -22,6 +22,9 @@ typedef struct {
     int count;
 } ll_key_table;
 
+/* The key of this name; NULL: there is none. */
+const ll_key *ll_key_of(const ll_key_table *table, const char *name);
+
 /* Sets the field from text; LL_EINVAL names key, value and what it could be, and changes nothing. */
 LL_MUST_USE ll_status ll_key_assign(void *part, const ll_key *key, const char *value);
 /* The field as text: into `room`, or where it is. */

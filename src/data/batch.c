@@ -89,7 +89,7 @@ void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t *count) {
 }
 
 ll_status ll_batch_allocate(ll_batch *batch, const ll_reader_options *c) {
-    const size_t B = (size_t)c->batch * (c->task == LL_TASK_MATCH ? 2 : 1), n = B * (size_t)c->length;
+    const size_t B = (size_t)c->batch * (size_t)ll_task_sequences(c->task), n = B * (size_t)c->length;
     ll_batch b = {.B = (int)B, .T = c->length};
     b.tokens = ll_alloc(n, sizeof *b.tokens);
     b.targets = ll_alloc(ll_task_per_token(c->task) ? n : (size_t)c->batch, sizeof *b.targets);

@@ -10,6 +10,15 @@ static inline int ll_task_per_token(int task) {
     return task == LL_TASK_LM || task == LL_TASK_MLM || task == LL_TASK_SEQ2SEQ;
 }
 
+/* Do tokens see earlier ones alone: language models, and what decodes? */
+static inline int ll_task_causal(int task) {
+    return task == LL_TASK_LM || task == LL_TASK_SEQ2SEQ;
+}
+/* Sequences for an example. */
+static inline int ll_task_sequences(int task) {
+    return task == LL_TASK_MATCH ? 2 : 1;
+}
+
 typedef struct {
     int B, T;
     int *tokens;         /* (B, T) */

@@ -23,7 +23,7 @@ static int common_rows(const ll_param *p, const ll_param *q) {
 }
 
 ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **told) {
-    const ll_config *c = m->c, *d = from->c;
+    const ll_model_config *c = m->c, *d = from->c;
     if (c->model.width != d->model.width || c->model.heads != d->model.heads)
         return ll_fail(LL_EINVAL,
                        "its width and heads are %d and %d, those of the recipe %d and %d; set model.width=%d "

@@ -10,7 +10,7 @@
 static const char *const names[] = {"attention.linformer_k", "attention.linformer_v"};
 
 int ll_approximate_tensors(const ll_model *m, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     if (c->attention.kernel != LL_ATT_LINFORMER) return 0;
     for (int i = 0; i < LL_APPROXIMATE_TENSORS; i++)
         tensor[i] = (ll_position_tensor){names[i], c->attention.linformer_length, c->attention.linformer_rank};
@@ -22,7 +22,7 @@ int ll_approximate_init(const ll_model *m, const ll_param *p, float *x, uint64_t
     const size_t n = (size_t)p->rows * (size_t)p->cols;
     const float std = 1 / sqrtf((float)p->rows);
     if (!strstr(p->name, ".linformer_")) return 0;
-    ll_normal_fill(x, n, (uint64_t)m->c->train.seed, stream, 0);
+    ll_normal_fill(x, n, (uint64_t)m->c->seed, stream, 0);
     for (size_t i = 0; i < n; i++) x[i] *= std;
     return 1;
 }
@@ -37,13 +37,13 @@ ll_approximate_gradients ll_approximate_gradients_of(const ll_model *m, int op, 
 }
 
 void ll_approximate_config_of(const ll_model *m, int op, ll_attention_config *a) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     a->baseline = (ll_approximate_config){
         .window = c->attention.window, .length = c->attention.linformer_length, .rank = c->attention.linformer_rank};
     a->baseline.landmarks = c->attention.landmarks, a->baseline.iterations = c->attention.iterations;
     a->baseline.buckets = c->attention.buckets, a->baseline.chunk = c->attention.chunk,
     a->baseline.rounds = c->attention.rounds;
-    a->baseline.seed = (uint64_t)c->train.seed, a->baseline.layer = op;
+    a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = op;
     if (m->at.baseline < 0) return;
     const ll_param *tensor = &m->param[m->at.baseline + op * LL_APPROXIMATE_TENSORS];
     a->baseline.linformer_k = tensor[0].value, a->baseline.linformer_v = tensor[1].value;

@@ -66,7 +66,7 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
 }
 
 /* Heads first .. of this cross attention count from the end of the source; heads: none. */
-static int first_reversed(const ll_config *c) {
+static int first_reversed(const ll_model_config *c) {
     return c->position.cross == LL_CROSS_END    ? 0
            : c->position.cross == LL_CROSS_BOTH ? c->model.heads / 2
                                                 : c->model.heads;
@@ -82,7 +82,7 @@ static void swap_rows(float *a, float *b, size_t n) {
 
 /* Puts the keys and values of those heads, or their gradients, in reverse order, or back. */
 static void reverse(const attention *x, int gradients) {
-    const ll_config *c = x->run->c;
+    const ll_model_config *c = x->run->c;
     const int first = first_reversed(c);
     if (!x->cross || first == c->model.heads) return;
     for (int i = 1; i < 3; i++) {

@@ -15,7 +15,7 @@ static int tied(const ll_model *m) {
 }
 
 int ll_head_width(const ll_model *m) {
-    return ll_config_per_token(m->c) ? m->c->model.vocab : m->c->model.classes;
+    return ll_task_per_token(m->c->model.task) ? m->c->model.vocab : m->c->model.classes;
 }
 
 /* Numbers in a row that logits are computed from. */
@@ -65,7 +65,7 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
     const float *W = ll_param_at(m, head);
     if (!tied(m)) {
-        const float *bias = !ll_config_per_token(run->c) ? ll_param_at(m, head + 1) : NULL;
+        const float *bias = !ll_task_per_token(run->c->model.task) ? ll_param_at(m, head + 1) : NULL;
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
     } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
@@ -89,7 +89,7 @@ static void logits_back(const ll_batch_run *run, int n, const float *x, const fl
     }
     ll_linear_weight_back(run, n, C, V, x, width, dlogits, row, dW);
     ll_linear_input_back(run, n, C, V, dlogits, row, W, dx, width, 0);
-    if (!ll_config_per_token(run->c)) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
+    if (!ll_task_per_token(run->c->model.task)) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
 }
 
 /* ---- Cross-entropy ---- */
@@ -106,7 +106,7 @@ typedef struct {
 static int target_of(const losses *l, int i) {
     const size_t row = l->first + (size_t)i;
     const ll_batch_run *run = l->run;
-    if (!ll_config_per_token(run->c)) return l->targets[row];
+    if (!ll_task_per_token(run->c->model.task)) return l->targets[row];
     const size_t b = row / (size_t)run->T;
     return (int)(row % (size_t)run->T) < run->lengths[b] ? l->targets[row] : -1;
 }

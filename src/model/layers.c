@@ -72,7 +72,7 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
 
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias) {
-    if (run->grad && run->c->train.precision == LL_BF16) {
+    if (run->grad && run->c->bf16) {
         ll_gemm_bf16(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     } else {
         ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
@@ -202,7 +202,7 @@ static void drop_row(const job *j, size_t row, const float *x, float *y) {
     const float scale = 65536.0f / (float)(65536 - j->dropped);
     for (size_t g = 0; g * 8 < C; g++) {
         uint32_t word[4];
-        ll_random4(word, (uint64_t)j->run->c->train.seed, j->stream, base + g);
+        ll_random4(word, (uint64_t)j->run->c->seed, j->stream, base + g);
         for (size_t l = 0; l < 8 && g * 8 + l < C; l++) {
             const size_t c = g * 8 + l;
             const unsigned lane = word[l / 2] >> (l % 2 * 16) & 0xffff;

@@ -12,7 +12,7 @@
 enum { PIECE = 256 };
 
 ll_status ll_model_can_stream(const ll_model *model) {
-    if (!ll_config_causal(model->c))
+    if (!ll_task_causal(model->c->model.task))
         return ll_fail(LL_EINVAL,
                        "a %s reads its whole input at once; streams are for language models (task = lm) and seq2seq",
                        model->c->model.task == LL_TASK_MLM ? "masked language model" : "classifier");
@@ -27,7 +27,7 @@ ll_status ll_model_can_stream(const ll_model *model) {
 
 /* Without the attention of its layers. */
 static ll_status begin(ll_stream **out, ll_model *model) {
-    const ll_config *c = model->c;
+    const ll_model_config *c = model->c;
     ll_status status = ll_model_can_stream(model);
     if (status) return status;
     ll_stream *s = ll_alloc(1, sizeof *s);
@@ -154,7 +154,7 @@ ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
 
 /* Before anything moves: a refused feed leaves the stream as it was. */
 static ll_status check(const ll_stream *s, const int *tokens, int n) {
-    const ll_config *c = s->model->c;
+    const ll_model_config *c = s->model->c;
     if (s->memory && !s->sourced)
         return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
     ll_status status = ll_stream_whole(s);

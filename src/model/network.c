@@ -191,7 +191,7 @@ ll_status ll_check_output(const float *x, int B, int T, int width) {
 
 /* What a row of (B, T) is answered with: a token's, a sequence's, a pair's. */
 static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) {
-    if (ll_config_per_token(m->c)) return ll_check_output(logp, B, T, m->c->model.vocab);
+    if (ll_task_per_token(m->c->model.task)) return ll_check_output(logp, B, T, m->c->model.vocab);
     return ll_check_output(logp, m->c->model.task == LL_TASK_MATCH ? B / 2 : B, 1, m->c->model.classes);
 }
 

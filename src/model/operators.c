@@ -8,7 +8,7 @@
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
 #include "attention/feature/maps.h"
-#include "recipe/compat.h"
+#include "model/compat.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -17,7 +17,7 @@ _Static_assert((int)LL_ATT_REFORMER == (int)LL_KERNEL_REFORMER && (int)LL_FEAT_G
 
 /* All but the draws. */
 static ll_attention_config describe(const ll_model *m, int op) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const ll_operator_location at = ll_operator_at(m, op);
     const int D = m->queries / c->model.heads;
     ll_attention_config a = ll_attention_default();
@@ -68,11 +68,12 @@ static int half(const ll_attention_config *a) {
     return a->baseline.buckets / 2;
 }
 
-static ll_status draw_projection(const ll_config *c, const ll_attention_config *a, int op, int64_t redraws, float *W) {
+static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
+                                 float *W) {
     static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
     const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
     const ll_row_norms norms = c->attention.row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
-    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->train.seed, op, redraws);
+    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, op, redraws);
 }
 
 /* Room for the draws of any operator. */
@@ -84,12 +85,12 @@ typedef struct {
     int has_rotations;
 } parts;
 
-static int decays(const ll_config *c, const ll_attention_config *a) {
+static int decays(const ll_model_config *c, const ll_attention_config *a) {
     return c->position.decay == LL_DECAY_FIXED && a->causal;
 }
 
 static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, parts *p) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const int n = permuted(a), whole = turned(a);
     ll_status status = LL_OK;
     for (int h = 0; n && h < a->H; h++) {
@@ -97,12 +98,12 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, p
         if (c->position.cycles == LL_CYCLES_LONG) {
             ll_permutation_long(permutation, n, op * a->H + h);
         } else {
-            ll_permutation_random(permutation, n, (uint64_t)c->train.seed, op, h);
+            ll_permutation_random(permutation, n, (uint64_t)c->seed, op, h);
         }
     }
     for (int h = 0; whole && h < a->H && !status; h++)
         status = ll_draw_rotation(p->basis + (size_t)h * (size_t)whole * (size_t)whole,
-                                  p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->train.seed, op, h);
+                                  p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->seed, op, h);
     for (int h = 0; decays(c, a) && h < a->H; h++)
         p->decay[h] = (float)(1 / (1 + exp(-(c->position.decay_first +
                                              (c->position.decay_last - c->position.decay_first) * h / a->H))));
@@ -194,7 +195,7 @@ static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
 
 /* Another model's operator of the same name, features and position; or NULL. */
 static const ll_attention_config *namesake(const ll_model *m, int op, const ll_model *from) {
-    const ll_config *c = m->c, *d = from->c;
+    const ll_model_config *c = m->c, *d = from->c;
     char name[NAME], other[NAME];
     name_of(m, op, "", name);
     if (c->attention.kernel != d->attention.kernel || c->attention.features != d->attention.features ||

@@ -42,7 +42,7 @@ static void add_in(ll_model *m, const char *prefix, const char *name, int rows, 
 
 /* In the order of the enum in network.h. */
 static void add_block(ll_model *m, const ll_stack *stack, int layer) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     char prefix[LL_PREFIX];
     ll_operator_prefix(m, ll_operator_of(stack, layer, 0), prefix);
     add_norm(m, prefix, "attention.norm");
@@ -65,7 +65,7 @@ static void add_block(ll_model *m, const ll_stack *stack, int layer) {
 
 /* Positions at the embedding, norms and blocks of a stack. */
 static void add_stack(ll_model *m, ll_stack *stack) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     char text[64];
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
     stack->at.position =
@@ -108,8 +108,8 @@ static void add_baselines(ll_model *m) {
 }
 
 static void add_all(ll_model *m) {
-    const ll_config *c = m->c;
-    const int classify = !ll_config_per_token(c), match = c->model.task == LL_TASK_MATCH;
+    const ll_model_config *c = m->c;
+    const int classify = !ll_task_per_token(c->model.task), match = c->model.task == LL_TASK_MATCH;
     m->at.embedding = add(m, "embedding.weight", c->model.vocab, c->model.width, 1);
     m->at.first = m->at.match = m->at.head = -1;
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
@@ -125,10 +125,10 @@ static void add_all(ll_model *m) {
     add_baselines(m);
 }
 
-static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
+static ll_status check(const ll_model_config *c, int64_t queries, int64_t values) {
     if (c->model.vocab < 1)
         return ll_fail(LL_EINVAL, "model.vocab is %d; set how many different tokens there are", c->model.vocab);
-    if (!ll_config_per_token(c) && c->model.classes < 2)
+    if (!ll_task_per_token(c->model.task) && c->model.classes < 2)
         return ll_fail(LL_EINVAL, "model.classes is %d; a classifier needs at least 2", c->model.classes);
     if (c->model.layers < 1 || c->model.width < 1 || c->model.heads < 1 || c->model.ff < 1 || values < 1 || queries < 1)
         return ll_fail(LL_EINVAL, "layers %d, width %d, heads %d and ff %d must all be at least 1", c->model.layers,
@@ -141,7 +141,7 @@ static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
 }
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
-static double estimate(const ll_config *c, double queries, double values) {
+static double estimate(const ll_model_config *c, double queries, double values) {
     const double block = c->model.width * (2 * queries + 2 * values + 2.0 * c->model.ff + 5) + c->model.ff,
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
@@ -157,15 +157,14 @@ static double estimate(const ll_config *c, double queries, double values) {
 }
 
 ll_status ll_params_plan(ll_model *m) {
-    const ll_config *c = m->c;
-    ll_status status = ll_config_check(c);
-    if (status) return status;
+    const ll_model_config *c = m->c;
     const int64_t E = c->model.head_size > 0 ? c->model.head_size
                       : c->model.heads > 0   ? c->model.width / c->model.heads
                                              : 0;
     const int64_t values = c->model.heads * E,
                   queries = values <= INT_MAX ? values * c->attention.query_multiple : values;
-    if ((status = check(c, queries, values))) return status;
+    const ll_status status = check(c, queries, values);
+    if (status) return status;
     if (estimate(c, (double)queries, (double)values) > 1e12)
         return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->model.width,
                        c->model.layers);
@@ -173,7 +172,7 @@ ll_status ll_params_plan(ll_model *m) {
     m->keys = c->position.type == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->sides = ll_config_sides(c);
-    m->front = !ll_config_per_token(c) && c->model.pool == LL_POOL_FIRST;
+    m->front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
     const size_t own = 12,
                  most = LL_DECODER_TENSORS + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
@@ -211,7 +210,7 @@ static double shrink(const ll_model *m, int i) {
 
 /* Matrices N(0, init_std), gains 1, biases 0. */
 void ll_params_init(ll_model *m) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
@@ -224,7 +223,7 @@ void ll_params_init(ll_model *m) {
             continue;
         }
         const float std = (float)(ll_config_init_std(c) * shrink(m, i));
-        ll_normal_fill(x, n, (uint64_t)c->train.seed, stream_of(p->name), 0);
+        ll_normal_fill(x, n, (uint64_t)c->seed, stream_of(p->name), 0);
         for (size_t j = 0; j < n; j++) x[j] *= std;
     }
 }

@@ -12,16 +12,16 @@ static int is_placed(const ll_model *m, int op) {
     return m->c->position.type >= LL_POS_ROPE &&
            (m->c->position.cross != LL_CROSS_NONE || !ll_operator_at(m, op).cross);
 }
-static int is_spe(const ll_config *c) {
+static int is_spe(const ll_model_config *c) {
     return c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE;
 }
-static int is_image(const ll_config *c) {
+static int is_image(const ll_model_config *c) {
     return c->position.image && (c->position.type == LL_POS_CONV_SPE || c->position.type == LL_POS_RELATIVE_S1 ||
                                  c->position.type == LL_POS_RELATIVE_S2);
 }
 
 int ll_position_params_tensors(const ll_model *m, ll_position_tensor tensor[LL_POSITION_TENSORS]) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const int taps = c->position.taps * (is_image(c) ? c->position.taps : 1);
     int n = 0;
     if (c->position.type == LL_POS_SINE_SPE) {
@@ -63,18 +63,18 @@ static void init_gains(const ll_param *p, float *x, size_t n, uint64_t seed, uin
 
 /* relative-s2 starts from vectors that are 0, and all keys alike. Features that are flat or 0 there would never learn:
  * such kernels start as other weights do. */
-static void init_vectors(const ll_config *c, float *x, size_t n, uint64_t stream) {
+static void init_vectors(const ll_model_config *c, float *x, size_t n, uint64_t stream) {
     const int smooth = c->attention.kernel == LL_ATT_SOFTMAX || c->attention.kernel == LL_ATT_FAVOR ||
                        c->attention.kernel == LL_ATT_ELU1 || c->attention.kernel == LL_ATT_EXP ||
                        c->attention.kernel == LL_ATT_SIGMOID;
-    if (!smooth) ll_normal_fill(x, n, (uint64_t)c->train.seed, stream, 0);
+    if (!smooth) ll_normal_fill(x, n, (uint64_t)c->seed, stream, 0);
     for (size_t i = 0; i < n; i++) x[i] *= smooth ? 0 : (float)ll_config_init_std(c);
 }
 
 int ll_position_params_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
     const char *name = strstr(p->name, "position.");
     const size_t n = (size_t)p->rows * (size_t)p->cols;
-    const uint64_t seed = (uint64_t)m->c->train.seed;
+    const uint64_t seed = (uint64_t)m->c->seed;
     if (!name || m->c->position.type < LL_POS_ROPE) return 0;
     name += strlen("position.");
     if (!strcmp(name, "inv_freq")) { /* periods from 1 to 64 */
@@ -140,7 +140,7 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
     static const ll_position positions[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                             LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
                                             LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     ll_position_config *w = &a->where;
     if (!is_placed(m, op)) return;
     a->position = positions[c->position.type - LL_POS_ROPE];
@@ -154,7 +154,7 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
     w->bias = at.bias, w->distance_k = at.distance_k, w->distance_v = at.distance_v;
     w->clip = c->position.distances, w->rpe = at.rpe,
     w->keyless = c->position.type == LL_POS_RELATIVE_S2 ? c->model.heads / 2 : 0;
-    w->seed = (uint64_t)c->train.seed, w->layer = c->position.shared ? 0 : op;
+    w->seed = (uint64_t)c->seed, w->layer = c->position.shared ? 0 : op;
     if (is_image(c)) a->width = c->position.width, a->height = c->position.height;
     if (is_image(c) || c->position.type == LL_POS_RELATIVE_S1 || c->position.type == LL_POS_RELATIVE_S2)
         a->before = m->front;
@@ -163,7 +163,7 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
 void ll_position_params_noise(const ll_batch_run *run, int op) {
     if (!is_spe(run->c)) return;
     uint32_t word[4];
-    uint64_t seed = (uint64_t)run->c->train.seed;
+    uint64_t seed = (uint64_t)run->c->seed;
     if (run->grad) {
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)run->draw);
         seed = (uint64_t)word[0] << 32 | word[1];

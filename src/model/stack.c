@@ -4,7 +4,7 @@
 #include "model/network.h"
 
 void ll_stacks_plan(ll_model *m) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const int layers = c->model.layers, encoder = c->model.encoder_layers ? c->model.encoder_layers : layers;
     if (c->model.task != LL_TASK_SEQ2SEQ) {
         m->stack[0] = (ll_stack){

@@ -6,29 +6,32 @@
 
 #include "attention/attention_stream.h"
 #include "base/memory.h"
-#include "recipe/recipe_key.h"
 #include "model/model_stream.h"
 
 static const char format[] = "longline-stream", version[] = "1";
 enum { NAME = 64 };
 static const int64_t LONGEST = INT64_C(1) << 52, SOURCE_MOST = 1 << 30;
 
-/* Keys that say what the model is, those at their defaults left out: a key that a later version brings changes no
- * digest. Noise of positions is a function of the seed. */
-static int tells(const ll_key *key, const char *value) {
-    const char *name = key->about.name;
-    if (!strcmp(value, key->about.fallback)) return 0;
-    return (strncmp(name, "train.", 6) && strncmp(name, "data.", 5)) || !strcmp(name, "train.seed");
-}
-
-static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
+/* The keys of a part, those at their defaults left out: a key that a later version brings changes no digest. */
+static ll_status add_part(const void *part, const ll_key_table *table, ll_st_writer *writer) {
     char room[LL_NUMBER_TEXT];
     ll_status status = LL_OK;
-    for (int i = 0; i < ll_key_count() && !status; i++) {
-        const char *value = ll_config_text(m->c, i, room);
-        if (tells(ll_key_at(i), value)) status = ll_st_meta(writer, ll_key_at(i)->about.name, value);
+    for (int i = 0; i < table->count && !status; i++) {
+        const ll_recipe_key *key = &table->keys[i].about;
+        const char *value = ll_key_text(part, &table->keys[i], room);
+        if (strcmp(value, key->fallback)) status = ll_st_meta(writer, key->name, value);
     }
     return status;
+}
+
+/* Keys that say what the model is. Noise of positions is a function of the seed. */
+static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
+    char seed[LL_NUMBER_TEXT];
+    ll_status status = add_part(&m->c->model, &ll_model_keys, writer);
+    if (!status) status = add_part(&m->c->attention, &ll_attention_keys, writer);
+    if (!status) status = add_part(&m->c->position, &ll_position_keys, writer);
+    snprintf(seed, sizeof seed, "%lld", (long long)m->c->seed);
+    return status || m->c->seed == 1 ? status : ll_st_meta(writer, "train.seed", seed); /* 1: the default */
 }
 
 static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {

@@ -27,7 +27,7 @@ static float *take(plan *p, size_t count, size_t width) {
 /* What training keeps of every layer is there once in evaluation. */
 static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->model.width, values = (size_t)m->values;
     const int keep = ws->mode == LL_TRAIN;
     for (size_t j = 0; j <= (size_t)ll_sublayers(ws->stack); j++)
@@ -84,9 +84,9 @@ static size_t packed_floats(const ll_workspace *ws, int rows) {
 
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
-    const int classify = !ll_config_per_token(c), top = ws->stack == ll_top_stack(m);
+    const int classify = !ll_task_per_token(c->model.task), top = ws->stack == ll_top_stack(m);
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
     if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
@@ -132,7 +132,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
 
 /* Refuses what cannot be held before any size can overflow. */
 static ll_status check(const ll_model *m, int B, int T) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
     if (c->position.type == LL_POS_LEARNED && T > c->position.max_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,

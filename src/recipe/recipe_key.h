@@ -1,9 +1,8 @@
 /* All keys of a recipe, inside of it. They are numbered from 0, in the order of their sections.
  *
- *   base/key.h      a table of keys, which each room has of its own   recipe_key.c    all of them in a row
- *   recipe.c        made, copied, set, read, printed                  recipe_parse.c  from INI text (base/ini.h)
- *   recipe_check.c  what no single key can tell                       recipe_approximate.c  the same of the papers'
- *                                                                                           approximations */
+ *   base/key.h      a table of keys, which each room has of its own   recipe_key.c     all of them in a row
+ *   recipe.c        made, copied, set, read, printed                  recipe_parse.c   from INI text (base/ini.h)
+ *   recipe_model.c  what the model room gets of a recipe              recipe_reader.c  what the data room gets */
 #ifndef LL_RECIPE_KEY_H
 #define LL_RECIPE_KEY_H
 

@@ -44,7 +44,7 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
 }
 
 ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
-    const ll_config *c = model->c;
+    const ll_config *c = &model->recipe->c;
     const double start = ll_now();
     ll_reader *reader = NULL;
     ll_workspace *ws = NULL;

@@ -85,6 +85,5 @@ ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *pa
     if (status) return status;
     ll_recipe_free(model->recipe);
     model->recipe = copy;
-    model->c = &copy->c;
-    return LL_OK;
+    return ll_model_read_recipe(model);
 }

@@ -36,7 +36,7 @@ static void measure(ll_trainer *t, double seconds, int64_t tokens) {
 }
 
 static void refresh(ll_trainer *t) {
-    const ll_config *c = t->model->c;
+    const ll_config *c = &t->model->recipe->c;
     const ll_run_state *s = &t->state;
     ll_progress *p = &t->progress;
     const double elapsed = ll_now() - t->began;
@@ -87,11 +87,11 @@ static void report(ll_trainer *t, watcher *w, const char *event) {
 
 static int due(const ll_trainer *t, int64_t every) {
     const int64_t step = t->state.step;
-    return step > 0 && (step == t->model->c->train.steps || (every > 0 && step % every == 0));
+    return step > 0 && (step == t->model->recipe->c.train.steps || (every > 0 && step % every == 0));
 }
 
 static int must_evaluate(const ll_trainer *t) {
-    return t->valid && due(t, t->model->c->train.eval_every) && t->state.evaluated != t->state.step;
+    return t->valid && due(t, t->model->recipe->c.train.eval_every) && t->state.evaluated != t->state.step;
 }
 
 /* A request to stop ends it between two batches, with nothing changed. */
@@ -99,7 +99,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     ll_engine *e = t->engine;
     ll_tally sum = {0};
-    const int64_t n = ll_evaluate_batches(t->valid, t->model->c->train.eval_batches);
+    const int64_t n = ll_evaluate_batches(t->valid, t->model->recipe->c.train.eval_batches);
     for (int64_t i = 0; i < n; i++) {
         ll_status status = ll_evaluate_batch(&sum, t->model, e->ws, t->valid, &e->batch, i, n);
         if (status) return status;
@@ -121,7 +121,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
 /* The checkpoint replaces a good one, so the model must prove that it is good: finite, and giving a finite
  * loss on the batch that comes next. */
 static ll_status save(ll_trainer *t) {
-    const ll_config *c = t->model->c;
+    const ll_config *c = &t->model->recipe->c;
     ll_engine *e = t->engine;
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
@@ -142,12 +142,12 @@ static ll_status save(ll_trainer *t) {
 
 /* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
-    if (!t->model->c->train.report || !t->state.row) return; /* no row, no loss to show */
+    if (!t->model->recipe->c.train.report || !t->state.row) return; /* no row, no loss to show */
     report(t, w, ll_trainer_report(t, whole) ? "no report" : "report");
 }
 
 static ll_status settle(ll_trainer *t, watcher *w) {
-    const ll_config *c = t->model->c;
+    const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
     ll_status status = LL_OK;
     int evaluated = 0, saved = 0;
@@ -178,7 +178,7 @@ static ll_status stopped(ll_trainer *t, watcher *w) {
     if (status) return status;
     report_page(t, w, 0);
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
-                   (long long)t->state.step, (long long)t->model->c->train.steps, t->folder);
+                   (long long)t->state.step, (long long)t->model->recipe->c.train.steps, t->folder);
 }
 
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
@@ -188,7 +188,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     for (;;) {
         ll_status status = settle(t, &w);
         if (status) return status;
-        if (t->state.step >= t->model->c->train.steps && !must_evaluate(t)) break;
+        if (t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (w.stop) return stopped(t, &w);
         status = advance(t);
         if (status) return status;

@@ -7,7 +7,7 @@
 #include "train/train_internal.h"
 
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
-    const ll_config *c = model->c;
+    const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
     if (!e) return LL_ENOMEM;
     e->model = model;
@@ -44,11 +44,11 @@ static int too_late(const ll_config *c, int64_t step) {
 static ll_status redraw(ll_model *model, int64_t step) {
     const int64_t every = model->c->attention.redraw, done = step - 1;
     if (model->c->attention.kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return too_late(model->c, step) ? LL_OK : ll_model_redraw(model, done / every);
+    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
-    const ll_config *c = e->model->c;
+    const ll_config *c = &e->model->recipe->c;
     const int parts = c->train.accumulate > 1 ? c->train.accumulate : 1;
     const double expected = (double)parts * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
     ll_batch *b = &e->batch;
@@ -72,7 +72,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
 }
 
 void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
-    const ll_config *c = e->model->c;
+    const ll_config *c = &e->model->recipe->c;
     ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
                         step);
 }

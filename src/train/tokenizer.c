@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/music/music.h"
+#include "recipe/recipe.h"
 #include "model/model_internal.h"
 
 struct ll_tokenizer {

@@ -33,7 +33,7 @@ static ll_status refuse_old_run(const char *out) {
 /* from: a model whose words the data are to be read in, or NULL. */
 static ll_status open_data(ll_trainer *t, const ll_model *from) {
     const ll_config *c = &t->recipe->c;
-    const ll_bytes *known = from && from->c->data.format == c->data.format ? &from->vocabulary : NULL;
+    const ll_bytes *known = from && from->recipe->c.data.format == c->data.format ? &from->vocabulary : NULL;
     ll_status status = ll_reader_open_as(&t->train, c, "train", known);
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);

@@ -4,13 +4,12 @@
 #include <math.h>
 
 #include "base/integer.h"
-#include "recipe/compat.h"
-#include "recipe/mechanism.h"
-#include "recipe/recipe_key.h"
+#include "model/compat.h"
+#include "model/mechanism.h"
 
 enum { HEAD_MOST = 65536 };
 
-static ll_status check_model(const ll_config *c) {
+static ll_status check_model(const ll_model_config *c) {
     if (c->model.separator >= 0 && c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
                        "model.separator = %d parts documents in a stream of text, and %s; set model.task=lm, or "
@@ -23,9 +22,9 @@ static ll_status check_model(const ll_config *c) {
                        c->model.separator, c->model.vocab);
     if (c->model.vocab < 1)
         return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
-    if (!ll_config_per_token(c) && c->model.classes < 1)
+    if (!ll_task_per_token(c->model.task) && c->model.classes < 1)
         return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");
-    if (c->train.length < 1)
+    if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length = 0 takes the length from images; without images, set it");
     if (!c->model.head_size && c->model.width % c->model.heads)
         return ll_fail(LL_EINVAL,
@@ -36,71 +35,59 @@ static ll_status check_model(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "attention.query-multiple = %d times heads of size %d is more than %d; make one smaller",
                        c->attention.query_multiple, size, HEAD_MOST);
-    if ((long long)ll_config_sequences(c) * c->train.length > INT_MAX)
+    if ((long long)c->batch * ll_task_sequences(c->model.task) * c->length > INT_MAX)
         return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
-                       c->train.batch, c->train.length, INT_MAX);
+                       c->batch, c->length, INT_MAX);
     return LL_OK;
 }
 
-int ll_config_linear(const ll_config *c) {
+int ll_config_linear(const ll_model_config *c) {
     return c->attention.kernel >= LL_ATT_FAVOR && c->attention.kernel <= LL_ATT_SQUARE;
 }
 
-int ll_config_sides(const ll_config *c) {
+int ll_config_sides(const ll_model_config *c) {
     return c->attention.kernel == LL_ATT_VALUE ? 0 : c->attention.kernel == LL_ATT_REFORMER ? 1 : 2;
 }
 
-int ll_config_causal(const ll_config *c) {
-    return c->model.task == LL_TASK_LM || c->model.task == LL_TASK_SEQ2SEQ;
-}
-
-int ll_config_per_token(const ll_config *c) {
-    return ll_task_per_token(c->model.task);
-}
-
-int ll_config_sequences(const ll_config *c) {
-    return c->train.batch * (c->model.task == LL_TASK_MATCH ? 2 : 1);
-}
-
-static const char *kernel_name(const ll_config *c) {
+static const char *kernel_name(const ll_model_config *c) {
     return ll_kernel_row(c->attention.kernel)->about.name;
 }
 
-double ll_config_init_std(const ll_config *c) {
+double ll_config_init_std(const ll_model_config *c) {
     return c->model.init_std > 0 ? c->model.init_std : 0.02 * sqrt(512.0 / c->model.width);
 }
 
-int ll_config_query_size(const ll_config *c) {
+int ll_config_query_size(const ll_model_config *c) {
     return (c->model.head_size ? c->model.head_size : c->model.width / c->model.heads) * c->attention.query_multiple;
 }
 
-int ll_config_encoded_size(const ll_config *c) {
+int ll_config_encoded_size(const ll_model_config *c) {
     const int size = ll_config_query_size(c);
     if (c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE) return c->position.realizations;
     return c->position.type == LL_POS_RELATIVE_S1 ? size + 2 * c->position.scales * (1 + c->position.image) : size;
 }
 
-int ll_config_projection(const ll_config *c) {
+int ll_config_projection(const ll_model_config *c) {
     if (c->attention.projection != LL_PROJ_AUTO) return c->attention.projection;
     const ll_rules *rules = ll_config_rules(c);
     return c->attention.kernel == LL_ATT_FAVOR || (rules && rules->projection > 0) ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
 }
 
-int ll_config_features(const ll_config *c) {
+int ll_config_features(const ll_model_config *c) {
     return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_encoded_size(c) : c->attention.num_features;
 }
 
-int ll_config_rows(const ll_config *c) {
+int ll_config_rows(const ll_model_config *c) {
     const int pairs = c->attention.kernel == LL_ATT_FAVOR && c->attention.features != LL_FEAT_POSITIVE;
     return ll_config_projection(c) == LL_PROJ_NONE ? 0
            : pairs                                 ? c->attention.num_features / 2
                                                    : c->attention.num_features;
 }
 
-static ll_status check_features(const ll_config *c) {
+static ll_status check_features(const ll_model_config *c) {
     char room[LL_NUMBER_TEXT];
     if (c->attention.features == LL_FEAT_POSITIVE) return LL_OK;
-    const char *kind = ll_config_text(c, ll_key_find("attention.features"), room);
+    const char *kind = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.features"), room);
     if (c->attention.kernel != LL_ATT_FAVOR)
         return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
                        kind);
@@ -116,7 +103,7 @@ static ll_status check_features(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_projection(const ll_config *c) {
+static ll_status check_projection(const ll_model_config *c) {
     const int projection = ll_config_projection(c);
     const int bare =
         c->model.task == LL_TASK_SEQ2SEQ && c->position.cross == LL_CROSS_NONE; /* cross attention encodes nothing */
@@ -146,7 +133,7 @@ static ll_status check_projection(const ll_config *c) {
 }
 
 /* Cross attention has queries and keys of different sequences, and its decoder sees earlier tokens alone. */
-static ll_status check_cross(const ll_config *c) {
+static ll_status check_cross(const ll_model_config *c) {
     const ll_mechanism_row *position = ll_position_row(c->position.type);
     if (c->attention.kernel != LL_ATT_SOFTMAX && !ll_config_linear(c))
         return ll_fail(LL_EINVAL,
@@ -166,7 +153,7 @@ static ll_status check_cross(const ll_config *c) {
 }
 
 /* An encoder sees a whole source, its decoder earlier tokens alone. */
-static ll_status check_seq2seq(const ll_config *c) {
+static ll_status check_seq2seq(const ll_model_config *c) {
     if (c->model.task != LL_TASK_SEQ2SEQ) {
         if (c->model.encoder_layers)
             return ll_fail(LL_EINVAL, "model.encoder-layers = %d are of an encoder; set model.task=seq2seq, or 0",
@@ -189,7 +176,22 @@ static ll_status check_seq2seq(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_attention(const ll_config *c) {
+/* The kernels that papers compare with. */
+static ll_status check_approximate(const ll_model_config *c) {
+    const int front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    if (c->attention.kernel == LL_ATT_REFORMER && c->attention.buckets % 2)
+        return ll_fail(LL_EINVAL,
+                       "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
+                       c->attention.buckets);
+    if (c->attention.kernel == LL_ATT_LINFORMER && c->length + front > c->attention.linformer_length)
+        return ll_fail(LL_EINVAL,
+                       "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "
+                       "raise it",
+                       c->length, front ? " and the token in front" : "", c->attention.linformer_length);
+    return LL_OK;
+}
+
+static ll_status check_attention(const ll_model_config *c) {
     if (c->attention.feature_eps < 0 && c->attention.feature_eps != -1)
         return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
                        c->attention.feature_eps);
@@ -206,17 +208,17 @@ static ll_status check_attention(const ll_config *c) {
     ll_status status = check_features(c);
     if (!status) status = ll_compat_check(c);
     if (!status) status = check_projection(c);
-    return status ? status : ll_config_check_approximate(c);
+    return status ? status : check_approximate(c);
 }
 
-static ll_status check_image_size(const ll_config *c, const char *what) {
+static ll_status check_image_size(const ll_model_config *c, const char *what) {
     if (c->position.width > 0 && c->position.height > 0) return LL_OK;
     return ll_fail(LL_EINVAL,
                    "%s needs the size of images; set position.width and position.height, which are %d and %d", what,
                    c->position.width, c->position.height);
 }
 
-static ll_status check_permute2d(const ll_config *c) {
+static ll_status check_permute2d(const ll_model_config *c) {
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
@@ -226,7 +228,7 @@ static ll_status check_permute2d(const ll_config *c) {
 }
 
 /* rope-linear turns everything that features are made of, an eps too, and has a divisor of its own. */
-static ll_status check_turned(const ll_config *c) {
+static ll_status check_turned(const ll_model_config *c) {
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps : rules->eps;
     if (ll_config_features(c) % 2)
@@ -238,14 +240,14 @@ static ll_status check_turned(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
-    if (ll_config_causal(c) && c->attention.normalise && rules->causal_den == LL_DEN_EPS_PHI)
+    if (ll_task_causal(c->model.task) && c->attention.normalise && rules->causal_den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
                        "another; use position.type=rope, as that program does");
     return LL_OK;
 }
 
-static ll_status check_rope(const ll_config *c) {
+static ll_status check_rope(const ll_model_config *c) {
     if (ll_config_query_size(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
@@ -253,7 +255,7 @@ static ll_status check_rope(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_orthogonal(const ll_config *c) {
+static ll_status check_orthogonal(const ll_model_config *c) {
     if (ll_config_features(c) < 2 || ll_config_features(c) > 2048)
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
@@ -267,7 +269,7 @@ static ll_status check_orthogonal(const ll_config *c) {
 }
 
 /* What positions that may know images need there. */
-static ll_status check_image(const ll_config *c) {
+static ll_status check_image(const ll_model_config *c) {
     if (!c->position.image) return LL_OK;
     if (c->model.task == LL_TASK_LM && c->position.type == LL_POS_CONV_SPE)
         return ll_fail(LL_EINVAL,
@@ -276,7 +278,7 @@ static ll_status check_image(const ll_config *c) {
     return check_image_size(c, "position.image = on");
 }
 
-static ll_status check_relative_s2(const ll_config *c) {
+static ll_status check_relative_s2(const ll_model_config *c) {
     if (c->model.heads % 2)
         return ll_fail(
             LL_EINVAL,
@@ -290,15 +292,15 @@ static ll_status check_relative_s2(const ll_config *c) {
     return check_image(c);
 }
 
-static ll_status check_learned(const ll_config *c) {
-    if (c->train.length > c->position.max_length)
+static ll_status check_learned(const ll_model_config *c) {
+    if (c->length > c->position.max_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       c->train.length, c->position.max_length);
+                       c->length, c->position.max_length);
     return LL_OK;
 }
 
-static ll_status check_decay(const ll_config *c) {
+static ll_status check_decay(const ll_model_config *c) {
     char room[LL_NUMBER_TEXT];
     if (c->position.decay == LL_DECAY_NONE) return LL_OK;
     if (!ll_kernel_row(c->attention.kernel)->about.decay)
@@ -306,15 +308,15 @@ static ll_status check_decay(const ll_config *c) {
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
                        "%s has none; use favor or relu",
                        kernel_name(c));
-    if (!ll_config_causal(c))
+    if (!ll_task_causal(c->model.task))
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
                        "ones; set position.decay=none",
-                       ll_config_text(c, ll_key_find("model.task"), room));
+                       ll_key_text(&c->model, ll_key_of(&ll_model_keys, "model.task"), room));
     return LL_OK;
 }
 
-static ll_status check_position(const ll_config *c) {
+static ll_status check_position(const ll_model_config *c) {
     ll_status status = ll_pair_check(c->attention.kernel, c->position.type, c->model.task == LL_TASK_LM);
     if (!status) status = check_decay(c);
     if (status) return status;
@@ -331,7 +333,7 @@ static ll_status check_position(const ll_config *c) {
     }
 }
 
-ll_status ll_config_check(const ll_config *c) {
+ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
