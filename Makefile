@@ -47,6 +47,7 @@ help:
 #: make asan ubsan     tests under AddressSanitizer and UBSan
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
+#: make locale         tests where 0.5 is written 0,5
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make keys           docs/keys.md from the keys of the program
 #: make lint           the house rules that a script can check
@@ -70,10 +71,20 @@ FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
-$(B)/%.o: %.c $(B)/flags
+# Before the first file is compiled: are the headers of other packages there? Looked for again when the flags change.
+NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
+    cairo/cairo.h:libcairo2-dev xxhash.h:libxxhash-dev sha2.h:libmd-dev
+$(B)/needs: $(B)/flags
+	@.ci/needs '$(CC) $(CFLAGS)' $(NEEDS)
+	@touch $@
+$(B)/needs-tests: $(B)/needs
+	@.ci/needs '$(CC) $(CFLAGS)' cmocka.h:libcmocka-dev
+	@touch $@
+$(addsuffix .o,$(TESTS)) $(ORACLE): | $(B)/needs-tests
+$(B)/%.o: %.c $(B)/flags | $(B)/needs
 	@mkdir -p $(@D)
 	$(call run,cc)$(CC) $(BASE) $(INC) $(CFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
-$(B)/%.o: %.cc $(B)/flags
+$(B)/%.o: %.cc $(B)/flags | $(B)/needs
 	@mkdir -p $(@D)
 	$(call run,c++)$(CXX) -std=c++17 -Iinclude -Isrc -fPIC -fvisibility=hidden -Wall -Wextra $(CFLAGS) -MMD -MP -c $< -o $@
 # Files that become constants of the library.
@@ -86,7 +97,7 @@ $(B)/liblongline.a: $(LIB)
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 $(B)/liblongline.so: $(LIB)
-	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs $(LIBS) -o $@
+	$(call run,ld)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,packaging/longline.map $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -Wl,-z,defs -Wl,-z,nodelete $(LIBS) -o $@
 	@ln -sf $(@F) $(B)/$(SONAME)
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)

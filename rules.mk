@@ -5,7 +5,7 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
     libxxhash-dev libmd-dev
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev midicsv
+    libarchive-dev libsentencepiece-dev midicsv locales
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.
@@ -27,8 +27,17 @@ asan:
 	+@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
 	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
-scalar: $(FAST)
-	@LL_CPU=scalar tests/run.sh $(RESULTS) programs $(FAST)
+# A locale that writes 0.5 as 0,5, which numbers of the library must not follow; tests take it as their own.
+COMMA := $(B)/locale/de_DE.UTF-8
+$(COMMA):
+	@mkdir -p $(@D)
+	@localedef -i de_DE -f UTF-8 $@ || { echo "no locale with a decimal comma: numbers are tested without"; mkdir -p $@; }
+IN_COMMA = env LOCPATH=$(abspath $(B)/locale) LC_ALL=de_DE.UTF-8
+locale: $(FAST) $(COMMA)
+	@WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
+# In that locale, too: `make check` runs all tests once in the C locale and once in this one.
+scalar: $(FAST) $(COMMA)
+	@LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
 MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
 VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
@@ -97,4 +106,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: keys deps deps-build deps-aarch64 asan ubsan scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
+.PHONY: keys deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean

@@ -28,7 +28,7 @@ step() {
 step packages deps
 step build WERROR=-Werror all examples
 step tests WERROR=-Werror tests
-step "plain kernels" WERROR=-Werror scalar
+step "plain kernels, and numbers with a decimal comma" WERROR=-Werror scalar
 step "the program as a user runs it" WERROR=-Werror cli-tests
 step "house rules" WERROR=-Werror lint
 # Before the steps that leave other flags in this folder, after which all would be built again.

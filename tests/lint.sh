@@ -64,6 +64,21 @@ verdict "no tabs, no blanks at line ends" "$work/blank"
 grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli bench examples include tests) /dev/null >"$work/todo"
 verdict "nothing left to do in the sources" "$work/todo"
 
+# ---- Numbers know no locale: src/base/text.c alone reads and writes those with a point ----
+for file in $(sources src lab | grep -v '^src/base/text\.c$'); do
+    awk -v RS=';' -v file="$file" '{
+        line += lines
+        lines = gsub(/\n/, " ")
+        gsub(/%%/, "")
+        number = /"[^"]*%[-+0#]*[0-9*]*(\.([0-9]+|\*))?[lL]?[aefgAEFG]/
+        if ((number && /(printf|scanf) *\(/) || /snprintf\([^,"]*,[^,"]*, *[a-z][^"]*$/) print file ":" line + 1 ":" $0
+    }' "$file"
+done | cut -c 1-200 >"$work/numbers"
+grep -nE '\b(set|new|use)locale *\(|\b(strto(d|f|ld)|atof|localeconv) *\(' $(sources src lab | grep -v '^src/base/text\.c$') /dev/null \
+    >>"$work/numbers"
+grep -nE '\b(set|new|use)locale *\(' $(sources cli) /dev/null >>"$work/numbers" # printf and strtod are in the C locale there
+verdict "numbers are read and written by src/base/text.c, in no locale" "$work/numbers"
+
 # ---- What the objects say ----
 nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
     grep -E ' (printf|vprintf|__printf_chk|puts|putchar|perror|exit|_exit|_Exit|abort|quick_exit|stdout|stderr|malloc|calloc|realloc|rand|srand|system)$' |
@@ -71,6 +86,10 @@ nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {prin
 verdict "the library does not print, exit, abort, or allocate outside memory.c" "$work/forbidden"
 nm -g --defined-only "$build/liblongline.a" | awk 'NF == 3 && $2 !~ /[VWu]/ && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
 verdict "every global name begins with ll_" "$work/names"
+nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
+    grep -E ' (__)?(v[a-z]*printf|strto(d|f|ld)|atof|setlocale|newlocale|uselocale|localeconv)(_chk|@.*)?$' |
+    grep -v '^text\.o: ' >"$work/locale"
+verdict "no other object formats, or parses, what may have a point" "$work/locale"
 
 cat include/longline/*.h | tr '\n' ' ' | grep -oE 'LL_API [^;]*;' | grep -oE '\bll_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$work/declared"
 nm -D --defined-only "$build/liblongline.so" | awk '{print $3}' | sort -u >"$work/exported"

@@ -2,6 +2,7 @@
 #ifndef LL_SEQUENCES_H
 #define LL_SEQUENCES_H
 
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "oracle.h"
 #include "test.h"

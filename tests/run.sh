@@ -5,14 +5,32 @@
 #   scripts   a build folder, then scripts that use tests/cli/lib; each of their checks counts
 # Shows one line a program and what a program prints itself; a failing one is shown whole. A line
 # "PASSED FAILED" a program is added to RESULTS. The environment variable WRAP goes in front of programs.
+# A program that takes longer than LL_TEST_LIMIT seconds has failed; it is ended with all that it started.
 set -u
-results=$1 kind=$2
+results=$1 kind=$2 limit=${LL_TEST_LIMIT:-1200}
 shift 2
 if [ "$kind" = scripts ]; then build=$1; shift; fi
 mkdir -p "$(dirname "$results")"
 log=$(mktemp) || exit 1
+pid=
 trap 'rm -f "$log"' EXIT
+trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; exit 130' HUP INT TERM
 bad=0
+
+# What a parent ignores (nohup: SIGHUP; background jobs: SIGINT) would stay ignored.
+signals=
+if env --default-signal true 2>/dev/null; then signals="env --default-signal"; fi
+watch=
+if command -v timeout >/dev/null; then watch="timeout -k 10 $limit"; fi
+# In the background, so that a signal to this script is heard at once. timeout has a process group of its own, and ends
+# the whole group.
+limited() {
+    $signals $watch "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    wait "$pid"
+    status=$?
+    pid=
+}
 
 count() { sed -n "s/^\[  $1  \] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{n += $1} END {print n + 0}'; }
 
@@ -20,11 +38,11 @@ for program in "$@"; do
     start=$(date +%s)
     name=$(basename "$program")
     case $kind in
-    programs) ${WRAP:-} "$program" >"$log" 2>&1 ;;
-    fuzz) ${WRAP:-} "$program" "tests/fuzz/corpus/${name#fuzz_}" >"$log" 2>&1 ;;
-    scripts) sh tests/cli/lib "$build" "$program" >"$log" 2>&1 ;;
+    programs) limited ${WRAP:-} "$program" ;;
+    fuzz) limited ${WRAP:-} "$program" "tests/fuzz/corpus/${name#fuzz_}" ;;
+    scripts) limited sh tests/cli/lib "$build" "$program" ;;
     esac
-    status=$?
+    seconds=$(($(date +%s) - start))
     case $kind in
     programs) passed=$(count PASSED) failed=$(count FAILED) ;;
     fuzz) passed=1 failed=0 ;;
@@ -33,14 +51,17 @@ for program in "$@"; do
     if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
     if [ $status -ne 0 ] && [ "$kind" = fuzz ]; then passed=0; fi
     echo "$passed $failed $name" >>"$results"
-    seconds=$(($(date +%s) - start))
+    how="exit status $status"
+    if [ -n "$watch" ] && [ "$seconds" -ge "$limit" ]; then
+        case $status in 124 | 137) how="ended at its limit of $limit s" ;; esac
+    fi
     if [ "$failed" -eq 0 ]; then
         grep -v '^\[' "$log" | sed 's/^/    /'
         echo "ok    $name: $passed passed, $seconds s"
     else
         bad=1
         cat "$log"
-        echo "FAIL  $name: $passed passed, $failed failed, exit status $status, $seconds s"
+        echo "FAIL  $name: $passed passed, $failed failed, $how, $seconds s"
     fi
 done
 exit $bad

@@ -2,6 +2,7 @@
 #ifndef LL_TEST_H
 #define LL_TEST_H
 
+#include <locale.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,13 @@
 #include <cmocka.h>
 
 #include "longline.h"
+
+/* As programs with windows do: numbers of the library must not follow the user's locale (make locale). Messages of the
+ * system may. */
+static __attribute__((constructor)) void take_locale(void) {
+    setlocale(LC_ALL, "");
+    setlocale(LC_MESSAGES, "C");
+}
 
 /* The call succeeds; else the test fails with the library's own words. */
 #define CHECK_OK(call)                                                                                                \

@@ -108,9 +108,9 @@ typedef struct {
     int times[PIECES], worker[PIECES], inner[PIECES];
 } work;
 
-static void inside(void *arg, size_t i, int worker) {
+static void inside(void *arg, size_t i) {
     work *w = arg;
-    w->inner[i] += worker == 0;
+    w->inner[i]++;
 }
 
 static void piece(void *arg, size_t i, int worker) {
@@ -132,13 +132,14 @@ static void test_every_piece_runs_once(void **state) {
         work *w = calloc(1, sizeof *w);
         ll_set_threads(threads[k]);
         assert_int_equal(ll_threads(), threads[k]);
-        ll_parallel_for(PIECES, piece, w);
+        ll_parallel_among(ll_threads(), PIECES, piece, w);
         for (int i = 0; i < PIECES; i++) {
             assert_int_equal(w->times[i], 1);
             assert_in_range(w->worker[i], 0, threads[k] - 1);
             assert_int_equal(w->inner[i], i % 100 ? 0 : 10);
         }
-        ll_parallel_for(0, piece, NULL);
+        ll_parallel_among(ll_threads(), 0, piece, NULL);
+        ll_parallel_for(0, inside, NULL);
         free(w);
     }
     ll_set_threads(0);
@@ -225,6 +226,7 @@ static void test_printed_numbers_read_back(void **state) {
 }
 
 /* A host program's locale must not reach our files. */
+/* `make locale` brings one with a comma; else the machine may have one. */
 static void test_numbers_in_any_locale(void **state) {
     (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE", "sv_SE.UTF-8"};
@@ -232,9 +234,18 @@ static void test_numbers_in_any_locale(void **state) {
     for (int i = 0; i < 5 && !found; i++) found = setlocale(LC_ALL, names[i]) != NULL;
     if (!found) printf("no locale with a decimal comma is installed: numbers were tested in the C locale alone\n");
     double v = 0;
+    char text[32], *end;
     expect_print(0.25, "0.25");
     assert_true(ll_parse_number(&v, "0.25") && v == 0.25);
-    setlocale(LC_ALL, "C");
+    assert_int_equal(ll_format_text(text, sizeof text, "%.2f %s %d", 0.5, "of", 3), 9);
+    assert_string_equal(text, "0.50 of 3");
+    assert_int_equal(ll_format_text(text, 4, "%.3f", 0.5), 5);
+    assert_string_equal(text, "0.5");
+    assert_true(ll_scan_number("1.5, 2", &end) == 1.5 && *end == ',');
+    assert_int_equal(ll_fail(LL_EINVAL, "%g", 0.5), LL_EINVAL);
+    assert_string_equal(ll_error(), "0.5");
+    if (found) assert_string_equal(localeconv()->decimal_point, ",");
+    setlocale(LC_ALL, "");
 }
 
 static void test_plain_text(void **state) {

@@ -2,6 +2,7 @@
  * definition says, and files that are wrong in any way give one clear error and no output. */
 #include "base/memory.h"
 #include "base/safetensors.h"
+#include "base/text.h"
 #include "cases.h"
 #include "drawn.h"
 
@@ -30,7 +31,7 @@ static void put_meta(ll_st_writer *w, const change *x, const char *key, const ch
 
 static void put_number(ll_st_writer *w, const change *x, const char *key, double value) {
     char text[40];
-    snprintf(text, sizeof text, "%.9g", value);
+    ll_format_text(text, sizeof text, "%.9g", value);
     put_meta(w, x, key, text);
 }
 

@@ -1,5 +1,6 @@
 /* Heads without keys (relative-s2) against their definition: every weight of every pair of tokens by its distance, in
  * double. Forward in tiles, gradients of everything that learns, streams; beside heads that have keys. */
+#include "attention/feature/feature_map.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "oracle_clipped.h"

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/text.h"
+
 static const char base_recipe[] =
     "[model]\nlayers = 1\nwidth = 16\nheads = 2\nff = 16\n[train]\nlength = 24\nbatch = 4\n"
     "warmup = 2\nlearning-rate = 0.01\nreport = off\neval-batches = 2\n[data]\n";
@@ -314,8 +316,8 @@ static void tables_are_written(void **state) {
              "soft,\"Transformer\",1.5,");
     has(csv, "\nletters,\"letters\",,");
     check_page(page);
-    snprintf(row, sizeof row, "Transformer</th><td>%.4f ± %.4f</td><td>1.5000</td><td>2</td><td>21</td>", soft.mean,
-             soft.deviation);
+    ll_format_text(row, sizeof row, "Transformer</th><td>%.4f ± %.4f</td><td>1.5000</td><td>2</td><td>21</td>",
+                   soft.mean, soft.deviation);
     has(page, row);
     has(page, "<h1>Small &lt;things&gt;</h1>");
     has(page, "<th scope=\"row\">data</th><td>little</td>");

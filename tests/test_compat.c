@@ -5,6 +5,7 @@
 #include "attention/operator.h"
 #include "recipe/recipe.h"
 #include "base/safetensors.h"
+#include "base/text.h"
 #include "models.h"
 
 enum { B = 2, T = 7 };
@@ -51,9 +52,10 @@ static void check_case(const ll_safetensors *f, const ll_attention_config *c) {
     const int favor = c->kernel == LL_KERNEL_FAVOR, trigonometric = favor && c->features == LL_FEATURES_TRIGONOMETRIC;
     assert_int_equal(c->den, index_of(word(f, "den", "sum"), den, 6));
     if (c->den != LL_DEN_SUM && c->den != LL_DEN_NONE)
-        assert_float_equal(c->den_eps, strtod(word(f, "den_eps", "0"), NULL), 1e-12);
-    assert_float_equal(c->feature_eps, strtod(word(f, "feature_eps", "0"), NULL), 1e-9);
-    assert_true((strtod(word(f, "input_scale", "1"), NULL) != 1) == (c->input_scale != 1)); /* d^(-1/4), or not */
+        assert_float_equal(c->den_eps, ll_scan_number(word(f, "den_eps", "0"), NULL), 1e-12);
+    assert_float_equal(c->feature_eps, ll_scan_number(word(f, "feature_eps", "0"), NULL), 1e-9);
+    assert_true((ll_scan_number(word(f, "input_scale", "1"), NULL) != 1) ==
+                (c->input_scale != 1)); /* d^(-1/4), or not */
     if (!favor || c->features == LL_FEATURES_GAUSSIAN) return;
     const int queries = trigonometric ? LL_MAX_SEQUENCE : index_of(word(f, "query_max", "none"), max, 5);
     assert_int_equal(c->query_max, queries);

@@ -132,9 +132,9 @@ static void test_names_of_maps(void **state) {
         strcat(names, "|");
         strcat(names, ll_map_of((ll_kernel)kernel)->name);
     }
-    for (int kernel = LL_KERNEL_SQUARE + 1; ll_method_of((ll_kernel)kernel); kernel++) {
+    for (int kernel = LL_KERNEL_SQUARE + 1; ll_operator_of_kernel((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
-        strcat(names, ll_method_of((ll_kernel)kernel)->name);
+        strcat(names, ll_operator_of_kernel((ll_kernel)kernel)->name);
     }
     const ll_recipe_key *key = NULL;
     for (int i = 0; (key = ll_recipe_key_at(i)) && strcmp(key->name, "attention.kernel");) i++;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/report_internal.h"
 
 static const double UP[] = {0, 1, 2, 3};
@@ -246,8 +247,8 @@ static void a_run_is_drawn(void **state) {
     char csv[8000] = HEADER;
     size_t n = strlen(csv);
     for (int i = 1; i <= 60; i++)
-        n += (size_t)snprintf(csv + n, sizeof csv - n, "%d,1.5,640,%g,%g,%s,0.001,1.5,1000,20\n", i * 10, 2.0 / i,
-                              3.0 / i, i % 20 ? ",," : "0.5,2,0.9");
+        n += (size_t)ll_format_text(csv + n, sizeof csv - n, "%d,1.5,640,%g,%g,%s,0.001,1.5,1000,20\n", i * 10, 2.0 / i,
+                                    3.0 / i, i % 20 ? ",," : "0.5,2,0.9");
     CHECK_OK(ll_run_picture(run_with(csv, n), at("whole.png")));
     const spot valid = find_colour(at("whole.png"), 0x0072b2);
     assert_true(valid.count > 100);

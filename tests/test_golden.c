@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/safetensors.h"
+#include "base/text.h"
 #include "test.h"
 
 enum { MOST_CASES = 400, CASES_KNOWN = 64, STREAMS_KNOWN = 24 };
@@ -36,7 +37,7 @@ static int is(const ll_safetensors *file, const char *key, const char *value) {
 
 static double number(const ll_safetensors *file, const char *key) {
     const char *text = ll_safetensors_meta(file, key);
-    return text ? atof(text) : 0;
+    return text ? ll_scan_number(text, NULL) : 0;
 }
 
 /* What this version has; the rest is refused. */

@@ -214,6 +214,35 @@ static void wrong_recipes_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "data.train-labels: ");
 }
 
+/* Labels that nobody names are those beside images with their published name. */
+static void labels_are_found_beside(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+                                           {"t10k-images.idx3-ubyte.gz", "t10k-labels.idx1-ubyte.gz"},
+                                           {"images-idx3-ubyte", "labels-idx1-ubyte"}};
+    for (int i = 0; i < 3; i++) {
+        ll_config c = config();
+        c.data.train = c.data.test = put(pairs[i][0], images, sizeof images);
+        c.data.train_labels = c.data.test_labels = NULL;
+        CHECK_FAILS(refused(&c, "train"), LL_EINVAL, pairs[i][1]);
+        CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.train-labels");
+        put(pairs[i][1], labels, sizeof labels);
+        c.data.valid_fraction = 0.25;
+        for (int split = 0; split < 3; split++) {
+            static const char *const names[] = {"train", "valid", "test"};
+            ll_reader *r = opened(&c, names[split]);
+            ll_batch b;
+            CHECK_OK(ll_batch_create(&b, &c));
+            ll_reader_eval_batch(r, &b, 0);
+            assert_row(&b, 0, split == 1 ? COUNT * 3 / 4 : 0);
+            ll_batch_free(&b);
+            ll_reader_free(r);
+        }
+        c.data.train_labels = put("other", labels, sizeof labels - 1); /* what is named is taken */
+        CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "other");
+    }
+}
+
 /* Any one bit of a header flipped, and any length: read within bounds, and refused by name or accepted. */
 static void no_header_leads_astray(void **state) {
     (void)state;
@@ -298,6 +327,7 @@ int main(void) {
         cmocka_unit_test(packed_images_are_the_same),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(wrong_recipes_are_refused),
+        cmocka_unit_test(labels_are_found_beside),
         cmocka_unit_test(no_header_leads_astray),
         cmocka_unit_test(real_images_are_read),
     };

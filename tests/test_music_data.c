@@ -7,6 +7,7 @@
 
 #include "longline/data.h"
 #include "longline/files.h"
+#include "longline/train.h"
 
 static const char one[] = "Piece Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_4 Velocity_66 "
                           "Bar Position_5 Pitch_127 Duration_2 Velocity_66 Drum_127 Velocity_2";
@@ -261,6 +262,25 @@ static void files_are_sequences(void **state) {
     }
 }
 
+/* Only data that the library makes have a valid split that nobody names. */
+static void music_trains_without_a_valid_split(void **state) {
+    (void)state;
+    static const char *const keys[] = {"data.format=midi", "data.valid-fraction=0", "train.length=100", "train.steps=1",
+                                       "train.batch=1",    "model.vocab=0",         "model.layers=1",   "model.width=8",
+                                       "model.heads=1",    "model.ff=8",            "train.report=off"};
+    ll_recipe *recipe = NULL;
+    ll_trainer *trainer = NULL;
+    char train[200];
+    CHECK_OK(ll_recipe_create(&recipe));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) CHECK_OK(ll_recipe_set(recipe, keys[i]));
+    snprintf(train, sizeof train, "data.train=%s", pieces);
+    CHECK_OK(ll_recipe_set(recipe, train));
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("run"), NULL));
+    CHECK_OK(ll_trainer_run(trainer, NULL, NULL));
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_is_an_example),
@@ -270,6 +290,7 @@ int main(void) {
         cmocka_unit_test(grids_are_chosen),
         cmocka_unit_test(models_keep_the_vocabulary),
         cmocka_unit_test(files_are_sequences),
+        cmocka_unit_test(music_trains_without_a_valid_split),
     };
     return cmocka_run_group_tests_name("music data", tests, make_files, remove_folder);
 }

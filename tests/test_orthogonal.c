@@ -1,5 +1,6 @@
 /* A random rotation in place of a permutation: how it is drawn, and its powers on features, against products of whole
  * matrices one after the other. */
+#include "attention/feature/feature_map.h"
 #include "attention/feature/projection.h"
 #include "drawn.h"
 

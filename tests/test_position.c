@@ -1,5 +1,6 @@
 /* Positions that act on queries and keys, with every kernel: forward in tiles against the definition, gradients of
  * everything that learns against central differences of it, streams in random blocks, drawn noise. */
+#include "attention/position/premap.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "oracle_position.h"

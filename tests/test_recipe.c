@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "recipe/recipe_key.h"
 
 static ll_recipe *parse(const char *text) {
@@ -171,7 +172,9 @@ static void random_value(char *out, const ll_key *k, uint64_t draw) {
     switch (k->type) {
     case LL_KEY_INT:
     case LL_KEY_INT64: sprintf(out, "%lld", (long long)fmin(n % 2 ? v : k->lo + n % 50, k->hi)); break;
-    case LL_KEY_NUMBER: sprintf(out, "%.17g", n % 2 ? v : k->lo + (k->hi - k->lo) * pow(u, 20)); break;
+    case LL_KEY_NUMBER:
+        ll_format_text(out, LL_NUMBER_TEXT, "%.17g", n % 2 ? v : k->lo + (k->hi - k->lo) * pow(u, 20));
+        break;
     case LL_KEY_FLAG: strcpy(out, n % 2 ? "on" : "off"); break;
     case LL_KEY_TEXT: strcpy(out, texts[n % (sizeof texts / sizeof *texts)]); break;
     case LL_KEY_CHOICE: {

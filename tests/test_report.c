@@ -11,8 +11,8 @@
 static size_t rows_of_metrics(char *csv, size_t room, int rows, int every) {
     size_t n = (size_t)snprintf(csv, room, "%s", HEADER);
     for (int i = 1; i <= rows; i++)
-        n += (size_t)snprintf(csv + n, room - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
-                              8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
+        n += (size_t)ll_format_text(csv + n, room - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
+                                    8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
     return n;
 }
 
@@ -32,7 +32,7 @@ static void write_run(const char *folder, const char *recipe, int rows, int ever
 static void a_run_has_a_page(void **state) {
     (void)state;
     write_run(at("plain"), "[model]\nlayers = 2\n[train]\nsteps = 800\n", 60, 20);
-    CHECK_OK(ll_run_report(at("plain"), NULL));
+    CHECK_OK(ll_run_report(at("plain"), NULL, NULL, NULL));
     char *page = page_at(at("plain/report.html"));
     check_page(page);
     has(page, "<h1>plain</h1>");
@@ -68,7 +68,7 @@ static void what_comes_from_outside_is_text(void **state) {
     snprintf(folder, sizeof folder, "%s/%s", root, name);
     write_run(folder, "[data]\ntrain = \"</td><img src=x onerror=alert(2)>&\"\n", 30, 10);
     snprintf(path, sizeof path, "%s/report.html", folder);
-    CHECK_OK(ll_run_report(folder, NULL));
+    CHECK_OK(ll_run_report(folder, NULL, NULL, NULL));
     char *page = page_at(path);
     check_page(page);
     has(page, "<h1>x&lt;script&gt;alert(1)&lt;\xef\xbf\xbd&amp;&#39;&quot;</h1>");
@@ -76,7 +76,7 @@ static void what_comes_from_outside_is_text(void **state) {
     ll_free(page);
     /* A page of another name has its own folder of figures, and its address is an address. */
     snprintf(path, sizeof path, "%s/a %%\"b.html", root);
-    CHECK_OK(ll_run_report(folder, path));
+    CHECK_OK(ll_run_report(folder, path, NULL, NULL));
     page = page_at(path);
     check_page(page);
     has(page, "href=\"a%20%25%22b-figures/loss.svg\"");
@@ -117,7 +117,7 @@ static void any_bytes_are_text(void **state) {
 static void long_runs_have_short_pages(void **state) {
     (void)state;
     write_run(at("long"), "", 60000, 50);
-    CHECK_OK(ll_run_report(at("long"), NULL));
+    CHECK_OK(ll_run_report(at("long"), NULL, NULL, NULL));
     ll_bytes page = slurp(at("long/report.html")), svg = slurp(at("long/figures/loss.svg"));
     check_page((char *)page.data);
     assert_true(page.size < 300000);
@@ -157,7 +157,7 @@ static void runs_side_by_side(void **state) {
     CHECK_FAILS(ll_runs_report(runs, 0, at("no.html")), LL_EINVAL, "0 runs");
     CHECK_FAILS(ll_runs_report(runs, 33, at("no.html")), LL_EINVAL, "33 runs");
     CHECK_FAILS(ll_runs_report((const char *const[]){at("nowhere")}, 1, at("no.html")), LL_EIO, "no run folder");
-    CHECK_FAILS(ll_run_report(at("one"), at("nowhere.d/deep/../..")), LL_EIO, "folder");
+    CHECK_FAILS(ll_run_report(at("one"), at("nowhere.d/deep/../.."), NULL, NULL), LL_EIO, "folder");
     assert_true(access(at("no.html"), F_OK) != 0);
 }
 
@@ -168,7 +168,7 @@ static void a_page_is_whole_or_as_before(void **state) {
     int failures = 0;
     for (long n = 1;; n += n < 60 ? 1 : 17) {
         ll_memory_fail_at(n);
-        const ll_status status = ll_run_report(at("frail"), NULL);
+        const ll_status status = ll_run_report(at("frail"), NULL, NULL, NULL);
         ll_memory_fail_at(0);
         if (status == LL_OK) break;
         if (status != LL_ENOMEM) fail_msg("allocation %ld: %s", n, ll_error());
@@ -192,7 +192,7 @@ static void a_page_is_whole_or_as_before(void **state) {
     }
     /* Where the figures' folder cannot be. */
     CHECK_OK(ll_file_write(at("taken-figures"), "", 0));
-    CHECK_FAILS(ll_run_report(at("plain"), at("taken.html")), LL_EIO, "taken-figures");
+    CHECK_FAILS(ll_run_report(at("plain"), at("taken.html"), NULL, NULL), LL_EIO, "taken-figures");
     assert_true(access(at("taken.html"), F_OK) != 0);
 }
 

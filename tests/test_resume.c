@@ -117,6 +117,50 @@ static void test_a_finished_run_can_be_made_longer(void **state) {
     assert_int_equal(o.last.step, 23);
 }
 
+/* Resumes a run with the recipe of its own folder; the step at which it then ends. */
+static int64_t end_of(const char *folder) {
+    observer o = {0};
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, folder));
+    CHECK_OK(ll_trainer_run(trainer, observe, &o));
+    ll_trainer_free(trainer);
+    return o.last.step;
+}
+
+/* What was set when a run was resumed holds from then on, though no checkpoint was written since. */
+static void test_a_setting_outlives_a_kill(void **state) {
+    (void)state;
+    run(NULL, at("set"), NULL, 6, LL_ESTOPPED);
+    copy_folder(at("set"), at("unset"));
+    ll_recipe *recipe = recipe_of("train.steps=23 train.checkpoint-every=0");
+    ll_trainer *trainer = NULL;
+    observer o = {.copy_at = 8, .from = at("set"), .to = at("set-killed")};
+    CHECK_OK(ll_trainer_create(&trainer, recipe, NULL, o.from));
+    CHECK_OK(ll_trainer_run(trainer, observe, &o));
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    assert_int_equal(end_of(at("set-killed")), 23);
+    same_run("set", "set-killed");
+    assert_int_equal(unlink(in("unset", "recipe.ini")), 0); /* then there is the one in the checkpoint */
+    assert_int_equal(end_of(at("unset")), 20);
+    same_run("straight", "unset");
+}
+
+static void test_the_recipe_of_the_folder_must_fit(void **state) {
+    (void)state;
+    ll_trainer *trainer = NULL;
+    copy_folder(at("straight"), at("edited"));
+    ll_bytes own = slurp(in("edited", "recipe.ini"));
+    char *width = strstr((char *)own.data, "width = 16");
+    assert_non_null(width);
+    width[8] = '3';
+    CHECK_OK(ll_file_write(in("edited", "recipe.ini"), own.data, own.size));
+    CHECK_FAILS(ll_trainer_create(&trainer, NULL, NULL, at("edited")), LL_EINVAL, "model.width");
+    ll_bytes_free(&own);
+    CHECK_OK(ll_file_write(in("edited", "recipe.ini"), "[model]\nwidht = 16\n", 19));
+    CHECK_FAILS(ll_trainer_create(&trainer, NULL, NULL, at("edited")), LL_EINVAL, "edited/recipe.ini");
+}
+
 /* Sources made by a counter, an encoder and a decoder; and packed lines. */
 static void test_other_runs_resume(void **state) {
     (void)state;
@@ -282,6 +326,8 @@ int main(void) {
         cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
         cmocka_unit_test(test_a_run_can_move_to_another_folder),
         cmocka_unit_test(test_a_finished_run_can_be_made_longer),
+        cmocka_unit_test(test_a_setting_outlives_a_kill),
+        cmocka_unit_test(test_the_recipe_of_the_folder_must_fit),
         cmocka_unit_test(test_other_runs_resume),
         cmocka_unit_test(test_divergence_keeps_the_last_checkpoint),
         cmocka_unit_test(test_divergence_is_seen_before_the_update),

@@ -1,6 +1,7 @@
 /* What a model does, on the page of its run: there, right, and said where it cannot be shown. */
 #include "pages.h"
 
+#include "base/text.h"
 #include "report/report_internal.h"
 
 static void training_leaves_a_page(void **state) {
@@ -18,7 +19,7 @@ static void training_leaves_a_page(void **state) {
     has(csv, "panel,row,0,1,");
     has(csv, "\nhead 1,0,"); /* the first token has nothing but itself */
     char *rest = NULL;
-    const double itself = strtod(strstr(csv, "\nhead 1,0,") + 10, &rest);
+    const double itself = ll_scan_number(strstr(csv, "\nhead 1,0,") + 10, &rest);
     assert_true(fabs(itself - 1) < 1e-6 && !strncmp(rest, ",,", 2));
     ll_free(csv);
     char *positions = page_at(at("trained/figures/loss-by-position.csv"));
@@ -34,12 +35,43 @@ static void training_leaves_a_page(void **state) {
     assert_int_equal(files_in(at("trained/figures"), "tmp"), 0);
     /* The same model shows the same again; and nothing is drawn by it that would change a run. */
     copy_folder(at("trained"), at("again"));
-    CHECK_OK(ll_run_report(at("again"), NULL));
+    CHECK_OK(ll_run_report(at("again"), NULL, NULL, NULL));
     same_file(at("trained/figures/attention.csv"), at("again/figures/attention.csv"));
     same_file(at("trained/figures/loss-by-position.csv"), at("again/figures/loss-by-position.csv"));
     run("train.steps=14 train.report=off", at("silent"), NULL, 0, LL_OK);
     assert_true(access(at("silent/report.html"), F_OK) != 0);
     same_metrics(at("trained/metrics.csv"), at("silent/metrics.csv"));
+}
+
+typedef struct {
+    int64_t calls, last, stop;
+} pace;
+
+static int hear(int64_t done, int64_t total, void *arg) {
+    pace *p = arg;
+    assert_true(done >= p->last && done <= total);
+    p->last = done;
+    if (done == total) assert_int_equal(total, 1000);
+    return ++p->calls == p->stop;
+}
+
+/* A page tells how far it has come, and is given up where that is wanted. */
+static void a_page_tells_how_far_it_is(void **state) {
+    (void)state;
+    run("train.steps=14 train.report=on", at("told"), NULL, 0, LL_OK);
+    copy_folder(at("told/report.html"), at("told-before.html"));
+    pace p = {0};
+    CHECK_OK(ll_run_report(at("told"), NULL, hear, &p));
+    assert_true(p.calls > 4);
+    assert_int_equal(p.last, 1000);
+    same_file(at("told/report.html"), at("told-before.html"));
+    for (int64_t stop = 1; stop < p.calls; stop += 3) {
+        pace halted = {.stop = stop};
+        CHECK_FAILS(ll_run_report(at("told"), NULL, hear, &halted), LL_ESTOPPED, "stopped");
+        assert_true(halted.calls <= stop + 2);
+        same_file(at("told/report.html"), at("told-before.html"));
+    }
+    assert_int_equal(files_in(at("told"), "tmp"), 0);
 }
 
 /* Loss against position, over the whole split, is the loss of windows of that length. */
@@ -280,7 +312,7 @@ static void blosum62_is_blosum62(void **state) {
         CHECK_OK(ll_columns_read(&t, at("acids/figures/amino-acids.csv"), columns, 1, 1));
         char *rest = line + 1;
         for (const char *c = letters; *c; c++) {
-            const double score = strtod(rest, &rest);
+            const double score = ll_scan_number(rest, &rest);
             const char *place = strchr(order, *c);
             if (place) assert_true(t.column[0][place - order] == score), checked++;
         }
@@ -307,7 +339,7 @@ static void what_cannot_be_shown_is_said(void **state) {
     (void)state;
     run("train.steps=10 train.report=off", at("moved"), NULL, 0, LL_OK);
     assert_int_equal(rename(at("valid.txt"), at("gone.txt")), 0);
-    const ll_status status = ll_run_report(at("moved"), NULL);
+    const ll_status status = ll_run_report(at("moved"), NULL, NULL, NULL);
     assert_int_equal(rename(at("gone.txt"), at("valid.txt")), 0);
     assert_int_equal(status, LL_OK);
     char *page = page_at(at("moved/report.html"));
@@ -320,7 +352,8 @@ static void what_cannot_be_shown_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(positions_add_up),
+        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(a_page_tells_how_far_it_is),
+        cmocka_unit_test(positions_add_up),
         cmocka_unit_test(distances_are_functions),      cmocka_unit_test(amino_acids_are_compared),
         cmocka_unit_test(vectors_are_shown),            cmocka_unit_test(decoders_are_shown),
         cmocka_unit_test(blosum62_is_blosum62),         cmocka_unit_test(stopped_runs_have_a_page_too),

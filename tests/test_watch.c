@@ -70,7 +70,39 @@ static void test_two_stacks(void **state) {
     ll_model_free(m);
 }
 
+/* How far it is, in thousandths; it only grows. */
+static int follow(int64_t done, int64_t total, void *arg) {
+    told *t = arg;
+    assert_true(done >= 0 && done <= total);
+    assert_true(1000 * done / total >= t->done);
+    t->done = 1000 * done / total;
+    t->total++;
+    return t->total == t->stop;
+}
+
+/* Where one block takes long, it tells of itself: here of 20 chunks of rows. */
+static void test_long_input(void **state) {
+    (void)state;
+    enum { LONG = 20 * 1024 };
+    static int tokens[LONG];
+    ll_model *m = tiny_model("model.task=seq2seq attention.kernel=relu model.layers=1 model.encoder-layers=1");
+    ll_stream *stream = NULL;
+    told t = {0};
+    for (int i = 0; i < LONG; i++) tokens[i] = 1 + i % 4;
+    CHECK_OK(ll_stream_create(&stream, m));
+    ll_model_watch(m, follow, &t);
+    CHECK_OK(ll_stream_source(stream, tokens, LONG));
+    assert_int_equal(t.done, 1000);
+    assert_true(t.total >= 40);
+    t = (told){.stop = 3};
+    CHECK_FAILS(ll_stream_source(stream, tokens, LONG), LL_ESTOPPED, "stopped");
+    assert_int_equal(t.total, 3);
+    ll_stream_free(stream);
+    ll_model_free(m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_watch), cmocka_unit_test(test_two_stacks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_watch), cmocka_unit_test(test_two_stacks),
+                                       cmocka_unit_test(test_long_input)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

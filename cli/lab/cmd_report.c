@@ -32,7 +32,10 @@ static int report(int n, const char **words) {
     const size_t length = strlen(page);
     if (length < 6 || strcmp(page + length - 5, ".html"))
         return ll_usage("-o %s: the page's name must end in .html", page);
-    const ll_status status = n == 1 ? ll_run_report(words[0], page) : ll_runs_report(words, n, page);
+    ll_progress_line teller = ll_progress_of(LL_PROGRESS_SHARE, "report");
+    const ll_status status = n == 1 ? ll_run_report(words[0], page, ll_progress_report, &teller)
+                                    : ll_runs_report(words, n, page);
+    ll_progress_end(&teller);
     if (status) {
         name_input(input, sizeof input, n, words);
         return ll_failed(status, input);

@@ -30,9 +30,15 @@ static ll_status change(ll_model *model, const char *key, const char *value) {
     return ll_model_set(model, assignment);
 }
 
+/* Images with a published name have their labels beside them, which the library finds where no others are named. */
+static int has_labels_beside(const ll_model *model) {
+    return data && !strcmp(ll_recipe_get(ll_model_recipe(model), "data.format"), "idx") &&
+           (strstr(data, "images-idx3-ubyte") || strstr(data, "images.idx3-ubyte"));
+}
+
 static ll_status change_all(ll_model *model) {
     ll_status status = change(model, "data.test", data);
-    if (!status) status = change(model, "data.test-labels", labels);
+    if (!status) status = change(model, "data.test-labels", !labels && has_labels_beside(model) ? "" : labels);
     for (int i = 0; !status && i < set.n; i++) status = ll_model_set(model, set.at[i]);
     return status;
 }
@@ -58,7 +64,8 @@ static ll_status set_number(ll_model *model, const char *key, int64_t value) {
 static int lacks_labels(const ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
     const char *given = ll_recipe_get(recipe, "data.test-labels");
-    return data && !strcmp(ll_recipe_get(recipe, "data.format"), "idx") && !(given && *given);
+    return data && !strcmp(ll_recipe_get(recipe, "data.format"), "idx") && !(given && *given) &&
+           !has_labels_beside(model);
 }
 
 /* The same images, which stay whole, at every place: what a model has learnt that holds for other places, too. */

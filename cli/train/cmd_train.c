@@ -99,6 +99,12 @@ static int sees_ahead(const ll_model *model) {
     return ll_unit(recipe) && strcmp(ll_recipe_get(recipe, "model.task"), "mlm") && ll_model_can_stream(model);
 }
 
+/* Of a run that had made all of its steps before. */
+static void say_finished(const ll_trainer *trainer, const ll_progress *p) {
+    ll_print("finished already: step %lld of %lld; go on with: longline train --resume '%s' --set train.steps=N",
+             (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
+}
+
 static int run_it(ll_trainer *trainer) {
     ll_watch watch;
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
@@ -115,6 +121,7 @@ static int run_it(ll_trainer *trainer) {
         return 0;
     }
     if (status) return ll_failed(status, NULL);
+    if (!watch.steps && watch.last.step > 0) say_finished(trainer, &watch.last);
     report(trainer, &watch);
     draw(trainer);
     name_report(trainer);

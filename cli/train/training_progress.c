@@ -32,18 +32,19 @@ static void describe(char *line, size_t size, const ll_watch *w) {
              all, ll_size(memory, (double)ll_memory_now()));
 }
 
-/* One step may come with several events: an evaluation is news, the end is if nothing told of its step. */
+/* One step may come with several events: an evaluation is news, the end is if nothing told of its step. The end of a
+ * run that made no step is not: nothing is known of its speed. */
 static int is_news(const ll_watch *w, const ll_progress *p) {
     if (p->step == 1 && !p->event) return 1;
     if (!p->event) return 0;
-    return !strcmp(p->event, "eval") || (!strcmp(p->event, "done") && w->shown_step != p->step);
+    return !strcmp(p->event, "eval") || (!strcmp(p->event, "done") && w->steps && w->shown_step != p->step);
 }
 
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
-    if (progress->event && !strcmp(progress->event, "no report")) {
+    if (progress->event && !strncmp(progress->event, "no ", 3)) {
         ll_watch_end(w);
-        ll_print("no report: %s", ll_error());
+        ll_print("%s: %s", progress->event, ll_error());
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     if (progress->step != w->last.step && progress->tokens_per_second > 0) {

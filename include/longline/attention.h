@@ -178,6 +178,17 @@ typedef struct {
     int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
+    int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
+                                       * same */
+    /* What earlier calls leave, so that a sequence may be cut into calls: (sequences, ll_attention_state_floats) each.
+     * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
+     * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
+     * those of their own. state_out may be state_in where no backward follows. */
+    const float *state_in;
+    float *state_out;
+    const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
+    float *dstate_in;        /* and at state_in, overwritten; NULL: not wanted. Backward reads both states again */
+    size_t state_row;        /* floats from one sequence's state to the next one's; 0: no gaps */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
@@ -191,6 +202,11 @@ typedef struct {
 LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
 /* The same for packed rows with at most so many segments. */
 LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments);
+/* Floats of the state of one sequence: constant, whatever the length. LL_EINVAL with the reason for operators whose
+ * state grows (softmax) or whose stabiliser sees the whole sequence. */
+LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats);
+/* The state of a sequence that has not begun, as state_in NULL is. */
+LL_API void ll_attention_state_clear(const ll_attention *op, float *state);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
  * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the

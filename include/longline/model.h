@@ -60,9 +60,9 @@ LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, co
                                                 const int *lengths, int B, int T);
 
 /* Tells from now on, unless progress is NULL, how far a call with this model has come: ll_evaluate in all its batches,
- * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source in theirs, after every block of layers.
- * LL_ESTOPPED is then what they return where it asks for that. Feeding a stream, as little at a time as one likes,
- * tells nothing. */
+ * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source in theirs, after every block of layers, and more
+ * often where a batch has more than 1024 tokens. LL_ESTOPPED is then what they return where it asks for that. Feeding a
+ * stream, as little at a time as one likes, tells nothing. */
 LL_API void ll_model_watch(ll_model *model, ll_done_fn *progress, void *arg);
 
 /* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of

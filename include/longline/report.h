@@ -58,8 +58,9 @@ LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const cha
  * to, and what it does: text it writes, loss against position, what attention looks at, or images taken for others.
  * path NULL: report.html in the folder. Every figure goes into a folder beside the page, too, as .svg and .csv:
  * "figures", or NAME-figures for another page than report.html. Takes seconds; what its data would be needed for is
- * left out, and said, where they are not there. */
-LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path);
+ * left out, and said, where they are not there. progress, unless it is NULL, is told how far it has come; LL_ESTOPPED
+ * where it asks for that. */
+LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
 /* Writes a page of n runs (1 to 32) beside each other: curves, results, and where their recipes differ. */
 LL_API LL_MUST_USE ll_status ll_runs_report(const char *const *runs, int n, const char *path);
 

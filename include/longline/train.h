@@ -18,7 +18,8 @@ typedef struct {
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
-    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report", "no report": ll_error() */
+    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done", "report"; and what ll_error() explains: "no
+                        * report", "no lock" (of the folder), "no folder" (it was removed, and is made again) */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once more for each thing that was done there, named by event;
@@ -28,8 +29,8 @@ typedef int ll_progress_fn(const ll_progress *progress, void *arg);
 
 /* A run in folder `out`, created if missing; files in it as docs/format.md says. resume: NULL for a
  * new run, or a run folder whose last.safetensors goes on, to the same bits as an uninterrupted run
- * (recipe may then be NULL). Opens the data, those of data.test too, and allocates everything: after this only files
- * can fail. */
+ * (recipe may then be NULL: the recipe.ini of `resume` holds, or where it is missing, the recipe in the
+ * checkpoint). Opens the data, those of data.test too, and allocates everything: after this only files can fail. */
 LL_API LL_MUST_USE ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out,
                                                const char *resume);
 /* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. */

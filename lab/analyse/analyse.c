@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 static const struct {
     ll_experiment about;
@@ -118,7 +119,7 @@ void ll_table_verdict(ll_table *table, const char *format, ...) {
     growing *g = (growing *)table;
     va_list list;
     va_start(list, format);
-    vsnprintf(g->verdict, sizeof g->verdict, format, list);
+    ll_format_text_list(g->verdict, sizeof g->verdict, format, list);
     va_end(list);
 }
 

@@ -8,6 +8,7 @@
 #include "analyse/analyse_internal.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "model/network.h"
 
 enum { LAYERS = 12, VOCAB = 256, SIZES = 3 };
@@ -25,11 +26,11 @@ typedef struct {
 static ll_status create(side *s, const char *kernel, int features, int T, const ll_analysis *how) {
     char keys[400];
     const int width = width_of(how);
-    snprintf(keys, sizeof keys,
-             "model.layers=%d|model.width=%d|model.heads=%d|model.ff=%d|model.vocab=%d|model.task=classify|"
-             "model.init-std=%.9g|attention.kernel=%s|attention.num-features=%d|train.seed=%llu|train.length=%d",
-             LAYERS, width, width / 16, 4 * width, VOCAB, 1 / sqrt(width), kernel, features,
-             (unsigned long long)(how->seed % 1000000000), T);
+    ll_format_text(keys, sizeof keys,
+                   "model.layers=%d|model.width=%d|model.heads=%d|model.ff=%d|model.vocab=%d|model.task=classify|"
+                   "model.init-std=%.9g|attention.kernel=%s|attention.num-features=%d|train.seed=%llu|train.length=%d",
+                   LAYERS, width, width / 16, 4 * width, VOCAB, 1 / sqrt(width), kernel, features,
+                   (unsigned long long)(how->seed % 1000000000), T);
     const ll_status status = ll_analyse_model(&s->model, keys);
     if (status) return status;
     float *embedding = ll_param_in(s->model, s->model->data, s->model->at.embedding);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyse/analyse_internal.h"
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
 #include "base/memory.h"

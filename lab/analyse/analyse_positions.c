@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyse/analyse_internal.h"
+#include "attention/feature/feature_map.h"
 #include "attention/position/premap.h"
 #include "model/mechanism.h"
 #include "base/memory.h"
@@ -17,7 +18,7 @@
 
 /* The operator's position with features x, dividing by nothing; of all else only the decay stays. */
 static ll_attention_config bare(const ll_attention *op, int T) {
-    ll_attention_config c = op->before ? op->before->c : op->c;
+    ll_attention_config c = op->premap ? op->premap->c : op->c;
     const int after = c.position == LL_POSITION_PERMUTE || c.position == LL_POSITION_PERMUTE2D ||
                       c.position == LL_POSITION_ROPE_LINEAR || c.position == LL_POSITION_ORTHOGONAL;
     if (after) c.D = ll_feature_count(&op->c);

@@ -6,6 +6,7 @@
 
 #include "analyse/analyse_internal.h"
 #include "attention/operator.h"
+#include "reference/reference.h"
 #include "attention/feature/maps.h"
 #include "model/mechanism.h"
 #include "base/memory.h"

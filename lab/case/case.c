@@ -11,6 +11,7 @@
 #include "attention/table.h"
 #include "base/finite.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 enum { MOST_AXIS = LL_CASE_AXIS, MOST_STATE = 1 << 22 };
 static const double MOST_SAVED = 2147483648.0; /* floats kept for the gradients: 8 GiB */
@@ -33,7 +34,7 @@ static ll_status number(const ll_case *a, const char *key, double fallback, doub
     *value = fallback;
     if (!text && isnan(fallback)) return ll_fail(LL_EFORMAT, "metadata '%s' is missing", key);
     if (!text) return LL_OK;
-    *value = strtod(text, &end);
+    *value = ll_scan_number(text, &end);
     if (end == text || *end || !isfinite(*value) || fabs(*value) > 1e30)
         return ll_fail(LL_EFORMAT, "metadata '%s' is \"%.40s\", not a number", key, text);
     return LL_OK;
@@ -96,8 +97,8 @@ static ll_status read_kernel(ll_case *a) {
     a->c.features = (ll_feature_kind)(a->c.kernel == LL_KERNEL_FAVOR ? kernel - 1 : 0);
     a->c.position = (ll_position)position;
     a->c.causal = causal;
-    if (ll_method_of(a->c.kernel)->linear) return LL_OK;
-    status = fraction(a, "logit_scale", ll_method_of(a->c.kernel)->reads ? NAN : 1, &logit);
+    if (ll_operator_of_kernel(a->c.kernel)->linear) return LL_OK;
+    status = fraction(a, "logit_scale", ll_operator_of_kernel(a->c.kernel)->reads ? NAN : 1, &logit);
     a->c.input_scale *= a->c.input_scale * logit;
     return status;
 }
@@ -201,7 +202,7 @@ static ll_status check_names(const ll_case *a) {
         const char *name = ll_safetensors_at(a->file, i)->name;
         int known = !strncmp(name, "grad.", 5) || !strncmp(name, "aux.", 4);
         for (int n = 0; n < 5; n++) known |= !strcmp(name, always[n]);
-        for (int n = 0; n < 3; n++) known |= ll_method_of(a->c.kernel)->linear && !strcmp(name, linear[n]);
+        for (int n = 0; n < 3; n++) known |= ll_operator_of_kernel(a->c.kernel)->linear && !strcmp(name, linear[n]);
         known |= ll_case_position_reads(a, name) | ll_case_approximate_reads(a, name);
         if (!known)
             return ll_fail(LL_EINVAL, "tensor '%.60s' has no meaning for kernel %s with position %s", name, a->kernel,

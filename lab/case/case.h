@@ -2,6 +2,7 @@
 #ifndef LL_CASE_H
 #define LL_CASE_H
 
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "base/safetensors.h"
 

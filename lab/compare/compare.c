@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "compare/compare_internal.h"
 #include "train/train_internal.h"
 
@@ -275,7 +276,7 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
     if (status) return status;
     c->seeds = how->seeds;
     if (how->seconds > 0)
-        snprintf(s.budget, sizeof s.budget, "%.6g s", how->seconds);
+        ll_format_text(s.budget, sizeof s.budget, "%.6g s", how->seconds);
     else
         snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
     status = look(&s);

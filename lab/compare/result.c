@@ -89,13 +89,13 @@ ll_status ll_result_write(const ll_result *r, const char *run) {
                      "# A run of longline table.\n[result]\nstate = %s\nbudget = %s\nsettings = %s\nsteps = %lld\n",
                      STATE[r->state], r->budget, r->settings, (long long)r->steps);
     if (r->state >= LL_RESULT_DONE)
-        n += snprintf(text + n, sizeof text - (size_t)n, "tokens = %.0f\nseconds = %.3f\nparameters = %.0f\n",
-                      r->tokens, r->seconds, r->parameters);
+        n += ll_format_text(text + n, sizeof text - (size_t)n, "tokens = %.0f\nseconds = %.3f\nparameters = %.0f\n",
+                            r->tokens, r->seconds, r->parameters);
     if (r->state == LL_RESULT_DONE) {
         ll_print_number(digits[0], r->loss);
         ll_print_number(digits[1], r->accuracy);
-        n += snprintf(text + n, sizeof text - (size_t)n, "loss = %s\naccuracy = %s\ncount = %.0f\n", digits[0],
-                      digits[1], r->count);
+        n += ll_format_text(text + n, sizeof text - (size_t)n, "loss = %s\naccuracy = %s\ncount = %.0f\n", digits[0],
+                            digits[1], r->count);
     }
     char *path = ll_path_join(run, "result.ini");
     ll_status status = path ? ll_folder_create(run) : LL_ENOMEM;

@@ -57,9 +57,9 @@ static ll_status write_csv(const ll_comparison *c, const char *path) {
 static const char *decimals(char out[TEXT], const ll_comparison *c, double value, double deviation) {
     if (!isfinite(value)) return "–";
     if (isfinite(deviation))
-        snprintf(out, TEXT, "%.*f ± %.*f", c->about.decimals, value, c->about.decimals, deviation);
+        ll_format_text(out, TEXT, "%.*f ± %.*f", c->about.decimals, value, c->about.decimals, deviation);
     else
-        snprintf(out, TEXT, "%.*f", c->about.decimals, value);
+        ll_format_text(out, TEXT, "%.*f", c->about.decimals, value);
     return out;
 }
 
@@ -72,7 +72,7 @@ static const char *count(char out[TEXT], double value) {
 static void write_row(ll_html *h, const ll_comparison *c, const ll_system *s, int best) {
     char text[COLUMNS][TEXT];
     snprintf(text[3], TEXT, s->diverged ? "%d, %d diverged" : "%d", s->runs, s->diverged);
-    snprintf(text[6], TEXT, "%.1f", s->seconds / 60);
+    ll_format_text(text[6], TEXT, "%.1f", s->seconds / 60);
     const char *const cells[COLUMNS] = {s->label,
                                         decimals(text[1], c, s->mean, s->deviation),
                                         decimals(text[2], c, s->published, NAN),

@@ -29,7 +29,7 @@ struct ll_reference {
 /* ---- What has a twin ---- */
 
 static int linear(const ll_attention_config *c) {
-    return ll_method_of(c->kernel)->linear;
+    return ll_operator_of_kernel(c->kernel)->linear;
 }
 
 static ll_status check(const ll_attention_config *c) {

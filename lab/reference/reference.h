@@ -3,6 +3,7 @@
 #ifndef LL_REFERENCE_H
 #define LL_REFERENCE_H
 
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 
 /* Queries and keys before the feature map, by their position. */
@@ -33,6 +34,11 @@ void ll_reference_buckets_feed(ll_reference_buckets *t, int h, int64_t position,
                                const float *v);
 /* Adds the weighted values of what the last token sees to y, which is 0; returns the sum of the weights. */
 double ll_reference_buckets_answer(const ll_reference_buckets *t, int h, const double *x, double *y);
+
+/* stream_error.c: ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero
+ * stops. */
+LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attention *op, int64_t tokens, uint64_t seed,
+                                         int (*progress)(double share, void *arg), void *arg);
 
 typedef struct ll_reference ll_reference;
 /* Keeps the operator. LL_EINVAL with the reason where it has no twin. */

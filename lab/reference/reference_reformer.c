@@ -24,7 +24,7 @@ ll_status ll_reference_buckets_create(ll_reference_buckets *t, const ll_attentio
     t->values = ll_alloc(all * slots(c), (size_t)c->E * sizeof *t->values);
     t->bucket = ll_alloc(H, rounds * sizeof *t->bucket);
     t->q = ll_alloc(D + (size_t)c->baseline.buckets / 2, sizeof *t->q);
-    t->work = ll_alloc(op->before ? op->before->kind->scratch(op->before) : 0, sizeof *t->work);
+    t->work = ll_alloc(op->premap ? op->premap->kind->scratch(op->premap) : 0, sizeof *t->work);
     if (t->count && t->keys && t->values && t->bucket && t->q && t->work) return LL_OK;
     ll_reference_buckets_free(t);
     return LL_ENOMEM;
@@ -36,8 +36,8 @@ void ll_reference_buckets_free(ll_reference_buckets *t) {
 }
 
 static void hash(ll_reference_buckets *t, int h, int64_t position, const float *q) {
-    const ll_premap *b = t->op->before;
-    const ll_attention *op = b ? t->op->inner : t->op;
+    const ll_attention *op = t->op;
+    const ll_premap *b = op->premap;
     const int rounds = op->c.baseline.rounds;
     const ll_premap_tile tile = {b, ll_kernel_table(), h, 1, position, t->work};
     if (b) {

@@ -90,7 +90,7 @@ static void enter(drift *d, int64_t t, double worst, double largest) {
 
 /* Of the 100 answers up to token 100, 1000, ..., and the last. */
 static ll_status against_twin(drift *d, ll_reference *twin, double *y) {
-    const ll_view *const keys = ll_method_of(d->c->kernel)->reads == 1 ? &d->q : &d->k;
+    const ll_view *const keys = ll_operator_of_kernel(d->c->kernel)->reads == 1 ? &d->q : &d->k;
     const int keyed = ll_keyed_heads(d->c);
     double worst = 0, largest = 0;
     int64_t next = COMPARED;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/report_internal.h"
 
 int ll_axis_takes(int log, double v) {
@@ -30,7 +31,7 @@ static double round_step(double v) {
 /* 1,234,567.5 from 1234567.5 */
 static void write_grouped(char *out, size_t size, double v, int decimals, const char *unit) {
     char plain[40];
-    snprintf(plain, sizeof plain, "%.*f", decimals, fabs(v));
+    ll_format_text(plain, sizeof plain, "%.*f", decimals, fabs(v));
     const size_t digits = strcspn(plain, ".");
     size_t n = 0;
     if (v < 0 && strspn(plain, "0.") < strlen(plain)) n = (size_t)snprintf(out, size, "\xe2\x88\x92"); /* a minus */
@@ -50,7 +51,7 @@ void ll_number_text(char *out, size_t size, double v, double step, double larges
         snprintf(out, size, "0");
     } else if (a >= 1e13 || a < 1e-5 || step < 1e-7 * unit) {
         const int digits = (int)(floor(log10(a) + 1e-9) - floor(log10(step) + 1e-9)) + 1;
-        snprintf(out, size, "%.*g", digits < 1 ? 1 : digits > 12 ? 12 : digits, v);
+        ll_format_text(out, size, "%.*g", digits < 1 ? 1 : digits > 12 ? 12 : digits, v);
     } else {
         for (double s = step / unit; decimals < 8 && fabs(s - round(s)) > 1e-6 * s; s *= 10) decimals++;
         write_grouped(out, size, v / unit, decimals, unit == 1e9 ? "G" : unit == 1e6 ? "M" : "");

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/report_internal.h"
 
 static size_t field_length(const char *s) {
@@ -28,7 +29,7 @@ static int read_header(const char *s, const char *const *names, int columns, int
 
 static ll_status read_number(const char *path, const char *s, size_t n, int line, double *value) {
     char *end = NULL;
-    *value = n ? strtod(s, &end) : NAN;
+    *value = n ? ll_scan_number(s, &end) : NAN;
     if (n && end != s + n)
         return ll_fail(LL_EFORMAT, "%s line %d: \"%.*s\" is not a number", path, line, n < 30 ? (int)n : 30, s);
     return LL_OK;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "report/run_page.h"
 
 enum { MOST = LL_CURVES_MOST };
@@ -80,8 +81,8 @@ static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, i
     const int best = n > 1 ? least(facts, n) : -1;
     if (best >= 0) {
         char line[400];
-        snprintf(line, sizeof line, "Lowest held-out loss: %s, %.4f bits per %s.", names[best], facts[best].best_bits,
-                 runs[best].unit);
+        ll_format_text(line, sizeof line, "Lowest held-out loss: %s, %.4f bits per %s.", names[best],
+                       facts[best].best_bits, runs[best].unit);
         ll_html_paragraph(h, line);
     }
     ll_html_table_begin(h, &table);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/run_page.h"
 
 void ll_count_text(char *out, size_t size, double v) {
@@ -20,7 +21,7 @@ static void duration(char *out, size_t size, double seconds) {
     }
     const long s = lround(seconds);
     if (seconds < 10)
-        snprintf(out, size, "%.1f s", seconds);
+        ll_format_text(out, size, "%.1f s", seconds);
     else if (s < 60)
         snprintf(out, size, "%ld s", s);
     else if (s < 3600)
@@ -45,7 +46,7 @@ ll_run_facts ll_run_facts_of(const ll_run *run) {
     const char *steps = run->recipe ? ll_recipe_get(run->recipe, "train.steps") : NULL;
     return (ll_run_facts){
         .steps = value(run, LL_RUN_STEP, t->n - 1),
-        .planned = steps ? strtod(steps, NULL) : NAN,
+        .planned = steps ? ll_scan_number(steps, NULL) : NAN,
         .tokens = value(run, LL_RUN_TOKENS, ll_columns_last(t, LL_RUN_TOKENS)),
         .train_bits = value(run, LL_RUN_BITS, ll_columns_last(t, LL_RUN_BITS)),
         .best_bits = value(run, LL_RUN_VALID, best),
@@ -69,14 +70,14 @@ static void loss(char *out, size_t size, const ll_run *run, double bits) {
     if (!isfinite(bits))
         snprintf(out, size, "–");
     else if (classifies(run))
-        snprintf(out, size, "%.4f bits (%.4f nats)", bits, nats);
+        ll_format_text(out, size, "%.4f bits (%.4f nats)", bits, nats);
     else
-        snprintf(out, size, "%.4f bits per %s, perplexity %.3f", bits, run->unit, exp(nats));
+        ll_format_text(out, size, "%.4f bits per %s, perplexity %.3f", bits, run->unit, exp(nats));
 }
 
 static void share(char *out, size_t size, double fraction) {
     if (isfinite(fraction))
-        snprintf(out, size, "%.2f %%", 100 * fraction);
+        ll_format_text(out, size, "%.2f %%", 100 * fraction);
     else
         snprintf(out, size, "–");
 }
@@ -85,9 +86,9 @@ static void mebibytes(char *out, size_t size, double bytes) {
     if (!isfinite(bytes))
         snprintf(out, size, "–");
     else if (bytes < 1000 * 1048576.0)
-        snprintf(out, size, "%.0f MiB", bytes / 1048576);
+        ll_format_text(out, size, "%.0f MiB", bytes / 1048576);
     else
-        snprintf(out, size, "%.2f GiB", bytes / 1073741824);
+        ll_format_text(out, size, "%.2f GiB", bytes / 1073741824);
 }
 
 static void steps(char *out, size_t size, const ll_run_facts *f) {
@@ -174,16 +175,16 @@ void ll_run_tiles(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     const int valid = isfinite(f->best_bits);
     ll_html_put(h, "<dl class=\"facts\">\n");
     if (classifies(run) && valid) {
-        snprintf(number, sizeof number, "%.2f %%", 100 * f->best_accuracy);
+        ll_format_text(number, sizeof number, "%.2f %%", 100 * f->best_accuracy);
         snprintf(more, sizeof more, "of held-out examples right");
     } else {
-        snprintf(number, sizeof number, "%.3f", valid ? f->best_bits : f->train_bits);
+        ll_format_text(number, sizeof number, "%.3f", valid ? f->best_bits : f->train_bits);
         snprintf(more, sizeof more, "bits per %s on %s data", run->unit, valid ? "held-out" : "training");
     }
     fact(h, classifies(run) && valid ? "Accuracy" : "Loss", number, more);
     if (f->test.count > 0) {
-        snprintf(number, sizeof number, classifies(run) ? "%.2f %%" : "%.3f",
-                 classifies(run) ? 100 * f->test.accuracy : f->test.bits_per_token);
+        ll_format_text(number, sizeof number, classifies(run) ? "%.2f %%" : "%.3f",
+                       classifies(run) ? 100 * f->test.accuracy : f->test.bits_per_token);
         snprintf(more, sizeof more, classifies(run) ? "of test %ss right" : "bits per %s on test data", run->unit);
         fact(h, "Test", number, more);
     }

@@ -101,7 +101,7 @@ void ll_html_print(ll_html *h, const char *format, ...) {
     char text[1024];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    ll_format_text_list(text, sizeof text, format, list);
     va_end(list);
     ll_html_put(h, text);
 }

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/report_internal.h"
 
 /* In the order of the LL_RUN_... columns. */
@@ -54,8 +55,8 @@ static void write_title(char *out, size_t size, const ll_run *run) {
     const double step = t->column[LL_RUN_STEP][last], bits = t->column[valid >= 0 ? LL_RUN_VALID : LL_RUN_BITS][last];
     char step_text[24];
     ll_number_text(step_text, sizeof step_text, step, 1, fmin(step, 999999));
-    snprintf(out, size, "%s: %.3f bits per %s on %s data after %s steps", run->name, bits, run->unit,
-             valid >= 0 ? "validation" : "training", step_text);
+    ll_format_text(out, size, "%s: %.3f bits per %s on %s data after %s steps", run->name, bits, run->unit,
+                   valid >= 0 ? "validation" : "training", step_text);
 }
 
 ll_status ll_run_picture(const char *folder, const char *path) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/sequence/fasta.h"
 #include "study/study.h"
 
@@ -148,14 +149,16 @@ static void show(const ll_study *s, const alike *a) {
                              {"attention received", ACIDS, ACIDS, a->attention[0]}};
     const int more = isfinite(a->attention[0][1]); /* one head alone is like itself */
     if (more)
-        snprintf(second, sizeof second,
-                 " and by the correlation over its %d heads of the attention that they get (r = %.2f; %d stretches of "
-                 "held-out sequences)",
-                 a->heads, agreement(a->attention[0]), a->excerpts);
-    snprintf(caption, sizeof caption,
-             "Amino acids that are alike: in related proteins, by BLOSUM62; to the model, by the cosine between their "
-             "embeddings (r = %.2f)%s. r is the correlation with BLOSUM62 over the %d pairs.",
-             agreement(a->cosine[0]), second, (int)PAIRS);
+        ll_format_text(
+            second, sizeof second,
+            " and by the correlation over its %d heads of the attention that they get (r = %.2f; %d stretches of "
+            "held-out sequences)",
+            a->heads, agreement(a->attention[0]), a->excerpts);
+    ll_format_text(
+        caption, sizeof caption,
+        "Amino acids that are alike: in related proteins, by BLOSUM62; to the model, by the cosine between their "
+        "embeddings (r = %.2f)%s. r is the correlation with BLOSUM62 over the %d pairs.",
+        agreement(a->cosine[0]), second, (int)PAIRS);
     const ll_heat_map map = {
         .title = "Amino acids that are alike", .n = 2 + more, .across = 2 + more, .panels = all, .names = names};
     const ll_html_about about = {"amino-acids", caption};

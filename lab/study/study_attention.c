@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "study/study.h"
 
 enum { TOKENS = 48, PANELS = 48, HEADS = 16, COLUMNS = 5, TEXT = 24 };
@@ -98,7 +99,7 @@ static void fill_sequence(looks *l, const ll_study *s) {
             sum_up(l, s, i, h, mean);
             l->cell[at] = l->name[h];
             for (int k = 0; k < 4; k++) {
-                snprintf(l->text[at + 1 + k], TEXT, format[k], mean[k]);
+                ll_format_text(l->text[at + 1 + k], TEXT, format[k], mean[k]);
                 l->cell[at + 1 + k] = l->text[at + 1 + k];
             }
             for (int q = 0; q < l->n; q++)
@@ -174,7 +175,7 @@ ll_status ll_study_attention(const ll_study *s) {
     }
     if (!status && ll_study_bound(ll_model_token_cost(s->model, length) * length * l->layers / 16, 0, 1) < 1)
         status = ll_fail(LL_EINVAL, "One image is too much work for this model to be shown here.");
-    for (int i = 0; i < l->layers && !status; i++)
+    for (int i = 0; !status && i < l->layers; i++)
         status = ll_model_attention_rows(s->model, tokens, length, l->layer[i], query, l->n, row_of(l, s, i, 0, 0));
     if (!status && image) show_image(l, s, tokens, front);
     if (!status && !image) show_sequence(l, s, tokens, length);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "study/study.h"
 
 enum { EXAMPLES = 1000, SHOWN = 24, CLASSES = 100, NAME = 16 };
@@ -125,9 +126,10 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
         int worst = -1;
         for (int j = 0; j < n; j++)
             if (j != i && shares[i * n + j] > (worst < 0 ? 0 : shares[i * n + worst])) worst = j;
-        if (isfinite(shares[i * n + i])) snprintf(right, sizeof right, "%.1f %%", 100 * (double)shares[i * n + i]);
+        if (isfinite(shares[i * n + i]))
+            ll_format_text(right, sizeof right, "%.1f %%", 100 * (double)shares[i * n + i]);
         if (worst >= 0)
-            snprintf(other, sizeof other, "%s (%.1f %%)", names[worst], 100 * (double)shares[i * n + worst]);
+            ll_format_text(other, sizeof other, "%s (%.1f %%)", names[worst], 100 * (double)shares[i * n + worst]);
         const char *const cells[3] = {names[i], right, other};
         ll_html_row(s->h, 3, cells, 0);
     }
@@ -149,7 +151,7 @@ static ll_status show_images(const ll_study *s, const verdicts *v) {
         char is[NAME], said[NAME];
         class_name(is, s, m->is);
         class_name(said, s, m->said);
-        snprintf(captions[i], sizeof captions[i], "is %s, taken for %s (%.0f\u00a0%%)", is, said, 100 * m->sure);
+        ll_format_text(captions[i], sizeof captions[i], "is %s, taken for %s (%.0f\u00a0%%)", is, said, 100 * m->sure);
         list[i] = captions[i];
         for (int j = 0; j < n; j++)
             pixels[i * n + j] = (unsigned char)(m->tokens[j] < 0 ? 0 : m->tokens[j] > 255 ? 255 : m->tokens[j]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "study/study.h"
 
 static const double LN2 = 0.69314718055994530942;
@@ -55,7 +56,7 @@ ll_status ll_study_sample(const ll_study *s) {
         ll_html_paragraph(s->h, "The beginning, in colour, is held-out data; the rest was written by the model.");
     for (int i = 0; i < 2 && !status; i++) {
         char label[64];
-        snprintf(label, sizeof label, "Temperature %.1f", (double)temperature[i]);
+        ll_format_text(label, sizeof label, "Temperature %.1f", (double)temperature[i]);
         ll_html_sample(s->h, label, w[2].text, w[2].size, w[i].text, w[i].size);
     }
     ll_stream_free(stream);

@@ -127,7 +127,30 @@ static void tell(ll_html *h, ll_status status) {
         ll_html_note(h, ll_error());
 }
 
-static void write_parts(ll_study *s) {
+/* How far a page has come. Its parts, and the test before them, are taken to last equally long. */
+typedef struct {
+    ll_done_fn *progress;
+    void *arg;
+    int part, parts, stopped;
+    int64_t told; /* thousandths */
+} pace;
+
+/* What a call with the model tells. A part may make several; what was told is not taken back. */
+static int hear(int64_t done, int64_t total, void *arg) {
+    pace *p = arg;
+    const int64_t far = (1000 * p->part + 1000 * done / total) / p->parts;
+    if (far > p->told) p->told = far;
+    if (p->progress && p->progress(p->told, 1000, p->arg)) p->stopped = 1;
+    return p->stopped;
+}
+
+static void next_part(ll_html *h, pace *p) {
+    hear(1, 1, p);
+    p->part++;
+    if (p->stopped) ll_html_fail(h, ll_fail(LL_ESTOPPED, "stopped on request"));
+}
+
+static void write_parts(ll_study *s, pace *p) {
     const ll_status missing = ll_study_open(s);
     if (missing) {
         ll_html_section(s->h, "data", "Held-out data");
@@ -137,6 +160,7 @@ static void write_parts(ll_study *s) {
         if (!parts[i].applies(s->c) || (missing && parts[i].needs_data)) continue;
         ll_html_section(s->h, parts[i].id, parts[i].title);
         tell(s->h, parts[i].write(s));
+        next_part(s->h, p);
     }
     ll_study_close(s);
 }
@@ -169,19 +193,26 @@ ll_status ll_run_load(ll_model **model, const char *folder) {
     return status;
 }
 
-static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, ll_model *model) {
+static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, ll_model *model, pace *p) {
     ll_run_page_results(h, run, facts);
     ll_run_page_loss(h, run);
     if (model) {
+        next_part(h, p);
         ll_study study = {.h = h, .model = model, .c = &model->recipe->c, .unit = run->unit};
-        write_parts(&study);
+        write_parts(&study, p);
     }
     ll_run_page_costs(h, run);
     ll_run_page_recipe(h, run);
 }
 
+static int count_parts(const ll_config *c) {
+    int n = 1; /* the test */
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) n += parts[i].applies(c) != 0;
+    return n;
+}
+
 /* parameters: of the model, where it shall not be loaded and studied; else 0. */
-static ll_status write_report(const char *folder, const char *path, double parameters) {
+static ll_status write_report(const char *folder, const char *path, double parameters, pace *p) {
     ll_run run;
     ll_html h;
     ll_model *model = NULL;
@@ -192,11 +223,13 @@ static ll_status write_report(const char *folder, const char *path, double param
     if (parameters <= 0) status = ll_run_load(&model, folder);
     if (model) {
         facts.parameters = (double)ll_model_parameters(model);
+        p->parts = count_parts(&model->recipe->c);
+        ll_model_watch(model, hear, p);
         status = test(model, &facts);
     }
     if (!status) status = ll_html_open(&h, path, run.name);
     if (!status) {
-        write_page(&h, &run, &facts, model);
+        write_page(&h, &run, &facts, model, p);
         status = ll_html_finish(&h);
     }
     ll_model_free(model);
@@ -204,19 +237,21 @@ static ll_status write_report(const char *folder, const char *path, double param
     return status;
 }
 
-ll_status ll_run_report(const char *run, const char *path) {
+ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg) {
+    pace p = {.progress = progress, .arg = arg, .parts = 1};
     char *own = path ? NULL : ll_path_join(run, "report.html");
     if (!path && !own) return LL_ENOMEM;
-    const ll_status status = write_report(run, path ? path : own, 0);
+    const ll_status status = write_report(run, path ? path : own, 0, &p);
     ll_free(own);
     return status;
 }
 
 ll_status ll_trainer_report(const ll_trainer *t, int whole) {
+    pace p = {.parts = 1};
     if (!t->model->recipe->c.train.report) return LL_OK;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
-    const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model));
+    const ll_status status = write_report(t->folder, path, whole ? 0 : (double)ll_model_parameters(t->model), &p);
     ll_free(path);
     return status;
 }

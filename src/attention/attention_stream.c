@@ -1,57 +1,40 @@
-/* Streams of the operator: made, fed, copied; what they remember, for files. Nothing in an answer depends on how
- * tokens are cut into calls. */
+/* Streams of operators: made, fed, copied; what they remember, for files. Nothing in an answer depends on how tokens
+ * are cut into calls. */
 #include "attention/attention_stream.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/table.h"
+#include "attention/position/premap.h"
 #include "base/memory.h"
 
 enum { WORTH = 1 << 16 /* multiply-adds below which waking other threads costs more than it gives */ };
 
-static const ll_recurrence *kind_of(const ll_attention *op) {
-    switch (op->method->keeps) {
-    case LL_KEEPS_STATE: return &ll_recurrence_linear;
-    case LL_KEEPS_KEYS: return &ll_recurrence_exact;
-    case LL_KEEPS_WINDOW: return &ll_recurrence_window;
-    case LL_KEEPS_BUCKETS: return &ll_recurrence_buckets;
-    case LL_KEEPS_NOTHING: break;
-    }
-    return &ll_recurrence_value;
-}
-
-/* Scratch for the threads there are now. */
-static ll_status ready(ll_attention_stream *s) {
-    const int threads = ll_threads();
-    if (s->workers >= threads) return LL_OK;
-    const size_t scratch = s->recurrence->scratch ? (s->recurrence->scratch(s) + 15) / 16 * 16 : 0;
-    float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
-    if (!pool) return LL_ENOMEM;
-    ll_free(s->pool);
-    s->pool = pool, s->scratch = scratch, s->workers = threads;
-    return LL_OK;
+static const ll_recurrence *recurrence_of(const ll_attention_stream *s) {
+    return s->op->kind->recurrence;
 }
 
 ll_status ll_attention_can_stream(const ll_attention *op) {
-    static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (!op->c.causal) return ll_fail(LL_EINVAL, "attention stream: the operator is not causal: it needs later tokens");
-    if (!ll_keyed_heads(&op->c)) return LL_OK; /* nothing that a maximum could be over */
-    if (op->inner) return ll_attention_can_stream(op->inner);
-    if (op->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
-        return ll_fail(LL_EINVAL,
-                       "attention stream: with an eps, a key maximum over the %s needs later tokens; "
-                       "use prefix or none",
-                       rule[op->c.key_max]);
-    if (op->phi[LL_QUERY] == LL_PHI_FIXED && op->c.query_max == LL_MAX_SEQUENCE)
-        return ll_fail(LL_EINVAL, "attention stream: a query maximum over the sequence needs later tokens; use token");
-    return LL_OK;
+    return op->kind->can_stream ? op->kind->can_stream(op) : LL_OK;
+}
+
+/* ---- Created ---- */
+
+/* Every head keeps its stage's scratch, where conv-spe has the noise that the next token shares with the last: constant
+ * memory, and no number of noise is drawn twice. */
+static ll_status build_stage(ll_attention_stream *s) {
+    const ll_premap *stage = s->op->premap;
+    if (!stage) return LL_OK;
+    s->stage_scratch = (stage->kind->scratch(stage) + 15) / 16 * 16;
+    s->stage_work = ll_alloc((size_t)s->op->c.H * s->stage_scratch, sizeof *s->stage_work);
+    s->encoded = ll_alloc(2 * ll_stream_heads(s) * LL_PREMAP_TILE, (size_t)s->op->D * sizeof *s->encoded);
+    return s->stage_work && s->encoded ? LL_OK : LL_ENOMEM;
 }
 
 static ll_status build(ll_attention_stream *s) {
-    if (s->op->inner) return ll_shell_stream_create(&s->shell, s->op, s->B);
-    s->recurrence = kind_of(s->op);
-    const ll_status status = s->recurrence->create ? s->recurrence->create(s) : LL_OK;
+    ll_status status = build_stage(s);
+    if (!status && recurrence_of(s)->create) status = recurrence_of(s)->create(s);
     return status ? status : ll_attention_stream_reserve(s, 1);
 }
 
@@ -75,76 +58,117 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
 
 void ll_attention_stream_free(ll_attention_stream *s) {
     if (!s) return;
-    ll_shell_stream_free(s->shell);
-    ll_distances_free(&s->distances);
-    ll_free(s->state);
-    ll_free(s->keys);
-    ll_free(s->values);
+    if (recurrence_of(s)->free) recurrence_of(s)->free(s);
+    ll_free(s->stage_work);
+    ll_free(s->encoded);
     ll_free(s->pool);
     ll_free(s);
 }
 
 void ll_attention_stream_reset(ll_attention_stream *s) {
     s->position = 0;
-    if (s->shell) {
-        ll_shell_stream_reset(s->shell);
-    } else if (s->recurrence->reset) {
-        s->recurrence->reset(s);
-    }
+    if (s->stage_work) memset(s->stage_work, 0, (size_t)s->op->c.H * s->stage_scratch * sizeof *s->stage_work);
+    if (recurrence_of(s)->reset) recurrence_of(s)->reset(s);
 }
 
 size_t ll_attention_stream_bytes(const ll_attention_stream *s) {
-    if (s->shell) return sizeof *s + ll_shell_stream_bytes(s->shell);
-    return sizeof *s + s->recurrence->bytes(s) + (size_t)s->workers * s->scratch * sizeof(float);
+    size_t floats = (size_t)s->workers * s->scratch;
+    if (s->stage_work)
+        floats += (size_t)s->op->c.H * s->stage_scratch + 2 * ll_stream_heads(s) * LL_PREMAP_TILE * (size_t)s->op->D;
+    return sizeof *s + (recurrence_of(s)->bytes ? recurrence_of(s)->bytes(s) : 0) + floats * sizeof(float);
+}
+
+/* Scratch for the threads there are now. */
+static ll_status ready(ll_attention_stream *s) {
+    const int threads = ll_threads();
+    if (s->workers >= threads) return LL_OK;
+    const size_t scratch = recurrence_of(s)->scratch ? (recurrence_of(s)->scratch(s) + 15) / 16 * 16 : 0;
+    float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
+    if (!pool) return LL_ENOMEM;
+    ll_free(s->pool);
+    s->pool = pool, s->scratch = scratch, s->workers = threads;
+    return LL_OK;
 }
 
 ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
-    const ll_status status = s->recurrence->grow ? s->recurrence->grow(s, n) : LL_OK;
+    ll_status status = recurrence_of(s)->reserve ? recurrence_of(s)->reserve(s, n) : LL_OK;
+    if (!status && s->op->premap) status = ll_premap_reaches(s->op->premap, s->position + n);
     return status ? status : ready(s);
 }
 
+/* ---- Fed ---- */
+
 void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *arg) {
     if (work >= WORTH) {
-        ll_parallel_among(workers, n, task, arg);
+        const int threads = ll_threads(); /* fewer than there is scratch for, where the number fell */
+        ll_parallel_among(threads < workers ? threads : workers, n, task, arg);
         return;
     }
     for (size_t i = 0; i < n; i++) task(arg, i, 0);
 }
 
+void ll_stream_share_heads(ll_feed *f, double rows, ll_task *task) {
+    const ll_attention *op = f->s->op;
+    const size_t heads = ll_stream_heads(f->s);
+    ll_stream_share(rows * f->n * (op->D + op->c.E) * (double)heads, f->s->workers, heads, task, f);
+}
+
+/* At most LL_PREMAP_TILE tokens through the stage before the feature map. */
+static void encode(const ll_attention_stream *s, ll_feed *f) {
+    const ll_attention *op = s->op;
+    const size_t side_size = ll_stream_heads(s) * LL_PREMAP_TILE * (size_t)op->D;
+    const ll_view in[2] = {f->q, f->key};
+    const ll_view out[2] = {ll_view_packed(s->encoded, op->c.H, LL_PREMAP_TILE, op->D),
+                            ll_view_packed(s->encoded + side_size, op->c.H, LL_PREMAP_TILE, op->D)};
+    ll_premap_tile t = {.b = op->premap, .k = f->k, .C = f->n, .t0 = s->position};
+    for (t.head = 0; t.head < op->c.H; t.head++) {
+        t.work = s->stage_work + (size_t)t.head * s->stage_scratch;
+        t.b->kind->prepare(&t);
+        for (int b = 0; b < s->B; b++)
+            for (int side = LL_QUERY; side <= LL_KEY && in[side].data; side++)
+                t.b->kind->forward(&t, side, f->n, ll_element(&in[side], b, t.head, 0), in[side].token,
+                                   ll_element(&out[side], b, t.head, 0), out[side].token);
+    }
+    f->q = out[LL_QUERY], f->key = out[LL_KEY];
+}
+
 ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
-    ll_status status = s->shell ? ll_shell_stream_feed(s->shell, n, q, k, v, y) : ll_attention_stream_reserve(s, n);
-    if (status) return status;
-    if (!s->shell) {
-        ll_feed f = {s, ll_kernel_table(), n, q, k, v, y};
-        ll_distances_set(&s->distances, s->op);
-        const double work = s->recurrence->work(s, n) * n * (s->op->c.D + s->op->c.E) * (double)ll_stream_heads(s);
-        ll_stream_share(work, s->workers, ll_stream_heads(s), s->recurrence->feed, &f);
+    ll_status status = ll_attention_stream_reserve(s, n);
+    const int most = s->op->premap ? LL_PREMAP_TILE : n;
+    for (int t = 0, now; t < n && !status; t += now) {
+        now = n - t < most ? n - t : most;
+        ll_feed f = {s, ll_kernel_table(), now, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t),
+                     ll_view_from(y, t)};
+        if (s->op->premap) encode(s, &f);
+        status = recurrence_of(s)->feed(&f);
+        s->position += now;
     }
-    s->position += n;
-    return LL_OK;
+    return status;
 }
 
 /* ---- What a stream remembers ---- */
 
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position,
                               ll_state_tensor tensor[LL_STATE_TENSORS]) {
-    return s->shell ? ll_shell_stream_state(s->shell, position, tensor) : s->recurrence->state(s, position, tensor);
+    return recurrence_of(s)->state ? recurrence_of(s)->state(s, position, tensor) : 0;
 }
 
+/* What the stage keeps is made again at any position. */
 ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position) {
     ll_attention_stream_reset(s);
-    ll_status status = s->shell ? ll_shell_stream_seek(s->shell, position) : LL_OK;
-    if (!s->shell && s->recurrence->grow) status = s->recurrence->grow(s, position);
+    ll_status status = s->op->premap ? ll_premap_reaches(s->op->premap, position) : LL_OK;
+    if (!status && recurrence_of(s)->seek) status = recurrence_of(s)->seek(s, position);
+    if (!status && !recurrence_of(s)->seek && recurrence_of(s)->reserve)
+        status = recurrence_of(s)->reserve(s, position);
     if (!status) s->position = position;
     return status;
 }
 
 ll_status ll_attention_stream_check(const ll_attention_stream *s) {
     ll_state_tensor t[LL_STATE_TENSORS];
-    if (s->shell) return ll_shell_stream_check(s->shell);
-    if (s->recurrence->check) return s->recurrence->check(s);
-    return ll_state_check(t, s->recurrence->state(s, s->position, t));
+    if (recurrence_of(s)->check) return recurrence_of(s)->check(s);
+    return ll_state_check(t, ll_attention_stream_state(s, s->position, t));
 }
 
 static size_t count_of(const ll_state_tensor *t) {

@@ -1,11 +1,13 @@
-/* The operator: what fits together, its own copies of the draws, and the way to the engine. */
+/* The operator: what fits together, its own copies of the draws, and the way to the kind that computes. */
 #include "attention/operator.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/table.h"
 #include "attention/exact/logit_bias.h"
+#include "attention/feature/feature_map.h"
+#include "attention/position/premap.h"
+#include "attention/table.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -15,23 +17,11 @@ ll_attention_config ll_attention_default(void) {
         .kernel = LL_KERNEL_SOFTMAX, .causal = 1, .H = 1, .D = 64, .E = 64, .input_scale = 0.125f};
 }
 
-/* Features that one row of the projection makes. */
-static int pairs(const ll_attention_config *c) {
-    return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_POSITIVE ? 2 : 1;
-}
-
-int ll_feature_count(const ll_attention_config *c) {
-    return c->M ? pairs(c) * c->M : c->D;
-}
-
-int ll_is_trigonometric(const ll_attention_config *c) {
-    return c->kernel == LL_KERNEL_FAVOR &&
-           (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
-}
-
 int ll_keyed_heads(const ll_attention_config *c) {
     return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
 }
+
+/* ---- What fits together ---- */
 
 static ll_status check_sizes(const ll_attention_config *c) {
     if (c->H < 1 || c->H > MOST) return ll_fail(LL_EINVAL, "attention: heads is %d, must be 1 to %d", c->H, MOST);
@@ -47,139 +37,79 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
-/* The eps of favor stands beside features of which c has been taken out, that of the exponential kernel beside those
- * that are meant. */
-int ll_scale_cancels(const ll_attention_config *c) {
-    const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
-    if (c->kernel == LL_KERNEL_EXP) return sum;
-    return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && c->feature_eps == 0 && sum;
-}
-
-/* The rules of the stabiliser. */
-static ll_status check_favor(const ll_attention_config *c) {
-    if (c->kernel != LL_KERNEL_FAVOR) {
-        if (c->features != LL_FEATURES_POSITIVE)
-            return ll_fail(LL_EINVAL, "attention: hyperbolic and trigonometric features are features of favor");
-        return LL_OK;
-    }
-    if (c->features < LL_FEATURES_POSITIVE || c->features > LL_FEATURES_GAUSSIAN)
-        return ll_fail(LL_EINVAL, "attention: there is no kind %d of features", (int)c->features);
-    if (!c->M) return ll_fail(LL_EINVAL, "attention: favor needs a random projection (features at least 1)");
-    if (ll_is_trigonometric(c) && c->feature_eps > 0)
-        return ll_fail(LL_EINVAL, "attention: trigonometric features have both signs; eps would make them no safer");
-    if (c->key_max == LL_MAX_TOKEN)
-        return ll_fail(LL_EINVAL, "attention: keys cannot each have their own maximum; use prefix");
-    if (c->query_max == LL_MAX_BATCH || (c->query_max == LL_MAX_SEQUENCE && !ll_is_trigonometric(c)))
-        return ll_fail(LL_EINVAL, "attention: queries take their maximum over one token, or none; trigonometric "
-                                  "features also over the sequence");
-    if (c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !ll_scale_cancels(c))
-        return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
-    return LL_OK;
-}
-
 static int permuted(const ll_attention_config *c) {
     return c->position == LL_POSITION_PERMUTE || c->position == LL_POSITION_PERMUTE2D;
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const ll_method *method = ll_method_of(c->kernel);
-    if (!method) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (!method->linear && (c->M || permuted(c) || c->decay))
+    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    if (!kernel) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
+    if (!kernel->linear && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
-                       method->name);
-    if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
-    if (permuted(c) && !c->permutation)
-        return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
-    if (c->permutation && !permuted(c))
-        return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
+                       kernel->name);
+    if (kernel->whole && c->causal)
+        return ll_fail(LL_EINVAL,
+                       "attention: %s mixes all tokens of a sequence before any is looked at, so it cannot be causal",
+                       kernel->name);
     if (c->decay && !c->causal)
         return ll_fail(LL_EINVAL, "attention: decay needs causal attention (r^(i-j) has no meaning for later j)");
     for (int h = 0; c->decay && h < c->H; h++)
         if (!(c->decay[h] > 0 && c->decay[h] <= 1))
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
-    if (c->position == LL_POSITION_PERMUTE2D) {
-        if (c->causal) return ll_fail(LL_EINVAL, "attention: permute2d is for whole images, not causal attention");
-        if (ll_feature_count(c) % 2)
-            return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", ll_feature_count(c));
-        if (c->width < 1 || c->height < 1 || c->before < 0)
-            return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
-    }
-    ll_status status = ll_method_check(c);
+    ll_status status = ll_feature_map_check(c);
     if (!status) status = ll_distances_check(c);
-    if (!status) status = ll_orthogonal_check(c);
-    return status ? status : check_favor(c);
+    if (!status) status = ll_premap_check(c);
+    if (!status && kernel->check) status = kernel->check(c);
+    const ll_operator *kind = ll_operator_of_config(c);
+    return !status && kind != kernel && kind->check ? kind->check(c) : status;
 }
 
-/* Which scaling of softmax features is exact, and which has to be the released one. */
-static void choose_features(ll_attention *op) {
-    const ll_attention_config *c = &op->c;
-    op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_PLAIN;
-    op->root = 1 / sqrtf((float)(ll_is_trigonometric(c) ? c->M : op->features));
-    op->scale_cancels = ll_scale_cancels(c);
-    if (op->scale_cancels) op->phi[LL_QUERY] = op->phi[LL_KEY] = LL_PHI_RUNNING;
-    if (c->kernel != LL_KERNEL_FAVOR || c->features == LL_FEATURES_GAUSSIAN) return;
-    op->phi[LL_QUERY] = op->scale_cancels ? LL_PHI_RUNNING : LL_PHI_FIXED;
-    op->phi[LL_KEY] = op->scale_cancels || (c->key_max == LL_MAX_PREFIX && c->causal) ? LL_PHI_RUNNING : LL_PHI_FIXED;
-}
+/* ---- Created ---- */
 
-void ll_attention_set_projection(ll_attention *op, const float *projection) {
-    if (op->inner) {
-        ll_attention_set_projection(op->inner, projection);
-        if (op->sums) ll_attention_set_projection(op->sums, projection);
-        return;
-    }
-    const int D = op->c.D, m = op->features, copies = op->permute.own_weight ? op->c.H : 1;
-    const float minus = op->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
-    if (projection != op->c.projection)
-        memcpy((float *)op->c.projection, projection, (size_t)op->c.M * (size_t)D * sizeof *projection);
-    for (int h = 0; h < copies; h++) {
-        float *w = op->weight + (size_t)h * (size_t)D * (size_t)op->ld;
-        float *t = op->weight_t + (size_t)h * (size_t)D * (size_t)m;
-        for (int a = 0; a < m; a++) {
-            const int from = op->permute.own_weight ? op->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
-            const float *source = projection + (size_t)(from % op->c.M) * (size_t)D;
-            const float factor = op->c.input_scale * (from < op->c.M ? 1 : minus);
-            if (op->sine) op->sine[(size_t)h * (size_t)m + (size_t)a] = from >= op->c.M;
-            for (int e = 0; e < D; e++) {
-                const float x = factor * source[e];
-                t[(size_t)a * (size_t)D + (size_t)e] = w[(size_t)e * (size_t)op->ld + (size_t)a] = x;
-            }
-        }
-    }
-}
-
-static void *copy(const void *from, size_t count, size_t size) {
-    void *to = from ? ll_alloc(count, size) : NULL;
+static void *copy(const void *from, size_t count, size_t size, ll_status *status) {
+    void *to = from && !*status ? ll_alloc(count, size) : NULL;
+    if (from && !to) *status = LL_ENOMEM;
     return to ? memcpy(to, from, count * size) : NULL;
 }
 
-static ll_status build(ll_attention *op, const ll_attention_config *config) {
-    const size_t H = (size_t)op->c.H, D = (size_t)op->c.D, m = (size_t)op->features;
-    op->c.projection = copy(config->projection, (size_t)op->c.M * D, sizeof(float));
-    op->c.permutation = copy(config->permutation, H * (m / (op->c.position == LL_POSITION_PERMUTE2D ? 2 : 1)), 4);
-    op->c.decay = copy(config->decay, H, sizeof(float));
-    if ((config->projection && !op->c.projection) || (config->permutation && !op->c.permutation) ||
-        (config->decay && !op->c.decay))
-        return LL_ENOMEM;
-    if (permuted(&op->c)) {
-        const ll_status status = ll_permute_create(op);
-        if (status) return status;
-    }
-    if (op->c.position == LL_POSITION_ORTHOGONAL && ll_orthogonal_create(op, config)) return LL_ENOMEM;
-    if (!op->c.M) return ll_method_prepare(op, config);
-    op->permute.own_weight = op->permute.reorder; /* the projection's rows are put in cycle order instead */
-    op->permute.reorder = 0;
-    const size_t copies = op->permute.own_weight ? H : 1;
-    op->weight = ll_alloc(copies * D * (size_t)op->ld, sizeof(float));
-    op->weight_t = ll_alloc(copies * D * m, sizeof(float));
-    if (!op->weight || !op->weight_t) return LL_ENOMEM;
-    if (ll_is_trigonometric(&op->c) && !(op->sine = ll_alloc(copies * m, 1))) return LL_ENOMEM;
-    ll_attention_set_projection(op, op->c.projection);
-    return LL_OK;
+/* Our copies of the arrays that do not train. */
+static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) {
+    ll_attention_config *c = &op->c;
+    ll_status status = LL_OK;
+    ll_attention_config engine = *from;
+    engine.D = op->D;
+    const size_t H = (size_t)c->H, m = (size_t)ll_feature_count(&engine);
+    const int whole = c->position == LL_POSITION_ORTHOGONAL;
+    const ll_approximate_config *a = &from->baseline;
+    const size_t rotations = (size_t)a->rounds * H * (size_t)op->D * (size_t)(a->buckets / 2);
+    c->projection = copy(from->projection, (size_t)c->M * (size_t)op->D, sizeof(float), &status);
+    c->permutation = copy(from->permutation, H * (m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1)),
+                          sizeof(int32_t), &status);
+    c->decay = copy(from->decay, H, sizeof(float), &status);
+    c->baseline.rotations =
+        copy(c->kernel == LL_KERNEL_REFORMER ? a->rotations : NULL, rotations, sizeof(float), &status);
+    c->where.basis = copy(whole ? from->where.basis : NULL, H * m * m, sizeof(float), &status);
+    if (whole) c->where.theta = copy(from->where.theta, H * (m / 2), sizeof(float), &status);
+    return status;
 }
 
-static int is_shell(ll_position position) {
-    return position >= LL_POSITION_ROPE && position <= LL_POSITION_RELATIVE_S2;
+static void free_arrays(ll_attention *op) {
+    ll_free((void *)op->c.projection);
+    ll_free((void *)op->c.permutation);
+    ll_free((void *)op->c.decay);
+    ll_free((void *)op->c.baseline.rotations);
+    ll_free((void *)op->c.where.basis);
+    if (op->c.position == LL_POSITION_ORTHOGONAL) ll_free((void *)op->c.where.theta);
+}
+
+static ll_status build(ll_attention *op, const ll_attention_config *config) {
+    ll_status status = copy_arrays(op, config);
+    if (!status) status = ll_premap_create(&op->premap, config);
+    if (status || !op->kind->create) return status;
+    ll_attention_config engine = op->c;
+    engine.D = op->D;
+    if (op->premap) engine.position = LL_POSITION_NONE;
+    return op->kind->create(op, &engine);
 }
 
 ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
@@ -189,23 +119,16 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
     op->c = *config;
-    op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
+    op->c.projection = op->c.decay = op->c.baseline.rotations = op->c.where.basis = NULL;
     op->c.permutation = NULL;
-    op->method = ll_method_of(config->kernel);
+    if (config->position == LL_POSITION_ORTHOGONAL) op->c.where.theta = NULL;
+    op->kind = ll_operator_of_config(config);
+    op->D = ll_attention_width(config);
     op->usual_tile = ll_kernel_table()->tile;
-    op->features = ll_feature_count(config);
-    op->ld = (op->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
-    status = is_shell(op->c.position) ? ll_shell_create(op, config) : build(op, config);
+    status = build(op, config);
     if (status) {
         ll_attention_free(op);
         return status;
-    }
-    if (!op->inner) choose_features(op);
-    if (op->inner) { /* what a shell is asked about its draws, its engine knows */
-        op->features = op->inner->features;
-        op->c.projection = op->inner->c.projection;
-        op->c.decay = op->inner->c.decay;
-        op->c.baseline.rotations = op->inner->c.baseline.rotations;
     }
     *out = op;
     return LL_OK;
@@ -213,47 +136,31 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
 
 void ll_attention_free(ll_attention *op) {
     if (!op) return;
-    if (op->inner) { /* a shell's copies are its engine's */
-        op->c.projection = op->c.decay = op->c.baseline.rotations = NULL;
-    }
-    ll_shell_free(op);
-    ll_attention_free(op->part);
-    ll_permute_free(&op->permute);
-    ll_free(op->turn);
-    ll_free(op->basis);
-    ll_free(op->basis_t);
-    ll_free(op->angles);
-    ll_free(op->weight);
-    ll_free(op->weight_t);
-    ll_free(op->sine);
-    ll_free((void *)op->c.projection);
-    ll_free((void *)op->c.permutation);
-    ll_free((void *)op->c.decay);
-    ll_free((void *)op->c.baseline.rotations);
+    if (op->kind->free) op->kind->free(op);
+    ll_premap_free(op->premap);
+    free_arrays(op);
     ll_free(op);
 }
 
 void ll_attention_set_tile(ll_attention *op, int tile) {
     op->tile = tile < 0 ? 0 : tile > LL_TILE_MOST ? LL_TILE_MOST : tile;
-    ll_attention *const others[] = {op->inner, op->sums, op->part};
-    for (int i = 0; i < 3; i++)
-        if (others[i]) ll_attention_set_tile(others[i], tile);
+    if (op->kind->set_tile) op->kind->set_tile(op, tile);
 }
 
 int ll_attention_tile(const ll_attention *op) {
     return op->tile ? op->tile : op->usual_tile;
 }
 
-size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return op->method->saved(op, B, T, S, B);
+void ll_attention_set_projection(ll_attention *op, const float *projection) {
+    const size_t size = (size_t)op->c.M * (size_t)op->D;
+    if (projection != op->c.projection) memcpy((float *)op->c.projection, projection, size * sizeof *projection);
+    op->kind->project(op, projection);
 }
 
-size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {
-    return ll_method_saved(op, B, T, S, segments);
-}
+/* ---- Calls ---- */
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
-    const ll_method *kernel = ll_method_of(op->c.kernel);
+    const ll_operator *kernel = op->kind;
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
@@ -276,20 +183,107 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
         if (c->query_lengths[b] < 0 || c->query_lengths[b] > c->T)
             return ll_fail(LL_EINVAL, "attention: query length %d of sequence %d is not in 0..%d", c->query_lengths[b],
                            b, c->T);
-    if (!kernel->linear && c->key_mask)
+    if (!ll_operator_of_kernel(op->c.kernel)->linear && c->key_mask)
         return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
     return LL_OK;
 }
 
+ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats) {
+    if (!op->kind->state_floats)
+        return ll_fail(LL_EINVAL,
+                       "attention state: %s keeps all tokens, or mixes them, so that it has no state of constant size; "
+                       "use a linear kernel, local or value",
+                       op->kind->name);
+    return op->kind->state_floats(op, floats);
+}
+
+void ll_attention_state_clear(const ll_attention *op, float *state) {
+    if (op->kind->state_clear) op->kind->state_clear(op, state);
+}
+
+static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
+    size_t floats;
+    if (c->query_offset < 0 || c->key_offset < 0)
+        return ll_fail(LL_EINVAL, "attention: positions begin at 0, not at %lld and %lld", (long long)c->query_offset,
+                       (long long)c->key_offset);
+    if (op->c.causal && c->query_offset != c->key_offset)
+        return ll_fail(LL_EINVAL, "attention: causal queries and keys are the same tokens; give them the same offset");
+    if (c->dstate_out && !c->state_out)
+        return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
+    if (!c->state_in && !c->state_out && !c->dstate_in && !c->dstate_out) return LL_OK;
+    return ll_attention_state_floats(op, &floats);
+}
+
+/* What the kind saves of a call. Where it does not walk over segments itself, it saves of one sequence a constant,
+ * numbers of its tokens, and less than 16 floats for each array that is rounded up: of all sequences no more than what
+ * those of one token save, and what the tokens do in rows. */
+static size_t kind_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    if (op->kind->packs) return op->kind->saved(op, B, T, S, segments);
+    return op->kind->saved(op, B, T, S, B) + (size_t)segments * op->kind->saved(op, 1, 1, 1, 1);
+}
+
+size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
+    return ll_premap_floats(op, B, T, S) + op->kind->saved(op, B, T, S, B);
+}
+
+size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {
+    return ll_premap_floats(op, B, T, S) + kind_saved(op, B, T, S, segments);
+}
+
+/* Forward or backward by the kind, whichever way sequences are told apart. A segment's part of saved comes behind that
+ * of the one before. */
+static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_status (*const compute)(const ll_attention *, const ll_attention_call *) =
+        backward ? op->kind->backward : op->kind->forward;
+    ll_status status = LL_OK;
+    float *saved = c->saved;
+    if (!c->segment || op->kind->packs) return compute(op, c);
+    for (int i = 0; i < c->segments && !status; i++) {
+        ll_attention_call one = ll_sequence_call(c, i);
+        one.saved = saved;
+        status = compute(op, &one);
+        if (saved) saved += op->kind->saved(op, 1, one.T, one.S, 1);
+    }
+    return status;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+    if (!op->premap) return run(op, call, 0);
+    ll_status status = ll_premap_reaches_call(op->premap, call);
+    if (status) return status;
+    float *own = call->saved ? NULL : ll_alloc(ll_premap_floats(op, call->B, call->T, call->S), sizeof *own);
+    if (!call->saved && !own) return LL_ENOMEM;
+    const ll_attention_call c = ll_premap_call(op, call, own ? own : call->saved);
+    status = ll_premap_forward(op, call, &c);
+    if (!status) status = run(op, &c, 0);
+    ll_free(own);
+    return status;
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
+    if (!op->premap) return run(op, call, 1);
+    float *gradient = ll_alloc(ll_premap_floats(op, call->B, call->T, call->S), sizeof *gradient);
+    if (!gradient) return LL_ENOMEM;
+    ll_attention_call c = ll_premap_call(op, call, call->saved);
+    const ll_attention_call d = ll_premap_call(op, call, gradient);
+    c.dq = d.q, c.dk = d.k;
+    ll_status status = run(op, &c, 1);
+    if (!status) status = ll_premap_backward(op, call, &c);
+    ll_free(gradient);
+    return status;
+}
+
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
-    const ll_status status = check_call(op, call);
+    ll_status status = check_call(op, call);
+    if (!status) status = check_state(op, call);
     if (status) return status;
     if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
-    return ll_method_run(op, call, 0);
+    return forward(op, call);
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
+    if (!status) status = check_state(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
     if (call->segment) {
@@ -297,5 +291,5 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
         if (call->dk.data) ll_segments_clear(call, 1, &call->dk, ll_keyed_heads(&op->c), op->c.D);
         ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
     }
-    return ll_method_run(op, call, 1);
+    return backward(op, call);
 }

@@ -44,9 +44,14 @@ LL_MUST_USE ll_status ll_writer_commit(ll_writer *writer); /* frees the writer, 
 void ll_writer_abandon(ll_writer *writer);                 /* NULL is fine */
 LL_MUST_USE ll_status ll_file_write(const char *path, const void *data, size_t size);
 
-/* Takes a folder for one run at a time; close(*lock) lets it go, as the end of the process does. LL_EIO where it is
- * taken. */
-LL_MUST_USE ll_status ll_folder_lock(int *lock, const char *path);
+/* Has the file that is open still this name? */
+int ll_file_is_named(int fd, const char *path);
+
+/* Takes a folder for one run at a time, by a lock on the file LL_LOCK_FILE in it. close(*lock) lets it go, as the end
+ * of the process does. LL_EIO where another run has it, or nobody can write there. Where files cannot be locked,
+ * *without is the errno that says why, and the call succeeds; else it is 0. *lock may then be -1. */
+#define LL_LOCK_FILE ".lock"
+LL_MUST_USE ll_status ll_folder_lock(int *lock, int *without, const char *folder);
 /* Is this the folder of a run, with a file of this name in it? LL_EIO says what it is instead. */
 LL_MUST_USE ll_status ll_run_folder_check(const char *folder, const char *name);
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-enum { DEPTH = 64, NAMES = 1 << 24 };
+enum { DEPTH = 64, NAMES = 1 << 24, LOCK_TRIES = 10 };
 
 typedef struct {
     char **name;
@@ -47,13 +47,33 @@ ll_status ll_run_folder_check(const char *folder, const char *name) {
     return status;
 }
 
-ll_status ll_folder_lock(int *lock, const char *path) {
-    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0) return ll_fail(LL_EIO, "cannot open folder %s: %s", path, strerror(errno));
-    if (!flock(*lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return LL_OK; /* not every file system has locks */
-    close(*lock);
-    *lock = -1;
-    return ll_fail(LL_EIO, "another run is writing to %s; wait for its end, or choose another folder", path);
+/* The open and locked file, and 0; or errno. NFS locks only files that are open for writing. Whoever had the file may
+ * have removed it between the two calls: then it is made anew. A file that never has its name cannot be relied on. */
+static int lock_file(int *fd, const char *path) {
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        *fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+        if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB)) return errno;
+        if (ll_file_is_named(*fd, path)) return 0;
+        close(*fd);
+    }
+    *fd = -1;
+    return ENOLCK;
+}
+
+ll_status ll_folder_lock(int *lock, int *without, const char *folder) {
+    char *path = ll_path_join(folder, LL_LOCK_FILE);
+    if (!path) return LL_ENOMEM;
+    const int why = lock_file(lock, path);
+    ll_free(path);
+    *without = why;
+    if (why == EWOULDBLOCK) {
+        close(*lock);
+        *lock = -1;
+        return ll_fail(LL_EIO, "another run is writing to %s; wait for its end, or choose another folder", folder);
+    }
+    if (*lock < 0 && access(folder, W_OK | X_OK))
+        return ll_fail(LL_EIO, "cannot write to folder %s: %s; choose another with --out", folder, strerror(why));
+    return LL_OK;
 }
 
 static ll_status make(const char *path) {

@@ -10,45 +10,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/status.h"
 
-enum { CPUS = 8192, MOST = 256, SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
+enum { MOST = 256, SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
 
-static atomic_int chosen; /* 0: physical cores */
-static atomic_int cores;  /* 0: not counted yet */
-
-/* First of the hardware threads that share the core of `cpu`; the cpu itself where nobody says. */
-static int first_sibling(int cpu) {
-    char path[96];
-    int first = cpu;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *file = fopen(path, "re");
-    if (!file) return cpu;
-    if (fscanf(file, "%d", &first) != 1 || first < 0 || first >= CPUS) first = cpu;
-    fclose(file);
-    return first;
-}
-
-/* Cores this process may use: two hardware threads of a core share its multipliers, so the second one
- * adds nothing to products. */
-static int count_cores(void) {
-    static const size_t bytes = CPUS / 8;
-    cpu_set_t allowed[CPUS / 8 / sizeof(cpu_set_t)], seen[CPUS / 8 / sizeof(cpu_set_t)];
-    CPU_ZERO_S(bytes, allowed);
-    CPU_ZERO_S(bytes, seen);
-    if (sched_getaffinity(0, bytes, allowed)) {
-        const long online = sysconf(_SC_NPROCESSORS_ONLN);
-        return online < 1 ? 1 : online > MOST ? MOST : (int)online;
-    }
-    for (int cpu = 0; cpu < CPUS; cpu++)
-        if (CPU_ISSET_S(cpu, bytes, allowed)) CPU_SET_S(first_sibling(cpu), bytes, seen);
-    const int n = CPU_COUNT_S(bytes, seen);
-    return n < 1 ? 1 : n > MOST ? MOST : n;
-}
+static atomic_int chosen; /* 0: as many as ll_count_cpus says */
+static atomic_int cpus;   /* 0: not counted yet */
 
 void ll_set_threads(int threads) {
     atomic_store(&chosen, threads < 0 ? 0 : threads > MOST ? MOST : threads);
@@ -57,9 +26,9 @@ void ll_set_threads(int threads) {
 int ll_threads(void) {
     const int threads = atomic_load(&chosen);
     if (threads) return threads;
-    int n = atomic_load(&cores);
-    if (!n) atomic_store(&cores, n = count_cores());
-    return n;
+    int n = atomic_load(&cpus);
+    if (!n) atomic_store(&cpus, n = ll_count_cpus());
+    return n < MOST ? n : MOST;
 }
 
 /* ---- The pool ---- */
@@ -174,7 +143,7 @@ static void wait_for_workers(void) {
 }
 
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
-    const int now = ll_threads(), most = now < workers ? now : workers, threads = n < (size_t)most ? (int)n : most;
+    const int most = workers < MOST ? workers : MOST, threads = n < (size_t)most ? (int)n : most;
     /* Another thread's loop has the workers, or this is a loop within a loop: the caller does it all. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.turn)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);
@@ -196,6 +165,17 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     pthread_mutex_unlock(&pool.turn);
 }
 
-void ll_parallel_for(size_t n, ll_task *task, void *arg) {
-    ll_parallel_among(MOST, n, task, arg);
+typedef struct {
+    ll_piece_task *task;
+    void *arg;
+} pieces;
+
+static void run_piece(void *arg, size_t i, int worker) {
+    const pieces *p = arg;
+    (void)worker;
+    p->task(p->arg, i);
+}
+
+void ll_parallel_for(size_t n, ll_piece_task *task, void *arg) {
+    ll_parallel_among(ll_threads(), n, run_piece, &(pieces){task, arg});
 }

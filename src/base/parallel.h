@@ -5,13 +5,20 @@
 
 #include <stddef.h>
 
-/* Runs task(arg, i, worker) for i = 0..n-1 on up to ll_threads() threads, and on up to `workers` of them: worker <
- * workers names the scratch a task may use. ll_threads() may change at any time, from another thread: who takes scratch
- * asks it once. Tasks must not fail. Nested calls run serially (worker 0 of the caller's own scratch must not be
- * assumed: do not nest). */
+/* Runs task(arg, i, worker) for i = 0..n-1 on up to `workers` threads. worker < workers names the scratch that a task
+ * may use. Another thread may change ll_threads() at any time, so that a call asks it once: it sizes its scratch by the
+ * answer, and passes the answer to each of its loops. Tasks must not fail. Nested calls run serially (worker 0 of the
+ * caller's own scratch must not be assumed: do not nest). */
 typedef void ll_task(void *arg, size_t i, int worker);
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg);
-/* The same of tasks that use no scratch. */
-void ll_parallel_for(size_t n, ll_task *task, void *arg);
+/* The same on ll_threads() threads, for tasks without scratch: no worker is named, as nobody could size scratch. */
+typedef void ll_piece_task(void *arg, size_t i);
+void ll_parallel_for(size_t n, ll_piece_task *task, void *arg);
+
+/* The default number of threads: the cores this process may use, or the processor time that its control group may. */
+int ll_count_cpus(void);
+/* Processors' worth of time that control groups allow, rounded up; 0: no limit. `groups` is /proc/self/cgroup, `root`
+ * is where control groups are mounted. */
+int ll_cpu_limit(const char *groups, const char *root);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum { TEXT = 1024 };
 
 static _Thread_local char last[TEXT];
@@ -27,7 +29,7 @@ ll_status ll_fail(ll_status status, const char *format, ...) {
     char text[TEXT + 8]; /* the arguments may include ll_error() itself */
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    ll_format_text_list(text, sizeof text, format, args);
     va_end(args);
     keep(text);
     return status;

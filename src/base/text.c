@@ -44,19 +44,54 @@ static void print(char out[LL_NUMBER_TEXT], double value) {
     }
 }
 
+/* The locale that this thread had, and the C locale in its place; end_plain brings it back. */
+typedef struct {
+    locale_t plain, old;
+} plain_locale;
+
+static plain_locale begin_plain(void) {
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return (plain_locale){plain, uselocale(plain)};
+}
+
+static void end_plain(plain_locale l) {
+    uselocale(l.old);
+    if (l.plain) freelocale(l.plain);
+}
+
 int ll_parse_number(double *value, const char *text) {
-    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(plain);
+    const plain_locale l = begin_plain();
     const int ok = parse(value, text);
-    uselocale(old);
-    if (plain) freelocale(plain);
+    end_plain(l);
     return ok;
 }
 
 void ll_print_number(char out[LL_NUMBER_TEXT], double value) {
-    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(plain);
+    const plain_locale l = begin_plain();
     print(out, value);
-    uselocale(old);
-    if (plain) freelocale(plain);
+    end_plain(l);
+}
+
+int ll_format_text_list(char *out, size_t size, const char *format, va_list list) {
+    const plain_locale l = begin_plain();
+    const int n = vsnprintf(out, size, format, list);
+    end_plain(l);
+    return n;
+}
+
+int ll_format_text(char *out, size_t size, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    const int n = ll_format_text_list(out, size, format, list);
+    va_end(list);
+    return n;
+}
+
+double ll_scan_number(const char *text, char **end) {
+    const plain_locale l = begin_plain();
+    const double value = strtod(text, end);
+    end_plain(l);
+    return value;
 }
 
 /* 0 also for too long a form, a surrogate, and beyond U+10FFFF. */

@@ -47,8 +47,7 @@ static ll_status choose_target(ll_writer *w, const char *path) {
     return w->path && w->temp ? LL_OK : LL_ENOMEM;
 }
 
-/* Has the file that is open still this name? */
-static int is_named(int fd, const char *path) {
+int ll_file_is_named(int fd, const char *path) {
     struct stat open_file, named;
     return !fstat(fd, &open_file) && !lstat(path, &named) && open_file.st_dev == named.st_dev &&
            open_file.st_ino == named.st_ino;
@@ -59,7 +58,7 @@ static int open_shared(const char *path) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
     const int taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!taken && is_named(fd, path) && !ftruncate(fd, 0)) return fd;
+    if (!taken && ll_file_is_named(fd, path) && !ftruncate(fd, 0)) return fd;
     close(fd);
     return -1;
 }

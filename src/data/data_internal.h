@@ -18,6 +18,8 @@ const ll_bytes *ll_reader_vocabulary(const ll_reader *reader);
 /* Words and bytes of the whole split for each of its tokens; 0 and 0 for what is not text. */
 void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
+/* Does the library make the data of this recipe, a valid split among them? */
+int ll_data_is_made(const ll_data_options *c);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
 /* Names of the classes where the data have them and the recipe does not: what data.classes has to be; else NULL. */

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/music/music.h"
 
 /* ---- Bytes ---- */
@@ -86,7 +87,7 @@ ll_status ll_input_wrong(const ll_input *in, const char *format, ...) {
     char text[600];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    ll_format_text_list(text, sizeof text, format, list);
     va_end(list);
     return ll_fail(LL_EFORMAT, "%s: line %lld: %s", ll_unpack_name(in->source), (long long)in->line, text);
 }

@@ -29,6 +29,10 @@ static const ll_format *const formats[] = {
 };
 // clang-format on
 
+static int is_known(int format) { return format >= 0 && (size_t)format < sizeof formats / sizeof *formats; }
+
+int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
+
 /* Tasks of pairs are learned from few formats, which are named; others from one that fits what there is. */
 static ll_status lacks_pairs(const ll_format *format, int task) {
     char names[200] = "";
@@ -65,8 +69,7 @@ ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const
     int which = 0;
     while (which < 3 && strcmp(split, split_name[which])) which++;
     if (which == 3) return ll_fail(LL_EINVAL, "there is no split \"%s\"; there are train, valid and test", split);
-    if (c->data.format < 0 || (size_t)c->data.format >= sizeof formats / sizeof *formats)
-        return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->data.format);
+    if (!is_known(c->data.format)) return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->data.format);
     const ll_format *format = formats[c->data.format];
     ll_status status = check_task(format, c->task);
     if (status) return status;

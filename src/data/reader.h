@@ -35,6 +35,7 @@ typedef struct {
     void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing */
     /* Changes a row of a training batch by draws of (seed, number); NULL: does not. */
     void (*augment)(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
+    int made; /* the library makes the data, a valid split among them: no file is named */
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,

@@ -3,13 +3,13 @@
  * no name. */
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 enum { NPY_HEAD = 128, ST_HEAD = 512, PART = 1 << 14 };
 enum { NAMES, COUNTS, SPOOLS };
@@ -149,7 +149,7 @@ static ll_status put_csv(ll_row_file *r, const char *id, const float *x, int n) 
         if (!status && r->per_token)
             status = ll_writer_put(r->file, text, (size_t)snprintf(text, sizeof text, ",%d", i));
         for (int c = 0; c < r->C && !status; c++, x++)
-            status = ll_writer_put(r->file, text, (size_t)snprintf(text, sizeof text, ",%.9g", (double)*x));
+            status = ll_writer_put(r->file, text, (size_t)ll_format_text(text, sizeof text, ",%.9g", (double)*x));
         if (!status) status = ll_writer_put(r->file, "\n", 1);
     }
     return status;
@@ -172,11 +172,7 @@ static ll_status spool_name(ll_row_file *r, const char *id) {
 ll_status ll_row_file_add(ll_row_file *r, const char *id, const float *x, int n) {
     ll_status status = LL_OK;
     if (r->kind == CSV) {
-        /* Not in the locale of the program around us, which may write 0,5. */
-        const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(plain);
         status = put_csv(r, id, x, n);
-        uselocale(old);
-        if (plain) freelocale(plain);
     } else {
         status = ll_writer_put(r->file, x, (size_t)n * (size_t)r->C * sizeof *x);
     }

@@ -3,6 +3,8 @@
  * time, and multiplies them by one strip after the other: the strip stays in L1, the rows in L2, and so does the block
  * of C from one slice to the next. On its way it asks for what it will read next. No sum crosses tasks, so the cut
  * changes no bits. Where products are of bfloat16, packing rounds and makes pairs. */
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/integer.h"
@@ -28,8 +30,18 @@ enum {
     FEW_COLS = 256,
     /* nor where rows in memory lie closer than this: they leave each other in L1. */
     CLOSE = 128,
-    CLOSE_ALONG = 512 /* of A, along k */
+    CLOSE_ALONG = 512, /* of A, along k */
+    SOME = 32,         /* rows or columns that are made pairs at a time */
+    LINE = 16          /* floats of a cache line */
 };
+
+/* What a task packs, 450 KiB. The calling thread, whose stack may be small (128 KiB of a thread under musl), has it in
+ * the scratch of the call, with only as many rows as A has. Threads of the pool have it on their stacks. */
+typedef struct {
+    _Alignas(64) float strip[GROUP * DEPTH];            /* columns of B */
+    _Alignas(64) float lines[SOME * (DEPTH + PAD)];     /* pairs, before they are transposed */
+    _Alignas(64) float rows[MOST_ROWS * (DEPTH + PAD)]; /* of A */
+} packing_space;
 
 typedef struct {
     const ll_kernels *k;
@@ -38,8 +50,10 @@ typedef struct {
     float *C;
     size_t lda, ldb, ldc;
     enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
+    packing_space *space;                        /* the calling thread's */
     float *packed;                               /* before: a piece of B */
     int slice, strip;                            /* terms of the one, columns of the other */
+    int threads;                                 /* that the call began with */
     int k0, k1, j0, wide;                        /* the piece: terms k0 to k1, columns from j0 on */
     int rows, cols, tasks_m;                     /* of a block; blocks above each other */
 } product;
@@ -60,9 +74,7 @@ static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 
 
 /* A slice of n columns of B, which is transposed, as a strip; of pairs, which are made first, so that half as much is
  * transposed, some columns at a time. */
-static void turn_strip(const product *p, int n, int depth, const float *B, float *packed) {
-    enum { SOME = 32 };
-    _Alignas(64) float lines[SOME * (DEPTH + PAD)];
+static void turn_strip(const product *p, int n, int depth, const float *B, float *lines, float *packed) {
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
     for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
         const int some = ll_min(SOME, n - j);
@@ -88,11 +100,11 @@ static void pack_row(const product *p, int k, int first, int end, int ask, float
 }
 
 /* A slice of columns first to end, as strips; row by row where rows lie along them, for memory is read best so. */
-static void pack_columns(const product *p, int k0, int first, int end, float *packed) {
+static void pack_columns(const product *p, int k0, int first, int end, float *lines, float *packed) {
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
-        turn_strip(p, ll_min(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
+        turn_strip(p, ll_min(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), lines, packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
         pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + AHEAD < depth, packed, apart);
 }
@@ -103,18 +115,14 @@ static float *strip_at(const product *p, int k0, int j) {
     return p->packed + (size_t)steps(p, k0 - p->k0) * wide + (size_t)steps(p, depth_at(p, k0)) * (size_t)j;
 }
 
-static void pack_group(void *arg, size_t index, int worker) {
-    const product *p = arg;
-    (void)worker;
+static void pack_group_in(const product *p, size_t index, packing_space *space) {
     const int groups = ll_ceil_div(p->wide, GROUP), j = (int)index % groups * GROUP;
     const int k0 = p->k0 + (int)index / groups * p->slice;
-    pack_columns(p, k0, p->j0 + j, p->j0 + ll_min(p->wide, j + GROUP), strip_at(p, k0, j));
+    pack_columns(p, k0, p->j0 + j, p->j0 + ll_min(p->wide, j + GROUP), space->lines, strip_at(p, k0, j));
 }
 
 /* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
-static void turn_rows(const product *p, int m, int depth, const float *A, float *room) {
-    enum { SOME = 32 };
-    _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
+static void turn_rows(const product *p, int m, int depth, const float *A, float *lines, float *room) {
     if (!p->pairs) p->k->transpose(depth, m, A, p->lda, room, DEPTH + PAD);
     for (int k = 0; k < depth && p->pairs; k += SOME, room += SOME / 2) {
         const int some = ll_min(SOME, depth - k);
@@ -131,11 +139,12 @@ typedef struct {
 } operand;
 
 /* Rows i0 to i0 + m of op(A), the slice that begins at k0, for n columns. */
-static operand rows_at(const product *p, int i0, int m, int k0, int n, float *room) {
+static operand rows_at(const product *p, int i0, int m, int k0, int n, packing_space *space) {
+    float *room = space->rows;
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
     const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_ALONG);
     if ((close || n < FEW_COLS) && !p->pairs) return p->ta ? (operand){A, 1, p->lda} : (operand){A, p->lda, 1};
-    if (p->ta) turn_rows(p, m, depth, A, room);
+    if (p->ta) turn_rows(p, m, depth, A, space->lines, room);
     for (int i = 0; i < m && !p->ta; i++, A += p->lda) {
         float *row = room + (size_t)i * (DEPTH + PAD);
         if (p->pairs) {
@@ -188,16 +197,16 @@ static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, 
 }
 
 /* A slice of a block: rows A, columns from j0 of the piece on. */
-static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *C) {
-    _Alignas(64) float own[GROUP * DEPTH];
+static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, packing_space *space,
+                           float *C) {
     const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
     for (int j = 0; j < n; j += strip) {
         const int some = ll_min(strip, n - j), from = p->j0 + j0 + j;
-        const float *B = own;
+        const float *B = space->strip;
         if (p->packing == IN_PLACE) {
             B = at(p->B, p->ldb, 0, k0, from);
         } else if (p->packing == BY_TASKS) {
-            pack_columns(p, k0, from, from + some, own);
+            pack_columns(p, k0, from, from + some, space->lines, space->strip);
         } else {
             B = strip_at(p, k0, j0 + j);
         }
@@ -208,21 +217,46 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
     }
 }
 
-static void block(void *arg, size_t index, int worker) {
-    const product *p = arg;
-    (void)worker;
-    _Alignas(64) float room[MOST_ROWS * (DEPTH + PAD)];
+static void block_in(const product *p, size_t index, packing_space *space) {
     const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
     const int m = ll_min(p->rows, p->M - i0), n = ll_min(p->cols, p->wide - j0);
     float *C = p->C + (size_t)i0 * p->ldc + p->j0 + j0;
     if (p->k0 == 0) begin_block(p, m, n, p->bias ? p->bias + p->j0 + j0 : NULL, C);
     for (int k0 = p->k0; k0 < p->k1; k0 += p->slice)
-        multiply_slice(p, i0, m, j0, n, k0, rows_at(p, i0, m, k0, n, room), C);
+        multiply_slice(p, i0, m, j0, n, k0, rows_at(p, i0, m, k0, n, space), space, C);
+}
+
+/* ---- Tasks ---- */
+
+typedef void step_fn(const product *p, size_t index, packing_space *space);
+
+/* Not inlined: the calling thread must not have this frame. */
+static __attribute__((noinline)) void on_stack(const product *p, size_t index, step_fn *step) {
+    packing_space space;
+    step(p, index, &space);
+}
+
+static void pack_group(void *arg, size_t index, int worker) {
+    const product *p = arg;
+    if (worker) {
+        on_stack(p, index, pack_group_in);
+    } else {
+        pack_group_in(p, index, p->space);
+    }
+}
+
+static void block(void *arg, size_t index, int worker) {
+    const product *p = arg;
+    if (worker) {
+        on_stack(p, index, block_in);
+    } else {
+        block_in(p, index, p->space);
+    }
 }
 
 /* Blocks of a piece: equal ones, or smaller where those would be few. Where tasks pack B, each has all rows. */
 static void cut(product *p) {
-    const int tasks = TASKS * ll_threads(), cut_rows = p->packing != BY_TASKS;
+    const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
     while (ll_ceil_div(p->M, rows) * ll_ceil_div(p->wide, cols) < tasks &&
            ((rows > LEAST && cut_rows) || cols > LEAST)) {
@@ -241,16 +275,29 @@ static void multiply_piece(product *p) {
     do {
         p->k1 = terms < p->K - p->k0 ? p->k0 + terms : p->K;
         if (p->packing == BEFORE)
-            ll_parallel_for((size_t)ll_ceil_div(p->wide, GROUP) * (size_t)ll_ceil_div(p->k1 - p->k0, p->slice),
-                            pack_group, p);
-        ll_parallel_for((size_t)p->tasks_m * (size_t)ll_ceil_div(p->wide, p->cols), block, p);
+            ll_parallel_among(p->threads,
+                              (size_t)ll_ceil_div(p->wide, GROUP) * (size_t)ll_ceil_div(p->k1 - p->k0, p->slice),
+                              pack_group, p);
+        ll_parallel_among(p->threads, (size_t)p->tasks_m * (size_t)ll_ceil_div(p->wide, p->cols), block, p);
         p->k0 = p->k1;
     } while (p->k0 < p->K);
 }
 
-static void multiply(product p) {
+/* Floats of the calling thread's space, on whole lines: with the rows that a task may have. */
+static size_t space_floats(int M) {
+    const size_t rows = (size_t)ll_min(M < 0 ? 0 : M, MOST_ROWS) * (DEPTH + PAD);
+    return (offsetof(packing_space, rows) / sizeof(float) + rows + LINE - 1) / LINE * LINE;
+}
+
+static float *on_a_line(float *x) { return x + (LINE - (uintptr_t)x / sizeof *x % LINE) % LINE; }
+
+static void multiply(product p, float *scratch) {
     if (p.M <= 0 || p.N <= 0) return;
+    scratch = on_a_line(scratch);
+    p.space = (packing_space *)(void *)scratch;
+    p.packed = scratch + space_floats(p.M);
     p.k = ll_kernel_table();
+    p.threads = ll_threads();
     p.slice = p.pairs ? 2 * DEPTH : DEPTH;
     const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
@@ -264,17 +311,16 @@ static void multiply(product p) {
 }
 
 size_t ll_gemm_scratch(int M, int N, int K) {
-    if (M <= MOST_ROWS) return 0;
     const size_t all = (size_t)ll_min(K, TERMS) * (size_t)ll_ceil_div(N, WIDEST) * WIDEST;
-    return all < ROOM ? all : ROOM;
+    return LINE + space_floats(M) + (M <= MOST_ROWS ? 0 : all < ROOM ? all : ROOM);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch) {
-    multiply((product){NULL, 0, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc, .packed = scratch});
+    multiply((product){NULL, 0, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc}, scratch);
 }
 
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch) {
-    multiply((product){NULL, 1, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc, .packed = scratch});
+    multiply((product){NULL, 1, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc}, scratch);
 }

@@ -182,14 +182,14 @@ const ll_kernels *ll_kernel_tier(const char *name);
 /* C (M x N) = or += op(A) op(B), any size, on all threads; op transposes where ta / tb. Packed and blocked; the sum of
  * an element runs over k in an order that depends on K alone: LL_GEMM_DEPTH terms at a time, added to the bias. Rows of
  * A, B, C are lda, ldb, ldc apart. bias (N) or NULL is added to every row. scratch: as many floats as ll_gemm_scratch
- * says, which is enough for all smaller products, too. */
+ * says, which is enough for all smaller products, too. The calling thread needs little stack. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch);
 /* The same with A and B rounded to bfloat16, 512 terms at a time: at twice the speed where the machine multiplies those
  * (AVX512_BF16), to the same bits where it does not. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
-/* N K, no more than a million; 0 for few rows. */
+/* For more than 256 rows N K, no more than a million; and 112,000 or less for what the calling thread packs. */
 size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif

@@ -20,18 +20,16 @@ static void run(void *arg, size_t i, int worker) {
 
 double ll_measure_peak(int threads, double seconds) {
     load l = {ll_kernel_table(), 1000, {0}};
-    const int before = ll_threads(), n = threads < 1 ? 1 : threads > 64 ? 64 : threads;
-    ll_set_threads(n);
+    const int n = threads < 1 ? 1 : threads > 64 ? 64 : threads;
     double best = 0;
     for (const double end = ll_now() + seconds; ll_now() < end;) {
         const double start = ll_now();
-        ll_parallel_for((size_t)n, run, &l);
+        ll_parallel_among(n, (size_t)n, run, &l);
         const double took = ll_now() - start;
         const double rate = 2.0 * 12 * l.k->width * (double)l.n * n / (took > 0 ? took : 1e-9) * 1e-9;
         if (rate > best) best = rate;
         if (took < 0.02) l.n *= 2;
     }
-    ll_set_threads(before);
     return best;
 }
 
@@ -80,17 +78,14 @@ static double measure_memory(ll_task *task, double bytes, int threads, double se
     float *block = ll_alloc(2 * (size_t)SIDE, sizeof *block);
     if (!block) return 0;
     traffic t = {.k = ll_kernel_table(), .from = block, .to = block + SIDE};
-    const int before = ll_threads();
-    ll_set_threads(threads);
     memset(block, 1, 2 * (size_t)SIDE * sizeof *block);
     double best = 0;
     for (const double end = ll_now() + seconds; best == 0 || ll_now() < end;) {
         const double start = ll_now();
-        ll_parallel_for(PIECES, task, &t);
+        ll_parallel_among(threads < 1 ? ll_threads() : threads, PIECES, task, &t);
         const double rate = 1e-9 * bytes / (ll_now() - start + 1e-9);
         if (rate > best) best = rate;
     }
-    ll_set_threads(before);
     ll_free(block);
     return best;
 }

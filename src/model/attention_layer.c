@@ -103,9 +103,10 @@ static const float *rows_of(const attention *x, int source, ll_rows r, float *ro
 }
 
 /* Projects the own rows, or those of the source. */
-static void project(const attention *x, int source) {
+static ll_status project(const attention *x, int source) {
     const int C = x->run->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
+    ll_status status = LL_OK;
+    for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
         for (int i = 0; i < 3; i++) {
             const section *s = &x->s[i];
@@ -113,7 +114,9 @@ static void project(const attention *x, int source) {
             ll_linear(x->run, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), NULL,
                       s->data + r.first * s->row, s->row);
         }
+        if (!source) status = ll_sublayer_report(x->run, x->j, r, 0, 0.4);
     }
+    return status;
 }
 
 static void project_back(const attention *x) {
@@ -204,14 +207,17 @@ static ll_status mix_back(const attention *x) {
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
 
-static void finish(const attention *x) {
+static ll_status finish(const attention *x) {
     const ll_batch_run *run = x->run;
     const int C = run->c->model.width, values = run->model->values;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    ll_status status = LL_OK;
+    for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
         ll_linear(run, r.n, values, C, x->mixed + r.first * (size_t)values, (size_t)values,
                   ll_weight(run, x->layer, x->output), NULL, run->ws->output, (size_t)C);
         ll_sublayer_add(run, x->j, r, run->ws->output);
+        status = ll_sublayer_report(run, x->j, r, 0.8, 1);
     }
+    return status;
 }
 
 static void finish_back(const attention *x) {
@@ -229,14 +235,13 @@ static void finish_back(const attention *x) {
 
 ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
     const attention x = attention_of(run, layer, cross);
-    project(&x, 0);
-    if (cross && !run->ws->memory) {
-        project(&x, 1);
+    ll_status status = project(&x, 0);
+    if (!status && cross && !run->ws->memory) {
+        status = project(&x, 1);
         reverse(&x, 0);
     }
-    const ll_status status = mix(&x);
-    if (!status) finish(&x);
-    return status;
+    if (!status) status = mix(&x);
+    return status ? status : finish(&x);
 }
 
 ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {
@@ -256,7 +261,8 @@ ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, 
     reader.stack = stack;
     attention x = {.run = &reader, .from = *source, .layer = layer, .cross = 1};
     set_source(&x, source->model, buffer, NULL);
-    project(&x, 1);
+    const ll_status status = project(&x, 1);
+    if (status) return status;
     reverse(&x, 0);
     ll_position_params_noise(source, ll_operator_of(stack, layer, 1));
     return ll_cross_cache_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),

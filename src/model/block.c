@@ -101,10 +101,11 @@ static int feed_of(const ll_batch_run *run, int layer) {
     return run->stack->parts * (layer + 1) - 1;
 }
 
-static void feed(const ll_batch_run *run, int layer) {
+static ll_status feed(const ll_batch_run *run, int layer) {
     const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    ll_status status = LL_OK;
+    for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, j, r, ws->input);
         float *u = hidden(run, layer, r);
         ll_linear(run, r.n, C, ff, a, (size_t)C, ll_weight(run, layer, LL_IN_WEIGHT), ll_weight(run, layer, LL_IN_BIAS),
@@ -113,7 +114,9 @@ static void feed(const ll_batch_run *run, int layer) {
         ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, ll_weight(run, layer, LL_OUT_WEIGHT),
                   ll_weight(run, layer, LL_OUT_BIAS), ws->output, (size_t)C);
         ll_sublayer_add(run, j, r, ws->output);
+        status = ll_sublayer_report(run, j, r, 0, 1);
     }
+    return status;
 }
 
 static void feed_back(const ll_batch_run *run, int layer) {
@@ -144,8 +147,7 @@ static void feed_back(const ll_batch_run *run, int layer) {
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
     ll_status status = ll_attend(run, layer, 0);
     if (!status && run->stack->parts > 2) status = ll_attend(run, layer, 1);
-    if (!status) feed(run, layer);
-    return status;
+    return status ? status : feed(run, layer);
 }
 
 ll_status ll_block_backward(const ll_batch_run *run, int layer) {

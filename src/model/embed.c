@@ -69,9 +69,8 @@ typedef struct {
     float *out;
 } job;
 
-static void gather_task(void *arg, size_t i, int worker) {
+static void gather_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t C = (size_t)j->run->c->model.width;
     for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < (size_t)j->rows.n; r++)
         gather(j->run, j->rows.first + r, j->out + r * C);
@@ -99,10 +98,9 @@ void ll_embed(const ll_batch_run *run) {
 }
 
 /* All rows, some columns: every element of a table is one sum in the order of the rows. */
-static void scatter_task(void *arg, size_t i, int worker) {
+static void scatter_task(void *arg, size_t i) {
     const ll_batch_run *run = ((const job *)arg)->run;
     const ll_model *m = run->model;
-    (void)worker;
     const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
     float *tokens = ll_param_in(m, run->grad, m->at.embedding) + first;
     for (size_t row = 0; row < run->rows; row++) {

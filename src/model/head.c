@@ -52,9 +52,8 @@ typedef struct {
 
 enum { ROWS = 128 /* of the embedding, in one task of a single row of logits */ };
 
-static void logits_task(void *arg, size_t i, int worker) {
+static void logits_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const int C = j->run->c->model.width, first = (int)i * ROWS, left = j->run->c->model.vocab - first;
     j->run->k->gemv_rows(left < ROWS ? left : ROWS, C, j->W + (size_t)first * (size_t)C, (size_t)C, j->x,
                          j->out + first, 0);
@@ -111,9 +110,8 @@ static int target_of(const losses *l, int i) {
     return (int)(row % (size_t)run->T) < run->lengths[b] ? l->targets[row] : -1;
 }
 
-static void loss_task(void *arg, size_t i, int worker) {
+static void loss_task(void *arg, size_t i) {
     const losses *l = arg;
-    (void)worker;
     const ll_kernels *k = l->run->k;
     const size_t V = (size_t)l->V;
     for (int r = (int)i * LL_PIECE; r < ((int)i + 1) * LL_PIECE && r < l->n; r++) {
@@ -189,9 +187,8 @@ typedef struct {
 } pooling;
 
 /* All rows, some columns: a sum in the order of the rows, so that padding cannot change it. */
-static void pool_task(void *arg, size_t i, int worker) {
+static void pool_task(void *arg, size_t i) {
     const pooling *p = arg;
-    (void)worker;
     const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, first = i * COLUMNS;
     const size_t end = first + COLUMNS < C ? first + COLUMNS : C;
     for (size_t r = 0; r < (size_t)p->rows.n; r++) {
@@ -221,9 +218,8 @@ const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences) {
     return x;
 }
 
-static void unpool_task(void *arg, size_t i, int worker) {
+static void unpool_task(void *arg, size_t i) {
     const pooling *p = arg;
-    (void)worker;
     const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, n = (size_t)p->rows.n;
     for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;

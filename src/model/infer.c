@@ -25,9 +25,8 @@ static int has_next(const ll_batch_run *run, size_t row) {
     return row % T + 1 < (size_t)run->lengths[row / T];
 }
 
-static void score_task(void *arg, size_t i, int worker) {
+static void score_task(void *arg, size_t i) {
     const scores *s = arg;
-    (void)worker;
     const int V = s->run->c->model.vocab;
     for (int r = (int)i * LL_PIECE; r < ((int)i + 1) * LL_PIECE && r < s->n; r++) {
         const size_t row = s->first + (size_t)r;

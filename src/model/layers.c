@@ -38,9 +38,8 @@ static int piece_rows(const job *j, size_t i) {
 /* ---- Linear ---- */
 
 /* Sums as in ll_gemm, so that a row alone has the bits of a row among others. */
-static void slab_task(void *arg, size_t i, int worker) {
+static void slab_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const int first = (int)i * SLAB, left = j->N - first, n = left < SLAB ? left : SLAB;
     float *out = j->out + first, part[SLAB];
     if (j->bias) memcpy(out, j->bias + first, (size_t)n * sizeof *out);
@@ -67,7 +66,7 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
         ll_parallel_for(slabs, slab_task, &j);
         return;
     }
-    for (size_t i = 0; i < slabs; i++) slab_task(&j, i, 0);
+    for (size_t i = 0; i < slabs; i++) slab_task(&j, i);
 }
 
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
@@ -98,9 +97,8 @@ void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const fl
     ll_product(run, 0, 1, n, K, N, dout, ldo, W, (size_t)N, din, ldi, add, NULL);
 }
 
-static void column_task(void *arg, size_t i, int worker) {
+static void column_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t first = i * COLUMNS, left = (size_t)j->N - first, n = left < COLUMNS ? left : COLUMNS;
     double total[COLUMNS] = {0};
     for (int from = 0; from < j->n; from += SUM_ROWS) {
@@ -119,9 +117,8 @@ void ll_bias_back(int n, int N, const float *dout, float *db) {
 
 /* ---- Norm ---- */
 
-static void norm_task(void *arg, size_t i, int worker) {
+static void norm_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t row = i * LL_PIECE, at = row * (size_t)j->N;
     j->k->norm(piece_rows(j, i), j->N, j->x + at, j->gain, j->bias, j->out + at, j->extra + row,
                j->extra + LL_CHUNK + row);
@@ -134,9 +131,8 @@ void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y)
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), norm_task, &j);
 }
 
-static void norm_back_task(void *arg, size_t i, int worker) {
+static void norm_back_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t row = i * LL_PIECE, C = (size_t)j->N, at = row * C;
     const float *mean = j->run->ws->statistics + row;
     float *partial = j->extra + i * 2 * C;
@@ -160,9 +156,8 @@ void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, cons
 
 /* ---- Activation ---- */
 
-static void activate_task(void *arg, size_t i, int worker) {
+static void activate_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
     if (j->run->c->model.activation == LL_ACT_RELU) {
         j->k->relu(n, 0, j->x + at, j->out + at);
@@ -176,9 +171,8 @@ void ll_activate(const ll_batch_run *run, int n, int width, const float *x, floa
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), activate_task, &j);
 }
 
-static void activate_back_task(void *arg, size_t i, int worker) {
+static void activate_back_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
     if (j->run->c->model.activation == LL_ACT_RELU) {
         j->k->relu_back(n, 0, j->x + at, j->y + at, j->out + at);
@@ -212,9 +206,8 @@ static void drop_row(const job *j, size_t row, const float *x, float *y) {
     }
 }
 
-static void drop_task(void *arg, size_t i, int worker) {
+static void drop_task(void *arg, size_t i) {
     const job *j = arg;
-    (void)worker;
     const size_t C = (size_t)j->N, n = (size_t)piece_rows(j, i), first = i * LL_PIECE;
     const float *x = j->x + first * C;
     float *y = j->out + first * C;

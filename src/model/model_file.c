@@ -93,10 +93,9 @@ static size_t size_of(const ll_param *p) {
     return (size_t)p->rows * (size_t)p->cols;
 }
 
-static void look_at(void *arg, size_t i, int worker) {
+static void look_at(void *arg, size_t i) {
     const survey *s = arg;
     const ll_param *p = &s->m->param[i];
-    (void)worker;
     s->infinite[i] = ll_find_infinite(p->value, size_of(p));
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
 #include "base/finite.h"
 #include "base/memory.h"
 

@@ -40,12 +40,31 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     return run;
 }
 
-ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks) {
+/* A block is one unit of what is told, or FINE where it has several chunks of rows. */
+enum { FINE = 1000 };
+
+static int unit(const ll_batch_run *run) {
+    return run->rows > LL_CHUNK ? FINE : 1;
+}
+
+static ll_status tell(const ll_batch_run *run, int64_t units, int64_t blocks) {
     const ll_model *m = run->model;
     const ll_workspace *ws = run->ws;
     if (!m->progress || ws->mode == LL_STREAM) return LL_OK;
-    return ll_progress_done(m->progress, m->progress_arg, ws->part * blocks + done,
-                            (ws->parts ? ws->parts : 1) * blocks);
+    const int64_t all = blocks * unit(run);
+    return ll_progress_done(m->progress, m->progress_arg, ws->part * all + units, (ws->parts ? ws->parts : 1) * all);
+}
+
+ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks) {
+    return tell(run, done * unit(run), blocks);
+}
+
+ll_status ll_sublayer_report(const ll_batch_run *run, int j, ll_rows r, double first, double last) {
+    const ll_workspace *ws = run->ws;
+    if (!run->model->progress || unit(run) == 1) return LL_OK;
+    const double rows = (double)(r.first + (size_t)r.n) / (double)run->rows;
+    const double done = ws->below + (j + first + (last - first) * rows) / run->stack->parts;
+    return tell(run, (int64_t)(done * FINE), ws->blocks);
 }
 
 ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
@@ -53,10 +72,12 @@ ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
     const int below = run->stack == &m->stack[0] ? 0 : m->stack[0].layers; /* blocks of other stacks */
     const int above = run->stack == ll_top_stack(m) ? 0 : ll_top_stack(m)->layers;
     ll_status status = LL_OK;
+    run->ws->below = below;
+    run->ws->blocks = below + blocks + above;
     ll_embed(run);
     for (int l = 0; l < blocks && !status; l++) {
         status = ll_block_forward(run, l);
-        if (!status) status = ll_network_report(run, below + l + 1, below + blocks + above);
+        if (!status) status = ll_network_report(run, below + l + 1, run->ws->blocks);
     }
     return status;
 }

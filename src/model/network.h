@@ -65,6 +65,7 @@ struct ll_workspace {
     ll_workspace *source; /* of the encoder that this stack reads, or NULL */
     int mode;             /* one of the above */
     int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
+    int below, blocks;    /* blocks of the batch that come before those of this stack, and all of them */
     int B, T; /* at most; T with the front */
     size_t bytes;
     float *block, **layers;
@@ -325,8 +326,11 @@ LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
-/* To whom ll_model_watch named: so many of the blocks of this batch are done, of all stacks. */
+/* Tells whom ll_model_watch named how many of the blocks of this batch are done, of all stacks. */
 LL_MUST_USE ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks);
+/* Tells how far sublayer j is with the rows r, which are done: passes over all rows are parts first .. last of it. Only
+ * where there are several chunks of rows; blocks suffice for short ones. */
+LL_MUST_USE ll_status ll_sublayer_report(const ll_batch_run *run, int j, ll_rows r, double first, double last);
 /* The encoder alone: a source run, up to its top. */
 LL_MUST_USE ll_status ll_encoder_forward(const ll_batch_run *source);
 /* log sum exp of n numbers, the sum in double. */

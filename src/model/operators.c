@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
 #include "attention/feature/maps.h"

@@ -76,11 +76,10 @@ typedef struct {
     ll_quantized *w;
 } job;
 
-static void round_tensor(void *arg, size_t i, int worker) {
+static void round_tensor(void *arg, size_t i) {
     const job *j = arg;
     const ll_param *p = &j->m->param[i];
     const ll_quantized *w = j->w;
-    (void)worker;
     if (!narrows(j->m, (int)i)) return;
     for (int c = 0; c < p->cols; c += COLUMNS) {
         const slab s = {p->rows, p->cols - c < COLUMNS ? p->cols - c : COLUMNS, (size_t)p->cols, p->value + c};

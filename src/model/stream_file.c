@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
 #include "base/memory.h"
 #include "model/model_stream.h"
 

@@ -20,8 +20,7 @@ static int may_change(const char *key) {
 }
 
 int ll_fit_has_valid(const ll_config *c) {
-    const int made = c->data.format == LL_DATA_DEMO || c->data.format >= LL_DATA_COPY;
-    return made || (c->data.valid && c->data.valid[0]) || c->data.valid_fraction > 0;
+    return ll_data_is_made(&c->data) || (c->data.valid && c->data.valid[0]) || c->data.valid_fraction > 0;
 }
 
 ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {

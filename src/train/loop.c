@@ -2,6 +2,9 @@
  * not been done. A run that was stopped before it could settle does so when it is resumed; that keeps
  * its files equal to those of an uninterrupted one. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/finite.h"
 #include "train/train_internal.h"
@@ -146,6 +149,33 @@ static void report_page(ll_trainer *t, watcher *w, int whole) {
     report(t, w, ll_trainer_report(t, whole) ? "no report" : "report");
 }
 
+/* A folder that is gone is made again at once, as one of a whole run: with a checkpoint of this step. Its best model is
+ * lost, so the next one that is evaluated is the best. An evaluation that could not write its model is made again. */
+static ll_status keep_folder(ll_trainer *t, watcher *w) {
+    ll_run_state *s = &t->state;
+    if (!ll_run_folder_gone(t)) return LL_OK;
+    int whole = 0;
+    ll_status status = ll_run_folder_restore(t, &whole);
+    if (status || whole) return status;
+    if (access(t->best, F_OK)) s->best_loss = NAN;
+    if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
+    status = save(t);
+    if (!status && ll_fail(LL_EIO, "%s or a file of it was removed; it is made again, with recipe, metrics, step %lld",
+                           t->folder, (long long)s->step))
+        report(t, w, "no folder");
+    return status;
+}
+
+/* Does what writes to the folder. Where it fails since the folder went meanwhile, it is done again. */
+static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_trainer *, watcher *)) {
+    enum { TRIES = 10 };
+    for (int i = 1;; i++) {
+        ll_status status = keep_folder(t, w);
+        if (!status) status = act(t, w);
+        if (status != LL_EIO || i == TRIES || !ll_run_folder_gone(t)) return status;
+    }
+}
+
 static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
@@ -173,20 +203,34 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     return status;
 }
 
+static ll_status save_rest(ll_trainer *t, watcher *w) {
+    (void)w;
+    return t->unsaved ? save(t) : LL_OK;
+}
+
 static ll_status stopped(ll_trainer *t, watcher *w) {
-    ll_status status = t->unsaved ? save(t) : LL_OK;
+    ll_status status = in_folder(t, w, save_rest);
     if (status) return status;
     report_page(t, w, 0);
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
                    (long long)t->state.step, (long long)t->model->recipe->c.train.steps, t->folder);
 }
 
+/* The run goes on where its folder cannot be locked; that two runs do not write there is then up to the user. */
+static void tell_of_lock(ll_trainer *t, watcher *w) {
+    if (t->unlocked && ll_fail(LL_EIO, "%s cannot be locked (%s); see that no other run writes to it", t->folder,
+                               strerror(t->unlocked)))
+        report(t, w, "no lock");
+    t->unlocked = 0;
+}
+
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
+    tell_of_lock(t, &w);
     for (;;) {
-        ll_status status = settle(t, &w);
+        ll_status status = in_folder(t, &w, settle);
         if (status) return status;
         if (t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (w.stop) return stopped(t, &w);
@@ -195,7 +239,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
         report(t, &w, NULL);
         if (w.stop) return stopped(t, &w);
     }
-    ll_status status = t->unsaved ? save(t) : LL_OK; /* a run of no steps leaves its first model */
+    ll_status status = in_folder(t, &w, save_rest); /* a run of no steps leaves its first model */
     if (status) return status;
     report(t, &w, "done");
     report_page(t, &w, 1);

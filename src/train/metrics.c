@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -50,12 +51,15 @@ static ll_status carry_over(ll_metrics *metrics, const char *to, const char *res
     return status;
 }
 
+static ll_status cannot_open(const char *path) {
+    return ll_fail(LL_EIO, "%s cannot be opened for writing; check its permissions", path);
+}
+
 ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last) {
     ll_metrics m = {.path = ll_path_join(out, "metrics.csv")};
     if (!m.path) return LL_ENOMEM;
     ll_status status = resume ? carry_over(&m, m.path, resume, last) : ll_file_write(m.path, HEADER, strlen(HEADER));
-    if (!status && !(m.file = fopen(m.path, "ae")))
-        status = ll_fail(LL_EIO, "%s cannot be opened for writing; check its permissions", m.path);
+    if (!status && !(m.file = fopen(m.path, "a+e"))) status = cannot_open(m.path);
     if (status) {
         ll_metrics_close(&m);
         return status;
@@ -69,7 +73,7 @@ static ll_status check(ll_metrics *m, int failed) {
     return ll_fail(LL_EIO, "%s cannot be written; is the disk full? Make room and resume the run", m->path);
 }
 
-/* A cell in front of the one after it; NaN leaves it empty. The same in every locale, unlike printf. */
+/* A cell in front of the one after it; NaN leaves it empty. */
 static void cell(FILE *file, double value, const char *end) {
     char text[LL_NUMBER_TEXT] = "";
     if (!isnan(value)) ll_print_number(text, value);
@@ -97,6 +101,36 @@ ll_status ll_metrics_row(ll_metrics *m, const ll_progress *p, const ll_run_state
 
 ll_status ll_metrics_sync(ll_metrics *m) {
     return check(m, fflush(m->file) || fsync(fileno(m->file)));
+}
+
+/* All that the open file holds, though it may have no name any more. */
+static ll_status read_all(ll_bytes *rows, FILE *file) {
+    struct stat info;
+    if (fflush(file) || fstat(fileno(file), &info)) return ll_fail(LL_EIO, "its rows cannot be read");
+    rows->data = ll_alloc((size_t)info.st_size + 1, 1);
+    while (rows->data && rows->size < (size_t)info.st_size) {
+        const size_t left = (size_t)info.st_size - rows->size;
+        const ssize_t n = pread(fileno(file), rows->data + rows->size, left, (off_t)rows->size);
+        if (n <= 0) return ll_fail(LL_EIO, "its rows cannot be read");
+        rows->size += (size_t)n;
+    }
+    return rows->data ? LL_OK : LL_ENOMEM;
+}
+
+ll_status ll_metrics_restore(ll_metrics *m) {
+    ll_bytes rows = {0};
+    FILE *file = NULL;
+    ll_status status = read_all(&rows, m->file);
+    if (!status)
+        status = ll_file_write(m->path, rows.data, rows.size);
+    else if (status == LL_EIO)
+        status = ll_file_write(m->path, HEADER, strlen(HEADER)); /* removed by another machine, on NFS */
+    if (!status && !(file = fopen(m->path, "a+e"))) status = cannot_open(m->path);
+    ll_bytes_free(&rows);
+    if (status) return status;
+    fclose(m->file);
+    m->file = file;
+    return LL_OK;
 }
 
 void ll_metrics_close(ll_metrics *m) {

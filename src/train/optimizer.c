@@ -24,8 +24,7 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
 }
 
 /* Pages that are read before they are written fault twice, the second time on all processors at once. */
-static void touch_piece(void *arg, size_t i, int worker) {
-    (void)worker;
+static void touch_piece(void *arg, size_t i) {
     const ll_optimizer *o = arg;
     const ll_piece *piece = &o->piece[i];
     memset(o->m + piece->offset, 0, piece->count * sizeof *o->m);
@@ -65,8 +64,7 @@ typedef struct {
 } norm_work;
 
 /* Squares of one piece in eight sums side by side: one alone would wait for each addition. */
-static void sum_squares(void *arg, size_t i, int worker) {
-    (void)worker;
+static void sum_squares(void *arg, size_t i) {
     const norm_work *w = arg;
     const ll_piece *piece = &w->o->piece[i];
     const float *x = w->block + piece->offset;
@@ -99,8 +97,7 @@ typedef struct {
     float decay, l2; /* AdamW's and Adam's weight decay; one of them is 0 */
 } update_work;
 
-static void update_piece(void *arg, size_t i, int worker) {
-    (void)worker;
+static void update_piece(void *arg, size_t i) {
     const update_work *w = arg;
     const ll_piece *piece = &w->o->piece[i];
     float *p = w->params + piece->offset, *g = w->grad + piece->offset;

@@ -6,6 +6,7 @@
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
  *   loop.c       the loop                        report.c     report.html (study.h)
+ *   run_folder.c its folder, removed meanwhile
  *
  * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
  * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
@@ -128,7 +129,17 @@ LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, cons
 LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
 /* Reaches the disk, so that no checkpoint is ahead of its rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
+/* Writes the file again, where it was removed, with all rows. */
+LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
+
+/* recipe.ini of the run's folder. */
+LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);
+/* Is the folder gone, or its lock, recipe or metrics? A few calls of the system: microseconds. */
+int ll_run_folder_gone(const ll_trainer *trainer);
+/* Makes it again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO where that cannot be done,
+ * or another run has the folder. */
+LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);
 
 /* The best model of a run, or the last; NULL where it has none yet. */
 LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
@@ -143,11 +154,12 @@ struct ll_trainer {
     ll_engine *engine;
     ll_metrics metrics;
     ll_run_state state;
-    char *origin;               /* what it began with, in words; or NULL */
-    char *folder, *last, *best; /* paths */
-    int lock;                   /* of the folder, -1: not taken */
-    int64_t saved;              /* step of the checkpoint on disk, -1: none */
-    int unsaved;                /* has the state changed since? */
+    char *origin;                                 /* what it began with, in words; or NULL */
+    char *folder, *last, *best, *ini, *lock_file; /* paths */
+    int lock;                                     /* the folder's file LL_LOCK_FILE, -1: not open */
+    int unlocked;                                 /* errno where the folder cannot be locked */
+    int64_t saved;                                /* step of the checkpoint on disk, -1: none */
+    int unsaved;                                  /* has the state changed since? */
     ll_progress progress;
     double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
     int64_t begun;      /* step at that time */

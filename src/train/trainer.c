@@ -84,8 +84,16 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     return status;
 }
 
+/* Lets the folder go. The locked file stays, since another process may be about to lock it; but a run that could not
+ * begin leaves nothing. */
+static void release(ll_trainer *t, int keep) {
+    if (!keep && t->lock >= 0) unlink(t->lock_file);
+    if (t->lock >= 0) close(t->lock);
+    t->lock = -1;
+}
+
 static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) {
-    if (!recipe || !out) return ll_fail(LL_EINVAL, "a new run needs a recipe and a folder to write to");
+    if (!recipe) return ll_fail(LL_EINVAL, "a new run needs a recipe");
     ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
@@ -101,12 +109,24 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     return LL_OK;
 }
 
+/* The recipe that a run goes on with: the one that is given, else the recipe.ini of its folder, else the one in the
+ * checkpoint. recipe.ini is replaced as soon as a run is resumed, so it knows settings that no checkpoint has yet. */
+static ll_status choose_recipe(ll_trainer *t, const ll_recipe *given, const char *resume) {
+    if (given) return ll_recipe_copy(&t->recipe, given);
+    char *path = ll_path_join(resume, "recipe.ini");
+    if (!path) return LL_ENOMEM;
+    const ll_status status =
+        access(path, F_OK) ? ll_recipe_copy(&t->recipe, t->model->recipe) : ll_recipe_load(&t->recipe, path);
+    ll_free(path);
+    return status;
+}
+
 /* The checkpoint, and a recipe that is its own but for what may change. */
-static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const ll_safetensors *file) {
+static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
     ll_status status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_read(&t->model, file);
-    if (!status) status = ll_recipe_copy(&t->recipe, recipe ? recipe : t->model->recipe);
+    if (!status) status = choose_recipe(t, recipe, resume);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
@@ -125,11 +145,12 @@ static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char 
     ll_safetensors *file = NULL;
     ll_status status = same_folder(out, resume) ? LL_OK : refuse_old_run(out);
     if (!status) status = ll_run_folder_check(resume, "last.safetensors");
+    if (!status && same_folder(out, resume)) status = ll_folder_lock(&t->lock, &t->unlocked, out);
     if (status) return status;
     char *path = ll_path_join(resume, "last.safetensors");
     if (!path) return LL_ENOMEM;
     status = ll_safetensors_open(&file, path);
-    if (!status) status = take_over(t, recipe, file);
+    if (!status) status = take_over(t, recipe, resume, file);
     ll_safetensors_free(file);
     ll_free(path);
     return status;
@@ -150,27 +171,32 @@ static ll_status copy_best(const ll_trainer *t, const char *resume) {
     return status;
 }
 
-static ll_status write_recipe(const ll_trainer *t) {
-    char *text = NULL;
-    char *path = ll_path_join(t->folder, "recipe.ini");
-    ll_status status = path ? ll_recipe_text(t->recipe, &text) : LL_ENOMEM;
-    if (!status) status = ll_file_write(path, text, strlen(text));
-    ll_text_free(text);
-    ll_free(path);
-    return status;
-}
-
-static ll_status open_folder(ll_trainer *t, const char *out, const char *resume) {
+static ll_status name_files(ll_trainer *t, const char *out) {
+    if (!out) return ll_fail(LL_EINVAL, "a run needs a folder to write to");
     t->folder = ll_strdup(out);
     t->last = ll_path_join(out, "last.safetensors");
     t->best = ll_path_join(out, "best.safetensors");
-    if (!t->folder || !t->last || !t->best) return LL_ENOMEM;
-    ll_status status = ll_folder_create(out);
-    if (!status) status = ll_folder_lock(&t->lock, out);
-    if (!status) status = write_recipe(t);
-    if (!status) status = ll_metrics_open(&t->metrics, out, resume, t->state.row);
+    t->ini = ll_path_join(out, "recipe.ini");
+    t->lock_file = ll_path_join(out, LL_LOCK_FILE);
+    return t->folder && t->last && t->best && t->ini && t->lock_file ? LL_OK : LL_ENOMEM;
+}
+
+/* Another run may have begun and ended there while the data were opened. */
+static ll_status take_new_folder(ll_trainer *t) {
+    ll_status status = ll_folder_create(t->folder);
+    if (!status) status = ll_folder_lock(&t->lock, &t->unlocked, t->folder);
+    if (!status) status = refuse_old_run(t->folder);
+    if (status) release(t, 0);
+    return status;
+}
+
+static ll_status open_folder(ll_trainer *t, const char *resume) {
+    const int moves = resume && !same_folder(t->folder, resume);
+    ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
+    if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
+    if (!status) status = ll_run_recipe_write(t);
     if (status || !resume) return status;
-    if (!same_folder(out, resume)) return copy_best(t, resume);
+    if (moves) return copy_best(t, resume);
     t->saved = t->state.step;
     t->unsaved = 0;
     return LL_OK;
@@ -184,8 +210,9 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     t->unsaved = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
     if (resume && !out) out = resume;
-    ll_status status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
-    if (!status) status = open_folder(t, out, resume);
+    ll_status status = name_files(t, out);
+    if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
+    if (!status) status = open_folder(t, resume);
     if (status) {
         ll_trainer_free(t);
         return status;
@@ -197,7 +224,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
 void ll_trainer_free(ll_trainer *t) {
     if (!t) return;
     ll_metrics_close(&t->metrics);
-    if (t->lock >= 0) close(t->lock);
+    release(t, 1);
     ll_engine_free(t->engine);
     ll_reader_free(t->train);
     ll_reader_free(t->valid);
@@ -207,6 +234,8 @@ void ll_trainer_free(ll_trainer *t) {
     ll_free(t->folder);
     ll_free(t->last);
     ll_free(t->best);
+    ll_free(t->ini);
+    ll_free(t->lock_file);
     ll_free(t);
 }
 

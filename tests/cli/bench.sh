@@ -47,3 +47,14 @@ t 1 "$longline" bench --figure nowhere/out.svg
 silent
 refused 'it is a folder' "$longline" bench --json .
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
+# A quota of processor time counts: one processor's worth, one thread. Where a namespace of one's own cannot be had, only
+# tests/test_cpus.c looks.
+mkdir cgroup cgroup/cpu
+echo "100000 100000" >cgroup/cpu.max
+echo 100000 >cgroup/cpu/cpu.cfs_quota_us
+echo 100000 >cgroup/cpu/cpu.cfs_period_us
+if unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup' 2>/dev/null; then
+    t 0 unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup && exec "$0" "$@"' "$longline" bench --ops --lengths 17 \
+        --repeats 1 --case relu/causal/fwd/17
+    out ', 1 threads; peak'
+fi

@@ -72,7 +72,7 @@ kill -INT $pid 2>/dev/null || true
 kill -TERM $pid
 echo more >&9
 exec 9>&-
-wait $pid
+ended $pid
 check "a signal ends it" test $? -eq 1
 err "interrupted after [0-9]+ sequences"
 check "and nothing is left" test -z "$(find . -name 'new.npy*')"

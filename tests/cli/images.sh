@@ -14,6 +14,16 @@ gzip -k images labels 2>/dev/null && {
 }
 t 0 "$longline" inspect run/best.safetensors
 out "^tensor "
+mkdir named
+cp images named/t10k-images-idx3-ubyte
+refused "cannot open named/t10k-labels-idx1-ubyte.*; name them in data.test-labels" "$longline" eval run/best.safetensors \
+    --data named/t10k-images-idx3-ubyte
+cp labels named/t10k-labels-idx1-ubyte
+t 0 "$longline" eval run/best.safetensors --data named/t10k-images-idx3-ubyte
+check "labels beside images with their published name" test "$(value eval.loss)" = "$loss"
+t 0 "$longline" train images.ini --out beside --set data.train=named/t10k-images-idx3-ubyte --set data.train-labels=
+for run in run beside; do cut -d , -f 1,4,6 $run/metrics.csv >$run.losses; done
+check "and so in training" cmp run.losses beside.losses
 refused "classifier" "$longline" generate run/best.safetensors
 refused "images need labels, too: --labels FILE" "$longline" eval run/best.safetensors --data images --set data.test-labels=
 idx_labels 64 4 >four

@@ -25,6 +25,27 @@ flags=$(pkg-config --cflags --static --libs longline | sed "s|/opt/longline|$to|
 t 0 cc "$root/examples/attention_call.c" $flags -o attention-static
 LD_LIBRARY_PATH= t 0 ./attention-static
 
+# A program may close the library while threads of the pool still look for work.
+cat >close.c <<'END'
+#include <dlfcn.h>
+#include <longline.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 20; i++) {
+        void *library = dlopen("liblongline.so", RTLD_NOW);
+        double (*measure)(int, double) = library ? (double (*)(int, double))dlsym(library, "ll_measure_peak") : NULL;
+        if (!measure) return puts(dlerror()), 1;
+        measure(4, 0.001);
+        dlclose(library);
+        usleep(2000);
+    }
+    return 0;
+}
+END
+t 0 cc close.c -I"$to/include" -ldl -o close
+t 0 ./close
+
 if command -v cmake >/dev/null; then
     cat >CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.13)

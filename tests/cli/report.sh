@@ -154,3 +154,9 @@ if [ -n "$browser" ]; then
     look comparison.html 3
     look systems/table.html 2
 fi
+
+# A page that takes long tells how far it is.
+# shellcheck disable=SC2086
+t 0 run --out slow --set train.report=off --set model.width=512 --set model.layers=4 --set train.length=1024 \
+    --set train.batch=1 --set train.steps=1 --set train.warmup=1 --set train.eval-batches=1
+told "^report: [0-9]+ %, eta [0-9:]+$" "$longline" report slow --cpu scalar --threads 1

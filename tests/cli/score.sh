@@ -43,7 +43,7 @@ i=0
 while [ "$(wc -l <out)" -lt 2 ] && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done
 check "an answer comes before the input ends" test "$(wc -l <out)" -eq 2
 exec 9>&-
-wait $pid
+ended $pid
 check "and then all is well" test $? -eq 0
 
 # Every token, and what stands around a sequence.

@@ -65,7 +65,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     sleep 0.1
 done
 kill -TERM $pid
-wait $pid
+ended $pid
 check "SIGTERM saves and ends with exit code 0" test $? -eq 0
 err "state after byte $(($(wc -c <out) + 6)) saved"
 keep first
@@ -81,7 +81,7 @@ exec 3>pipe
 printf 'line 7' >&3
 sleep 0.5
 kill -HUP $pid
-wait $pid
+ended $pid
 check "a signal while it waits for its prompt ends it in order" test $? -eq 0
 exec 3>&-
 silent

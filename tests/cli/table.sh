@@ -83,9 +83,10 @@ check "killed or not, the same results" cmp a b
 # Asked to stop: what there is is printed.
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
-while [ ! -s err ]; do sleep 0.1; done
+i=0
+while [ ! -s err ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done
 kill -TERM $pid
-wait $pid
+ended $pid
 check "exit 0 when asked to stop" test $? -eq 0
 err "the same command goes on"
 out "^Transformer +- +30.18 +0 "

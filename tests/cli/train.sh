@@ -19,6 +19,10 @@ check "same recipe, same bits" cmp straight/best.safetensors runs/text-bytes-1/b
 t 0 run --threads 1
 out "^train.folder=runs/text-bytes-2$"
 check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/best.safetensors
+# shellcheck disable=SC2086
+t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" train "$recipe" --data text.txt $small --out small-stack
+check "a small stack, same bits" cmp straight/best.safetensors small-stack/best.safetensors
+t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" report small-stack
 refused "holds a run already" run --out straight
 last="train, twice at once"
 run >first.out 2>first.err &
@@ -49,7 +53,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     sleep 0.1
 done
 kill -TERM $pid
-wait $pid
+ended $pid
 check "SIGTERM ends the run with exit code 0" test $? -eq 0
 err "stopped after step [0-9]+ and saved; go on with: longline train --resume 'halved'"
 silent
@@ -57,8 +61,31 @@ check "it did not reach the end" sh -c "! grep -q '^step 400/400' err"
 t 0 "$longline" train --resume halved
 out "^train.steps=400$"
 check "the same bits as without interruption" cmp whole/best.safetensors halved/best.safetensors
+t 0 "$longline" train --resume halved
+err "^longline train: finished already: step 400 of 400; go on with: longline train --resume 'halved' --set train.steps=N$"
+not_err "tokens/s|eta"
+out "^train.steps=400$"
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
+
+# Removed while it trains: said at once, and a whole run again.
+last="train, its folder removed"
+cp -r straight removed
+rm -f out err
+"$longline" train --resume removed --set train.steps=100000 --set train.checkpoint-every=0 >out 2>err </dev/null &
+pid=$!
+i=0
+while ! grep -qs '^step' err && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+rm -r removed 2>/dev/null # which the run may be quicker than
+i=0
+while ! grep -qs 'no folder' err && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+check "it is whole again" test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
+kill -TERM $pid
+ended $pid
+check "and goes on until it is stopped" test $? -eq 0
+err "^longline train: no folder: removed or a file of it was removed; it is made again, with recipe, metrics, step [0-9]+$"
+err "go on with: longline train --resume 'removed'"
+t 0 "$longline" report removed
 
 # ---- With another model's weights ----
 t 0 run --out further --from straight --set train.seed=2

@@ -3,6 +3,7 @@
  * with it learns it learned from single tokens. */
 #include <string.h>
 
+#include "attention/attention_stream.h"
 #include "attention/table.h"
 #include "base/parallel.h"
 
@@ -32,7 +33,7 @@ static void copy_block(void *arg, size_t index, int worker) {
 
 static void copy(const ll_attention *op, const ll_attention_call *c, ll_view in, ll_view out, int width) {
     copying x = {c, op->c.H, (c->T + TOKENS - 1) / TOKENS, width, in, out};
-    if (out.data) ll_parallel_for((size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
+    if (out.data) ll_parallel_among(ll_threads(), (size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -47,10 +48,40 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
 
 static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     copy(op, c, c->g, c->dv, op->c.E);
-    copy(op, c, (ll_view){0}, c->dq, op->c.D);
-    copy(op, c, (ll_view){0}, c->dk, op->c.D);
+    copy(op, c, (ll_view){0}, c->dq, op->D);
+    copy(op, c, (ll_view){0}, c->dk, op->D);
     return LL_OK;
 }
 
-const ll_method ll_method_value = {
-    .name = "value", .itself = 1, .keeps = LL_KEEPS_NOTHING, .saved = saved, .forward = forward, .backward = backward};
+/* ---- As a stream: nothing is kept ---- */
+
+static void feed_head(void *arg, size_t index, int worker) {
+    const ll_feed *f = arg;
+    const size_t H = (size_t)f->s->op->c.H, b = index / H, h = index % H;
+    (void)worker;
+    for (int t = 0; t < f->n; t++)
+        memcpy(ll_feed_at(&f->y, b, h, t), ll_feed_at(&f->v, b, h, t), (size_t)f->s->op->c.E * sizeof(float));
+}
+
+static ll_status feed(ll_feed *f) {
+    ll_stream_share_heads(f, 1, feed_head);
+    return LL_OK;
+}
+
+static const ll_recurrence recurrence = {.feed = feed};
+
+static ll_status state_floats(const ll_attention *op, size_t *floats) {
+    (void)op;
+    *floats = 0;
+    return LL_OK;
+}
+
+const ll_operator ll_operator_identity = {
+    .name = "value",
+    .itself = 1,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+    .state_floats = state_floats,
+    .recurrence = &recurrence,
+};

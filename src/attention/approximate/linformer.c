@@ -5,9 +5,10 @@
  *
  * E and F (length, rank) are learnt, for all heads of a layer: row j belongs to token j, so there is a longest
  * sequence, and every K' has seen every token. Tokens past a sequence's length take no part in K' and V'.
- * The second half is the exact kernel (op->part) on rank keys, sequence by sequence; here is the first. */
+ * The second half is exact attention (op->own) on rank keys, sequence by sequence; here is the first. */
 #include <string.h>
 
+#include "attention/exact/exact.h"
 #include "attention/table.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -41,7 +42,7 @@ static side side_of(const ll_attention *op, const ll_attention_call *c, int keys
     x.dweight = keys ? c->dbaseline.linformer_k : c->dbaseline.linformer_v;
     x.in = keys ? c->k : c->v;
     x.din = keys ? c->dk : c->dv;
-    x.width = keys ? op->c.D : op->c.E;
+    x.width = keys ? op->D : op->c.E;
     return x;
 }
 
@@ -53,7 +54,7 @@ static float *mixed_at(const side *x, float *of, size_t index) {
 static void mix(void *arg, size_t index, int worker) {
     const side *x = arg;
     const size_t b = index / (size_t)x->H, h = index % (size_t)x->H, rank = (size_t)x->rank, width = (size_t)x->width;
-    const int n = ll_method_keys(x->c, (int)b);
+    const int n = ll_sequence_keys(x->c, (int)b);
     float *out = mixed_at(x, x->mixed, index);
     (void)worker;
     memset(out, 0, rank * width * sizeof *out);
@@ -66,7 +67,7 @@ static void mix(void *arg, size_t index, int worker) {
 static void unmix(void *arg, size_t index, int worker) {
     const side *x = arg;
     const size_t b = index / (size_t)x->H, h = index % (size_t)x->H, rank = (size_t)x->rank, width = (size_t)x->width;
-    const int n = ll_method_keys(x->c, (int)b);
+    const int n = ll_sequence_keys(x->c, (int)b);
     const float *d = mixed_at(x, x->mixed, index);
     (void)worker;
     for (int t0 = 0; t0 < n; t0 += TOKENS)
@@ -82,7 +83,7 @@ static void weigh(void *arg, size_t index, int worker) {
     const size_t rank = (size_t)x->rank;
     (void)worker;
     for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
-        const int n = least(TOKENS, ll_method_keys(x->c, (int)(i / (size_t)x->H)) - t0);
+        const int n = least(TOKENS, ll_sequence_keys(x->c, (int)(i / (size_t)x->H)) - t0);
         if (n > 0)
             x->k->gemm(n, x->rank, x->width, ll_element(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
                        mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);
@@ -100,13 +101,13 @@ static ll_attention_call call_of(const ll_attention *op, const ll_attention_call
     ll_attention_call one = ll_sequence_call(c, b);
     const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.baseline.rank;
     one.S = op->c.baseline.rank;
-    one.k = packed(op, keys + heads * rank * (size_t)op->c.D, op->c.D);
+    one.k = packed(op, keys + heads * rank * (size_t)op->D, op->D);
     one.v = packed(op, values + heads * rank * (size_t)op->c.E, op->c.E);
     one.saved = saved ? saved + heads * (size_t)c->T : NULL;
     return one;
 }
 
-static ll_status check(const ll_attention *op, const ll_attention_call *c) {
+static ll_status check_length(const ll_attention *op, const ll_attention_call *c) {
     if (c->S <= op->c.baseline.length) return LL_OK;
     return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", c->S,
                    op->c.baseline.length);
@@ -114,32 +115,32 @@ static ll_status check(const ll_attention *op, const ll_attention_call *c) {
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
-    return mixed_floats(op, B, op->c.D) + mixed_floats(op, B, op->c.E) +
-           ll_attention_saved(op->part, B, T, op->c.baseline.rank);
+    return mixed_floats(op, B, op->D) + mixed_floats(op, B, op->c.E) +
+           ll_attention_saved(op->own, B, T, op->c.baseline.rank);
 }
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
-    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
+    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
-    ll_status status = check(op, c);
+    ll_status status = check_length(op, c);
     float *own = status || c->saved ? NULL : ll_alloc(both, sizeof *own), *mixed = c->saved ? c->saved : own;
     if (!status && !mixed) status = LL_ENOMEM;
     if (status) return status;
     for (int s = 0; s < 2; s++) {
         side x = side_of(op, c, !s, s ? mixed + keys : mixed);
-        ll_parallel_for(heads, mix, &x);
+        ll_parallel_among(ll_threads(), heads, mix, &x);
     }
     for (int b = 0; b < c->B && !status; b++) {
         ll_attention_call one = call_of(op, c, b, mixed, mixed + keys, c->saved ? c->saved + both : NULL);
-        status = ll_attention_forward(op->part, &one);
+        status = ll_attention_forward(op->own, &one);
     }
-    ll_method_clear_output(op, c);
+    ll_clear_output(c, op->c.H, op->c.E);
     ll_free(own);
     return status;
 }
 
 static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
-    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->c.D),
+    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
     float *d = ll_alloc(2 * both, sizeof *d);
     ll_status status = d ? LL_OK : LL_ENOMEM;
@@ -147,18 +148,57 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
         ll_attention_call one = call_of(op, c, b, c->saved, c->saved + keys, c->saved + both);
         const ll_attention_call gradient = call_of(op, c, b, d, d + keys, NULL);
         one.dk = gradient.k, one.dv = gradient.v;
-        status = ll_attention_backward(op->part, &one);
+        status = ll_attention_backward(op->own, &one);
     }
     for (int s = 0; s < 2 && !status; s++) {
         side x = side_of(op, c, !s, s ? d + keys : d);
         x.transposed = d + both + (s ? keys : 0);
-        ll_parallel_for(heads, unmix, &x);
-        if (x.dweight) ll_parallel_for(((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
+        ll_parallel_among(ll_threads(), heads, unmix, &x);
+        if (x.dweight) ll_parallel_among(ll_threads(), ((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
     }
-    ll_method_clear_gradients(op, c);
+    ll_clear_gradients(c, op->c.H, op->D, op->c.E);
     ll_free(d);
     return status;
 }
 
-const ll_method ll_method_linformer = {
-    .name = "linformer", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};
+/* ---- The kind ---- */
+
+static ll_status check(const ll_attention_config *c) {
+    enum { LENGTH_MOST = 1 << 24, RANK_MOST = 1 << 16 };
+    const ll_approximate_config *b = &c->baseline;
+    if (b->length < 1 || b->length > LENGTH_MOST || b->rank < 1 || b->rank > RANK_MOST)
+        return ll_fail(LL_EINVAL, "attention: linformer from %d tokens to %d, must be 1 to %d and 1 to %d", b->length,
+                       b->rank, LENGTH_MOST, RANK_MOST);
+    if (!b->linformer_k || !b->linformer_v)
+        return ll_fail(LL_EINVAL, "attention: linformer needs its projections linformer_k and linformer_v");
+    return LL_OK;
+}
+
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+    ll_attention *exact;
+    (void)engine;
+    const ll_status status = ll_exact_create(&exact, op);
+    if (!status) op->own = exact;
+    return status;
+}
+
+static void destroy(ll_attention *op) {
+    ll_attention_free(op->own);
+}
+
+static void set_tile(ll_attention *op, int tile) {
+    ll_attention_set_tile(op->own, tile);
+}
+
+const ll_operator ll_operator_linformer = {
+    .name = "linformer",
+    .reads = 2,
+    .whole = 1,
+    .check = check,
+    .create = create,
+    .free = destroy,
+    .set_tile = set_tile,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+};

@@ -4,7 +4,7 @@
  *   Y = softmax(Q K~^T) Z softmax(Q~ K^T) V        Z near the inverse of A = softmax(Q~ K~^T), m x m
  *
  * (logits times `input_scale`). Three steps, a sequence after the other: gather, X = softmax(Q~ K^T) V; W = Z X;
- * spread, Y = softmax(Q K~^T) W. The first and the last are the exact kernel (op->part) between tokens and landmarks,
+ * spread, Y = softmax(Q K~^T) W. The first and the last are exact attention (op->own) between tokens and landmarks,
  * so memory is linear in the length; the middle is here. Z is made by `iterations` steps of third order from Z_0 = A^T
  * / c, c the largest sum of a column (of this head: released code takes the largest of the whole batch, so that
  * sequences mix):
@@ -14,6 +14,7 @@
  * Sequences of no more tokens than landmarks have softmax attention as it is. */
 #include <string.h>
 
+#include "attention/exact/exact.h"
 #include "attention/table.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -55,18 +56,18 @@ static size_t rounded(size_t floats) {
 
 static size_t saved_floats(const ll_attention *op, int T) {
     const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks;
-    return 2 * rounded(H * m * (size_t)op->c.D) + 2 * rounded(H * m * (size_t)op->c.E) + rounded(H * m) +
+    return 2 * rounded(H * m * (size_t)op->D) + 2 * rounded(H * m * (size_t)op->c.E) + rounded(H * m) +
            rounded(H * (size_t)T);
 }
 
 /* The matrices m x m of one head that the middle works on. */
 static size_t square_floats(const ll_attention *op) {
-    const size_t m = (size_t)op->c.baseline.landmarks, D = (size_t)op->c.D;
+    const size_t m = (size_t)op->c.baseline.landmarks, D = (size_t)op->D;
     return rounded(m * m) * (size_t)(op->c.baseline.iterations + 12) + rounded(m * D) + rounded(m * (size_t)op->c.E);
 }
 
 static void lay_out(sequence *x, float *saved, int T) {
-    const size_t H = (size_t)x->op->c.H, m = (size_t)x->m, D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
+    const size_t H = (size_t)x->op->c.H, m = (size_t)x->m, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
     x->spread = take(&saved, H * (size_t)T); /* first: all there is where attention is exact */
     x->gather = take(&saved, H * m);
     x->q = take(&saved, H * m * D);
@@ -89,7 +90,7 @@ static int64_t begin(const sequence *x, int r, int n) {
 
 /* Means of runs of tokens; or, on the way back, every token's share is added to its gradient. */
 static void landmarks(const sequence *x, int h, const ll_view *tokens, int n, float *mean) {
-    const size_t D = (size_t)x->op->c.D;
+    const size_t D = (size_t)x->op->D;
     mean += (size_t)h * (size_t)x->m * D;
     for (int r = 0; r < x->m; r++, mean += D) {
         const int64_t from = begin(x, r, n), to = begin(x, r + 1, n);
@@ -128,7 +129,7 @@ static middle middle_of(const sequence *x, int worker) {
     a.Z = take(&p, a.size * (size_t)(a.steps + 1));
     float **const squares[] = {&a.A, &a.N, &a.R1, &a.R2, &a.R3, &a.dZ, &a.dN, &a.dR, &a.dA, &a.turned};
     for (size_t i = 0; i < sizeof squares / sizeof *squares; i++) *squares[i] = take(&p, a.size);
-    a.wide_D = take(&p, m * (size_t)x->op->c.D);
+    a.wide_D = take(&p, m * (size_t)x->op->D);
     a.wide_E = take(&p, m * (size_t)x->op->c.E);
     return a;
 }
@@ -159,7 +160,7 @@ static void polynomial(const middle *a, int t) {
 
 /* A = softmax(scale q k^T), then Z_0 .. Z_steps; returns the last. */
 static float *invert(middle *a, const sequence *x, const float *q, const float *kk) {
-    const size_t m = (size_t)a->m, D = (size_t)x->op->c.D;
+    const size_t m = (size_t)a->m, D = (size_t)x->op->D;
     a->k->transpose(a->m, (int)D, kk, D, a->wide_D, m);
     a->k->gemm(a->m, a->m, (int)D, q, D, 1, a->wide_D, m, a->A, m, 0);
     float *sums = a->N; /* of columns */
@@ -216,7 +217,7 @@ static void invert_back(middle *a) {
 /* W = Z X. */
 static void middle_forward(void *arg, size_t h, int worker) {
     const sequence *x = arg;
-    const size_t m = (size_t)x->m, E = (size_t)x->op->c.E, D = (size_t)x->op->c.D;
+    const size_t m = (size_t)x->m, E = (size_t)x->op->c.E, D = (size_t)x->op->D;
     middle a = middle_of(x, worker);
     const float *Z = invert(&a, x, x->q + h * m * D, x->kk + h * m * D);
     x->k->gemm(x->m, (int)E, x->m, Z, m, 1, x->X + h * m * E, E, x->W + h * m * E, E, 0);
@@ -225,7 +226,7 @@ static void middle_forward(void *arg, size_t h, int worker) {
 /* From dW to dX, to `other` (of Q~) and onto dk (of K~). */
 static void middle_backward(void *arg, size_t h, int worker) {
     const sequence *x = arg;
-    const int m = x->m, E = x->op->c.E, D = x->op->c.D;
+    const int m = x->m, E = x->op->c.E, D = x->op->D;
     const size_t ldm = (size_t)m, ldE = (size_t)E, ldD = (size_t)D;
     const float *q = x->q + h * ldm * ldD, *kk = x->kk + h * ldm * ldD, *dW = x->dW + h * ldm * ldE;
     middle a = middle_of(x, worker);
@@ -247,7 +248,7 @@ static void middle_backward(void *arg, size_t h, int worker) {
 
 /* The exact kernel's calls: from keys to landmarks, and from landmarks to queries. */
 static ll_attention_call gather_call(const sequence *x) {
-    const int m = x->m, D = x->op->c.D, E = x->op->c.E;
+    const int m = x->m, D = x->op->D, E = x->op->c.E;
     ll_attention_call c = x->c;
     c.T = m, c.saved = x->c.saved ? x->gather : NULL;
     c.q = packed(x->q, m, D), c.y = packed(x->X, m, E);
@@ -256,7 +257,7 @@ static ll_attention_call gather_call(const sequence *x) {
 }
 
 static ll_attention_call spread_call(const sequence *x) {
-    const int m = x->m, D = x->op->c.D, E = x->op->c.E;
+    const int m = x->m, D = x->op->D, E = x->op->c.E;
     ll_attention_call c = x->c;
     c.S = m, c.saved = x->c.saved ? x->spread : NULL;
     c.k = packed(x->kk, m, D), c.v = packed(x->W, m, E);
@@ -274,23 +275,23 @@ static ll_status forward_sequence(sequence *x) {
     ll_attention_call gather = gather_call(x), spread = is_small(x) ? x->c : spread_call(x);
     if (is_small(x)) {
         spread.saved = x->c.saved ? x->spread : NULL;
-        return ll_attention_forward(x->op->part, &spread);
+        return ll_attention_forward(x->op->own, &spread);
     }
     ll_parallel_among(x->threads, H, landmarks_of_head, x);
-    const ll_status status = ll_attention_forward(x->op->part, &gather);
+    const ll_status status = ll_attention_forward(x->op->own, &gather);
     if (status) return status;
     ll_parallel_among(x->threads, H, middle_forward, x);
-    return ll_attention_forward(x->op->part, &spread);
+    return ll_attention_forward(x->op->own, &spread);
 }
 
 static ll_status backward_sequence(sequence *x) {
-    const size_t H = (size_t)x->op->c.H, D = (size_t)x->op->c.D;
+    const size_t H = (size_t)x->op->c.H, D = (size_t)x->op->D;
     ll_attention_call gather = gather_call(x), spread = is_small(x) ? x->c : spread_call(x);
     spread.saved = x->spread;
-    ll_status status = ll_attention_backward(x->op->part, &spread);
+    ll_status status = ll_attention_backward(x->op->own, &spread);
     if (status || is_small(x)) return status;
     ll_parallel_among(x->threads, H, middle_backward, x);
-    status = ll_attention_backward(x->op->part, &gather);
+    status = ll_attention_backward(x->op->own, &gather);
     if (status) return status;
     x->k->add(H * (size_t)x->m * D, x->other, x->dq);
     ll_parallel_among(x->threads, H, landmarks_of_head, x);
@@ -299,7 +300,7 @@ static ll_status backward_sequence(sequence *x) {
 
 /* Memory for all sequences, which take turns. */
 static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
-    const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks, D = (size_t)op->c.D, E = (size_t)op->c.E;
+    const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks, D = (size_t)op->D, E = (size_t)op->c.E;
     const size_t gradients = backward ? 3 * rounded(H * m * D) + 2 * rounded(H * m * E) : 0;
     const size_t kept = saved_floats(op, c->T), scratch = square_floats(op);
     sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .scratch = scratch};
@@ -323,15 +324,54 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     const ll_status status = run(op, c, 0);
-    ll_method_clear_output(op, c);
+    ll_clear_output(c, op->c.H, op->c.E);
     return status;
 }
 
 static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     const ll_status status = run(op, c, 1);
-    ll_method_clear_gradients(op, c);
+    ll_clear_gradients(c, op->c.H, op->D, op->c.E);
     return status;
 }
 
-const ll_method ll_method_nystrom = {
-    .name = "nystrom", .reads = 2, .whole = 1, .part = 1, .saved = saved, .forward = forward, .backward = backward};
+/* ---- The kind ---- */
+
+static ll_status check(const ll_attention_config *c) {
+    enum { LANDMARKS_MOST = 1 << 10, ITERATIONS_MOST = 64 };
+    const ll_approximate_config *b = &c->baseline;
+    if (b->landmarks < 1 || b->landmarks > LANDMARKS_MOST)
+        return ll_fail(LL_EINVAL, "attention: %d landmarks, must be 1 to %d", b->landmarks, LANDMARKS_MOST);
+    if (b->iterations < 1 || b->iterations > ITERATIONS_MOST)
+        return ll_fail(LL_EINVAL, "attention: %d iterations of the inverse, must be 1 to %d", b->iterations,
+                       ITERATIONS_MOST);
+    return LL_OK;
+}
+
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+    ll_attention *exact;
+    (void)engine;
+    const ll_status status = ll_exact_create(&exact, op);
+    if (!status) op->own = exact;
+    return status;
+}
+
+static void destroy(ll_attention *op) {
+    ll_attention_free(op->own);
+}
+
+static void set_tile(ll_attention *op, int tile) {
+    ll_attention_set_tile(op->own, tile);
+}
+
+const ll_operator ll_operator_nystrom = {
+    .name = "nystrom",
+    .reads = 2,
+    .whole = 1,
+    .check = check,
+    .create = create,
+    .free = destroy,
+    .set_tile = set_tile,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+};

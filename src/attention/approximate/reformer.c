@@ -15,6 +15,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/attention_stream.h"
+#include "attention/table.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -50,28 +52,30 @@ typedef struct {
 
 /* ---- The operator ---- */
 
-ll_status ll_reformer_create(ll_attention *op, const float *given) {
+/* Hash rotations, where none are given: functions of (seed, layer, head, round). */
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     const ll_approximate_config *r = &op->c.baseline;
-    const size_t n = (size_t)op->c.D * (size_t)(r->buckets / 2), H = (size_t)op->c.H, rounds = (size_t)r->rounds;
+    const size_t n = (size_t)op->D * (size_t)(r->buckets / 2), H = (size_t)op->c.H, rounds = (size_t)r->rounds;
+    (void)engine;
+    if (r->rotations) return LL_OK;
     float *all = ll_alloc(rounds * H * n, sizeof *all);
     if (!all) return LL_ENOMEM;
     op->c.baseline.rotations = all;
-    if (given) memcpy(all, given, rounds * H * n * sizeof *all);
-    for (size_t i = 0; i < rounds * H && !given; i++)
+    for (size_t i = 0; i < rounds * H; i++)
         ll_normal_fill(all + i * n, n, r->seed,
                        ll_stream_id(LL_RANDOM_HASH, (uint32_t)r->layer, (uint32_t)(i % H << 8 | i / H)), 0);
     return LL_OK;
 }
 
 static const float *rotation(const ll_attention *op, int round, int h) {
-    const size_t n = (size_t)op->c.D * (size_t)(op->c.baseline.buckets / 2);
+    const size_t n = (size_t)op->D * (size_t)(op->c.baseline.buckets / 2);
     return op->c.baseline.rotations + ((size_t)round * (size_t)op->c.H + (size_t)h) * n;
 }
 
 void ll_reformer_hash(const ll_attention *op, const ll_kernels *k, int round, int h, int n, const float *q, size_t ldq,
                       float *work, int *bucket) {
     const int half = op->c.baseline.buckets / 2;
-    k->gemm(n, half, op->c.D, q, ldq, 1, rotation(op, round, h), (size_t)half, work, (size_t)half, 0);
+    k->gemm(n, half, op->D, q, ldq, 1, rotation(op, round, h), (size_t)half, work, (size_t)half, 0);
     for (int i = 0; i < n; i++, work += half) {
         float best = -INFINITY;
         bucket[i] = 0;
@@ -83,7 +87,7 @@ void ll_reformer_hash(const ll_attention *op, const ll_kernels *k, int round, in
 }
 
 float ll_reformer_inverse(const ll_attention *op, const ll_kernels *k, const float *q) {
-    const float square = k->dot((size_t)op->c.D, q, q);
+    const float square = k->dot((size_t)op->D, q, q);
     return square > 1e-24f ? 1 / sqrtf(square) : 0; /* a vector without a direction is a key of zeros */
 }
 
@@ -115,7 +119,7 @@ static size_t cut(const reformer *x, head *j, float *pool) {
     j->hashes = take(pool, &used, HASHED, buckets / 2);
     j->q = take(pool, &used, C, x->ldd);
     j->g = take(pool, &used, C, x->lde), j->sum = take(pool, &used, C, x->lde);
-    j->k = take(pool, &used, 2 * C, x->ldd), j->kt = take(pool, &used, (size_t)x->op->c.D, x->lds);
+    j->k = take(pool, &used, 2 * C, x->ldd), j->kt = take(pool, &used, (size_t)x->op->D, x->lds);
     j->v = take(pool, &used, 2 * C, x->lde), j->vt = take(pool, &used, (size_t)x->op->c.E, x->lds);
     j->P = take(pool, &used, C, x->lds), j->dP = take(pool, &used, C, x->lds);
     j->dk = take(pool, &used, 2 * C, x->ldd), j->dv = take(pool, &used, 2 * C, x->lde);
@@ -180,7 +184,7 @@ static int next(const head *j, int *bucket, run *r) {
 /* Keys and values of a run, and logits (rows, back + rows) of its queries. */
 static void logits(const head *j, const run *r) {
     const reformer *x = j->x;
-    const int D = x->op->c.D, E = x->op->c.E, keys = r->back + r->rows;
+    const int D = x->op->D, E = x->op->c.E, keys = r->back + r->rows;
     for (int i = 0; i < keys; i++) {
         const int t = j->order[r->from - r->back + i];
         float *k = j->k + (size_t)i * x->ldd;
@@ -261,7 +265,7 @@ static void forward_head(void *arg, size_t index, int worker) {
 /* Gradients of the run's keys, dk of k = q / |q|, and values, back to their tokens. */
 static void scatter(const head *j, const run *r) {
     const reformer *x = j->x;
-    const size_t D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
+    const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E;
     for (int i = 0; i < r->back + r->rows; i++) {
         const int t = j->order[r->from - r->back + i];
         const float *k = j->k + (size_t)i * x->ldd;
@@ -274,7 +278,7 @@ static void scatter(const head *j, const run *r) {
 
 static void backward_run(const head *j, const run *r) {
     const reformer *x = j->x;
-    const int D = x->op->c.D, E = x->op->c.E, keys = r->back + r->rows;
+    const int D = x->op->D, E = x->op->c.E, keys = r->back + r->rows;
     logits(j, r);
     x->k->transpose(keys, E, j->v, x->lde, j->vt, x->lds);
     for (int i = 0; i < r->rows; i++) {
@@ -299,7 +303,7 @@ static void backward_head(void *arg, size_t index, int worker) {
     const reformer *x = arg;
     const head j = head_at(x, index, worker);
     const ll_attention_call *c = x->c;
-    const size_t D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
+    const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E;
     for (int t = 0; t < j.room; t++) {
         memset(at(&j, &c->dq, t), 0, D * sizeof(float));
         memset(at(&j, &c->dv, t), 0, E * sizeof(float));
@@ -319,7 +323,7 @@ static void backward_head(void *arg, size_t index, int worker) {
 static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, ll_task *task) {
     reformer x = {.op = op, .c = c, .k = ll_kernel_table(), .chunk = op->c.baseline.chunk};
     head unused;
-    x.ldd = ((size_t)op->c.D + 15) / 16 * 16 + 16;
+    x.ldd = ((size_t)op->D + 15) / 16 * 16 + 16;
     x.lde = ((size_t)op->c.E + 15) / 16 * 16 + 16;
     x.lds = (2 * (size_t)x.chunk + 15) / 16 * 16 + 16;
     x.scratch = cut(&x, &unused, NULL);
@@ -338,11 +342,29 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     return shared_out(op, c, backward_head);
 }
 
-const ll_method ll_method_reformer = {.name = "reformer",
-                                      .reads = 1,
-                                      .itself = 1,
-                                      .packs = 1,
-                                      .keeps = LL_KEEPS_BUCKETS,
-                                      .saved = saved,
-                                      .forward = forward,
-                                      .backward = backward};
+/* ---- The kind ---- */
+
+static ll_status check(const ll_attention_config *c) {
+    enum { BUCKETS_MOST = 1 << 16, CHUNK_MOST = 1 << 12, ROUNDS_MOST = 64 };
+    const ll_approximate_config *b = &c->baseline;
+    if (b->buckets < 2 || b->buckets > BUCKETS_MOST || b->buckets % 2)
+        return ll_fail(LL_EINVAL, "attention: %d buckets, must be an even number from 2 to %d", b->buckets,
+                       BUCKETS_MOST);
+    if (b->chunk < 1 || b->chunk > CHUNK_MOST || b->rounds < 1 || b->rounds > ROUNDS_MOST)
+        return ll_fail(LL_EINVAL, "attention: %d rounds in chunks of %d tokens, must be 1 to %d and 1 to %d", b->rounds,
+                       b->chunk, ROUNDS_MOST, CHUNK_MOST);
+    return LL_OK;
+}
+
+const ll_operator ll_operator_reformer = {
+    .name = "reformer",
+    .reads = 1,
+    .itself = 1,
+    .packs = 1,
+    .check = check,
+    .create = create,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+    .recurrence = &ll_recurrence_reformer,
+};

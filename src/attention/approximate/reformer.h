@@ -2,11 +2,8 @@
 #ifndef LL_REFORMER_H
 #define LL_REFORMER_H
 
-#include "attention/table.h"
+#include "attention/operator.h"
 
-/* Hash rotations (rounds, H, D, buckets/2): a copy of these, or NULL: drawn, functions of (seed, layer, head, round).
- */
-LL_MUST_USE ll_status ll_reformer_create(ll_attention *op, const float *rotations);
 /* Buckets of n tokens, rows ldq apart; work: (n, buckets/2). Of each token the same, however many come together. */
 void ll_reformer_hash(const ll_attention *op, const ll_kernels *k, int round, int h, int n, const float *q, size_t ldq,
                       float *work, int *bucket);

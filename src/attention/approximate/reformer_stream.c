@@ -23,25 +23,41 @@ static size_t slots(const ll_attention_stream *s) {
     return 2 * (size_t)s->op->c.baseline.chunk;
 }
 
+typedef struct {
+    double *count;        /* (B, H, rounds, buckets) tokens that each has had */
+    float *keys, *values; /* (B, H, rounds, buckets, slots, D), (.., E) */
+} rings;
+
 static ll_status create(ll_attention_stream *s) {
     const size_t rows = ll_stream_heads(s) * buckets(s) * slots(s);
-    s->state_size = buckets(s);
-    s->state = ll_alloc(ll_stream_heads(s) * s->state_size, sizeof *s->state);
-    s->keys = ll_alloc(rows, (size_t)s->op->c.D * sizeof *s->keys);
-    s->values = ll_alloc(rows, (size_t)s->op->c.E * sizeof *s->values);
-    return s->state && s->keys && s->values ? LL_OK : LL_ENOMEM;
+    rings *own = s->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    own->count = ll_alloc(ll_stream_heads(s) * buckets(s), sizeof *own->count);
+    own->keys = ll_alloc(rows, (size_t)s->op->D * sizeof *own->keys);
+    own->values = ll_alloc(rows, (size_t)s->op->c.E * sizeof *own->values);
+    return own->count && own->keys && own->values ? LL_OK : LL_ENOMEM;
+}
+
+static void destroy(ll_attention_stream *s) {
+    rings *own = s->own;
+    if (!own) return;
+    ll_free(own->count);
+    ll_free(own->keys);
+    ll_free(own->values);
+    ll_free(own);
 }
 
 static size_t scratch_floats(const ll_attention_stream *s) {
     const ll_approximate_config *r = &s->op->c.baseline;
-    return (size_t)r->buckets / 2 + 2 * (size_t)s->op->c.D + (size_t)r->rounds * slots(s);
+    return (size_t)r->buckets / 2 + 2 * (size_t)s->op->D + (size_t)r->rounds * slots(s);
 }
 
 static void reset(ll_attention_stream *s) {
     const size_t rows = ll_stream_heads(s) * buckets(s) * slots(s);
-    memset(s->state, 0, ll_stream_heads(s) * s->state_size * sizeof *s->state);
-    memset(s->keys, 0, rows * (size_t)s->op->c.D * sizeof *s->keys);
-    memset(s->values, 0, rows * (size_t)s->op->c.E * sizeof *s->values);
+    const rings *own = s->own;
+    memset(own->count, 0, ll_stream_heads(s) * buckets(s) * sizeof *own->count);
+    memset(own->keys, 0, rows * (size_t)s->op->D * sizeof *own->keys);
+    memset(own->values, 0, rows * (size_t)s->op->c.E * sizeof *own->values);
 }
 
 /* One (sequence, head), and this worker's scratch. */
@@ -56,9 +72,10 @@ typedef struct {
 
 static lane lane_at(const ll_feed *f, size_t index, int worker) {
     const ll_attention_stream *s = f->s;
-    const size_t D = (size_t)s->op->c.D, E = (size_t)s->op->c.E, rows = index * buckets(s) * slots(s);
-    lane j = {.op = s->op, .k = f->k, .slots = slots(s), .count = s->state + index * s->state_size};
-    j.keys = s->keys + rows * D, j.values = s->values + rows * E;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E, rows = index * buckets(s) * slots(s);
+    const rings *own = s->own;
+    lane j = {.op = s->op, .k = f->k, .slots = slots(s), .count = own->count + index * buckets(s)};
+    j.keys = own->keys + rows * D, j.values = own->values + rows * E;
     j.hashes = s->pool + (size_t)worker * s->scratch;
     j.q = j.hashes + s->op->c.baseline.buckets / 2, j.key = j.q + D, j.weight = j.key + D;
     return j;
@@ -81,7 +98,7 @@ static int seen(const lane *j, size_t at, piece out[2]) {
 
 static void token(lane *j, int head, const float *q, const float *v, float *y) {
     const ll_attention_config *c = &j->op->c;
-    const size_t D = (size_t)c->D, E = (size_t)c->E;
+    const size_t D = (size_t)j->op->D, E = (size_t)c->E;
     size_t n = 0, at[PIECES / 2];
     piece pieces[PIECES];
     int count = 0;
@@ -113,7 +130,7 @@ static void token(lane *j, int head, const float *q, const float *v, float *y) {
     }
 }
 
-static void feed(void *arg, size_t index, int worker) {
+static void feed_head(void *arg, size_t index, int worker) {
     const ll_feed *f = arg;
     const size_t H = (size_t)f->s->op->c.H, b = index / H, h = index % H;
     lane j = lane_at(f, index, worker);
@@ -121,34 +138,38 @@ static void feed(void *arg, size_t index, int worker) {
         token(&j, (int)h, ll_feed_at(&f->q, b, h, t), ll_feed_at(&f->v, b, h, t), ll_feed_at(&f->y, b, h, t));
 }
 
-static double work(const ll_attention_stream *s, int n) {
-    (void)n;
-    return (double)s->op->c.baseline.rounds * ((double)slots(s) + s->op->c.baseline.buckets / 2);
+static ll_status feed(ll_feed *f) {
+    const ll_approximate_config *r = &f->s->op->c.baseline;
+    ll_stream_share_heads(f, (double)r->rounds * ((double)slots(f->s) + r->buckets / 2), feed_head);
+    return LL_OK;
 }
 
 static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const rings *own = s->own;
     const size_t B = (size_t)s->B, H = (size_t)s->op->c.H, rows = buckets(s) * slots(s);
     (void)position;
-    tensor[0] = (ll_state_tensor){"tokens", LL_F64, 3, {B, H, buckets(s)}, s->state};
-    tensor[1] = (ll_state_tensor){"keys", LL_F32, 4, {B, H, rows, (size_t)s->op->c.D}, s->keys};
-    tensor[2] = (ll_state_tensor){"values", LL_F32, 4, {B, H, rows, (size_t)s->op->c.E}, s->values};
+    tensor[0] = (ll_state_tensor){"tokens", LL_F64, 3, {B, H, buckets(s)}, own->count};
+    tensor[1] = (ll_state_tensor){"keys", LL_F32, 4, {B, H, rows, (size_t)s->op->D}, own->keys};
+    tensor[2] = (ll_state_tensor){"values", LL_F32, 4, {B, H, rows, (size_t)s->op->c.E}, own->values};
     return 3;
 }
 
 static size_t bytes(const ll_attention_stream *s) {
-    const size_t row = (size_t)(s->op->c.D + s->op->c.E) * sizeof(float);
-    return ll_stream_heads(s) * buckets(s) * (sizeof *s->state + slots(s) * row);
+    const rings *own = s->own;
+    const size_t row = (size_t)(s->op->D + s->op->c.E) * sizeof(float);
+    return ll_stream_heads(s) * buckets(s) * (sizeof *own->count + slots(s) * row);
 }
 
 /* Every token is in one bucket of each round. */
 static ll_status check(const ll_attention_stream *s) {
+    const rings *own = s->own;
     const size_t n = (size_t)s->op->c.baseline.buckets, rounds = (size_t)s->op->c.baseline.rounds;
     ll_state_tensor t[LL_STATE_TENSORS];
     ll_status status = ll_state_check(t, state(s, s->position, t));
     for (size_t r = 0; r < ll_stream_heads(s) * rounds && !status; r++) {
         double sum = 0;
         for (size_t a = 0; a < n; a++) {
-            const double count = s->state[r * n + a];
+            const double count = own->count[r * n + a];
             sum += count >= 0 && count == floor(count) ? count : NAN;
         }
         if (sum != (double)s->position)
@@ -160,12 +181,12 @@ static ll_status check(const ll_attention_stream *s) {
     return status;
 }
 
-const ll_recurrence ll_recurrence_buckets = {
+const ll_recurrence ll_recurrence_reformer = {
     .create = create,
+    .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
     .feed = feed,
-    .work = work,
     .state = state,
     .bytes = bytes,
     .check = check,

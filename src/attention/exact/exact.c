@@ -12,11 +12,15 @@
  *
  * Both pack their operands into contiguous rows, keys transposed: a few percent of the products' time. Positions that
  * live in the logits are added to the rows of a tile (position/distance.h). */
+#include "attention/exact/exact.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "attention/table.h"
+#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
 #include "attention/exact/logit_bias.h"
+#include "attention/table.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -66,7 +70,7 @@ static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
 
 /* Cuts a worker's pool (NULL: only measures) into pieces; returns how many floats that takes. */
 static size_t cut(const exact *x, head *j, float *pool) {
-    const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->c.D, E = (size_t)x->op->c.E;
+    const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
     size_t used = 0;
     j->q = take(pool, &used, Q, x->ldd);
     j->g = take(pool, &used, Q, x->lde);
@@ -126,7 +130,7 @@ static ll_distance_tile distances(const head *j, int i0, int rows, int j0) {
     if (!x->d.n) return (ll_distance_tile){0};
     for (int i = 0; i < rows; i++) j->sees[i] = seen(j, i0 + i, j0);
     float *sums = x->want_kv ? ll_distances_part(&x->d, j->index, (size_t)(j0 / x->keys)) : NULL;
-    return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->c.D, x->op->c.E, (int64_t)j0 - i0,
+    return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->D, x->op->c.E, (int64_t)j0 - i0,
                               j->sees, x->lds, j->q, j->g, x->ldd,     x->lde,     j->R,
                               j->W,    sums};
 }
@@ -134,28 +138,10 @@ static ll_distance_tile distances(const head *j, int i0, int rows, int j0) {
 /* Columns skip..width-1 of P (rows, width) = logits, of the packed queries and the transposed keys. */
 static void logits(const head *j, int rows, int skip, int width) {
     const exact *x = j->x;
-    x->k->gemm(rows, width - skip, x->op->c.D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
+    x->k->gemm(rows, width - skip, x->op->D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
 }
 
 /* ---- Forward ---- */
-
-void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *row, float *m, float *l, int E,
-                     float *sum) {
-    const int n = to - from;
-    memset(row + to, 0, (size_t)(width - to) * sizeof *row);
-    memset(row, 0, (size_t)from * sizeof *row);
-    if (n == 0) return;
-    row += from;
-    const float top = fmaxf(*m, k->max((size_t)n, row));
-    if (top > *m && *l > 0) {
-        const float factor = expf(*m - top);
-        *l *= factor;
-        k->scale((size_t)E, factor, sum);
-    }
-    *m = top;
-    k->exp_shift((size_t)n, top, 1, 0, row, row);
-    *l += k->sum((size_t)n, row);
-}
 
 static void finish(const head *j, int i0, int rows, const float *m, const float *l) {
     const exact *x = j->x;
@@ -179,12 +165,12 @@ static void forward_block(void *arg, size_t index, int worker) {
     float *m = j.lse, *l = j.delta;
     ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, j.query_room), o->E);
     if (rows <= 0) return;
-    pack(&j, &j.at.q, i0, rows, o->D, o->input_scale, j.q, x->ldd);
+    pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
     for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
     for (int j0 = first(&j, i0), width; (width = seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
-        pack(&j, &j.at.k, j0, width, o->D, 1, j.k, x->ldd);
-        x->k->transpose(width, o->D, j.k, x->ldd, j.kt, x->lds);
+        pack(&j, &j.at.k, j0, width, x->op->D, 1, j.k, x->ldd);
+        x->k->transpose(width, x->op->D, j.k, x->ldd, j.kt, x->lds);
         pack(&j, &j.at.v, j0, width, o->E, 1, j.v, x->lde);
         logits(&j, rows, 0, width);
         const ll_distance_tile near = distances(&j, i0, rows, j0);
@@ -204,9 +190,9 @@ static void forward_block(void *arg, size_t index, int worker) {
 static void pack_keys(const head *j, int j0, int rows) {
     const exact *x = j->x;
     const ll_attention_config *o = &x->op->c;
-    pack(j, &j->at.k, j0, rows, o->D, 1, j->k, x->ldd);
-    x->k->transpose(rows, o->D, j->k, x->ldd, j->kt, x->lds);
-    for (int i = 0; i < rows; i++) x->k->scale((size_t)o->D, o->input_scale, j->k + (size_t)i * x->ldd);
+    pack(j, &j->at.k, j0, rows, x->op->D, 1, j->k, x->ldd);
+    x->k->transpose(rows, x->op->D, j->k, x->ldd, j->kt, x->lds);
+    for (int i = 0; i < rows; i++) x->k->scale((size_t)x->op->D, o->input_scale, j->k + (size_t)i * x->ldd);
     pack(j, &j->at.v, j0, rows, o->E, 1, j->v, x->lde);
     x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
 }
@@ -214,7 +200,7 @@ static void pack_keys(const head *j, int j0, int rows) {
 static void pack_queries(const head *j, int i0, int rows) {
     const exact *x = j->x;
     const ll_attention_config *o = &x->op->c;
-    pack(j, &j->at.q, i0, rows, o->D, o->input_scale, j->q, x->ldd);
+    pack(j, &j->at.q, i0, rows, x->op->D, o->input_scale, j->q, x->ldd);
     pack(j, &j->at.g, i0, rows, o->E, 1, j->g, x->lde);
     for (int i = 0; i < rows; i++) {
         j->lse[i] = j->saved[i0 + i];
@@ -225,7 +211,7 @@ static void pack_queries(const head *j, int i0, int rows) {
 /* What one tile adds to the gradients; none of its rows sees a column before `skip`. */
 static void backward_tile(const head *j, int i0, int rows, int j0, int skip, int width) {
     const exact *x = j->x;
-    const int D = x->op->c.D, E = x->op->c.E, n = width - skip;
+    const int D = x->op->D, E = x->op->c.E, n = width - skip;
     const size_t lds = x->lds;
     float *P = j->P + skip, *dP = j->dP + skip;
     const float *vt = j->vt + skip, *k = j->k + (size_t)skip * x->ldd;
@@ -261,9 +247,9 @@ static int first_block(const head *j, int j0) {
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(head *j, int k0, int k1, int q0, int q1) {
     const exact *x = j->x;
-    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->c.D);
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->D);
     if (x->want_kv) {
-        ll_zero_rows(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.D);
+        ll_zero_rows(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->D);
         ll_zero_rows(&j->at.dv, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.E);
     }
     const int end = least(q1 * x->queries, j->n), none = end <= q0 * x->queries;
@@ -335,7 +321,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     x->keys = keys < 1 ? 1 : least(keys, most_keys);
     x->query_blocks = blocks_of(queries, x->queries);
     x->key_blocks = blocks_of(keys, x->keys);
-    x->ldd = ((size_t)op->c.D + 15) / 16 * 16 + PAD;
+    x->ldd = ((size_t)op->D + 15) / 16 * 16 + PAD;
     x->lde = ((size_t)op->c.E + 15) / 16 * 16 + PAD;
     x->lds = ((size_t)x->keys + 15) / 16 * 16 + PAD;
     const ll_status status = ll_distances_create(&x->d, op);
@@ -349,7 +335,7 @@ static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_ca
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
-static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
@@ -359,7 +345,7 @@ static void release(exact *x) {
     ll_free(x->pool);
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     const ll_status status = prepare(&x, op, c);
@@ -369,7 +355,7 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
     return LL_OK;
 }
 
-static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
     exact x;
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     ll_status status = prepare(&x, op, c);
@@ -383,6 +369,21 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     return status;
 }
 
-#define EXACT .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward
-const ll_method ll_method_softmax = {.name = "softmax", .keeps = LL_KEEPS_KEYS, EXACT};
-const ll_method ll_method_local = {.name = "local", .itself = 1, .keeps = LL_KEEPS_WINDOW, EXACT};
+/* ---- The kind ---- */
+
+ll_status ll_exact_create(ll_attention **made, const ll_attention *like) {
+    ll_attention_config c = ll_attention_default();
+    c.causal = 0, c.H = like->c.H, c.D = like->D, c.E = like->c.E, c.input_scale = like->c.input_scale;
+    return ll_attention_create(made, &c);
+}
+
+const ll_operator ll_operator_softmax = {
+    .name = "softmax",
+    .reads = 2,
+    .packs = 1,
+    .saved = ll_exact_saved,
+    .forward = ll_exact_forward,
+    .backward = ll_exact_backward,
+    .recurrence = &ll_recurrence_exact,
+    .cross = &ll_cross_exact,
+};

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "attention/attention_stream.h"
+#include "attention/exact/exact.h"
+#include "attention/exact/logit_bias.h"
 #include "base/memory.h"
 
 enum { KEYS = 256 /* tokens of a block */, ROWS = 32 /* queries that pass together */ };
@@ -17,29 +19,48 @@ static size_t blocks_of(int64_t tokens) {
     return ((size_t)tokens + KEYS - 1) / KEYS;
 }
 
+typedef struct {
+    float *keys, *values;   /* (blocks, B, H, D, KEYS), (blocks, B, H, KEYS, E) */
+    size_t blocks;          /* there is room for */
+    ll_distances distances; /* t5, shaw */
+} cache;
+
 static ll_status create(ll_attention_stream *s) {
-    return ll_distances_create(&s->distances, s->op);
+    cache *own = s->own = ll_alloc(1, sizeof *own);
+    return own ? ll_distances_create(&own->distances, s->op) : LL_ENOMEM;
+}
+
+static void destroy(ll_attention_stream *s) {
+    cache *own = s->own;
+    if (!own) return;
+    ll_distances_free(&own->distances);
+    ll_free(own->keys);
+    ll_free(own->values);
+    ll_free(own);
 }
 
 /* A row of running sums: of values, and by distance (shaw). */
 static size_t wide(const ll_attention_stream *s) {
-    return (size_t)s->op->c.E + (s->distances.values ? s->distances.ld : 0);
+    const cache *own = s->own;
+    return (size_t)s->op->c.E + (own->distances.values ? own->distances.ld : 0);
 }
 
 static size_t scratch_floats(const ll_attention_stream *s) {
-    return ROWS * ((size_t)s->op->c.D + (size_t)s->op->c.E + wide(s) + KEYS + 2 + s->distances.ld);
+    const cache *own = s->own;
+    return ROWS * ((size_t)s->op->D + (size_t)s->op->c.E + wide(s) + KEYS + 2 + own->distances.ld);
 }
 
 /* Room for n more tokens: doubles. The stream is as it was if memory is refused. */
-static ll_status grow(ll_attention_stream *s, int64_t n) {
-    const size_t heads = ll_stream_heads(s), D = (size_t)s->op->c.D, E = (size_t)s->op->c.E;
+static ll_status reserve(ll_attention_stream *s, int64_t n) {
+    cache *own = s->own;
+    const size_t heads = ll_stream_heads(s), D = (size_t)s->op->D, E = (size_t)s->op->c.E;
     if (n > (1 << 30) - s->position)
         return ll_fail(LL_EINVAL, "attention stream: %lld tokens; softmax keeps all of them and stops at 2^30",
                        (long long)(s->position + n));
     const size_t needed = blocks_of(s->position + n), used = blocks_of(s->position);
-    size_t blocks = s->blocks ? s->blocks : 1;
+    size_t blocks = own->blocks ? own->blocks : 1;
     while (blocks < needed) blocks *= 2;
-    if (blocks == s->blocks) return LL_OK;
+    if (blocks == own->blocks) return LL_OK;
     float *keys = ll_alloc(blocks, heads * D * KEYS * sizeof *keys);
     float *values = ll_alloc(blocks, heads * E * KEYS * sizeof *values);
     if (!keys || !values) {
@@ -48,18 +69,19 @@ static ll_status grow(ll_attention_stream *s, int64_t n) {
         return LL_ENOMEM;
     }
     if (used) {
-        memcpy(keys, s->keys, used * heads * D * KEYS * sizeof *keys);
-        memcpy(values, s->values, used * heads * E * KEYS * sizeof *values);
+        memcpy(keys, own->keys, used * heads * D * KEYS * sizeof *keys);
+        memcpy(values, own->values, used * heads * E * KEYS * sizeof *values);
     }
-    ll_free(s->keys);
-    ll_free(s->values);
-    s->keys = keys, s->values = values, s->blocks = blocks;
+    ll_free(own->keys);
+    ll_free(own->values);
+    own->keys = keys, own->values = values, own->blocks = blocks;
     return LL_OK;
 }
 
 /* One (sequence, head), and this worker's scratch. */
 typedef struct {
     const ll_feed *f;
+    const cache *own;
     size_t index, b, h;
     float *q, *P, *sum, *part, *m, *l; /* (ROWS, D), (ROWS, KEYS), (ROWS, wide), (ROWS, E), (ROWS) twice */
     float *by;                         /* (ROWS, ld) logits by distance */
@@ -68,9 +90,9 @@ typedef struct {
 
 static lane lane_at(const ll_feed *f, size_t index, int worker) {
     const ll_attention_config *c = &f->s->op->c;
-    lane j = {.f = f, .index = index, .b = index / (size_t)c->H, .h = index % (size_t)c->H};
+    lane j = {.f = f, .own = f->s->own, .index = index, .b = index / (size_t)c->H, .h = index % (size_t)c->H};
     j.q = f->s->pool + (size_t)worker * f->s->scratch;
-    j.P = j.q + ROWS * (size_t)c->D;
+    j.P = j.q + ROWS * (size_t)f->s->op->D;
     j.sum = j.P + ROWS * KEYS;
     j.wide = wide(f->s);
     j.part = j.sum + ROWS * j.wide;
@@ -81,16 +103,16 @@ static lane lane_at(const ll_feed *f, size_t index, int worker) {
 }
 
 static float *keys_of(const lane *j, size_t block) {
-    return j->f->s->keys + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->c.D * KEYS;
+    return j->own->keys + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->D * KEYS;
 }
 static float *values_of(const lane *j, size_t block) {
-    return j->f->s->values + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->c.E * KEYS;
+    return j->own->values + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->c.E * KEYS;
 }
 
 /* Puts token t of the call into the cache. A block that begins forgets what a stream before a reset left there. */
 static void keep(const lane *j, int t) {
     const ll_feed *f = j->f;
-    const size_t D = (size_t)f->s->op->c.D, E = (size_t)f->s->op->c.E, n = (size_t)f->s->position + (size_t)t;
+    const size_t D = (size_t)f->s->op->D, E = (size_t)f->s->op->c.E, n = (size_t)f->s->position + (size_t)t;
     float *keys = keys_of(j, n / KEYS), *values = values_of(j, n / KEYS);
     const float *key = ll_feed_at(&f->key, j->b, j->h, t);
     if (n % KEYS == 0) {
@@ -120,8 +142,8 @@ static void product(const ll_kernels *k, int rows, int N, int K, const float *A,
 /* One block of keys, of which row i sees sees[i] > 0, more than row i - 1 or all; row 0 is token `first`. */
 static void pass(const lane *j, size_t block, int64_t first, int rows, const int *sees) {
     const ll_kernels *k = j->f->k;
-    const ll_distances *d = &j->f->s->distances;
-    const int D = j->f->s->op->c.D, E = j->f->s->op->c.E;
+    const ll_distances *d = &j->own->distances;
+    const int D = j->f->s->op->D, E = j->f->s->op->c.E;
     const float *values = values_of(j, block);
     int whole = 0;
     product(k, rows, sees[rows - 1], D, j->q, (size_t)D, keys_of(j, block), KEYS, j->P, KEYS);
@@ -142,7 +164,7 @@ static void pass(const lane *j, size_t block, int64_t first, int rows, const int
 
 /* Row i from its sums to y. */
 static void finish(const lane *j, int i, float *y) {
-    const ll_distances *d = &j->f->s->distances;
+    const ll_distances *d = &j->own->distances;
     const size_t E = (size_t)j->f->s->op->c.E;
     memcpy(y, j->sum + (size_t)i * j->wide, E * sizeof *y);
     if (d->values) {
@@ -156,8 +178,8 @@ static void finish(const lane *j, int i, float *y) {
 static void answer(const lane *j, int t0, int n) {
     const ll_feed *f = j->f;
     const ll_attention_config *c = &f->s->op->c;
-    const ll_distances *d = &f->s->distances;
-    const size_t D = (size_t)c->D, E = (size_t)c->E;
+    const ll_distances *d = &j->own->distances;
+    const size_t D = (size_t)f->s->op->D, E = (size_t)c->E;
     const int64_t first = f->s->position + t0;
     for (int i = 0; i < n; i++) {
         memcpy(j->q + (size_t)i * D, ll_feed_at(&f->q, j->b, j->h, t0 + i), D * sizeof *j->q);
@@ -181,7 +203,7 @@ static void answer(const lane *j, int t0, int n) {
     for (int i = 0; i < n; i++) finish(j, i, ll_feed_at(&f->y, j->b, j->h, t0 + i));
 }
 
-static void feed(void *arg, size_t index, int worker) {
+static void feed_head(void *arg, size_t index, int worker) {
     const ll_feed *f = arg;
     const lane j = lane_at(f, index, worker);
     for (int t0 = 0; t0 < f->n; t0 += ROWS) {
@@ -191,28 +213,33 @@ static void feed(void *arg, size_t index, int worker) {
     }
 }
 
+static ll_status feed(ll_feed *f) {
+    cache *own = f->s->own;
+    ll_distances_set(&own->distances, f->s->op);
+    ll_stream_share_heads(f, (double)f->s->position + f->n, feed_head);
+    return LL_OK;
+}
+
 static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const cache *own = s->own;
     const size_t used = blocks_of(position), heads = ll_stream_heads(s);
-    const size_t D = (size_t)s->op->c.D, E = (size_t)s->op->c.E;
-    tensor[0] = (ll_state_tensor){"keys", LL_F32, 4, {used, heads, D, KEYS}, s->keys};
-    tensor[1] = (ll_state_tensor){"values", LL_F32, 4, {used, heads, KEYS, E}, s->values};
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    tensor[0] = (ll_state_tensor){"keys", LL_F32, 4, {used, heads, D, KEYS}, own->keys};
+    tensor[1] = (ll_state_tensor){"values", LL_F32, 4, {used, heads, KEYS, E}, own->values};
     return 2;
 }
 
 static size_t bytes(const ll_attention_stream *s) {
-    return s->blocks * ll_stream_heads(s) * KEYS * (size_t)(s->op->c.D + s->op->c.E) * sizeof(float);
-}
-
-static double work(const ll_attention_stream *s, int n) {
-    return (double)s->position + n;
+    const cache *own = s->own;
+    return own->blocks * ll_stream_heads(s) * KEYS * (size_t)(s->op->D + s->op->c.E) * sizeof(float);
 }
 
 const ll_recurrence ll_recurrence_exact = {
     .create = create,
+    .free = destroy,
     .scratch = scratch_floats,
-    .grow = grow,
+    .reserve = reserve,
     .feed = feed,
-    .work = work,
     .state = state,
     .bytes = bytes,
 };

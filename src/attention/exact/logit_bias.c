@@ -155,7 +155,7 @@ void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float 
 /* ---- Gradients ---- */
 
 ll_status ll_distances_want(ll_distances *d, const ll_attention *op, size_t heads, size_t parts) {
-    const size_t vectors = (d->keys ? (size_t)op->c.D : 0) + (d->values ? (size_t)op->c.E : 0);
+    const size_t vectors = (d->keys ? (size_t)op->D : 0) + (d->values ? (size_t)op->c.E : 0);
     if (!d->n) return LL_OK;
     d->heads = heads, d->parts = parts, d->size = (size_t)d->n * (d->biased ? 1 : vectors);
     d->sums = ll_alloc(heads * parts * d->size, sizeof *d->sums);
@@ -175,7 +175,7 @@ static double total(const ll_distances *d, size_t at, size_t h, size_t step) {
 }
 
 void ll_distances_collect(const ll_distances *d, const ll_attention *op, const ll_position_gradients *to) {
-    const size_t H = (size_t)op->c.H, keys = d->keys ? (size_t)d->n * (size_t)op->c.D : 0;
+    const size_t H = (size_t)op->c.H, keys = d->keys ? (size_t)d->n * (size_t)op->D : 0;
     for (size_t h = 0; h < H && d->biased && to->bias; h++) {
         double bias[LL_T5_BUCKETS] = {0};
         for (int i = 0; i < d->n; i++) bias[ll_t5_bucket(i - d->clip, op->c.causal)] += total(d, (size_t)i, h, H);

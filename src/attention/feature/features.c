@@ -13,28 +13,28 @@
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
-static const float *head_weight(const ll_attention *op, const float *weight, int head, size_t ld, size_t rows) {
-    return op->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
+static const float *head_weight(const ll_feature_map *map, const float *weight, int head, size_t ld, size_t rows) {
+    return map->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
 }
 
-float ll_half_square(const ll_attention *op, const ll_kernels *k, const float *x) {
-    const float s = op->c.input_scale;
-    return 0.5f * s * s * k->dot((size_t)op->c.D, x, x);
+float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x) {
+    const float s = map->c.input_scale;
+    return 0.5f * s * s * k->dot((size_t)map->c.D, x, x);
 }
 
 /* u (C, features) before the permutation: into `out`, or where nothing has to be done the input itself. */
 static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
-    const ll_attention *op = t->op;
-    const int D = op->c.D, m = op->features;
-    const size_t l = (size_t)op->ld;
-    if (op->weight) {
-        const float *w = head_weight(op, op->weight, t->head, l, (size_t)D);
+    const ll_feature_map *map = t->map;
+    const int D = map->c.D, m = map->features;
+    const size_t l = (size_t)map->ld;
+    if (map->weight) {
+        const float *w = head_weight(map, map->weight, t->head, l, (size_t)D);
         t->k->gemm(t->C, m, D, t->in, t->token, 1, w, l, out, l, 0);
-    } else if (op->permute.reorder || op->c.input_scale != 1) {
-        const int *order = op->permute.axes ? op->permute.order + (size_t)t->head * (size_t)m : NULL;
+    } else if (map->permute.reorder || map->c.input_scale != 1) {
+        const int *order = map->permute.axes ? map->permute.order + (size_t)t->head * (size_t)m : NULL;
         for (int i = 0; i < t->C; i++)
             for (int a = 0; a < m; a++)
-                row(out, i, l)[a] = op->c.input_scale * t->in[(size_t)i * t->token + (size_t)(order ? order[a] : a)];
+                row(out, i, l)[a] = map->c.input_scale * t->in[(size_t)i * t->token + (size_t)(order ? order[a] : a)];
     } else {
         *ld = t->token;
         return t->in;
@@ -57,109 +57,109 @@ static int exponential(const ll_kernels *k, int m, float eps, const float *u, fl
     return e;
 }
 
-static int running_exp(const ll_attention *op) {
-    return op->c.kernel == LL_KERNEL_EXP && op->phi[LL_KEY] == LL_PHI_RUNNING;
+static int running_exp(const ll_feature_map *map) {
+    return map->c.kernel == LL_KERNEL_EXP && map->phi[LL_KEY] == LL_PHI_RUNNING;
 }
 
-static int query_rule(const ll_attention *op) { return op->c.query_max != LL_MAX_NONE; }
+static int query_rule(const ll_feature_map *map) { return map->c.query_max != LL_MAX_NONE; }
 
 static void favor(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
-    const ll_attention *op = t->op;
-    const size_t m = (size_t)op->features;
-    const float root = op->root;
-    for (int i = 0; i < t->C; i++, u += ld, phi += op->ld) {
-        const float n = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
-        const int own = t->side == LL_QUERY && op->phi[LL_QUERY] == LL_PHI_FIXED && query_rule(op);
-        const float best = top || own ? t->k->max(m, u) - (op->c.max_of_u ? 0 : n) : 0;
+    const ll_feature_map *map = t->map;
+    const size_t m = (size_t)map->features;
+    const float root = map->root;
+    for (int i = 0; i < t->C; i++, u += ld, phi += map->ld) {
+        const float n = ll_half_square(map, t->k, t->in + (size_t)i * t->token);
+        const int own = t->side == LL_QUERY && map->phi[LL_QUERY] == LL_PHI_FIXED && query_rule(map);
+        const float best = top || own ? t->k->max(m, u) - (map->c.max_of_u ? 0 : n) : 0;
         if (top) top[i] = best;
         exponent[i] = 0;
-        if (op->phi[t->side] == LL_PHI_RUNNING) {
+        if (map->phi[t->side] == LL_PHI_RUNNING) {
             exponent[i] = t->k->exp2_rows(m, n, u, phi);
         } else {
             const float c = t->side == LL_KEY ? t->shift : own ? best : 0;
-            t->k->exp_shift(m, n + c, root, op->c.feature_eps, u, phi);
+            t->k->exp_shift(m, n + c, root, map->c.feature_eps, u, phi);
         }
     }
 }
 
 /* Softmax features in units of powers of two, none of a released rule's parts to add. */
-static int running_favor(const ll_attention *op, int side) {
-    return op->c.kernel == LL_KERNEL_FAVOR && op->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&op->c);
+static int running_favor(const ll_feature_map *map, int side) {
+    return map->c.kernel == LL_KERNEL_FAVOR && map->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&map->c);
 }
 
 static void permute(const ll_feature_tile *t, int back, const ll_epilogue *along, const float *in, size_t ldi,
                     float *out, size_t ldo) {
-    ll_permute_apply(t->op, t->k, t->head, t->C, t->x, t->y, back, along, in, ldi, out, ldo);
+    ll_permute_apply(t->map, t->k, t->head, t->C, t->x, t->y, back, along, in, ldi, out, ldo);
 }
 
 /* The same features taken on their way through the permutation. */
 static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
-    const ll_attention *op = t->op;
-    const size_t m = (size_t)op->features;
+    const ll_feature_map *map = t->map;
+    const size_t m = (size_t)map->features;
     float n[LL_TILE_MOST];
     for (int i = 0; i < t->C; i++) {
-        n[i] = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
+        n[i] = ll_half_square(map, t->k, t->in + (size_t)i * t->token);
         exponent[i] = t->k->exp2_exponent(m, n[i], u + (size_t)i * ld);
-        if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (op->c.max_of_u ? 0 : n[i]);
+        if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (map->c.max_of_u ? 0 : n[i]);
     }
-    const ll_epilogue map = {.what = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
-    permute(t, 0, &map, u, ld, phi, (size_t)op->ld);
+    const ll_epilogue exp = {.what = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
+    permute(t, 0, &exp, u, ld, phi, (size_t)map->ld);
 }
 
 /* f(u) + eps for the rows of a tile. */
 static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
-    const ll_attention *op = t->op;
-    const ll_map *map = ll_map_of(op->c.kernel);
-    for (int i = 0; i < t->C; i++, u += ld, phi += op->ld) {
+    const ll_feature_map *map = t->map;
+    const ll_map *f = ll_map_of(map->c.kernel);
+    for (int i = 0; i < t->C; i++, u += ld, phi += map->ld) {
         exponent[i] = 0;
-        if (running_exp(op)) {
-            exponent[i] = exponential(t->k, op->features, op->c.feature_eps, u, phi);
+        if (running_exp(map)) {
+            exponent[i] = exponential(t->k, map->features, map->c.feature_eps, u, phi);
         } else {
-            map->forward(t->k, (size_t)op->features, op->c.feature_eps, u, phi);
+            f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
         }
     }
 }
 
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
-    const ll_attention *op = t->op;
-    const int permuted = op->permute.axes > 0;
-    float *mapped = permuted || op->basis ? t->work : phi;
+    const ll_feature_map *map = t->map;
+    const int permuted = map->permute.axes > 0;
+    float *mapped = permuted || map->basis ? t->work : phi;
     size_t ld;
-    const float *u = project(t, op->c.kernel != LL_KERNEL_RELU ? mapped : op->basis ? phi : t->work, &ld);
-    if (permuted && op->c.kernel == LL_KERNEL_RELU) {
-        const ll_epilogue relu = {.what = LL_EPILOGUE_RELU, .eps = op->c.feature_eps};
+    const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : map->basis ? phi : t->work, &ld);
+    if (permuted && map->c.kernel == LL_KERNEL_RELU) {
+        const ll_epilogue relu = {.what = LL_EPILOGUE_RELU, .eps = map->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
-        permute(t, 0, &relu, u, ld, phi, (size_t)op->ld);
+        permute(t, 0, &relu, u, ld, phi, (size_t)map->ld);
         return;
     }
-    if (permuted && running_favor(op, t->side)) {
+    if (permuted && running_favor(map, t->side)) {
         favor_permuted(t, u, ld, phi, exponent, top);
         return;
     }
-    if (op->c.kernel != LL_KERNEL_FAVOR) {
+    if (map->c.kernel != LL_KERNEL_FAVOR) {
         mapped_rows(t, u, ld, mapped, exponent);
-    } else if (ll_is_trigonometric(&op->c)) {
+    } else if (ll_is_trigonometric(&map->c)) {
         ll_trigonometric(t, u, ld, mapped, exponent, top);
     } else {
         favor(t, u, ld, mapped, exponent, top);
     }
     if (permuted)
-        permute(t, 0, NULL, mapped, (size_t)op->ld, phi, (size_t)op->ld);
-    if (op->basis) ll_orthogonal_apply(op, t->k, t->head, 0, t->C, mapped, phi);
-    if (op->turn) ll_rotate_features(op, t->head, 0, t->C, t->x, phi, (size_t)op->ld, phi, (size_t)op->ld);
+        permute(t, 0, NULL, mapped, (size_t)map->ld, phi, (size_t)map->ld);
+    if (map->basis) ll_orthogonal_apply(map, t->k, t->head, 0, t->C, mapped, phi);
+    if (map->angles) ll_rotate_features(map, t->head, 0, t->C, t->x, phi, (size_t)map->ld, phi, (size_t)map->ld);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
  * f = phi - eps/sqrt(M) the exponential part: dE = dphi f, and where the maximum is differentiated
  * its place gets -sum(dE). */
 static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi, double *dtop) {
-    const ll_attention *op = t->op;
-    const int m = op->features, fixed = op->phi[t->side] == LL_PHI_FIXED;
+    const ll_feature_map *map = t->map;
+    const int m = map->features, fixed = map->phi[t->side] == LL_PHI_FIXED;
     if (!fixed) {
         t->k->mul((size_t)m, phi, dphi);
         return t->k->sum((size_t)m, dphi);
     }
-    const float eps = op->c.feature_eps * op->root;
+    const float eps = map->c.feature_eps * map->root;
     float total = 0;
     int best = 0;
     for (int a = 0; a < m; a++) {
@@ -167,85 +167,86 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
         total += dphi[a];
         if (phi[a] > phi[best]) best = a;
     }
-    if (!op->c.max_gradient) return total;
+    if (!map->c.max_gradient) return total;
     if (t->side == LL_KEY) {
         if (dtop) *dtop -= (double)total;
         return total;
     }
-    if (!query_rule(op)) return total;
+    if (!query_rule(map)) return total;
     dphi[best] -= total;
-    return op->c.max_of_u ? total : 0;
+    return map->c.max_of_u ? total : 0;
 }
 
 /* From the gradient at f(u), rows l apart, to that at u; u is made again, for most maps cannot be undone. Where `to`
  * is not du itself its rows are lt apart. buffer: (C, ld), free. */
 static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t l, float *to, size_t lt, float *sum,
                      double *dtop) {
-    const ll_attention *op = t->op;
-    const size_t m = (size_t)op->features;
+    const ll_feature_map *map = t->map;
+    const size_t m = (size_t)map->features;
     size_t ldu;
     const float *u = project(t, buffer, &ldu);
-    if (op->c.kernel == LL_KERNEL_FAVOR) {
+    if (map->c.kernel == LL_KERNEL_FAVOR) {
         ll_trigonometric_back(t, u, ldu, du, l, sum, dtop);
         return;
     }
-    const ll_map *map = ll_map_of(op->c.kernel);
+    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ldu) {
         const float *d = row(du, i, l);
-        if (running_exp(op)) { /* e^u in the units that the features have */
-            float *f = row(buffer, i, (size_t)op->ld), *out = row(to, i, lt);
-            const int e = t->k->exp2_rows(m, 0, u, f);
-            const float unit = op->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
-            for (size_t a = 0; a < m; a++) out[a] = d[a] * f[a] * unit;
+        if (running_exp(map)) { /* e^u in the units that the features have */
+            float *power = row(buffer, i, (size_t)map->ld), *out = row(to, i, lt);
+            const int e = t->k->exp2_rows(m, 0, u, power);
+            const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
+            for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
         } else {
-            map->back(t->k, m, u, d, row(to, i, lt));
+            f->back(t->k, m, u, d, row(to, i, lt));
         }
     }
 }
 
 /* dx = input_scale du, into the caller's order of features. */
 static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, size_t dtoken) {
-    const ll_attention *op = t->op;
-    const int m = op->features;
-    const int *order = op->permute.axes ? op->permute.order + (size_t)t->head * (size_t)m : NULL;
+    const ll_feature_map *map = t->map;
+    const int m = map->features;
+    const int *order = map->permute.axes ? map->permute.order + (size_t)t->head * (size_t)m : NULL;
     for (int i = 0; i < t->C; i++)
         for (int a = 0; a < m; a++)
             dx[(size_t)i * dtoken + (size_t)(order ? order[a] : a)] =
-                op->c.input_scale * du[(size_t)i * (size_t)op->ld + (size_t)a];
+                map->c.input_scale * du[(size_t)i * (size_t)map->ld + (size_t)a];
 }
 
 /* dphi becomes the gradient at the features as the map made them. Returns those, where the map's way back needs them:
  * recovered from turned ones, or made again. */
 static const float *unturn(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
-    const ll_attention *op = t->op;
-    const size_t ld = (size_t)op->ld;
+    const ll_feature_map *map = t->map;
+    const size_t ld = (size_t)map->ld;
     int exponent[LL_TILE_MOST];
-    ll_rotate_features(op, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
-    if (op->basis) {
-        ll_orthogonal_apply(op, t->k, t->head, 1, t->C, dphi, t->work);
+    ll_rotate_features(map, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
+    if (map->basis) {
+        ll_orthogonal_apply(map, t->k, t->head, 1, t->C, dphi, t->work);
         for (int i = 0; i < t->C; i++)
-            memcpy(row(dphi, i, ld), row(t->work, i, ld), (size_t)op->features * sizeof *dphi);
+            memcpy(row(dphi, i, ld), row(t->work, i, ld), (size_t)map->features * sizeof *dphi);
         if (exponents) favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
     } else if (exponents) {
-        ll_rotate_features(op, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
+        ll_rotate_features(map, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
     }
     return t->work;
 }
 
 void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
-    const ll_attention *op = t->op;
-    const int D = op->c.D, m = op->features, favor = op->c.kernel == LL_KERNEL_FAVOR;
-    const int exponents = favor && !ll_is_trigonometric(&op->c); /* their gradient needs the features alone */
-    const size_t ld = (size_t)op->ld;
-    const int direct = !op->weight && !op->permute.reorder && op->c.input_scale == 1;
+    const ll_feature_map *map = t->map;
+    const int D = map->c.D, m = map->features, favor = map->c.kernel == LL_KERNEL_FAVOR;
+    const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
+    const size_t ld = (size_t)map->ld;
+    const int direct = !map->weight && !map->permute.reorder && map->c.input_scale == 1;
     /* What the way back of the map takes from the features, it takes on the way through the permutation. relu takes its
      * sign from them, so that queries and keys need not be read, or projected, again. */
-    const int permuted = op->permute.axes > 0, masks = op->c.kernel == LL_KERNEL_RELU && !op->turn;
-    const int times = permuted && running_favor(op, t->side);
+    const int permuted = map->permute.axes > 0, masks = map->c.kernel == LL_KERNEL_RELU && !map->angles;
+    const int times = permuted && running_favor(map, t->side);
     const ll_epilogue along = {
-        .what = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = op->c.feature_eps, .factor = phi, .ld = ld};
+        .what = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
-    if (op->turn) phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
+    if (map->angles)
+        phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
@@ -256,45 +257,45 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     } else if (masks) {
         du = direct ? dx : dphi;
         for (int i = 0; i < t->C; i++)
-            t->k->relu_back((size_t)m, op->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
+            t->k->relu_back((size_t)m, map->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
                             row(du, i, direct ? dtoken : ld));
     }
     if (!exponents && !masks) /* the rows of dphi are free again once du has left them */
         map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,
                  sum, dtop);
     if (direct) return;
-    if (!op->weight) {
+    if (!map->weight) {
         reorder_back(t, du, dx, dtoken);
         return;
     }
-    t->k->gemm(t->C, D, m, du, ld, 1, head_weight(op, op->weight_t, t->head, (size_t)D, (size_t)m), (size_t)D, dx,
+    t->k->gemm(t->C, D, m, du, ld, 1, head_weight(map, map->weight_t, t->head, (size_t)D, (size_t)m), (size_t)D, dx,
                dtoken, 0);
-    const float s = op->c.input_scale;
+    const float s = map->c.input_scale;
     for (int i = 0; i < t->C && favor; i++)
         t->k->axpy((size_t)D, -s * s * sum[i], t->in + (size_t)i * t->token, row(dx, i, dtoken));
 }
 
 ll_top ll_features_top(const ll_feature_tile *t, const float *mask) {
-    const ll_attention *op = t->op;
-    const int trigonometric = ll_is_trigonometric(&op->c);
+    const ll_feature_map *map = t->map;
+    const int trigonometric = ll_is_trigonometric(&map->c);
     ll_top best = {-INFINITY, 0, 0};
     size_t ld;
     const float *u = project(t, t->work, &ld);
     for (int i = 0; i < t->C; i++, u += ld) {
         if (mask && mask[i] == 0) continue;
-        const float n = op->c.max_of_u && !trigonometric ? 0 : ll_half_square(op, t->k, t->in + (size_t)i * t->token);
+        const float n = map->c.max_of_u && !trigonometric ? 0 : ll_half_square(map, t->k, t->in + (size_t)i * t->token);
         if (trigonometric && n > best.value) best = (ll_top){n, i, 0};
-        for (int a = 0; a < op->features && !trigonometric; a++)
+        for (int a = 0; a < map->features && !trigonometric; a++)
             if (u[a] - n > best.value) best = (ll_top){u[a] - n, i, a};
     }
     return best;
 }
 
-void ll_features_top_back(const ll_attention *op, int head, int feature, double dtop, const float *in, float *dx) {
-    const float *w = head_weight(op, op->weight_t, head, (size_t)op->c.D, (size_t)op->features);
-    const float s = op->c.input_scale, d = (float)dtop;
-    const int trigonometric = ll_is_trigonometric(&op->c);
-    w += (size_t)feature * (size_t)op->c.D;
-    for (int e = 0; e < op->c.D; e++)
-        dx[e] += d * (trigonometric ? s * s * in[e] : w[e] - (op->c.max_of_u ? 0 : s * s * in[e]));
+void ll_features_top_back(const ll_feature_map *map, int head, int feature, double dtop, const float *in, float *dx) {
+    const float *w = head_weight(map, map->weight_t, head, (size_t)map->c.D, (size_t)map->features);
+    const float s = map->c.input_scale, d = (float)dtop;
+    const int trigonometric = ll_is_trigonometric(&map->c);
+    w += (size_t)feature * (size_t)map->c.D;
+    for (int e = 0; e < map->c.D; e++)
+        dx[e] += d * (trigonometric ? s * s * in[e] : w[e] - (map->c.max_of_u ? 0 : s * s * in[e]));
 }

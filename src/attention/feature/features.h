@@ -2,21 +2,21 @@
 #ifndef LL_FEATURES_H
 #define LL_FEATURES_H
 
-#include "attention/operator.h"
+#include "attention/feature/feature_map.h"
 
 /* A tile: C tokens at rows `token` floats apart. */
 typedef struct {
-    const ll_attention *op;
+    const ll_feature_map *map;
     const ll_kernels *k;
     int head, side, C;
     const int64_t *x, *y;  /* (C) places, from ll_positions */
     const float *in;       /* (C, D) */
     size_t token;
     float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries where it is the sequence's */
-    float *work;           /* (C, op->ld) scratch */
+    float *work;           /* (C, map->ld) scratch */
 } ll_feature_tile;
 
-/* phi (C, features), rows op->ld apart. exponent (C): phi stands for phi * 2^exponent (0 unless
+/* phi (C, features), rows map->ld apart. exponent (C): phi stands for phi * 2^exponent (0 unless
  * LL_PHI_RUNNING). top (C) or NULL: the largest exponent u - n (or u alone, max_of_u) of each token. */
 void ll_features(const ll_feature_tile *tile, float *phi, int *exponent, float *top);
 
@@ -33,10 +33,10 @@ typedef struct {
 } ll_top;
 ll_top ll_features_top(const ll_feature_tile *tile, const float *mask);
 /* Adds dtop at the place of the maximum: dx (D) of that token; in (D) is its key. */
-void ll_features_top_back(const ll_attention *op, int head, int feature, double dtop, const float *in, float *dx);
+void ll_features_top_back(const ll_feature_map *map, int head, int feature, double dtop, const float *in, float *dx);
 
 /* |input_scale x|^2 / 2 */
-float ll_half_square(const ll_attention *op, const ll_kernels *k, const float *x);
+float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
 
 /* trigonometric.c: phi from u, and dphi (rows ldd apart) to the gradient at u in place; sum (C) is less the
  * gradient at n. */

@@ -4,7 +4,7 @@
  *
  * without the exponential for the Gaussian kernel. Weights may be negative, and divisors near 0: they exist to
  * be compared with. The rows of W are there twice (attention.c), so that every feature has a u of its own and a
- * permutation of the features moves it; op->sine says which of the two a feature is. */
+ * permutation of the features moves it; map->sine says which of the two a feature is. */
 #include <math.h>
 
 #include "attention/feature/features.h"
@@ -12,55 +12,55 @@
 static const double ln2 = 0.69314718055994530942;
 
 static const unsigned char *sines(const ll_feature_tile *t) {
-    return t->op->sine + (t->op->permute.own_weight ? (size_t)t->head * (size_t)t->op->features : 0);
+    return t->map->sine + (t->map->permute.own_weight ? (size_t)t->head * (size_t)t->map->features : 0);
 }
 
 /* c of token i, with its n, where features are scaled by a released rule. */
 static float fixed_shift(const ll_feature_tile *t, float n) {
-    const ll_max rule = t->side == LL_KEY ? t->op->c.key_max : t->op->c.query_max;
+    const ll_max rule = t->side == LL_KEY ? t->map->c.key_max : t->map->c.query_max;
     if (t->side == LL_KEY || rule == LL_MAX_SEQUENCE) return t->shift;
     return rule == LL_MAX_NONE ? 0 : n;
 }
 
 /* What multiplies the cosines and sines of token i. */
 static float scale_of(const ll_feature_tile *t, int i, int *exponent, float *top) {
-    const ll_attention *op = t->op;
-    const float n = ll_half_square(op, t->k, t->in + (size_t)i * t->token);
+    const ll_feature_map *map = t->map;
+    const float n = ll_half_square(map, t->k, t->in + (size_t)i * t->token);
     *exponent = 0;
     *top = n;
-    if (op->c.features == LL_FEATURES_GAUSSIAN) return op->root;
-    if (op->phi[t->side] != LL_PHI_RUNNING) return op->root * expf(n - fixed_shift(t, n));
+    if (map->c.features == LL_FEATURES_GAUSSIAN) return map->root;
+    if (map->phi[t->side] != LL_PHI_RUNNING) return map->root * expf(n - fixed_shift(t, n));
     *exponent = n < 1e8f ? (int)ceil((double)n / ln2) : 0;
     return (float)exp((double)n - *exponent * ln2);
 }
 
 void ll_trigonometric(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const unsigned char *sine = sines(t);
-    for (int i = 0; i < t->C; i++, u += ld, phi += t->op->ld) {
+    for (int i = 0; i < t->C; i++, u += ld, phi += t->map->ld) {
         float n;
         const float scale = scale_of(t, i, &exponent[i], &n);
         if (top) top[i] = n;
-        for (int a = 0; a < t->op->features; a++) phi[a] = scale * (sine[a] ? sinf(u[a]) : cosf(u[a]));
+        for (int a = 0; a < t->map->features; a++) phi[a] = scale * (sine[a] ? sinf(u[a]) : cosf(u[a]));
     }
 }
 
 void ll_trigonometric_back(const ll_feature_tile *t, const float *u, size_t ld, float *dphi, size_t ldd, float *sum,
                            double *dtop) {
-    const ll_attention *op = t->op;
+    const ll_feature_map *map = t->map;
     const unsigned char *sine = sines(t);
     for (int i = 0; i < t->C; i++, u += ld, dphi += ldd) {
         int none;
         float n, total = 0;
         const float scale = scale_of(t, i, &none, &n);
-        for (int a = 0; a < op->features; a++) {
+        for (int a = 0; a < map->features; a++) {
             const float c = scale * cosf(u[a]), s = scale * sinf(u[a]);
             total += dphi[a] * (sine[a] ? s : c);
             dphi[a] *= sine[a] ? c : -s;
         }
-        sum[i] = op->c.features == LL_FEATURES_GAUSSIAN ? 0 : -total;
-        if (op->phi[t->side] != LL_PHI_FIXED || !op->c.max_gradient) continue;
+        sum[i] = map->c.features == LL_FEATURES_GAUSSIAN ? 0 : -total;
+        if (map->phi[t->side] != LL_PHI_FIXED || !map->c.max_gradient) continue;
         if (dtop) *dtop -= (double)total;
-        const int own = op->c.query_max != LL_MAX_NONE && op->c.query_max != LL_MAX_SEQUENCE;
+        const int own = map->c.query_max != LL_MAX_NONE && map->c.query_max != LL_MAX_SEQUENCE;
         if (t->side == LL_QUERY && own) sum[i] = 0; /* n - c is 0 whatever x is */
     }
 }

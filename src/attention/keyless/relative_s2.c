@@ -72,7 +72,7 @@ static int is_softmax(const ll_attention *op) {
 }
 
 ll_status ll_vectors_create(ll_vectors *w, const ll_attention *op) {
-    const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)op->ld, ldt = (n + 15) / 16 * 16;
+    const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld, ldt = (n + 15) / 16 * 16;
     *w = (ll_vectors){.n = (int)n, .ld = ld, .ldt = ldt};
     w->raw = ll_alloc(3 * n * ld + ld * ldt + ldt, sizeof *w->raw);
     if (!w->raw) return LL_ENOMEM;
@@ -88,8 +88,8 @@ void ll_vectors_free(ll_vectors *w) {
 }
 
 static ll_feature_tile vectors_tile(const ll_vectors *w, const ll_attention *op) {
-    const ll_attention *map = op->sums;
-    return (ll_feature_tile){.op = map,
+    const ll_feature_map *map = ll_s2_parts(op)->map;
+    return (ll_feature_tile){.map = map,
                              .k = ll_kernel_table(),
                              .side = LL_KEY,
                              .C = w->n,
@@ -99,12 +99,12 @@ static ll_feature_tile vectors_tile(const ll_vectors *w, const ll_attention *op)
                              .work = w->work};
 }
 
-static int shared_rule(const ll_attention *map) {
+static int shared_rule(const ll_feature_map *map) {
     return map->phi[LL_KEY] == LL_PHI_FIXED && map->c.key_max != LL_MAX_NONE;
 }
 
 void ll_vectors_set(ll_vectors *w, const ll_attention *op) {
-    const ll_attention *map = op->sums;
+    const ll_feature_map *map = ll_s2_parts(op)->map;
     const size_t m = (size_t)map->features;
     int exponent[LL_CLIP_MOST + 1] = {0}, most = LL_NO_EXPONENT;
     w->shift = 0;
@@ -129,7 +129,7 @@ void ll_vectors_set(ll_vectors *w, const ll_attention *op) {
 }
 
 ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *drpe) {
-    const ll_attention *map = op->sums;
+    const ll_feature_map *map = ll_s2_parts(op)->map;
     const size_t D = (size_t)map->c.D, n = (size_t)w->n;
     const ll_feature_tile tile = vectors_tile(w, op);
     double dtop = 0;
@@ -151,11 +151,11 @@ ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dp
 
 /* ---- Weights and rows ---- */
 
-ll_feature_tile ll_clipped_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
+ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
                                    float *phi, float *work, float *a, size_t lda) {
-    const ll_attention *map = op->sums;
+    const ll_feature_map *map = ll_s2_parts(op)->map;
     const ll_feature_tile tile = {
-        .op = map, .k = ll_kernel_table(), .side = LL_QUERY, .C = C, .in = q, .token = token, .work = work};
+        .map = map, .k = ll_kernel_table(), .side = LL_QUERY, .C = C, .in = q, .token = token, .work = work};
     int exponent[LL_TILE_MOST]; /* a common factor of a row of weights: it cancels */
     if (is_softmax(op)) {
         for (int i = 0; i < C; i++)
@@ -169,7 +169,7 @@ ll_feature_tile ll_clipped_weights(const ll_vectors *w, const ll_attention *op, 
     return tile;
 }
 
-float ll_clipped_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
+float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
                      const ll_value_rows *v, const double *V, double count, float *num, float *far) {
     const size_t E = (size_t)op->c.E;
     double beyond = count;
@@ -188,8 +188,9 @@ float ll_clipped_row(const ll_attention *op, const ll_kernels *k, const float *a
     return sum + *far * (float)beyond;
 }
 
-float ll_clipped_divisor(const ll_attention *op, float sum, const float *phi, double count) {
+float ll_keyless_divisor(const ll_attention *op, float sum, const float *phi, double count) {
     if (is_softmax(op)) return sum;
     const int whole = op->c.den == LL_DEN_EPS_PHI;
-    return ll_divisor(op, sum, whole ? ll_kernel_table()->sum((size_t)op->sums->features, phi) : 0, (int64_t)count);
+    return ll_divisor(op, sum, whole ? ll_kernel_table()->sum((size_t)ll_s2_parts(op)->map->features, phi) : 0,
+                      (int64_t)count);
 }

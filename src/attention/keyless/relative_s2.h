@@ -1,8 +1,18 @@
-/* Heads without keys (relative-s2, clipped.c): what whole sequences and streams share. */
-#ifndef LL_CLIPPED_H
-#define LL_CLIPPED_H
+/* Heads without keys (relative-s2, relative_s2.c): what whole sequences and streams share. */
+#ifndef LL_RELATIVE_S2_H
+#define LL_RELATIVE_S2_H
 
 #include "attention/feature/features.h"
+#include "attention/operator.h"
+
+typedef struct {
+    ll_attention *keyed; /* the heads with keys; one that never runs where there are none */
+    ll_feature_map *map; /* of the heads without */
+} ll_relative_s2;
+
+static inline const ll_relative_s2 *ll_s2_parts(const ll_attention *op) {
+    return op->own;
+}
 
 enum { LL_CLIP_MOST = 255 }; /* clip + 1 vectors are one tile */
 
@@ -36,7 +46,7 @@ LL_MUST_USE ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *o
 
 /* a (C, lda): weights of C queries, rows `token` apart, for each distance; phi (C, op->ld) is left with their features
  * (softmax: the scaled queries), work (C, op->ld) with anything. */
-ll_feature_tile ll_clipped_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
+ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
                                    float *phi, float *work, float *a, size_t lda);
 
 /* Values by token: row j is data[(ring ? j mod ring : j) * token]. mask NULL: all count. */
@@ -51,11 +61,9 @@ const float *ll_value_row(const ll_value_rows *v, int64_t j);
 /* One row: num (E) = the weighted sum of values, and returns the sum of weights, from the weights a of the distances,
  * the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight that counted for
  * those at clip or farther; 0 where there is none. */
-float ll_clipped_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
+float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
                      const ll_value_rows *v, const double *V, double count, float *num, float *far);
 /* What the sum is divided by. */
-float ll_clipped_divisor(const ll_attention *op, float sum, const float *phi, double count);
-
-LL_MUST_USE ll_status ll_clipped_create(ll_attention *op, const ll_attention_config *config);
+float ll_keyless_divisor(const ll_attention *op, float sum, const float *phi, double count);
 
 #endif

@@ -1,13 +1,14 @@
 /* Heads without keys on whole sequences, forward and backward. One head of a row is one task, whatever sequences the
- * row has; the heads with keys are the operator `inner`, which comes first.
+ * row has; the heads with keys are the operator `keyed`, which comes first.
  *
  *   dnum_i = g_i / den_i        dden_i = -<g_i, y_i> / den_i        s_ij = <v_j, dnum_i> + dden_i
  *   da_t = sum_{j: D = t} s_ij,  t < k        da_k = <V, dnum_i> + count dden_i - sum_{j: D < k} s_ij
  *   dv_j = sum_i a_k dnum_i + sum_{i: D < k} (a_D - a_k) dnum_i
  *
- * Saved: what inner saves, then den_i and a_k as it counted (B, keyless, 2, T). */
+ * Saved: what keyed saves, then den_i and a_k as it counted (B, keyless, 2, T). */
 #include <string.h>
 
+#include "attention/attention_stream.h"
 #include "attention/keyless/relative_s2.h"
 #include "attention/linear/linear.h"
 #include "attention/table.h"
@@ -25,11 +26,11 @@ typedef struct {
     float *pool; /* (threads, scratch) */
     size_t scratch;
     float *dphi; /* (B, keyless, n, ld) */
-} clipped_call;
+} keyless_call;
 
 /* One head of one sequence. */
 typedef struct {
-    const clipped_call *x;
+    const keyless_call *x;
     size_t h;
     int n, s, queries, keys; /* queries and keys in use, and what there is room for */
     ll_views at;             /* of this sequence */
@@ -55,9 +56,9 @@ static ll_status check(const ll_attention_config *c) {
     if (w->axes == 2 && (c->width < 1 || c->height < 1))
         return ll_fail(LL_EINVAL, "attention: relative-s2 in two dimensions needs the image size, got %d x %d",
                        c->width, c->height);
-    if (!ll_method_of(c->kernel)->linear && c->kernel != LL_KERNEL_SOFTMAX)
+    if (!ll_operator_of_kernel(c->kernel)->linear && c->kernel != LL_KERNEL_SOFTMAX)
         return ll_fail(LL_EINVAL, "attention: relative-s2 is for softmax and linear kernels, not for %s",
-                       ll_method_of(c->kernel)->name);
+                       ll_operator_of_kernel(c->kernel)->name);
     if (c->decay) return ll_fail(LL_EINVAL, "attention: decay is of a state, and heads without keys have none");
     if (c->kernel == LL_KERNEL_FAVOR && c->query_max == LL_MAX_SEQUENCE && !ll_scale_cancels(c))
         return ll_fail(LL_EINVAL,
@@ -65,34 +66,16 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-ll_status ll_clipped_create(ll_attention *op, const ll_attention_config *config) {
-    ll_attention_config c = *config;
-    ll_status status = check(config);
-    if (status) return status;
-    c.position = LL_POSITION_NONE;
-    c.H = config->H > config->where.keyless ? config->H - config->where.keyless : 1; /* or one that never runs */
-    status = ll_attention_create(&op->inner, &c);
-    if (status) return status;
-    c.H = c.E = 1;
-    c.causal = 0;
-    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
-        c.query_max = LL_MAX_TOKEN;
-        c.max_of_u = c.max_gradient = 0;
-    }
-    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
-    return ll_attention_create(&op->sums, &c);
-}
-
 static int has_keys(const ll_attention *op) {
     return ll_keyed_heads(&op->c) > 0;
 }
 
-static size_t inner_saved(const ll_attention *op, int B, int T, int S, int segments) {
-    return has_keys(op) ? (ll_attention_saved_packed(op->inner, B, T, S, segments) + 15) / 16 * 16 : 0;
+static size_t keyed_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    return has_keys(op) ? (ll_attention_saved_packed(ll_s2_parts(op)->keyed, B, T, S, segments) + 15) / 16 * 16 : 0;
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
-    return inner_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
+    return keyed_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
 /* ---- Heads ---- */
@@ -103,7 +86,7 @@ static size_t scratch_of(const ll_attention *op, const ll_vectors *w, int tile) 
 }
 
 /* Task number `index`: a row and one of the heads. */
-static head head_at(const clipped_call *x, size_t index, int worker) {
+static head head_at(const keyless_call *x, size_t index, int worker) {
     const ll_attention *op = x->op;
     const size_t tile = (size_t)x->tile, E = (size_t)op->c.E;
     head j = {.x = x, .h = (size_t)x->first + index % (size_t)op->c.where.keyless};
@@ -121,7 +104,7 @@ static head head_at(const clipped_call *x, size_t index, int worker) {
 
 /* Goes to the next sequence of the task's row, *i being the number of the last (first: -1); 0: there are no more. */
 static int next(head *j, size_t index, int *i) {
-    const clipped_call *x = j->x;
+    const keyless_call *x = j->x;
     const ll_attention_call *c = x->c;
     const int row = (int)(index / (size_t)x->op->c.where.keyless), count = ll_sequence_count(c);
     ll_span s = {.row = -1};
@@ -156,21 +139,21 @@ static double begin(const head *j) {
 }
 
 static void forward_sequence(const head *j) {
-    const clipped_call *x = j->x;
+    const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     double count = begin(j);
     ll_zero_rows(&j->at.y, j->n, j->queries, op->c.E);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
-        ll_clipped_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        ll_keyless_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0);
             if (op->c.causal) see(j, i, &count);
             const int runs = ll_near_keys(op, i, j->s, j->run);
             float far, *y = ll_at(&j->at.y, i);
             const float sum =
-                ll_clipped_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
-            const float den = ll_clipped_divisor(op, sum, j->phi + row * x->w.ld, count);
+                ll_keyless_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
+            const float den = ll_keyless_divisor(op, sum, j->phi + row * x->w.ld, count);
             x->k->scaled((size_t)op->c.E, ll_inverse(den), j->num, y);
             if (j->den) j->den[i] = den, j->far[i] = far;
         }
@@ -184,7 +167,7 @@ static void forward_head(void *arg, size_t index, int worker) {
 
 /* Row i of a tile: its gradients by the weights a of the distances, added to da, and what its neighbours get. */
 static void row_back(const head *j, int i, const float *a, double count, float *da) {
-    const clipped_call *x = j->x;
+    const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     const size_t E = (size_t)op->c.E;
     const float *g = ll_at(&j->at.g, i), *y = ll_at(&j->at.y, i);
@@ -213,10 +196,10 @@ static void row_back(const head *j, int i, const float *a, double count, float *
 
 /* Through the weights of a tile to dq, and to the features of the vectors. */
 static void weights_back(const head *j, const ll_feature_tile *tile, int t0, float *dphi_w) {
-    const clipped_call *x = j->x;
+    const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     const ll_vectors *w = &x->w;
-    const int m = op->sums->features, C = tile->C, softmax = op->c.kernel == LL_KERNEL_SOFTMAX;
+    const int m = ll_s2_parts(op)->map->features, C = tile->C, softmax = op->c.kernel == LL_KERNEL_SOFTMAX;
     const size_t dtoken = j->at.dq.token;
     float *dq = ll_at(&j->at.dq, t0);
     for (int i = 0; i < C && softmax; i++)
@@ -254,7 +237,7 @@ static void far_back(const head *j) {
 }
 
 static void backward_sequence(const head *j, float *dphi_w) {
-    const clipped_call *x = j->x;
+    const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     double count = begin(j);
     ll_zero_rows(&j->at.dq, j->n, j->queries, op->c.D);
@@ -262,7 +245,7 @@ static void backward_sequence(const head *j, float *dphi_w) {
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
         const ll_feature_tile tile =
-            ll_clipped_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+            ll_keyless_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         memset(j->da, 0, (size_t)C * x->w.ldt * sizeof *j->da);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0) * x->w.ldt;
@@ -275,18 +258,18 @@ static void backward_sequence(const head *j, float *dphi_w) {
 }
 
 static void backward_head(void *arg, size_t index, int worker) {
-    const clipped_call *x = arg;
+    const keyless_call *x = arg;
     head j = head_at(x, index, worker);
     for (int i = -1; next(&j, index, &i);) backward_sequence(&j, x->dphi + index * (size_t)x->w.n * x->w.ld);
 }
 
 /* ---- Calls ---- */
 
-static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_attention_call *c) {
-    *x = (clipped_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
+static ll_status prepare(keyless_call *x, const ll_attention *op, const ll_attention_call *c) {
+    *x = (keyless_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
     x->threads = ll_threads();
     x->first = ll_keyed_heads(&op->c);
-    if (c->saved) x->saved = c->saved + inner_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
+    if (c->saved) x->saved = c->saved + keyed_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
     const ll_status status = ll_vectors_create(&x->w, op);
     if (status) return status;
     x->scratch = (scratch_of(op, &x->w, x->tile) + 15) / 16 * 16;
@@ -295,19 +278,19 @@ static ll_status prepare(clipped_call *x, const ll_attention *op, const ll_atten
     return x->pool ? LL_OK : LL_ENOMEM;
 }
 
-static void finish(clipped_call *x) {
+static void finish(keyless_call *x) {
     ll_vectors_free(&x->w);
     ll_free(x->pool);
     ll_free(x->dphi);
 }
 
-static size_t heads(const clipped_call *x) {
+static size_t heads(const keyless_call *x) {
     return (size_t)x->c->B * (size_t)x->op->c.where.keyless;
 }
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
-    clipped_call x;
-    ll_status status = has_keys(op) ? ll_attention_forward(op->inner, call) : LL_OK;
+    keyless_call x;
+    ll_status status = has_keys(op) ? ll_attention_forward(ll_s2_parts(op)->keyed, call) : LL_OK;
     if (status) return status;
     status = prepare(&x, op, call);
     if (!status) ll_parallel_among(x.threads, heads(&x), forward_head, &x);
@@ -316,7 +299,7 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *call) 
 }
 
 /* The vectors' gradient: the sum over rows and heads, in order. */
-static ll_status collect(clipped_call *x) {
+static ll_status collect(keyless_call *x) {
     const size_t size = (size_t)x->w.n * x->w.ld;
     if (!x->c->dposition.rpe || !heads(x)) return LL_OK;
     for (size_t at = 0; at < size; at++) {
@@ -328,8 +311,8 @@ static ll_status collect(clipped_call *x) {
 }
 
 static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
-    clipped_call x;
-    ll_status status = has_keys(op) ? ll_attention_backward(op->inner, call) : LL_OK;
+    keyless_call x;
+    ll_status status = has_keys(op) ? ll_attention_backward(ll_s2_parts(op)->keyed, call) : LL_OK;
     if (status) return status;
     status = prepare(&x, op, call);
     if (!status) {
@@ -342,5 +325,60 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
     return status;
 }
 
-const ll_method ll_method_clipped = {
-    .name = "relative-s2", .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};
+/* ---- The kind ---- */
+
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+    ll_attention_config c = *engine;
+    ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    c.position = LL_POSITION_NONE;
+    c.H = engine->H > engine->where.keyless ? engine->H - engine->where.keyless : 1; /* or one that never runs */
+    const ll_status status = ll_attention_create(&own->keyed, &c);
+    if (status) return status;
+    c.H = c.E = 1;
+    c.causal = 0;
+    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
+        c.query_max = LL_MAX_TOKEN;
+        c.max_of_u = c.max_gradient = 0;
+    }
+    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
+    return ll_feature_map_create(&own->map, &c);
+}
+
+static void destroy(ll_attention *op) {
+    ll_relative_s2 *own = op->own;
+    if (!own) return;
+    ll_attention_free(own->keyed);
+    ll_feature_map_free(own->map);
+    ll_free(own);
+}
+
+static void project(ll_attention *op, const float *projection) {
+    ll_attention_set_projection(ll_s2_parts(op)->keyed, projection);
+    ll_feature_map_project(ll_s2_parts(op)->map, projection);
+}
+
+static void set_tile(ll_attention *op, int tile) {
+    ll_attention_set_tile(ll_s2_parts(op)->keyed, tile);
+}
+
+static ll_status can_stream(const ll_attention *op) {
+    /* Without keys there is nothing that a maximum could be over. */
+    return has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
+}
+
+const ll_operator ll_operator_relative_s2 = {
+    .name = "relative-s2",
+    .reads = 2,
+    .packs = 1,
+    .check = check,
+    .create = create,
+    .free = destroy,
+    .project = project,
+    .set_tile = set_tile,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+    .can_stream = can_stream,
+    .recurrence = &ll_recurrence_relative_s2,
+};

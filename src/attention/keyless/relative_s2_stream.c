@@ -12,7 +12,7 @@
 
 enum { CHUNK = 16 };
 
-struct ll_clipped_stream {
+struct ll_keyless_stream {
     const ll_attention *op;
     int B;
     int64_t position, keep; /* keep: values in a ring */
@@ -23,13 +23,13 @@ struct ll_clipped_stream {
     size_t scratch;
 };
 
-static size_t heads(const ll_clipped_stream *s) {
+static size_t heads(const ll_keyless_stream *s) {
     return (size_t)s->B * (size_t)s->op->c.where.keyless;
 }
 
-ll_status ll_clipped_stream_create(ll_clipped_stream **stream, const ll_attention *op, int B) {
+ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attention *op, int B) {
     const size_t E = (size_t)op->c.E, runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
-    ll_clipped_stream *s = ll_alloc(1, sizeof *s);
+    ll_keyless_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->op = op;
     s->B = B;
@@ -43,14 +43,14 @@ ll_status ll_clipped_stream_create(ll_clipped_stream **stream, const ll_attentio
         if (!s->V || !s->values || !s->pool) status = LL_ENOMEM;
     }
     if (status) {
-        ll_clipped_stream_free(s);
+        ll_keyless_stream_free(s);
         return status;
     }
     *stream = s;
     return LL_OK;
 }
 
-void ll_clipped_stream_free(ll_clipped_stream *s) {
+void ll_keyless_stream_free(ll_keyless_stream *s) {
     if (!s) return;
     ll_vectors_free(&s->w);
     ll_free(s->V);
@@ -59,31 +59,31 @@ void ll_clipped_stream_free(ll_clipped_stream *s) {
     ll_free(s);
 }
 
-void ll_clipped_stream_reset(ll_clipped_stream *s) {
+void ll_keyless_stream_reset(ll_keyless_stream *s) {
     s->position = 0;
     memset(s->V, 0, heads(s) * (size_t)s->op->c.E * sizeof *s->V);
     memset(s->values, 0, heads(s) * (size_t)s->keep * (size_t)s->op->c.E * sizeof *s->values);
 }
 
-int ll_clipped_stream_state(const ll_clipped_stream *s, ll_state_tensor tensor[2]) {
+int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]) {
     const size_t B = (size_t)s->B, H = (size_t)s->op->c.where.keyless, E = (size_t)s->op->c.E;
     tensor[0] = (ll_state_tensor){"keyless.sum", LL_F64, 3, {B, H, E}, s->V};
     tensor[1] = (ll_state_tensor){"keyless.values", LL_F32, 4, {B, H, (size_t)s->keep, E}, s->values};
     return 2;
 }
 
-void ll_clipped_stream_seek(ll_clipped_stream *s, int64_t position) {
+void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position) {
     s->position = position;
 }
 
-size_t ll_clipped_stream_bytes(const ll_clipped_stream *s) {
+size_t ll_keyless_stream_bytes(const ll_keyless_stream *s) {
     const size_t E = (size_t)s->op->c.E, vectors = 3 * (size_t)s->w.n * s->w.ld + (s->w.ld + 1) * s->w.ldt;
     const size_t head = E * sizeof *s->V + ((size_t)s->keep * E + s->scratch) * sizeof(float);
     return sizeof *s + heads(s) * head + vectors * sizeof(float);
 }
 
 typedef struct {
-    ll_clipped_stream *s;
+    ll_keyless_stream *s;
     const ll_kernels *k;
     int n;
     ll_view q, v, y;
@@ -91,7 +91,7 @@ typedef struct {
 
 static void feed_head(void *arg, size_t index, int worker) {
     const feed *f = arg;
-    const ll_clipped_stream *s = f->s;
+    const ll_keyless_stream *s = f->s;
     const ll_attention *op = s->op;
     const size_t keyless = (size_t)op->c.where.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
@@ -104,7 +104,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     (void)worker;
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
-        ll_clipped_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
+        ll_keyless_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
         for (int i = 0; i < C; i++) {
             const int64_t t = s->position + t0 + i;
             const float *v = ll_element(&f->v, b, h, t0 + i);
@@ -114,16 +114,96 @@ static void feed_head(void *arg, size_t index, int worker) {
             const int runs = ll_near_keys(op, t, t + 1, run);
             const double count = (double)(t + 1);
             const float sum =
-                ll_clipped_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);
-            f->k->scaled(E, ll_inverse(ll_clipped_divisor(op, sum, phi + (size_t)i * s->w.ld, count)), num, y);
+                ll_keyless_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);
+            f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, phi + (size_t)i * s->w.ld, count)), num, y);
         }
     }
 }
 
-void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y) {
+void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y) {
     feed f = {s, ll_kernel_table(), n, q, v, y};
     ll_vectors_set(&s->w, s->op);
-    const double work = (double)n * (double)heads(s) * s->op->sums->features * (s->op->c.D + s->w.n);
+    const double work = (double)n * (double)heads(s) * ll_s2_parts(s->op)->map->features * (s->op->c.D + s->w.n);
     ll_stream_share(work, (int)heads(s), heads(s), feed_head, &f);
     s->position += n;
 }
+
+/* ---- With the heads that have keys, as the stream of an operator ---- */
+
+typedef struct {
+    ll_attention_stream *keyed; /* NULL where no head has keys */
+    ll_keyless_stream *keyless;
+} streams;
+
+static ll_status create(ll_attention_stream *s) {
+    streams *own = s->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    const int keyed = ll_keyed_heads(&s->op->c);
+    const ll_status status =
+        keyed ? ll_attention_stream_create(&own->keyed, ll_s2_parts(s->op)->keyed, s->B) : LL_OK;
+    return status ? status : ll_keyless_stream_create(&own->keyless, s->op, s->B);
+}
+
+static void destroy(ll_attention_stream *s) {
+    streams *own = s->own;
+    if (!own) return;
+    ll_attention_stream_free(own->keyed);
+    ll_keyless_stream_free(own->keyless);
+    ll_free(own);
+}
+
+static void reset(ll_attention_stream *s) {
+    const streams *own = s->own;
+    if (own->keyed) ll_attention_stream_reset(own->keyed);
+    ll_keyless_stream_reset(own->keyless);
+}
+
+static ll_status reserve(ll_attention_stream *s, int64_t n) {
+    const streams *own = s->own;
+    return own->keyed ? ll_attention_stream_reserve(own->keyed, (int)n) : LL_OK;
+}
+
+static ll_status seek(ll_attention_stream *s, int64_t position) {
+    const streams *own = s->own;
+    const ll_status status = own->keyed ? ll_attention_stream_seek(own->keyed, position) : LL_OK;
+    if (!status) ll_keyless_stream_seek(own->keyless, position);
+    return status;
+}
+
+static ll_status feed_both(ll_feed *f) {
+    const streams *own = f->s->own;
+    const ll_status status =
+        own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, f->y) : LL_OK;
+    if (!status) ll_keyless_stream_feed(own->keyless, f->n, f->q, f->v, f->y);
+    return status;
+}
+
+static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const streams *own = s->own;
+    const int n = own->keyed ? ll_attention_stream_state(own->keyed, position, tensor) : 0;
+    return n + ll_keyless_stream_state(own->keyless, tensor + n);
+}
+
+static size_t bytes(const ll_attention_stream *s) {
+    const streams *own = s->own;
+    return (own->keyed ? ll_attention_stream_bytes(own->keyed) : 0) + ll_keyless_stream_bytes(own->keyless);
+}
+
+static ll_status check(const ll_attention_stream *s) {
+    const streams *own = s->own;
+    ll_state_tensor t[LL_STATE_TENSORS];
+    const ll_status status = own->keyed ? ll_attention_stream_check(own->keyed) : LL_OK;
+    return status ? status : ll_state_check(t, ll_keyless_stream_state(own->keyless, t));
+}
+
+const ll_recurrence ll_recurrence_relative_s2 = {
+    .create = create,
+    .free = destroy,
+    .reserve = reserve,
+    .seek = seek,
+    .reset = reset,
+    .feed = feed_both,
+    .state = state,
+    .bytes = bytes,
+    .check = check,
+};

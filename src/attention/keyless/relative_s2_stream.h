@@ -1,19 +1,19 @@
 /* Heads without keys as a stream: for each of them the sum of all values and a ring of the last ones. */
-#ifndef LL_CLIPPED_STREAM_H
-#define LL_CLIPPED_STREAM_H
+#ifndef LL_RELATIVE_S2_STREAM_H
+#define LL_RELATIVE_S2_STREAM_H
 
 #include "attention/attention_stream.h"
 
-typedef struct ll_clipped_stream ll_clipped_stream;
+typedef struct ll_keyless_stream ll_keyless_stream;
 
-LL_MUST_USE ll_status ll_clipped_stream_create(ll_clipped_stream **s, const ll_attention *op, int B);
-void ll_clipped_stream_free(ll_clipped_stream *s);
-void ll_clipped_stream_reset(ll_clipped_stream *s);
-size_t ll_clipped_stream_bytes(const ll_clipped_stream *s);
+LL_MUST_USE ll_status ll_keyless_stream_create(ll_keyless_stream **s, const ll_attention *op, int B);
+void ll_keyless_stream_free(ll_keyless_stream *s);
+void ll_keyless_stream_reset(ll_keyless_stream *s);
+size_t ll_keyless_stream_bytes(const ll_keyless_stream *s);
 /* As of any stream: two tensors. Seek and reset forget no shape, so that they cannot fail. */
-int ll_clipped_stream_state(const ll_clipped_stream *s, ll_state_tensor tensor[2]);
-void ll_clipped_stream_seek(ll_clipped_stream *s, int64_t position);
+int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]);
+void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position);
 /* The next n tokens; views are of all heads, of which those without keys are the last. Cannot fail. */
-void ll_clipped_stream_feed(ll_clipped_stream *s, int n, ll_view q, ll_view v, ll_view y);
+void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y);
 
 #endif

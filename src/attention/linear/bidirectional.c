@@ -40,11 +40,12 @@ static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 
 /* Floats of a state, or of a part of U. */
 static size_t sum_floats(const ll_attention *op, int backward) {
-    return backward ? (size_t)(op->c.E + 1) * (size_t)op->ld : ll_state_floats(op);
+    return backward ? (size_t)(op->c.E + 1) * (size_t)ll_linear_map(op)->ld : ll_state_floats(op);
 }
 
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward) {
-    const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
+    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
+                 m = (size_t)ll_linear_map(op)->features;
     const size_t ldv = (E + 16) / 16 * 16 + 16, sum = sum_floats(op, backward);
     return 3 * C * ld + 2 * C * ldv + C + (backward ? 3 * sum + m * E : 2 * sum) + 512;
 }
@@ -52,7 +53,7 @@ size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward) 
 static scratch scratch_of(const walk *a, int worker) {
     const ll_attention *op = a->j->op;
     const size_t C = (size_t)a->j->tile, E = (size_t)op->c.E;
-    scratch w = {.ld = (size_t)op->ld, .ldv = (E + 16) / 16 * 16 + 16};
+    scratch w = {.ld = (size_t)ll_linear_map(op)->ld, .ldv = (E + 16) / 16 * 16 + 16};
     float *pool = a->pool + (size_t)worker * a->floats;
     w.phi = ll_take(&pool, C * w.ld);
     w.work = ll_take(&pool, C * w.ld);
@@ -98,7 +99,7 @@ static void read_out(walk *a, int n, ll_task *read_fold) {
 
 /* What each key counts: its mask, times its exponent in units of the state's. */
 static void key_weights(const ll_head *j, const scratch *w, int t0, int n, int exponent, float *weight) {
-    const int running = j->op->phi[LL_KEY] == LL_PHI_RUNNING;
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING;
     for (int i = 0; i < n; i++) {
         const float keep = j->mask ? j->mask[t0 + i] : 1;
         weight[i] = keep == 0 ? 0 : keep * (running ? power2(w->e[i] - exponent) : 1);
@@ -111,7 +112,7 @@ static void scale_rows(const ll_head *j, const float *weight, int n, int cols, f
 }
 
 static float *exponent_of(const ll_attention *op, float *state) {
-    return state + (size_t)op->features * ((size_t)op->c.E + 1);
+    return state + (size_t)ll_linear_map(op)->features * ((size_t)op->c.E + 1);
 }
 
 static void clear_state(const ll_attention *op, float *state) {
@@ -130,7 +131,7 @@ static void raise_state(const ll_head *j, float *state, int top) {
 
 static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = j->map->features, E = op->c.E;
     float weight[LL_TILE_MOST], *S = w->sum, *z = S + (size_t)m * (size_t)E;
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
@@ -142,7 +143,7 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
     ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
     scale_rows(j, weight, n, E, w->v, w->ldv);
     ll_prefetch next = {0};
-    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
     j->k->gemm_prefetch(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, S, (size_t)E, 1, &next);
     j->k->gemv(m, n, weight, w->phi, w->ld, z, 1);
@@ -170,12 +171,12 @@ static void join_states(const walk *a, float *sum) {
 
 static void read_queries(const ll_head *j, const float *state, scratch *w, int t0, int n) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = j->map->features, E = op->c.E;
     const float *S = state, *z = S + (size_t)m * (size_t)E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
     ll_prefetch next = {0};
-    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.y, t0, j->n, op->c.E);
     j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, z, w->s, 0);
@@ -199,9 +200,19 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
     walk a = {.j = j, .workers = workers, .floats = floats, .pool = j->pool};
     float *own = ll_take(&a.pool, ll_state_floats(j->op));
     a.state = a.sum = j->states ? j->states : own;
-    clear_state(j->op, a.sum);
-    sum_up(&a, j->s, keys_task, join_states);
+    const size_t floats_kept = ll_state_floats(j->op);
     j->keys = ll_kept_keys(j, 0, j->s);
+    if (j->state_in) {
+        memcpy(a.sum, j->state_in, floats_kept * sizeof *a.sum);
+        j->keys += (int)j->state_in[floats_kept];
+    } else {
+        clear_state(j->op, a.sum);
+    }
+    sum_up(&a, j->s, keys_task, join_states);
+    if (j->state_out) {
+        memcpy(j->state_out, a.sum, floats_kept * sizeof *a.sum);
+        j->state_out[floats_kept] = (float)j->keys;
+    }
     read_out(&a, j->n, queries_task);
 }
 
@@ -216,7 +227,7 @@ void ll_bidirectional_read(ll_head *j, const float *state) {
 static void queries_back(const walk *a, scratch *w, int t0, int n) {
     const ll_head *j = a->j;
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = j->map->features, E = op->c.E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
     for (int i = 0; i < n; i++) {
@@ -227,14 +238,14 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
         dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
     }
     ll_prefetch out = {0};
-    ll_prefetch_add(&out, j, &j->at.dq, t0, j->n, op->c.D);
+    ll_prefetch_add(&out, j, &j->at.dq, t0, j->n, op->D);
     j->k->gemm_prefetch(n, m, E + 1, w->rows, w->ldv, 1, a->St, w->ld, w->dphi, w->ld, 0, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int f = 0; f < m; f++)
                 w->dphi[(size_t)i * w->ld + (size_t)f] += op->c.den_eps * w->rows[(size_t)i * w->ldv + (size_t)E];
     ll_prefetch next = {0};
-    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
     j->k->gemm_prefetch(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
@@ -244,7 +255,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
 static void keys_back(const walk *a, scratch *w, int t0, int n) {
     const ll_head *j = a->j;
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = j->map->features, E = op->c.E;
     float weight[LL_TILE_MOST];
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
@@ -253,10 +264,10 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
     scale_rows(j, weight, n, E + 1, w->v, w->ldv);
     ll_prefetch out = {0};
-    ll_prefetch_add(&out, j, &j->at.dk, t0, j->s, op->c.D);
+    ll_prefetch_add(&out, j, &j->at.dk, t0, j->s, op->D);
     j->k->gemm_prefetch(n, m, E + 1, w->v, w->ldv, 1, a->sum, w->ld, w->dphi, w->ld, 0, &out);
     ll_prefetch next = {0};
-    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
     ll_prefetch_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
     j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, w->rows, w->ldv, 0, &next);
@@ -286,8 +297,8 @@ static void keys_back_task(void *arg, size_t i, int worker) {
 }
 
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
-    const int m = j->op->features, E = j->op->c.E;
-    const size_t ld = (size_t)j->op->ld, sum = sum_floats(j->op, 1);
+    const int m = j->map->features, E = j->op->c.E;
+    const size_t ld = (size_t)j->map->ld, sum = sum_floats(j->op, 1);
     walk a = {.j = j, .workers = workers, .backward = 1, .floats = floats, .pool = j->pool};
     a.St = ll_take(&a.pool, sum);
     a.sum = ll_take(&a.pool, sum);
@@ -295,7 +306,12 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
     j->k->transpose(m, E, j->states, (size_t)E, a.St, ld);
     memcpy(a.St + (size_t)E * ld, j->states + (size_t)m * (size_t)E, (size_t)m * sizeof *a.St);
     memset(a.sum, 0, sum * sizeof *a.sum);
+    if (j->dstate_out) {
+        j->k->transpose(m, E, j->dstate_out, (size_t)E, a.sum, ld);
+        memcpy(a.sum + (size_t)E * ld, j->dstate_out + (size_t)m * (size_t)E, (size_t)m * sizeof *a.sum);
+    }
     sum_up(&a, j->n, queries_back_task, join_back);
+    ll_bidirectional_gradient_give(j, a.sum);
     j->k->transpose(E, m, a.sum, ld, a.U, (size_t)E);
     read_out(&a, j->s, keys_back_task);
 }

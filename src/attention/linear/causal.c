@@ -21,7 +21,7 @@ enum { LATE = 8192, FOLD = 1024 };
 /* ---- The state between tiles ---- */
 
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
-    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
     s.low_V = ll_take(pool, E);
     s.old_S = ll_take(pool, m * E), s.old_z = ll_take(pool, m);
@@ -31,7 +31,7 @@ ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
 }
 
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
-    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     memset(s->S, 0, m * E * sizeof *s->S);
     memset(s->z, 0, m * sizeof *s->z);
     memset(s->V, 0, E * sizeof *s->V);
@@ -43,7 +43,7 @@ void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
 }
 
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to) {
-    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     memcpy(to, s->S, m * E * sizeof *to);
     memcpy(to + m * E, s->z, m * sizeof *to);
     memcpy(to + m * E + m, s->V, E * sizeof *to);
@@ -58,7 +58,7 @@ void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, floa
 }
 
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from) {
-    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     memcpy(s->S, from, m * E * sizeof *from);
     memcpy(s->z, from + m * E, m * sizeof *from);
     memcpy(s->V, from + m * E + m, E * sizeof *from);
@@ -72,6 +72,29 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     memcpy(s->low_V, from + 5, E * sizeof *from);
 }
 
+void ll_causal_state_save_empty(const ll_attention *op, float *to) {
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
+    memset(to, 0, ll_state_floats(op) * sizeof *to);
+    to += m * E + m + E;
+    to[0] = (float)LL_NO_EXPONENT;
+    to[1] = to[3] = -INFINITY;
+}
+
+void ll_causal_begin(ll_head *j, ll_causal_state *s) {
+    j->keys = j->state_in ? (int)j->state_in[ll_state_floats(j->op)] : 0;
+    if (j->state_in) {
+        ll_causal_state_load(j->op, s, j->state_in);
+    } else {
+        ll_causal_state_clear(j->op, s);
+    }
+}
+
+void ll_causal_end(const ll_head *j, const ll_causal_state *s) {
+    if (!j->state_out) return;
+    ll_causal_state_save(j->op, s, j->state_out);
+    j->state_out[ll_state_floats(j->op)] = (float)j->keys;
+}
+
 /* ---- Rows ---- */
 
 void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low) {
@@ -82,13 +105,16 @@ void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low)
     }
 }
 
-int ll_causal_has_eps(const ll_attention *op) { return op->phi[LL_KEY] == LL_PHI_RUNNING && !op->scale_cancels; }
+int ll_causal_has_eps(const ll_attention *op) {
+    const ll_feature_map *map = ll_linear_map(op);
+    return map->phi[LL_KEY] == LL_PHI_RUNNING && !map->scale_cancels;
+}
 
 void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scales *f, const float *top, const float *v,
                     size_t ldv, float *kappa, float *V, float *count) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
-    const float root = op->root;
+    const float root = j->map->root;
     const float one = 1;
     for (int i = 0; i < f->n; i++) {
         if (j->op->c.decay) {
@@ -113,7 +139,7 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
     const size_t E = (size_t)op->c.E;
     float s = w->s[i], *num = w->num + (size_t)i * w->ldv;
     if (ll_causal_has_eps(op)) {
-        const float eps = op->c.feature_eps * op->root;
+        const float eps = op->c.feature_eps * j->map->root;
         s = w->kappa[i] * s + eps * phi * w->count[i];
         j->k->scale(E, w->kappa[i], num);
         j->k->axpy(E, eps * phi, w->V + (size_t)i * E, num);
@@ -126,16 +152,17 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
 /* ---- A tile ---- */
 
 size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
-    const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
+    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
+                 m = (size_t)ll_linear_map(op)->features;
     const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
     const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
     if (!backward) return forward + 592;
     return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
-           2 * E + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
+           2 * E + 1 + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
 }
 
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
-    const size_t C = (size_t)j->tile, ld = (size_t)j->op->ld, E = (size_t)j->op->c.E;
+    const size_t C = (size_t)j->tile, ld = (size_t)j->map->ld, E = (size_t)j->op->c.E;
     ll_causal_tile w = {.ldv = (E + 16) / 16 * 16 + 16};
     w.phi_q = ll_take(pool, C * ld);
     w.phi_k = ll_take(pool, C * ld);
@@ -152,8 +179,8 @@ ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
 ll_causal_room ll_causal_room_take(const ll_head *j, float **pool) {
     const size_t C = (size_t)j->tile;
     ll_causal_room room = {.lda = C + 16};
-    room.work = ll_take(pool, C * (size_t)j->op->ld);
-    room.kt = ll_take(pool, (size_t)j->op->features * room.lda);
+    room.work = ll_take(pool, C * (size_t)j->map->ld);
+    room.kt = ll_take(pool, (size_t)j->map->features * room.lda);
     room.A = ll_take(pool, C * room.lda);
     for (int i = 0; i < LL_TILE_MOST; i++) room.ones[i] = 1;
     return room;
@@ -211,18 +238,19 @@ static void part_close(const part *p) {
 /* What earlier tiles say to the queries; then the keys join them. */
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
     const ll_attention *op = j->op;
-    const int m = op->features, n = w->n, t0 = w->t0;
-    const size_t ld = (size_t)op->ld, E = (size_t)op->c.E;
-    const int late = t0 >= LATE && !op->c.decay, before = t0 - j->tile;
-    const int begins = late && (before < LATE || t0 / FOLD != before / FOLD);
+    const int m = j->map->features, n = w->n, t0 = w->t0;
+    const int64_t at = j->first[LL_KEY] + t0, before = at - j->tile;
+    const size_t ld = (size_t)j->map->ld, E = (size_t)op->c.E;
+    const int late = at >= LATE && !op->c.decay;
+    const int begins = late && (t0 == 0 || before < LATE || at / FOLD != before / FOLD);
     const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
     float *num = w->num + first;
     ll_prefetch next_q = {0}, next_k = {0};
     if (cols == op->c.E) { /* who makes all steps will soon want the next tile */
-        ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->c.D);
+        ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->D);
         ll_prefetch_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
-        ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->c.D);
+        ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->D);
         ll_prefetch_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
     }
     j->k->gemm_prefetch(n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
@@ -240,8 +268,8 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
 
 /* What keys of the tile itself say, and the division. */
 void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_causal_tile *w) {
-    const int m = j->op->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
-    const size_t ld = (size_t)j->op->ld, lda = j->states ? (size_t)j->tile : room->lda;
+    const int m = j->map->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
+    const size_t ld = (size_t)j->map->ld, lda = j->states ? (size_t)j->tile : room->lda;
     float *weights = j->states ? j->within + (size_t)w->t0 * lda : room->A;
     j->k->transpose(n, m, w->phi_k, ld, room->kt, room->lda);
     for (int i = 0; i < n; i += LL_BLOCK) {
@@ -268,6 +296,7 @@ void ll_causal_forward(ll_head *j) {
     ll_causal_tile tile = ll_causal_tile_take(j, &pool);
     ll_causal_room room = ll_causal_room_take(j, &pool);
     ll_causal_state state = ll_causal_state_take(j->op, &pool);
+    ll_causal_begin(j, &state);
     for (tile.t0 = 0; tile.t0 < j->n; tile.t0 += j->tile) {
         tile.n = j->n - tile.t0 < j->tile ? j->n - tile.t0 : j->tile;
         ll_causal_keep(j, &state, tile.t0);
@@ -276,4 +305,5 @@ void ll_causal_forward(ll_head *j) {
         ll_causal_tile_state(j, &state, &tile, 0, j->op->c.E);
         ll_causal_tile_finish(j, &room, &tile);
     }
+    ll_causal_end(j, &state);
 }

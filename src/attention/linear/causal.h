@@ -21,6 +21,16 @@ ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool); /* e
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to);
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from);
+/* Saved, the state before the first token. */
+void ll_causal_state_save_empty(const ll_attention *op, float *to);
+/* Where a head's scan begins: from what earlier calls left, or from nothing. And what it leaves. */
+void ll_causal_begin(ll_head *j, ll_causal_state *s);
+void ll_causal_end(const ll_head *j, const ll_causal_state *s);
+
+/* U (E + 1, ld) and W (2 E + 1) of the backward scan, from the gradient at what the call left, a state in units of
+ * 2^exponent; the gradient at what it took from U and W at its first row. */
+void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W, int *next);
+void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, int next);
 
 /* Softmax features under a running maximum whose scale does not cancel. */
 int ll_causal_has_eps(const ll_attention *op);

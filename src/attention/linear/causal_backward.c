@@ -21,7 +21,8 @@ typedef struct {
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, lda, ldv;
     int next; /* P of the first row after the current tile */
-    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and what rounding took from it */
+    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and what rounding took from it; then the same sum
+               * of dden_i */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -44,7 +45,7 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
     const size_t E = (size_t)op->c.E;
     float d = op->c.den == LL_DEN_EPS_PHI ? op->c.den_eps * dn[E] : 0;
     if (w->V) {
-        const float eps = op->c.feature_eps * op->root;
+        const float eps = op->c.feature_eps * j->map->root;
         d += eps * (j->k->dot(E, dn, w->V + (size_t)i * E) + dn[E] * w->count[i]);
     }
     return d;
@@ -74,14 +75,14 @@ static const float *scaled_rows(const ll_head *j, const ll_scales *f, const floa
 /* state (E+1 x m) = carry state + rows^T phi. */
 static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
                  float *state, ll_prefetch *next) {
-    const int E1 = j->op->c.E + 1, m = j->op->features;
+    const int E1 = j->op->c.E + 1, m = j->map->features;
     if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
     j->k->gemm_prefetch(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E, eps = ll_causal_has_eps(op);
+    const int m = j->map->features, E = op->c.E, eps = ll_causal_has_eps(op);
     float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
     int none[LL_TILE_MOST];
@@ -103,7 +104,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
     ll_prefetch next = {0};
-    ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->c.D);
+    ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, dn, f->state, n, E + 1, w->ldv, w->tmp);
     j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
@@ -119,8 +120,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
     rows = scaled_rows(j, f, v, f->add, n, E + 1, w->ldv, w->tmp);
     ll_prefetch later = {0};
-    ll_prefetch_add(&later, j, &j->at.q, t0 + n, j->n, op->c.D);
-    ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->c.D);
+    ll_prefetch_add(&later, j, &j->at.q, t0 + n, j->n, op->D);
+    ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->D);
     ll_prefetch_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_prefetch_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
     fold(j, w, f->carry, rows, phi_k, n, w->St, &later);
@@ -132,10 +133,13 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
  * alone. */
 static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n, float *W, float *dv) {
     const size_t E = (size_t)j->op->c.E;
-    const float eps = j->op->c.feature_eps * j->op->root;
+    const float eps = j->op->c.feature_eps * j->map->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, t0 + i);
-        if (j->op->c.decay) j->k->scale(2 * E, j->power[1], W);
+        if (j->op->c.decay) j->k->scale(2 * E + 1, j->power[1], W);
+        if (j->dstate_in && j->op->c.den != LL_DEN_NONE)
+            W[2 * E] -= eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) *
+                        j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
         ll_sum_keep(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W, W + E);
         if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
     }
@@ -144,7 +148,7 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
 /* What row i of a tile counts for the tiles before it; and U, of those after it, beside it. next: P of the first row
  * after the tile. */
 static float fold_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
-    const int running = j->op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
     for (int i = 0; i < n; i++)
         first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
     if (f->P[0] == LL_NO_EXPONENT) return 0;
@@ -153,19 +157,19 @@ static float fold_factors(const ll_head *j, const ll_scales *f, int next, float 
 
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
     const ll_attention *op = j->op;
-    const int m = op->features, E = op->c.E;
+    const int m = j->map->features, E = op->c.E;
     float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv, *dv = w->tmp;
     const size_t tile = (size_t)j->tile;
     const float *A = j->within + (size_t)t0 * tile;
     float later[LL_TILE_MOST], first[LL_TILE_MOST];
-    const int running = op->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
     for (int i = 0; i < n; i++) { /* what later tiles count for key i */
         const int kept = !f->mask || f->mask[i] != 0;
         later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
     }
     ll_prefetch out = {0};
-    ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->c.D);
+    ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->D);
     ll_prefetch_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
     const float *rows = scaled_rows(j, f, v, later, n, E + 1, w->ldv, dv);
     j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
@@ -192,15 +196,15 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
 }
 
 static void load_transposed(const ll_head *j, const scratch *w, const ll_causal_state *st) {
-    const int m = j->op->features, E = j->op->c.E;
+    const int m = j->map->features, E = j->op->c.E;
     j->k->transpose(m, E, st->S, (size_t)E, w->St, w->ld);
     memcpy(w->St + (size_t)E * w->ld, st->z, (size_t)m * sizeof *st->z);
 }
 
 static void take_all(ll_head *j, scratch *w, float **pool) {
     const ll_attention *op = j->op;
-    const size_t C = (size_t)j->tile, R = (size_t)j->stretch, E = (size_t)op->c.E, m = (size_t)op->features;
-    w->ld = (size_t)op->ld;
+    const size_t C = (size_t)j->tile, R = (size_t)j->stretch, E = (size_t)op->c.E, m = (size_t)j->map->features;
+    w->ld = (size_t)j->map->ld;
     w->lda = C + 16;
     w->ldv = (E + 16) / 16 * 16 + 16;
     w->phi_q = ll_take(pool, R * w->ld);
@@ -216,7 +220,7 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
     w->dvt = ll_take(pool, E * w->lda);
     w->St = ll_take(pool, (E + 1) * w->ld);
     w->Ut = ll_take(pool, (E + 1) * w->ld);
-    w->W = ll_take(pool, 2 * E);
+    w->W = ll_take(pool, 2 * E + 1);
     w->f = (ll_scales *)(void *)ll_take(pool, (R / C) * sizeof(ll_scales) / sizeof(float) + 16);
     if (!ll_causal_has_eps(op)) return;
     w->kappa = ll_take(pool, R);
@@ -230,7 +234,7 @@ static scratch begin(ll_head *j, float **pool) {
     take_all(j, &w, pool);
     memset(w.St, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.St);
     memset(w.Ut, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.Ut);
-    memset(w.W, 0, 2 * (size_t)j->op->c.E * sizeof *w.W);
+    memset(w.W, 0, (2 * (size_t)j->op->c.E + 1) * sizeof *w.W);
     return w;
 }
 
@@ -242,8 +246,8 @@ static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j-
 
 /* From the state that forward saved: dq. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
-    if (s) {
-        ll_causal_state_load(j->op, st, j->states + (size_t)s * ll_state_floats(j->op));
+    if (s || j->state_in) {
+        ll_causal_state_load(j->op, st, s ? j->states + (size_t)s * ll_state_floats(j->op) : j->state_in);
     } else {
         ll_causal_state_clear(j->op, st);
     }
@@ -262,9 +266,16 @@ void ll_causal_backward(ll_head *j) {
     float *pool = j->pool;
     scratch w = begin(j, &pool);
     ll_causal_state st = ll_causal_state_take(j->op, &pool);
-    for (int s = (j->n + j->stretch - 1) / j->stretch - 1; s >= 0; s--) {
+    const int stretches = (j->n + j->stretch - 1) / j->stretch;
+    for (int s = stretches - 1; s >= 0; s--) {
         walk_forward(j, &w, &st, s);
+        if (s == stretches - 1) ll_causal_gradient_take(j, st.exponent, w.Ut, w.W, &w.next);
         walk_back(j, &w, s);
+    }
+    if (stretches) {
+        ll_causal_gradient_give(j, w.Ut, w.W, w.next);
+    } else {
+        ll_carried_gradient_passes(j);
     }
 }
 
@@ -289,7 +300,7 @@ typedef struct {
 size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads) {
     const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
     (void)stretch;
-    return (E + 1) * (size_t)op->ld + 2 * E + n * (size_t)tile * ldv + 5 * LINE +
+    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + n * (size_t)tile * ldv + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }
 
@@ -327,14 +338,14 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
 static void fold_eps(const walk *w, int i) {
     const ll_head *j = w->j;
     const int s = w->first + i;
-    memcpy(w->w[i].W, w->W, 2 * (size_t)j->op->c.E * sizeof *w->W);
+    memcpy(w->w[i].W, w->W, (2 * (size_t)j->op->c.E + 1) * sizeof *w->W);
     for (int t = tiles_of(j, s) - 1; t >= 0; t--)
         eps_values(j, &w->w[i], s * j->stretch + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
 }
 
 static void fold_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->op->features - column);
+    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->map->features - column);
     float *tmp = w->rows + (size_t)worker * (size_t)w->j->tile * w->w->ldv;
     int next = w->next;
     for (int s = w->count - 1; s >= 0; s--) {
@@ -343,24 +354,25 @@ static void fold_task(void *arg, size_t i, int worker) {
     }
 }
 
-static void together(walk *w) {
-    const int pieces = (w->j->op->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
-    ll_parallel_for((size_t)w->count, forward_task, w);
+static void together(walk *w, int last) {
+    const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
+    ll_parallel_among(w->threads, (size_t)w->count, forward_task, w);
+    if (last) ll_causal_gradient_take(w->j, w->st[w->count - 1].exponent, w->U, w->W, &w->next);
     ll_parallel_among(w->threads, (size_t)(pieces + eps), fold_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
         w->w[i].next = w->next;
         w->next = w->w[i].f->P[0];
     }
-    ll_parallel_for((size_t)w->count, back_task, w);
+    ll_parallel_among(w->threads, (size_t)w->count, back_task, w);
 }
 
 void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
-    const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->op->ld;
+    const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->map->ld;
     walk w = {.j = j, .next = LL_NO_EXPONENT, .threads = threads};
     w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
     w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);
     w.U = ll_take(&shared, (E + 1) * ld);
-    w.W = ll_take(&shared, 2 * E);
+    w.W = ll_take(&shared, 2 * E + 1);
     for (size_t i = 0; i < most; i++) {
         float *own = pool + i * floats;
         w.w[i] = begin(j, &own);
@@ -368,10 +380,11 @@ void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *
     }
     w.rows = ll_take(&shared, most * (size_t)j->tile * w.w->ldv);
     memset(w.U, 0, (E + 1) * ld * sizeof *w.U);
-    memset(w.W, 0, 2 * E * sizeof *w.W);
+    memset(w.W, 0, (2 * E + 1) * sizeof *w.W);
     for (int end = (j->n + j->stretch - 1) / j->stretch; end > 0; end = w.first) {
         w.first = end > threads ? end - threads : 0;
         w.count = end - w.first;
-        together(&w);
+        together(&w, end * j->stretch >= j->n);
     }
+    ll_causal_gradient_give(j, w.U, w.W, w.next);
 }

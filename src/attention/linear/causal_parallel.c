@@ -22,7 +22,8 @@ static int least(int a, int b) { return a < b ? a : b; }
 static size_t floats_of(size_t bytes) { return (bytes / sizeof(float) + LINE) / LINE * LINE; }
 
 size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch, int threads) {
-    const size_t C = (size_t)tile, ld = (size_t)op->ld, E = (size_t)op->c.E, m = (size_t)op->features;
+    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
+                 m = (size_t)ll_linear_map(op)->features;
     const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(stretch / tile);
     const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
     const size_t of_room = C * ld + m * lda + C * lda + 3 * LINE;
@@ -54,9 +55,9 @@ static void stretch(walk *w, int t0) {
         ll_causal_tile *tile = &w->tile[w->tiles++];
         tile->t0 = t0, tile->n = least(j->tile, end - t0);
     }
-    ll_parallel_for((size_t)w->tiles, features_task, w);
+    ll_parallel_among(w->threads, (size_t)w->tiles, features_task, w);
     for (int t = 0; t < w->tiles; t++) ll_causal_tile_scales(j, &w->state, &w->tile[t]);
-    ll_parallel_for((size_t)pieces, state_task, w);
+    ll_parallel_among(w->threads, (size_t)pieces, state_task, w);
     ll_parallel_among(w->threads, (size_t)w->tiles, finish_task, w);
 }
 
@@ -68,8 +69,10 @@ void ll_causal_forward_together(ll_head *j, int threads, float *shared) {
     for (int t = 0; t < tiles; t++) w.tile[t] = ll_causal_tile_take(j, &shared);
     for (int i = 0; i < threads; i++) w.room[i] = ll_causal_room_take(j, &shared);
     w.state = ll_causal_state_take(j->op, &shared);
+    ll_causal_begin(j, &w.state);
     for (int t0 = 0; t0 < j->n; t0 += j->stretch) {
         ll_causal_keep(j, &w.state, t0);
         stretch(&w, t0);
     }
+    ll_causal_end(j, &w.state);
 }

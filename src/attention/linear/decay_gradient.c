@@ -15,7 +15,8 @@ typedef struct {
 } tangent;
 
 size_t ll_decay_scratch(const ll_attention *op) {
-    return 4 * ((size_t)op->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)op->ld + 3 * (size_t)op->c.E + 512;
+    return 4 * ((size_t)ll_linear_map(op)->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)ll_linear_map(op)->ld +
+           3 * (size_t)op->c.E + 512;
 }
 
 /* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
@@ -38,20 +39,51 @@ static double step(int m, int E1, tangent *s, double r, double weight, const flo
 static double sum_of_weights(const ll_attention *op, const tangent *s, const float *phi_q) {
     const size_t E1 = (size_t)op->c.E + 1;
     double den = 0;
-    for (int a = 0; a < op->features; a++) den += (double)phi_q[a] * s->S[(size_t)a * E1 + E1 - 1];
+    for (int a = 0; a < ll_linear_map(op)->features; a++) den += (double)phi_q[a] * s->S[(size_t)a * E1 + E1 - 1];
     return den;
 }
 
 static void rescale(const ll_attention *op, tangent *s, int exponent) {
-    const size_t n = 2 * (size_t)op->features * ((size_t)op->c.E + 1);
+    const size_t n = 2 * (size_t)ll_linear_map(op)->features * ((size_t)op->c.E + 1);
     const double f = s->exponent == LL_NO_EXPONENT ? 1 : ldexp(1, s->exponent - exponent);
     for (size_t i = 0; i < n; i++) s->S[i] *= f; /* dS lies behind S */
     s->exponent = exponent;
 }
 
+/* From the state that the call took; `ones` is that of the eps. Returns the largest c so far. */
+static float begin(const ll_head *j, tangent *s, tangent *ones) {
+    const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
+    const float *S = j->state_in, *z = S + m * E, *V = z + m, *scalar = V + E;
+    if (!S) return -INFINITY;
+    for (size_t a = 0; a < m; a++) {
+        for (size_t e = 0; e < E; e++) s->S[a * (E + 1) + e] = (double)S[a * E + e];
+        s->S[a * (E + 1) + E] = (double)z[a];
+    }
+    for (size_t e = 0; e < E; e++) ones->S[e] = (double)V[e];
+    ones->S[E] = (double)scalar[2];
+    s->exponent = (int)scalar[0];
+    return scalar[1];
+}
+
+/* What r changes in the state that the call left, times the gradient there. */
+static double end(const ll_head *j, const tangent *s, const tangent *ones) {
+    const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
+    const float *d = j->dstate_out, *dz = d + m * E, *dV = dz + m;
+    double sum = 0, eps = 0;
+    if (!d || s->exponent == LL_NO_EXPONENT) return 0;
+    for (size_t a = 0; a < m; a++) {
+        for (size_t e = 0; e < E; e++) sum += s->dS[a * (E + 1) + e] * (double)d[a * E + e];
+        sum += s->dS[a * (E + 1) + E] * (double)dz[a];
+    }
+    for (size_t e = 0; e < E; e++) eps += ones->dS[e] * (double)dV[e];
+    eps += ones->dS[E] * (double)dV[E + 2]; /* their number */
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING, left = (int)j->state_out[m * E + m + E];
+    return (running ? ldexp(sum, s->exponent - left) : sum) + eps;
+}
+
 double ll_decay_gradient(ll_head *j) {
     const ll_attention *op = j->op;
-    const size_t E = (size_t)op->c.E, state = (size_t)op->features * (E + 1);
+    const size_t E = (size_t)op->c.E, state = (size_t)j->map->features * (E + 1);
     const int eps = ll_causal_has_eps(op);
     float *pool = j->pool;
     tangent s = {.exponent = LL_NO_EXPONENT}, ones = {.exponent = 0};
@@ -61,11 +93,11 @@ double ll_decay_gradient(ll_head *j) {
     ones.S = (double *)(void *)ll_take(&pool, 4 * (E + 1));
     ones.dS = ones.S + E + 1;
     memset(ones.S, 0, 2 * (E + 1) * sizeof *ones.S);
-    float *phi_q = ll_take(&pool, (size_t)op->ld), *phi_k = ll_take(&pool, (size_t)op->ld);
-    float *work = ll_take(&pool, (size_t)op->ld);
+    float *phi_q = ll_take(&pool, (size_t)j->map->ld), *phi_k = ll_take(&pool, (size_t)j->map->ld);
+    float *work = ll_take(&pool, (size_t)j->map->ld);
     double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
-    const double r = (double)op->c.decay[j->h], root = eps ? (double)op->root : 1;
-    float top = -INFINITY;
+    const double r = (double)op->c.decay[j->h], root = eps ? (double)j->map->root : 1;
+    float top = begin(j, &s, &ones);
     double dr = 0;
     for (int t = 0; t < j->n; t++) {
         int64_t x, y;
@@ -87,14 +119,14 @@ double ll_decay_gradient(ll_head *j) {
         }
         const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
         const float *v = ll_at(&j->at.v, t), one = 1;
-        double change = unit * step(op->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
+        double change = unit * step(j->map->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
         if (eps) {
-            const float sum = op->c.feature_eps * op->root * j->k->sum((size_t)op->features, phi_q);
+            const float sum = op->c.feature_eps * j->map->root * j->k->sum((size_t)j->map->features, phi_q);
             change += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
         }
         /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
-        const double den = op->scale_cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
+        const double den = j->map->scale_cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
         dr += den != 0 ? change / den : 0;
     }
-    return dr;
+    return dr + end(j, &s, &ones);
 }

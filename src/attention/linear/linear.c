@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "attention/linear/causal.h"
+#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
 #include "attention/table.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -26,7 +28,7 @@ typedef struct {
 
 size_t ll_state_floats(const ll_attention *op) {
     const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* what rounding took from V */
-    return (size_t)op->features * (E + 1) + E + 4 + kept;
+    return (size_t)ll_linear_map(op)->features * (E + 1) + E + 4 + kept;
 }
 
 float *ll_take(float **pool, size_t floats) {
@@ -37,8 +39,8 @@ float *ll_take(float **pool, size_t floats) {
 
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
-    ll_positions(j->op, side == LL_QUERY ? j->first + t0 : t0, C, px, py);
-    return (ll_feature_tile){j->op, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
+    ll_positions(j->map, j->first[side] + t0, C, px, py);
+    return (ll_feature_tile){j->map, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
 }
 
 float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {
@@ -93,7 +95,9 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     const ll_attention_call *c = l->c;
     const int H = l->op->c.H;
     const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
-    ll_head j = {.op = l->op, .k = ll_kernel_table(), .h = (int)(index % (size_t)H), .n = s.queries, .s = s.keys};
+    ll_head j = {.op = l->op, .map = ll_linear_map(l->op), .k = ll_kernel_table(), .n = s.queries, .s = s.keys};
+    j.h = (int)(index % (size_t)H);
+    j.first[LL_QUERY] = c->query_offset, j.first[LL_KEY] = c->key_offset;
     j.tile = l->tile;
     j.stretch = l->stretch;
     j.at = ll_views_at(c, &s, j.h);
@@ -109,6 +113,12 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
+    const size_t floats = ll_carried_floats(l->op), row = c->state_row ? c->state_row : (size_t)H * floats;
+    const size_t carried = index / (size_t)H * row + (size_t)j.h * floats;
+    if (c->state_in) j.state_in = c->state_in + carried;
+    if (c->state_out) j.state_out = c->state_out + carried;
+    if (c->dstate_in) j.dstate_in = c->dstate_in + carried;
+    if (c->dstate_out) j.dstate_out = c->dstate_out + carried;
     for (int side = 0; side < 2; side++) {
         if (l->top[side] && l->top[side][index].value > -INFINITY) j.shift[side] = l->top[side][index].value;
         if (l->dtop[side]) j.dtop[side] = &l->dtop[side][index];
@@ -144,8 +154,8 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
         }
         return;
     }
-    ll_zero_rows(&j.at.dq, j.n, s.query_room, l->op->c.D);
-    ll_zero_rows(&j.at.dk, j.s, s.key_room, l->op->c.D);
+    ll_zero_rows(&j.at.dq, j.n, s.query_room, l->op->D);
+    ll_zero_rows(&j.at.dk, j.s, s.key_room, l->op->D);
     ll_zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
     if (l->op->c.causal && together) {
         ll_causal_backward_together(&j, l->threads, l->shared, l->pool, l->scratch);
@@ -175,7 +185,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
     const int keys = l->side == LL_KEY, n = keys ? j.s : j.n;
-    float *work = ll_take(&j.pool, (size_t)l->tile * (size_t)l->op->ld);
+    float *work = ll_take(&j.pool, (size_t)l->tile * (size_t)ll_linear_map(l->op)->ld);
     int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
     ll_top best = {-INFINITY, 0, 0};
     for (int t0 = 0; t0 < n; t0 += j.tile) {
@@ -197,7 +207,7 @@ static size_t best_head(const ll_top *top, size_t heads) {
 
 static int fixed_rule(const ll_attention *op, int side) {
     const int shared = side == LL_KEY ? op->c.key_max != LL_MAX_NONE : op->c.query_max == LL_MAX_SEQUENCE;
-    return op->phi[side] == LL_PHI_FIXED && shared;
+    return ll_linear_map(op)->phi[side] == LL_PHI_FIXED && shared;
 }
 
 /* The gradient of a stabiliser goes to the token that set it. */
@@ -214,7 +224,7 @@ static void push_tops(const linear_call *l, int side, const ll_top *top, size_t 
         const ll_span s = ll_sequence_at(l->c, (int)(i / (size_t)op->c.H));
         const int h = (int)(i % (size_t)op->c.H), token = top[i].token + (side == LL_KEY ? s.key : s.query);
         if (top[i].value == -INFINITY) continue; /* no tokens */
-        ll_features_top_back(op, h, top[i].feature, dtop[i], ll_element(x, s.row, h, token),
+        ll_features_top_back(ll_linear_map(op), h, top[i].feature, dtop[i], ll_element(x, s.row, h, token),
                              ll_element(dx, s.row, h, token));
     }
 }
@@ -223,7 +233,7 @@ static ll_status find_tops(linear_call *l, int side, size_t heads) {
     l->top[side] = ll_alloc(heads, sizeof *l->top[side]);
     if (!l->top[side]) return LL_ENOMEM;
     l->side = side;
-    ll_parallel_for(heads, top_of_head, l);
+    ll_parallel_among(l->threads, heads, top_of_head, l);
     return LL_OK;
 }
 
@@ -298,5 +308,62 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     return linear(op, c, 1);
 }
 
-const ll_method ll_method_linear = {
-    .name = "linear", .linear = 1, .packs = 1, .reads = 2, .saved = saved, .forward = forward, .backward = backward};
+/* ---- The kind ---- */
+
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+    ll_feature_map *map;
+    const ll_status status = ll_feature_map_create(&map, engine);
+    if (!status) op->own = map;
+    return status;
+}
+
+static void destroy(ll_attention *op) {
+    ll_feature_map_free(op->own);
+}
+
+static void project(ll_attention *op, const float *projection) {
+    ll_feature_map_project(op->own, projection);
+}
+
+static ll_status state_floats(const ll_attention *op, size_t *floats) {
+    if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
+        return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
+                                  "not in one call; use prefix, token or none");
+    *floats = (size_t)op->c.H * ll_carried_floats(op);
+    return LL_OK;
+}
+
+static void state_clear(const ll_attention *op, float *state) {
+    for (int h = 0; h < op->c.H; h++) ll_carried_clear(op, state + (size_t)h * ll_carried_floats(op));
+}
+
+static ll_status can_stream(const ll_attention *op) {
+    static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
+    const ll_feature_map *map = ll_linear_map(op);
+    if (map->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
+        return ll_fail(LL_EINVAL,
+                       "attention stream: with an eps, a key maximum over the %s needs later tokens; "
+                       "use prefix or none",
+                       rule[op->c.key_max]);
+    if (map->phi[LL_QUERY] == LL_PHI_FIXED && op->c.query_max == LL_MAX_SEQUENCE)
+        return ll_fail(LL_EINVAL, "attention stream: a query maximum over the sequence needs later tokens; use token");
+    return LL_OK;
+}
+
+const ll_operator ll_operator_linear = {
+    .name = "linear",
+    .linear = 1,
+    .packs = 1,
+    .reads = 2,
+    .create = create,
+    .free = destroy,
+    .project = project,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+    .state_floats = state_floats,
+    .state_clear = state_clear,
+    .can_stream = can_stream,
+    .recurrence = &ll_recurrence_linear,
+    .cross = &ll_cross_linear,
+};

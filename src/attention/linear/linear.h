@@ -3,15 +3,17 @@
 #define LL_LINEAR_H
 
 #include "attention/feature/features.h"
+#include "attention/operator.h"
 
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
 typedef struct {
     const ll_attention *op;
+    const ll_feature_map *map;
     const ll_kernels *k;
     ll_views at;
     int h, n, s, tile, stretch;
-    int64_t first;          /* position of query 0; of key 0 it is 0 */
+    int64_t first[2];       /* positions of query 0 and of key 0 */
     int keys;               /* that count: kept by the mask, and causal: so far */
     const float *mask;      /* (s) or NULL */
     float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
@@ -21,11 +23,28 @@ typedef struct {
     float *den;             /* (n) divisors: saved, or scratch */
     float *states;          /* saved states, or NULL */
     float *within;          /* causal: (n, tile) weights within the tiles, saved, or NULL */
+    const float *state_in;  /* the call's, of this head, or NULL */
+    float *state_out;
+    const float *dstate_out;
+    float *dstate_in;
     float *pool;            /* scratch of this worker */
 } ll_head;
 
+/* The feature map of an operator of this kind. */
+static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
+    return op->own;
+}
+
 /* Floats of one saved state: S (features x E), z (features), exponent. */
 size_t ll_state_floats(const ll_attention *op);
+/* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
+size_t ll_carried_floats(const ll_attention *op);
+/* The empty state. */
+void ll_carried_clear(const ll_attention *op, float *state);
+/* The gradient at what the call took: of a call without tokens, the one at what it left; in both directions, from U
+ * (E + 1, ld), the gradient at the state of all keys. */
+void ll_carried_gradient_passes(const ll_head *j);
+void ll_bidirectional_gradient_give(const ll_head *j, const float *U);
 /* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
 float *ll_take(float **pool, size_t floats);
 

@@ -14,15 +14,24 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/feature/features.h"
 #include "attention/attention_stream.h"
+#include "attention/linear/causal.h"
 #include "base/memory.h"
 
 enum { CHUNK = LL_STATE_TOKENS, SLACK = 32 /* by which a state may fall below 2^C */ };
 
+/* The state of one (sequence, head) is a row of doubles: S (features, E), z (features), V (E), N, c, the exponent that
+ * the largest contribution still has, C. */
+enum { COUNT, TOP, LEVEL, EXPONENT, SCALARS };
+typedef struct {
+    size_t size; /* of a row */
+    double *row; /* (B, H, size) */
+} recurrent;
+
 /* One (sequence, head), and this worker's scratch. */
 typedef struct {
     const ll_attention *op;
+    const ll_feature_map *map;
     const ll_kernels *k;
     int head;
     double decay;
@@ -41,42 +50,40 @@ static size_t padded(int E) {
 }
 
 static size_t state_size(const ll_attention *op) {
-    const size_t m = (size_t)op->features, E = (size_t)op->c.E;
-    return (m + 1) * E + m + LL_STATE_SCALARS;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
+    return (m + 1) * E + m + SCALARS;
 }
 
 static size_t scratch_floats(const ll_attention_stream *s) {
     const ll_attention *op = s->op;
-    return 3 * CHUNK * (size_t)op->ld + 2 * CHUNK * (2 * padded(op->c.E) + 1);
+    return 3 * CHUNK * (size_t)ll_linear_map(op)->ld + 2 * CHUNK * (2 * padded(op->c.E) + 1);
 }
 
 static void reset(ll_attention_stream *s) {
-    memset(s->state, 0, ll_stream_heads(s) * s->state_size * sizeof *s->state);
+    const recurrent *own = s->own;
+    memset(own->row, 0, ll_stream_heads(s) * own->size * sizeof *own->row);
     for (size_t i = 1; i <= ll_stream_heads(s); i++) {
-        double *scalar = s->state + i * s->state_size - LL_STATE_SCALARS;
-        scalar[LL_STATE_TOP] = scalar[LL_STATE_LEVEL] = -INFINITY;
-        scalar[LL_STATE_EXPONENT] = LL_NO_EXPONENT;
+        double *scalar = own->row + i * own->size - SCALARS;
+        scalar[TOP] = scalar[LEVEL] = -INFINITY;
+        scalar[EXPONENT] = LL_NO_EXPONENT;
     }
 }
 
 /* All is finite but for the scalars of an empty state, and the exponents are what `raise` leaves. */
 static ll_status check(const ll_attention_stream *s) {
+    const recurrent *own = s->own;
     for (size_t i = 0; i < ll_stream_heads(s); i++) {
-        const double *x = s->state + i * s->state_size, *scalar = x + s->state_size - LL_STATE_SCALARS;
+        const double *x = own->row + i * own->size, *scalar = x + own->size - SCALARS;
         for (const double *p = x; p <= scalar; p++)
             if (!isfinite(*p))
                 return ll_fail(LL_EFORMAT, "the state of head %zu is not finite at element %zu", i, (size_t)(p - x));
-        const double level = ceil(scalar[LL_STATE_LEVEL]), C = scalar[LL_STATE_EXPONENT];
+        const double level = ceil(scalar[LEVEL]), C = scalar[EXPONENT];
         const int empty = level == -INFINITY && C == LL_NO_EXPONENT;
         const int running = fabs(C) < -(double)LL_NO_EXPONENT && C == floor(C) && level <= C && level > C - SLACK;
-        if (scalar[LL_STATE_COUNT] < 0 || !(scalar[LL_STATE_TOP] < INFINITY) || !(empty || running))
+        if (scalar[COUNT] < 0 || !(scalar[TOP] < INFINITY) || !(empty || running))
             return ll_fail(LL_EFORMAT, "the state of head %zu has exponents that no stream comes to", i);
     }
     return LL_OK;
-}
-
-static int has_unit(const ll_attention *op) {
-    return op->phi[LL_KEY] == LL_PHI_RUNNING && !op->scale_cancels;
 }
 
 /* 2^n, 0 where that is far too small for a float. */
@@ -87,7 +94,7 @@ static double power(double n) {
 /* Makes room for a key of exponent e and returns by what the state has to be scaled. A state that decays may have
  * shrunk far below 2^C: then C follows it down, so that small new keys are not lost. */
 static double raise(lane *j, int e) {
-    double *level = j->scalar + LL_STATE_LEVEL, *exponent = j->scalar + LL_STATE_EXPONENT;
+    double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
     *level = fmax(*level + log2(j->decay), e);
     const double old = *exponent, wanted = ceil(*level);
     if (wanted <= old && wanted > old - SLACK) return 1;
@@ -100,13 +107,13 @@ static int scale_keys(lane *j, int C) {
     int scaled = j->decay != 1;
     for (int t = 0; t < C; t++) {
         j->factor[t] = j->decay;
-        if (j->op->phi[LL_KEY] != LL_PHI_RUNNING) continue;
-        const double moved = raise(j, j->exponent[t]), C2 = j->scalar[LL_STATE_EXPONENT];
+        if (j->map->phi[LL_KEY] != LL_PHI_RUNNING) continue;
+        const double moved = raise(j, j->exponent[t]), C2 = j->scalar[EXPONENT];
         scaled |= moved != 1;
         j->factor[t] *= moved;
         if (j->exponent[t] != (int)C2)
-            j->k->scale((size_t)j->op->features, (float)power(j->exponent[t] - C2),
-                        j->phi_k + (size_t)t * (size_t)j->op->ld);
+            j->k->scale((size_t)j->map->features, (float)power(j->exponent[t] - C2),
+                        j->phi_k + (size_t)t * (size_t)j->map->ld);
         j->unit[t] = C2;
     }
     return scaled;
@@ -129,16 +136,17 @@ static double divisor(const ll_attention *op, double sum, double phi, double key
 /* Token t of the chunk, number `keys` of the stream: what eps adds to its sums, and its row of y. */
 static void finish(lane *j, int t, double keys, float *y) {
     const ll_attention *op = j->op;
-    const int E = op->c.E, sums = has_unit(op) || op->c.den == LL_DEN_EPS_PHI;
-    const double phi = sums ? (double)j->k->sum((size_t)op->features, j->phi_q + (size_t)t * (size_t)op->ld) : 0;
+    const int E = op->c.E, sums = ll_causal_has_eps(op) || op->c.den == LL_DEN_EPS_PHI;
+    const size_t ld = (size_t)j->map->ld;
+    const double phi = sums ? (double)j->k->sum((size_t)j->map->features, j->phi_q + (size_t)t * ld) : 0;
     const double *v = j->v + (size_t)t * j->ldv;
     double *num = j->num + (size_t)t * j->ldv, sum = j->den[t], *scalar = j->scalar;
-    if (has_unit(op)) {
-        scalar[LL_STATE_TOP] = fmax(scalar[LL_STATE_TOP], (double)j->top[t]);
-        scalar[LL_STATE_COUNT] = j->decay * scalar[LL_STATE_COUNT] + 1;
-        const double unit = exp(j->unit[t] * 0.69314718055994530942 - scalar[LL_STATE_TOP]) * (double)op->root;
-        const double eps = phi * (double)op->c.feature_eps * (double)op->root;
-        sum = unit * sum + eps * scalar[LL_STATE_COUNT];
+    if (ll_causal_has_eps(op)) {
+        scalar[TOP] = fmax(scalar[TOP], (double)j->top[t]);
+        scalar[COUNT] = j->decay * scalar[COUNT] + 1;
+        const double unit = exp(j->unit[t] * 0.69314718055994530942 - scalar[TOP]) * (double)j->map->root;
+        const double eps = phi * (double)op->c.feature_eps * (double)j->map->root;
+        sum = unit * sum + eps * scalar[COUNT];
         for (int i = 0; i < E; i++) {
             j->V[i] = j->decay * j->V[i] + v[i];
             num[i] = unit * num[i] + eps * j->V[i];
@@ -151,12 +159,12 @@ static void finish(lane *j, int t, double keys, float *y) {
 /* phi(q), phi(k) and v of C tokens from t0 of the call on. */
 static void load(lane *j, const ll_feed *f, size_t b, int t0, int C) {
     const size_t h = (size_t)j->head;
-    ll_positions(j->op, f->s->position + t0, C, j->x, j->y);
-    ll_feature_tile tile = {j->op,      j->k, j->head, LL_QUERY, C, j->x, j->y, ll_feed_at(&f->q, b, h, t0),
+    ll_positions(j->map, f->s->position + t0, C, j->x, j->y);
+    ll_feature_tile tile = {j->map,     j->k, j->head, LL_QUERY, C, j->x, j->y, ll_feed_at(&f->q, b, h, t0),
                             f->q.token, 0,    j->work};
     ll_features(&tile, j->phi_q, j->none, NULL);
     tile.side = LL_KEY, tile.in = ll_feed_at(&f->key, b, h, t0), tile.token = f->key.token;
-    ll_features(&tile, j->phi_k, j->exponent, has_unit(j->op) ? j->top : NULL);
+    ll_features(&tile, j->phi_k, j->exponent, ll_causal_has_eps(j->op) ? j->top : NULL);
     for (int t = 0; t < C; t++) {
         const float *v = ll_feed_at(&f->v, b, h, t0 + t);
         for (int e = 0; e < j->op->c.E; e++) j->v[(size_t)t * j->ldv + (size_t)e] = (double)v[e];
@@ -166,10 +174,12 @@ static void load(lane *j, const ll_feed *f, size_t b, int t0, int C) {
 static lane lane_at(const ll_feed *f, size_t index, int worker) {
     const ll_attention_stream *s = f->s;
     const ll_attention *op = s->op;
-    const size_t m = (size_t)op->features, E = (size_t)op->c.E, ld = (size_t)op->ld;
-    lane j = {.op = op, .k = f->k, .head = (int)(index % (size_t)op->c.H), .ldv = padded(op->c.E)};
+    const ll_feature_map *map = ll_linear_map(op);
+    const recurrent *own = s->own;
+    const size_t m = (size_t)map->features, E = (size_t)op->c.E, ld = (size_t)map->ld;
+    lane j = {.op = op, .map = map, .k = f->k, .head = (int)(index % (size_t)op->c.H), .ldv = padded(op->c.E)};
     j.decay = op->c.decay ? (double)op->c.decay[j.head] : 1;
-    j.S = s->state + index * s->state_size;
+    j.S = own->row + index * own->size;
     j.z = j.S + m * E, j.V = j.z + m, j.scalar = j.V + E;
     j.v = (double *)(void *)(s->pool + (size_t)worker * s->scratch);
     j.num = j.v + CHUNK * j.ldv, j.den = j.num + CHUNK * j.ldv;
@@ -179,7 +189,7 @@ static lane lane_at(const ll_feed *f, size_t index, int worker) {
     return j;
 }
 
-static void feed(void *arg, size_t index, int worker) {
+static void feed_head(void *arg, size_t index, int worker) {
     const ll_feed *f = arg;
     lane j = lane_at(f, index, worker);
     const ll_attention *op = j.op;
@@ -188,40 +198,50 @@ static void feed(void *arg, size_t index, int worker) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
         load(&j, f, b, t0, C);
         const int scaled = scale_keys(&j, C);
-        j.k->state_tokens(C, op->features, op->c.E, scaled ? j.factor : NULL, j.phi_k, j.phi_q, (size_t)op->ld, j.v,
-                          j.ldv, j.S, j.z, j.num, j.den);
+        j.k->state_tokens(C, j.map->features, op->c.E, scaled ? j.factor : NULL, j.phi_k, j.phi_q, (size_t)j.map->ld,
+                          j.v, j.ldv, j.S, j.z, j.num, j.den);
         for (int t = 0; t < C; t++)
             finish(&j, t, (double)(f->s->position + t0 + t + 1), ll_feed_at(&f->y, b, (size_t)j.head, t0 + t));
     }
 }
 
+static ll_status feed(ll_feed *f) {
+    const int features = ll_linear_map(f->s->op)->features;
+    ll_stream_share_heads(f, features, feed_head);
+    return LL_OK;
+}
 static ll_status create(ll_attention_stream *s) {
-    s->state_size = state_size(s->op);
-    s->state = ll_alloc(ll_stream_heads(s) * s->state_size, sizeof *s->state);
-    return s->state ? LL_OK : LL_ENOMEM;
+    recurrent *own = s->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    own->size = state_size(s->op);
+    own->row = ll_alloc(ll_stream_heads(s) * own->size, sizeof *own->row);
+    return own->row ? LL_OK : LL_ENOMEM;
+}
+
+static void destroy(ll_attention_stream *s) {
+    recurrent *own = s->own;
+    if (own) ll_free(own->row);
+    ll_free(own);
 }
 
 static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const recurrent *own = s->own;
     (void)position;
-    tensor[0] = (ll_state_tensor){"state", LL_F64, 3, {(size_t)s->B, (size_t)s->op->c.H, s->state_size}, s->state};
+    tensor[0] = (ll_state_tensor){"state", LL_F64, 3, {(size_t)s->B, (size_t)s->op->c.H, own->size}, own->row};
     return 1;
 }
 
 static size_t bytes(const ll_attention_stream *s) {
-    return ll_stream_heads(s) * s->state_size * sizeof *s->state;
-}
-
-static double work(const ll_attention_stream *s, int n) {
-    (void)n;
-    return s->op->features;
+    const recurrent *own = s->own;
+    return ll_stream_heads(s) * own->size * sizeof *own->row;
 }
 
 const ll_recurrence ll_recurrence_linear = {
     .create = create,
+    .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
     .feed = feed,
-    .work = work,
     .state = state,
     .bytes = bytes,
     .check = check,

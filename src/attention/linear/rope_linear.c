@@ -2,9 +2,12 @@
  *
  *   y_i = sum_j <R_i phi(q_i), R_j phi(k_j)> v_j / s_i        s_i = sum_j <phi(q_i), phi(k_j)>
  *
- * Two operators that divide by nothing: `inner` on features that it turns, and `sums` on plain ones, with one value
- * of 1 for every key. Weights may be negative and do not sum to 1. Saved: s (B, H, T), then what both save. */
-#include "attention/linear/linear.h"
+ * Two operators that divide by nothing: `numerator` on features that it rotates, and `denominator` on plain ones, with
+ * one value of 1 for every key. Weights may be negative and do not sum to 1. Saved: s (B, H, T), then what both save.
+ */
+#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
+#include "attention/linear/rope_linear.h"
 #include "attention/table.h"
 #include "base/memory.h"
 
@@ -17,19 +20,39 @@ static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
-    return rows_of(op, B, T) + saved_of(op->inner, B, T, S, segments) + saved_of(op->sums, B, T, S, segments);
+    const ll_rope_linear *of = ll_rope_linear_parts(op);
+    return rows_of(op, B, T) + saved_of(of->numerator, B, T, S, segments) +
+           saved_of(of->denominator, B, T, S, segments);
 }
 
 static ll_view column(const ll_attention *op, float *data, int n) {
     return (ll_view){data, (size_t)op->c.H * (size_t)n, (size_t)n, 1};
 }
 
-/* The call of `sums`: its values are one number, its outputs a column. */
-static ll_attention_call sums_call(const ll_attention *op, const ll_attention_call *call, float *one, float *s) {
+/* The call of `denominator`: its values are one number, its outputs a column. */
+static ll_attention_call denominator_call(const ll_attention *op, const ll_attention_call *call, float *one, float *s) {
     ll_attention_call c = *call;
     c.v = (ll_view){.data = one};
     c.y = column(op, s, c.T);
-    if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(op->inner, c.B, c.T, c.S, ll_sequence_count(&c));
+    const ll_attention *numerator = ll_rope_linear_parts(op)->numerator;
+    size_t states;
+    if (c.state_row && ll_attention_state_floats(numerator, &states) == LL_OK) {
+        if (c.state_in) c.state_in += states;
+        if (c.state_out) c.state_out += states;
+        if (c.dstate_in) c.dstate_in += states;
+        if (c.dstate_out) c.dstate_out += states;
+    }
+    if (c.saved) c.saved += rows_of(op, c.B, c.T) + saved_of(numerator, c.B, c.T, c.S, ll_sequence_count(&c));
+    return c;
+}
+
+/* The call with room between the states of sequences, where any is given: a numerator's and a denominator's. */
+static ll_attention_call with_states(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call c = *call;
+    size_t floats = 0;
+    if (!c.state_row && (c.state_in || c.state_out || c.dstate_in || c.dstate_out) &&
+        ll_attention_state_floats(op, &floats) == LL_OK)
+        c.state_row = floats;
     return c;
 }
 
@@ -58,15 +81,16 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
                 for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+static ll_status forward(const ll_attention *op, const ll_attention_call *given) {
+    const ll_attention_call with = with_states(op, given), *call = &with;
     float one = 1, *own = call->saved ? NULL : ll_alloc(rows_of(op, call->B, call->T), sizeof *own);
     float *s = own ? own : call->saved;
     ll_attention_call c = *call;
     if (!s) return LL_ENOMEM;
     if (c.saved) c.saved += rows_of(op, c.B, c.T);
-    ll_status status = ll_attention_forward(op->inner, &c);
-    c = sums_call(op, call, &one, s);
-    if (!status) status = ll_attention_forward(op->sums, &c);
+    ll_status status = ll_attention_forward(ll_rope_linear_parts(op)->numerator, &c);
+    c = denominator_call(op, call, &one, s);
+    if (!status) status = ll_attention_forward(ll_rope_linear_parts(op)->denominator, &c);
     if (!status) {
         invert(op, call, s);
         scale_rows(op, call, s, &call->y, &call->y);
@@ -100,8 +124,9 @@ static ll_view block(const ll_attention *op, float *data, int n, int width) {
     return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
 }
 
-static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
-    const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->c.D, E = op->c.E;
+static ll_status backward(const ll_attention *op, const ll_attention_call *given) {
+    const ll_attention_call with = with_states(op, given), *call = &with;
+    const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->D, E = op->c.E;
     const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
     float one = 1;
     float *pool = ll_alloc(queries * (size_t)(E + D + 1) + keys * (size_t)(D + 1), sizeof *pool);
@@ -111,13 +136,13 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
     c.g = block(op, pool, T, E);
     gradients(op, call, call->saved, &c.g, ds);
     c.saved += rows_of(op, B, T);
-    ll_status status = ll_attention_backward(op->inner, &c);
-    c = sums_call(op, call, &one, call->saved);
+    ll_status status = ll_attention_backward(ll_rope_linear_parts(op)->numerator, &c);
+    c = denominator_call(op, call, &one, call->saved);
     c.g = column(op, ds, T);
     c.dq = block(op, dq, T, D);
     c.dk = block(op, dk, S, D);
     c.dv = column(op, dk + keys * (size_t)D, S);
-    if (!status) status = ll_attention_backward(op->sums, &c);
+    if (!status) status = ll_attention_backward(ll_rope_linear_parts(op)->denominator, &c);
     if (!status) {
         add_rows(&c.dq, &call->dq, B, H, T, D);
         add_rows(&c.dk, &call->dk, B, H, S, D);
@@ -126,5 +151,94 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
     return status;
 }
 
-const ll_method ll_method_divided = {
-    .linear = 1, .reads = 2, .packs = 1, .saved = saved, .forward = forward, .backward = backward};
+/* ---- The kind ---- */
+
+static ll_status check(const ll_attention_config *c) {
+    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    const int features = ll_feature_count(c);
+    if (!kernel->linear)
+        return ll_fail(LL_EINVAL, "attention: %s has no features that rope-linear could turn; use rope", kernel->name);
+    if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
+    if (!ll_scale_cancels(c) && c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX &&
+        c->feature_eps > 0)
+        return ll_fail(LL_EINVAL, "attention: rope-linear would turn the eps of features under a running maximum; "
+                                  "use eps 0");
+    return LL_OK;
+}
+
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+    ll_attention_config c = *engine;
+    ll_rope_linear *own = op->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact: the one that sees no later token */
+        c.query_max = LL_MAX_TOKEN;
+        c.key_max = c.causal ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
+        c.max_of_u = c.max_gradient = 0;
+    }
+    c.position = LL_POSITION_NONE;
+    c.den = LL_DEN_NONE;
+    ll_status status = ll_attention_create(&own->numerator, &c);
+    if (!status) status = ll_feature_map_rotate(own->numerator->own);
+    c.E = 1;
+    return status ? status : ll_attention_create(&own->denominator, &c);
+}
+
+static void destroy(ll_attention *op) {
+    ll_rope_linear *own = op->own;
+    if (!own) return;
+    ll_attention_free(own->numerator);
+    ll_attention_free(own->denominator);
+    ll_free(own);
+}
+
+static void project(ll_attention *op, const float *projection) {
+    ll_attention_set_projection(ll_rope_linear_parts(op)->numerator, projection);
+    ll_attention_set_projection(ll_rope_linear_parts(op)->denominator, projection);
+}
+
+static void set_tile(ll_attention *op, int tile) {
+    ll_attention_set_tile(ll_rope_linear_parts(op)->numerator, tile);
+    ll_attention_set_tile(ll_rope_linear_parts(op)->denominator, tile);
+}
+
+static ll_status state_floats(const ll_attention *op, size_t *floats) {
+    size_t numerator = 0, denominator = 0;
+    ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &numerator);
+    if (!status) status = ll_attention_state_floats(ll_rope_linear_parts(op)->denominator, &denominator);
+    *floats = numerator + denominator;
+    return status;
+}
+
+static void state_clear(const ll_attention *op, float *state) {
+    size_t floats = 0;
+    const ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &floats);
+    if (status) return; /* as state_floats said */
+    ll_attention_state_clear(ll_rope_linear_parts(op)->numerator, state);
+    ll_attention_state_clear(ll_rope_linear_parts(op)->denominator, state + floats);
+}
+
+static ll_status can_stream(const ll_attention *op) {
+    return ll_attention_can_stream(ll_rope_linear_parts(op)->numerator);
+}
+
+const ll_operator ll_operator_rope_linear = {
+    .name = "rope-linear",
+    .linear = 1,
+    .reads = 2,
+    .packs = 1,
+    .check = check,
+    .create = create,
+    .free = destroy,
+    .project = project,
+    .set_tile = set_tile,
+    .saved = saved,
+    .forward = forward,
+    .backward = backward,
+    .state_floats = state_floats,
+    .state_clear = state_clear,
+    .can_stream = can_stream,
+    .recurrence = &ll_recurrence_rope_linear,
+    .cross = &ll_cross_rope_linear,
+};

@@ -9,7 +9,7 @@ static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 /* What bounds the state after the tile, log2: what was before and every key, decayed. A large key that
  * has decayed must not keep small later ones at 0. */
 static float reach_after(const ll_scales *f, const ll_head *j, float reach) {
-    const float fall = j->op->c.decay && j->op->phi[LL_KEY] == LL_PHI_RUNNING ? log2f(j->op->c.decay[j->h]) : 0;
+    const float fall = j->op->c.decay && j->map->phi[LL_KEY] == LL_PHI_RUNNING ? log2f(j->op->c.decay[j->h]) : 0;
     float next = reach + (float)f->n * fall;
     for (int i = 0; i < f->n; i++)
         if (!f->mask || f->mask[i] != 0) next = fmaxf(next, (float)f->e[i] + (float)(f->n - 1 - i) * fall);
@@ -33,7 +33,7 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, 
     f->mask = mask;
     f->exponent = exponent;
     f->separable = 1;
-    if (j->op->phi[LL_KEY] != LL_PHI_RUNNING && !mask) {
+    if (j->map->phi[LL_KEY] != LL_PHI_RUNNING && !mask) {
         set_plain(f, j, n);
         f->reach = reach;
         return;
@@ -62,7 +62,7 @@ void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, flo
     if (f->plain) return;
     const size_t n = (size_t)i + 1;
     if (j->op->c.decay) j->k->mul(n, j->reverse + (j->tile - 1 - i), row);
-    if (j->op->phi[LL_KEY] != LL_PHI_RUNNING && !j->mask) return;
+    if (j->map->phi[LL_KEY] != LL_PHI_RUNNING && !j->mask) return;
     if (f->separable) {
         j->k->mul(n, f->low, row);
         j->k->scale(n, f->high[i], row);

@@ -7,15 +7,16 @@
  * turned. No power of P is ever made. */
 #include <string.h>
 
+#include "attention/feature/feature_map.h"
 #include "attention/table.h"
 #include "base/memory.h"
 
 ll_status ll_orthogonal_check(const ll_attention_config *c) {
     const int m = ll_feature_count(c);
     if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
-    if (!ll_method_of(c->kernel)->linear)
+    if (!ll_operator_of_kernel(c->kernel)->linear)
         return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could turn; use another position",
-                       ll_method_of(c->kernel)->name);
+                       ll_operator_of_kernel(c->kernel)->name);
     if (m < 2 || m > LL_ORTHOGONAL_MOST)
         return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
                        LL_ORTHOGONAL_MOST, m);
@@ -30,26 +31,21 @@ ll_status ll_orthogonal_check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-ll_status ll_orthogonal_create(ll_attention *op, const ll_attention_config *config) {
-    const size_t H = (size_t)op->c.H, m = (size_t)op->features, ld = (size_t)op->ld, pairs = m / 2;
-    op->basis = ll_alloc(H * m * m, sizeof *op->basis);
-    op->basis_t = ll_alloc(H * m * ld, sizeof *op->basis_t);
-    op->angles = ll_alloc(H * pairs, sizeof *op->angles);
-    op->turn = ll_alloc(H * pairs, sizeof *op->turn);
-    if (!op->basis || !op->basis_t || !op->angles || !op->turn) return LL_ENOMEM;
-    memcpy(op->basis, config->where.basis, H * m * m * sizeof *op->basis);
-    memcpy(op->angles, config->where.theta, H * pairs * sizeof *op->angles);
-    for (size_t t = 0; t < H * pairs; t++) op->turn[t] = (double)op->angles[t];
+ll_status ll_orthogonal_create(ll_feature_map *map) {
+    const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
+    map->basis = map->c.where.basis;
+    map->basis_t = ll_alloc(H * m * ld, sizeof *map->basis_t);
+    map->angles = ll_alloc(H * pairs, sizeof *map->angles);
+    if (!map->basis_t || !map->angles) return LL_ENOMEM;
+    for (size_t t = 0; t < H * pairs; t++) map->angles[t] = (double)map->c.where.theta[t];
     for (size_t h = 0; h < H; h++)
-        ll_kernel_table()->transpose((int)m, (int)m, op->basis + h * m * m, m, op->basis_t + h * m * ld, ld);
-    op->c.where.basis = op->basis;
-    op->c.where.theta = op->angles;
+        ll_kernel_table()->transpose((int)m, (int)m, map->basis + h * m * m, m, map->basis_t + h * m * ld, ld);
     return LL_OK;
 }
 
-void ll_orthogonal_apply(const ll_attention *op, const ll_kernels *k, int head, int back, int C, const float *in,
+void ll_orthogonal_apply(const ll_feature_map *map, const ll_kernels *k, int head, int back, int C, const float *in,
                          float *out) {
-    const size_t m = (size_t)op->features, ld = (size_t)op->ld, h = (size_t)head;
-    const float *B = back ? op->basis + h * m * m : op->basis_t + h * m * ld;
+    const size_t m = (size_t)map->features, ld = (size_t)map->ld, h = (size_t)head;
+    const float *B = back ? map->basis + h * m * m : map->basis_t + h * m * ld;
     k->gemm(C, (int)m, (int)m, in, ld, 1, B, back ? m : ld, out, ld, 0);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/operator.h"
+#include "attention/feature/feature_map.h"
 #include "base/memory.h"
 
 void ll_permute_free(ll_permute *p) {
@@ -64,21 +64,21 @@ static int place(const int32_t *pi, int n, int offset, int *order, ll_cycle *cyc
     return count;
 }
 
-ll_status ll_permute_create(ll_attention *op) {
-    ll_permute *p = &op->permute;
-    const int H = op->c.H, axes = op->c.position == LL_POSITION_PERMUTE2D ? 2 : 1;
-    const int n = op->features / axes;
-    const size_t total = (size_t)H * (size_t)op->features;
+ll_status ll_permute_create(ll_feature_map *map) {
+    ll_permute *p = &map->permute;
+    const int H = map->c.H, axes = map->c.position == LL_POSITION_PERMUTE2D ? 2 : 1;
+    const int n = map->features / axes;
+    const size_t total = (size_t)H * (size_t)map->features;
     p->order = ll_alloc(total, sizeof *p->order);
     p->cycle = ll_alloc(total, sizeof *p->cycle);
     p->count = ll_alloc((size_t)H, sizeof *p->count);
-    char *seen = ll_alloc((size_t)op->features, 1);
+    char *seen = ll_alloc((size_t)map->features, 1);
     ll_status status = p->order && p->cycle && p->count && seen ? LL_OK : LL_ENOMEM;
     for (int h = 0; h < H && status == LL_OK; h++) {
-        int *order = p->order + (size_t)h * (size_t)op->features;
-        ll_cycle *cycle = p->cycle + (size_t)h * (size_t)op->features;
+        int *order = p->order + (size_t)h * (size_t)map->features;
+        ll_cycle *cycle = p->cycle + (size_t)h * (size_t)map->features;
         for (int half = 0; half < axes; half++) {
-            const int count = place(op->c.permutation + (size_t)h * (size_t)n, n, half * n, order,
+            const int count = place(map->c.permutation + (size_t)h * (size_t)n, n, half * n, order,
                                     cycle + (half ? p->count[h][0] : 0), seen, &p->reorder);
             if (count < 0) {
                 status = ll_fail(LL_EINVAL, "permutation of head %d: not each of 0..%d once", h, n - 1);
@@ -92,24 +92,25 @@ ll_status ll_permute_create(ll_attention *op) {
     return status;
 }
 
-void ll_positions(const ll_attention *op, int64_t t0, int C, int64_t *x, int64_t *y) {
-    if (op->permute.axes < 2) {
+void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y) {
+    if (map->permute.axes < 2) {
         for (int i = 0; i < C; i++) x[i] = t0 + i;
         return;
     }
-    const int64_t W = op->c.width, pixels = W * op->c.height;
+    const int64_t W = map->c.width, pixels = W * map->c.height;
     for (int i = 0; i < C; i++) {
-        int64_t p = t0 + i - op->c.before; /* tokens around the image stand at its first and last pixel */
+        int64_t p = t0 + i - map->c.before; /* tokens around the image stand at its first and last pixel */
         p = p < 0 ? 0 : p >= pixels ? pixels - 1 : p;
         x[i] = p % W;
         y[i] = p / W;
     }
 }
 
-void ll_permute_apply(const ll_attention *op, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                      int back, const ll_epilogue *along, const float *in, size_t ldi, float *out, size_t ldo) {
-    const ll_permute *p = &op->permute;
-    const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)op->features;
+void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
+                      const int64_t *y, int back, const ll_epilogue *along, const float *in, size_t ldi, float *out,
+                      size_t ldo) {
+    const ll_permute *p = &map->permute;
+    const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)map->features;
     const int *count = p->count[head];
     k->rotate(C, x, count[0], cycle, back, along, in, ldi, out, ldo);
     if (p->axes == 2) k->rotate(C, y, count[1], cycle + count[0], back, along, in, ldi, out, ldo);

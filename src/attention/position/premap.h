@@ -1,5 +1,5 @@
-/* Positions that act on the queries and keys of one head before the feature map: one file each, behind one table.
- * They work on tiles of tokens; shell.c walks over them and runs the operator on the result. */
+/* Positions that act on the queries and keys of one head before the feature map: one file each, behind one interface.
+ * They work on tiles of tokens. premap.c walks over a call, premap_stream.c over a stream's tokens. */
 #ifndef LL_PREMAP_H
 #define LL_PREMAP_H
 
@@ -39,7 +39,7 @@ typedef struct {
 
 struct ll_premap {
     const ll_premap_kind *kind;
-    ll_attention_config c;     /* of the shell; noise and theta are in the copies below */
+    ll_attention_config c;     /* of the operator; noise and theta are in the copies below */
     int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of what becomes of q and k */
     float *noise, *gate_noise; /* copies or draws: sine-spe (H, D, 2K + 1, R); conv-spe as given, or NULL */
@@ -48,10 +48,32 @@ struct ll_premap {
 
 extern const ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
 
-/* LL_EINVAL where tokens up to this count cannot be encoded. */
+/* LL_EINVAL with the reason where a config's position before the map cannot be. */
+LL_MUST_USE ll_status ll_premap_check(const ll_attention_config *c);
+/* NULL where the position is none of these. Where it fails, *premap is to be freed too. */
+LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config);
+void ll_premap_free(ll_premap *premap);
+
+/* Floats of the encoded queries and keys of a call; 0 where nothing is encoded. */
+size_t ll_premap_floats(const ll_attention *op, int B, int T, int S);
+/* The call on encoded queries and keys that lie in `encoded`; what the kind saves lies behind them in saved. */
+ll_attention_call ll_premap_call(const ll_attention *op, const ll_attention_call *call, float *encoded);
+/* Encodes q and k of the call into those of `encoded`; takes dq and dk of `encoded` back to those of the call.
+ * LL_ENOMEM alone can happen. */
+LL_MUST_USE ll_status ll_premap_forward(const ll_attention *op, const ll_attention_call *call,
+                                        const ll_attention_call *encoded);
+LL_MUST_USE ll_status ll_premap_backward(const ll_attention *op, const ll_attention_call *call,
+                                         const ll_attention_call *encoded);
+
+/* LL_EINVAL where tokens up to this count cannot be encoded; where those of a call cannot. */
+LL_MUST_USE ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c);
 LL_MUST_USE ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens);
 double ll_sigmoid(double x);
 /* The default angles, or given ones, of n/2 pairs. */
 LL_MUST_USE ll_status ll_theta_create(double **theta, const float *given, int n);
+/* rope.c. out (C, 2n), rows ldo apart: pairs size (cos, sin)(phase + w t) of n angles for t = t0..t0+C-1, each a
+ * function of these four alone, from doubles. size NULL: 1; phase NULL: 0. */
+void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
+                  size_t ldo);
 
 #endif

@@ -2,6 +2,7 @@
  * double: in float they are wrong by 0.03 at token one million. */
 #include <math.h>
 
+#include "attention/feature/feature_map.h"
 #include "attention/position/premap.h"
 #include "base/memory.h"
 
@@ -37,12 +38,12 @@ ll_status ll_theta_create(double **theta, const float *given, int n) {
     return LL_OK;
 }
 
-void ll_rotate_features(const ll_attention *op, int head, int back, int C, const int64_t *position, const float *in,
+void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position, const float *in,
                       size_t ldi, float *out, size_t ldo) {
     enum { TOKENS = 64, PAIRS = 64 };
     float cs[TOKENS * 2 * PAIRS];
-    const size_t pairs = (size_t)op->features / 2;
-    const double *w = op->turn + (op->basis ? (size_t)head * pairs : 0);
+    const size_t pairs = (size_t)map->features / 2;
+    const double *w = map->angles + (map->basis ? (size_t)head * pairs : 0);
     for (int i = 0; i < C; i += TOKENS)
         for (size_t p = 0; p < pairs; p += PAIRS) {
             const size_t n = pairs - p < PAIRS ? pairs - p : PAIRS;

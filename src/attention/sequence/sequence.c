@@ -1,5 +1,5 @@
 /* Where the sequences of a call lie: one a row, from the front, or several in packed rows. */
-#include "attention/operator.h"
+#include "attention/sequence/sequence.h"
 
 #include <string.h>
 
@@ -101,6 +101,11 @@ ll_view ll_view_from(ll_view view, int64_t token) {
     return view;
 }
 
+ll_view ll_view_packed(float *data, int heads, int tokens, int width) {
+    const size_t token = (size_t)width, head = token * (size_t)tokens;
+    return (ll_view){data, head * (size_t)heads, head, token};
+}
+
 void ll_zero_rows(const ll_view *view, int from, int to, int width) {
     for (int t = from; t < to; t++) memset(ll_at(view, t), 0, (size_t)width * sizeof(float));
 }
@@ -115,4 +120,29 @@ ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head) {
     return (ll_views){from(&c->q, row, head, query), from(&c->k, row, head, key),   from(&c->v, row, head, key),
                       from(&c->y, row, head, query), from(&c->g, row, head, query), from(&c->dq, row, head, query),
                       from(&c->dk, row, head, key),  from(&c->dv, row, head, key)};
+}
+
+/* ---- Rows in no sequence ---- */
+
+int ll_sequence_keys(const ll_attention_call *c, int b) {
+    return ll_sequence_at(c, b).keys;
+}
+
+static void clear(const ll_attention_call *c, const ll_view *view, int of_keys, int H, int width) {
+    for (int b = 0; b < c->B && view->data; b++) {
+        const ll_span s = ll_sequence_at(c, b);
+        for (int h = 0; h < H; h++)
+            for (int t = of_keys ? s.keys : s.queries; t < (of_keys ? c->S : c->T); t++)
+                memset(ll_element(view, (size_t)b, (size_t)h, (size_t)t), 0, (size_t)width * sizeof(float));
+    }
+}
+
+void ll_clear_output(const ll_attention_call *c, int H, int E) {
+    clear(c, &c->y, 0, H, E);
+}
+
+void ll_clear_gradients(const ll_attention_call *c, int H, int D, int E) {
+    clear(c, &c->dq, 0, H, D);
+    clear(c, &c->dk, 1, H, D);
+    clear(c, &c->dv, 1, H, E);
 }

@@ -8,7 +8,10 @@
  * Offsets in errors count unpacked bytes. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/memory.h"
+#include "base/text.h"
 #include "data/image/idx.h"
 #include "data/image/image.h"
 
@@ -109,21 +112,60 @@ ll_status ll_idx_labels(const uint8_t **labels, int *most, const uint8_t *data, 
     return LL_OK;
 }
 
+/* Images are published as "train-images-idx3-ubyte.gz" or "t10k-images.idx3-ubyte", and their labels beside them as
+ * "train-labels-idx1-ubyte.gz", in names of the same length. The name of the labels is written over that of the images;
+ * 0: it is not such a name. */
+static int name_labels(char *path) {
+    static const char *const published[] = {"images-idx3-ubyte", "images.idx3-ubyte"};
+    const char *slash = strrchr(path, '/');
+    for (int i = 0; i < 2; i++) {
+        char *at = strstr(slash ? slash + 1 : path, published[i]);
+        if (!at) continue;
+        memcpy(at, "labels", 6);
+        memcpy(at + 7, "idx1", 4);
+        return 1;
+    }
+    return 0;
+}
+
+/* The labels that the recipe names, or else those beside images with a published name: *beside is then their path. */
+static ll_status find_labels(ll_source *labels, char **beside, const ll_reader_options *c, int split,
+                             const char *images) {
+    static const char *const keys[3] = {"data.train-labels", "data.valid-labels", "data.test-labels"};
+    const char *const named[3] = {c->data.train_labels, c->data.valid_labels, c->data.test_labels};
+    const int from = split == LL_SPLIT_VALID && ll_split_is_cut(c) ? LL_SPLIT_TRAIN : split;
+    const int is_named = (named[from] && *named[from]) || (named[split] && *named[split]);
+    char *path = ll_strdup(images);
+    if (!path) return LL_ENOMEM;
+    if (is_named || !name_labels(path)) {
+        ll_free(path);
+        return ll_split_source(labels, c, split, 1);
+    }
+    *labels = (ll_source){keys[from], path};
+    *beside = path;
+    return LL_OK;
+}
+
 static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from[2] = {{0}};
     ll_idx images = {0};
     const uint8_t *labels = NULL;
+    char *beside = NULL;
     int most = 0;
-    ll_status status = LL_OK;
-    for (int i = 0; i < 2 && !status; i++) status = ll_split_source(&from[i], c, split, i);
+    ll_status status = ll_split_source(&from[0], c, split, 0);
+    if (!status) status = find_labels(&from[1], &beside, c, split, from[0].path);
     for (int i = 0; i < 2 && !status; i++) {
         status = ll_file_read(&r->file[i], from[i].path, FILE_MOST);
-        if (status) return ll_fail_in(status, from[i].key);
+        if (status == LL_EIO && from[i].path == beside)
+            status = ll_fail(LL_EINVAL, "no labels beside the images: %s; name them in %s", ll_error(), from[i].key);
+        else if (status)
+            status = ll_fail_in(status, from[i].key);
     }
     if (!status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, from[0].path);
     if (!status)
         status = ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, from[1].path, images.count,
                                from[0].path, c->classes);
+    ll_free(beside);
     if (status) return status;
     r->classes = c->classes > 0 ? c->classes : most + 1;
     return ll_images_use(r, c, split, from[0].path, images.pixels, labels, images.count, images.width, images.height);

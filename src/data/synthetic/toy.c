@@ -64,7 +64,9 @@ static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t place
     ll_pair_fill(batch, row, source, n + (size_t)marks, target, n);
 }
 
-const ll_format ll_format_copy = {"copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy};
-const ll_format ll_format_reverse = {"reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy};
-const ll_format ll_format_copy_reverse = {"copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy,
-                                          fill_toy,       sizeof(toy),           close_toy};
+const ll_format ll_format_copy = {
+    "copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+const ll_format ll_format_reverse = {
+    "reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+const ll_format ll_format_copy_reverse = {
+    "copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};

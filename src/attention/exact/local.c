@@ -1,0 +1,120 @@
+/* Softmax over the tokens of a window (Beltagy et al. 2020). Whole sequences go through exact attention's tiles, which
+ * leave out the tiles beyond the window. As a stream it keeps a ring of the window's keys and values, of constant size.
+ *
+ *   y_i = sum_(i - w < j <= i) e^(s_ij - m) v_j / sum e^(s_ij - m)
+ *
+ * The stream goes token by token; its sums run over the slots of the ring, whose order depends on the position alone.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "attention/attention_stream.h"
+#include "attention/exact/exact.h"
+#include "attention/table.h"
+#include "base/memory.h"
+
+static size_t window(const ll_attention_stream *s) {
+    return (size_t)s->op->c.baseline.window;
+}
+
+typedef struct {
+    float *keys, *values; /* (B, H, window, D), (B, H, window, E) */
+} ring;
+
+static ll_status create(ll_attention_stream *s) {
+    ring *own = s->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    own->keys = ll_alloc(ll_stream_heads(s) * window(s), (size_t)s->op->D * sizeof *own->keys);
+    own->values = ll_alloc(ll_stream_heads(s) * window(s), (size_t)s->op->c.E * sizeof *own->values);
+    return own->keys && own->values ? LL_OK : LL_ENOMEM;
+}
+
+static void destroy(ll_attention_stream *s) {
+    ring *own = s->own;
+    if (!own) return;
+    ll_free(own->keys);
+    ll_free(own->values);
+    ll_free(own);
+}
+
+static size_t scratch_floats(const ll_attention_stream *s) {
+    return window(s) + (size_t)s->op->D;
+}
+
+static void reset(ll_attention_stream *s) {
+    const ring *own = s->own;
+    memset(own->keys, 0, ll_stream_heads(s) * window(s) * (size_t)s->op->D * sizeof *own->keys);
+    memset(own->values, 0, ll_stream_heads(s) * window(s) * (size_t)s->op->c.E * sizeof *own->values);
+}
+
+static void feed_head(void *arg, size_t index, int worker) {
+    const ll_feed *f = arg;
+    const ll_attention_stream *s = f->s;
+    const ring *own = s->own;
+    const ll_attention_config *c = &s->op->c;
+    const size_t b = index / (size_t)c->H, h = index % (size_t)c->H, D = (size_t)s->op->D, E = (size_t)c->E,
+                 w = window(s);
+    float *keys = own->keys + index * w * D, *values = own->values + index * w * E;
+    float *weight = s->pool + (size_t)worker * s->scratch, *q = weight + w;
+    for (int t = 0; t < f->n; t++) {
+        const size_t token = (size_t)s->position + (size_t)t, n = token < w ? token + 1 : w;
+        float *y = ll_feed_at(&f->y, b, h, t);
+        memcpy(keys + token % w * D, ll_feed_at(&f->key, b, h, t), D * sizeof *keys);
+        memcpy(values + token % w * E, ll_feed_at(&f->v, b, h, t), E * sizeof *values);
+        f->k->scaled(D, c->input_scale, ll_feed_at(&f->q, b, h, t), q);
+        f->k->gemv_rows((int)n, (int)D, keys, D, q, weight, 0);
+        f->k->exp_shift(n, f->k->max(n, weight), 1, 0, weight, weight);
+        const float sum = f->k->sum(n, weight);
+        f->k->gemv((int)E, (int)n, weight, values, E, y, 0);
+        f->k->scale(E, 1 / sum, y);
+    }
+}
+
+static ll_status feed(ll_feed *f) {
+    ll_stream_share_heads(f, (double)window(f->s), feed_head);
+    return LL_OK;
+}
+
+static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
+    const ring *own = s->own;
+    const size_t B = (size_t)s->B, H = (size_t)s->op->c.H;
+    (void)position;
+    tensor[0] = (ll_state_tensor){"keys", LL_F32, 4, {B, H, window(s), (size_t)s->op->D}, own->keys};
+    tensor[1] = (ll_state_tensor){"values", LL_F32, 4, {B, H, window(s), (size_t)s->op->c.E}, own->values};
+    return 2;
+}
+
+static size_t bytes(const ll_attention_stream *s) {
+    return ll_stream_heads(s) * window(s) * (size_t)(s->op->D + s->op->c.E) * sizeof(float);
+}
+
+static const ll_recurrence recurrence = {
+    .create = create,
+    .free = destroy,
+    .scratch = scratch_floats,
+    .reset = reset,
+    .feed = feed,
+    .state = state,
+    .bytes = bytes,
+};
+
+/* ---- The kind ---- */
+
+static ll_status check_local(const ll_attention_config *c) {
+    enum { WINDOW_MOST = 1 << 20 };
+    const int window = c->baseline.window;
+    if (window >= 1 && window <= WINDOW_MOST) return LL_OK;
+    return ll_fail(LL_EINVAL, "attention: a window of %d tokens, must be 1 to %d", window, WINDOW_MOST);
+}
+
+const ll_operator ll_operator_local = {
+    .name = "local",
+    .reads = 2,
+    .itself = 1,
+    .packs = 1,
+    .check = check_local,
+    .saved = ll_exact_saved,
+    .forward = ll_exact_forward,
+    .backward = ll_exact_backward,
+    .recurrence = &recurrence,
+};

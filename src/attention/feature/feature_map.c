@@ -1,0 +1,156 @@
+/* Feature maps: what fits together, and the forms of projections and permutations that tiles read. */
+#include "attention/feature/feature_map.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attention/position/premap.h"
+#include "base/memory.h"
+
+/* Features that one row of the projection makes. */
+static int features_a_row(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_POSITIVE ? 2 : 1;
+}
+
+int ll_feature_count(const ll_attention_config *c) {
+    return c->M ? features_a_row(c) * c->M : c->D;
+}
+
+int ll_is_trigonometric(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_FAVOR &&
+           (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
+}
+
+/* The eps of favor stands beside features of which c has been taken out, that of the exponential kernel beside those
+ * that are meant. */
+int ll_scale_cancels(const ll_attention_config *c) {
+    const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
+    if (c->kernel == LL_KERNEL_EXP) return sum;
+    return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && c->feature_eps == 0 && sum;
+}
+
+static int permuted(const ll_attention_config *c) {
+    return c->position == LL_POSITION_PERMUTE || c->position == LL_POSITION_PERMUTE2D;
+}
+
+/* ---- What fits together ---- */
+
+/* The rules of the stabiliser. */
+static ll_status check_favor(const ll_attention_config *c) {
+    if (c->kernel != LL_KERNEL_FAVOR) {
+        if (c->features != LL_FEATURES_POSITIVE)
+            return ll_fail(LL_EINVAL, "attention: hyperbolic and trigonometric features are features of favor");
+        return LL_OK;
+    }
+    if (c->features < LL_FEATURES_POSITIVE || c->features > LL_FEATURES_GAUSSIAN)
+        return ll_fail(LL_EINVAL, "attention: there is no kind %d of features", (int)c->features);
+    if (!c->M) return ll_fail(LL_EINVAL, "attention: favor needs a random projection (features at least 1)");
+    if (ll_is_trigonometric(c) && c->feature_eps > 0)
+        return ll_fail(LL_EINVAL, "attention: trigonometric features have both signs; eps would make them no safer");
+    if (c->key_max == LL_MAX_TOKEN)
+        return ll_fail(LL_EINVAL, "attention: keys cannot each have their own maximum; use prefix");
+    if (c->query_max == LL_MAX_BATCH || (c->query_max == LL_MAX_SEQUENCE && !ll_is_trigonometric(c)))
+        return ll_fail(LL_EINVAL, "attention: queries take their maximum over one token, or none; trigonometric "
+                                  "features also over the sequence");
+    if (c->max_gradient && c->key_max == LL_MAX_PREFIX && c->causal && !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: the gradient through a running maximum is not defined; stop it");
+    return LL_OK;
+}
+
+ll_status ll_feature_map_check(const ll_attention_config *c) {
+    if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
+    if (permuted(c) && !c->permutation)
+        return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
+    if (c->permutation && !permuted(c))
+        return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
+    if (c->position == LL_POSITION_PERMUTE2D) {
+        if (c->causal) return ll_fail(LL_EINVAL, "attention: permute2d is for whole images, not causal attention");
+        if (ll_feature_count(c) % 2)
+            return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", ll_feature_count(c));
+        if (c->width < 1 || c->height < 1 || c->before < 0)
+            return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
+    }
+    const ll_status status = ll_orthogonal_check(c);
+    return status ? status : check_favor(c);
+}
+
+/* ---- Created ---- */
+
+/* Which scaling of softmax features is exact, and which has to be the released one. */
+static void choose_scaling(ll_feature_map *map) {
+    const ll_attention_config *c = &map->c;
+    map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_PLAIN;
+    map->root = 1 / sqrtf((float)(ll_is_trigonometric(c) ? c->M : map->features));
+    map->scale_cancels = ll_scale_cancels(c);
+    if (map->scale_cancels) map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_RUNNING;
+    if (c->kernel != LL_KERNEL_FAVOR || c->features == LL_FEATURES_GAUSSIAN) return;
+    const int prefix = c->key_max == LL_MAX_PREFIX && c->causal;
+    map->phi[LL_QUERY] = map->scale_cancels ? LL_PHI_RUNNING : LL_PHI_FIXED;
+    map->phi[LL_KEY] = map->scale_cancels || prefix ? LL_PHI_RUNNING : LL_PHI_FIXED;
+}
+
+void ll_feature_map_project(ll_feature_map *map, const float *projection) {
+    const int D = map->c.D, m = map->features, copies = map->permute.own_weight ? map->c.H : 1;
+    const float minus = map->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
+    for (int h = 0; h < copies; h++) {
+        float *w = map->weight + (size_t)h * (size_t)D * (size_t)map->ld;
+        float *t = map->weight_t + (size_t)h * (size_t)D * (size_t)m;
+        for (int a = 0; a < m; a++) {
+            const int from = map->permute.own_weight ? map->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
+            const float *source = projection + (size_t)(from % map->c.M) * (size_t)D;
+            const float factor = map->c.input_scale * (from < map->c.M ? 1 : minus);
+            if (map->sine) map->sine[(size_t)h * (size_t)m + (size_t)a] = from >= map->c.M;
+            for (int e = 0; e < D; e++) {
+                const float x = factor * source[e];
+                t[(size_t)a * (size_t)D + (size_t)e] = w[(size_t)e * (size_t)map->ld + (size_t)a] = x;
+            }
+        }
+    }
+}
+
+static ll_status build(ll_feature_map *map) {
+    const size_t H = (size_t)map->c.H, D = (size_t)map->c.D, m = (size_t)map->features;
+    ll_status status = permuted(&map->c) ? ll_permute_create(map) : LL_OK;
+    if (!status && map->c.position == LL_POSITION_ORTHOGONAL) status = ll_orthogonal_create(map);
+    if (status || !map->c.M) return status;
+    map->permute.own_weight = map->permute.reorder; /* the projection's rows are put in cycle order instead */
+    map->permute.reorder = 0;
+    const size_t copies = map->permute.own_weight ? H : 1;
+    map->weight = ll_alloc(copies * D * (size_t)map->ld, sizeof(float));
+    map->weight_t = ll_alloc(copies * D * m, sizeof(float));
+    if (!map->weight || !map->weight_t) return LL_ENOMEM;
+    if (ll_is_trigonometric(&map->c) && !(map->sine = ll_alloc(copies * m, 1))) return LL_ENOMEM;
+    ll_feature_map_project(map, map->c.projection);
+    return LL_OK;
+}
+
+ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config *c) {
+    ll_feature_map *map = ll_alloc(1, sizeof *map);
+    if (!map) return LL_ENOMEM;
+    map->c = *c;
+    map->features = ll_feature_count(c);
+    map->ld = (map->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
+    choose_scaling(map);
+    const ll_status status = build(map);
+    if (status) {
+        ll_feature_map_free(map);
+        return status;
+    }
+    *out = map;
+    return LL_OK;
+}
+
+ll_status ll_feature_map_rotate(ll_feature_map *map) {
+    return ll_theta_create(&map->angles, map->c.where.theta, map->features);
+}
+
+void ll_feature_map_free(ll_feature_map *map) {
+    if (!map) return;
+    ll_permute_free(&map->permute);
+    ll_free(map->angles);
+    ll_free(map->basis_t);
+    ll_free(map->weight);
+    ll_free(map->weight_t);
+    ll_free(map->sine);
+    ll_free(map);
+}

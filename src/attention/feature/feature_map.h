@@ -1,0 +1,87 @@
+/* The feature map of an operator: from queries and keys of a head to features, with what the map needs of its own. It
+ * has the random projection, the permutation or rotation of positions after the map, and the rule by which softmax
+ * features are scaled. features.h applies it to tiles. */
+#ifndef LL_FEATURE_MAP_H
+#define LL_FEATURE_MAP_H
+
+#include "attention/sequence/sequence.h"
+#include "kernel/kernel.h"
+
+/* How softmax features exp(u - n - c) are scaled. */
+enum {
+    LL_PHI_PLAIN,   /* no stabiliser: bounded features, or f(u) + eps as it is */
+    LL_PHI_RUNNING, /* c = e ln 2 with an integer e for each token, kept beside the features: rescaling by
+                     * powers of two is exact, so nothing depends on what c will become */
+    LL_PHI_FIXED    /* c as a released rule says; root and eps are in the features */
+};
+
+enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent */
+enum { LL_TILE_MOST = 256 };          /* tokens of a tile at most */
+
+/* A permutation in cycle order: feature a of the map is feature order[a] of the caller. */
+typedef struct {
+    int axes;        /* 0: no permutation; 1: by token number; 2: the first half by x, the second by y */
+    int reorder;     /* order is not the identity, and no projection absorbs it */
+    int own_weight;  /* order is not the identity: a projection for each head, its rows in that head's order */
+    int *order;      /* (H, features) */
+    ll_cycle *cycle; /* (H, features), of which count[h][0] + count[h][1] are used */
+    int (*count)[2]; /* (H): cycles that move by x (or by the token number), then those that move by y */
+} ll_permute;
+
+typedef struct {
+    ll_attention_config c; /* D is the width of what comes in; its arrays are the caller's and outlive the map */
+    int features;          /* M or 2 M, or D where M = 0 */
+    int ld;                /* features and padding: the distance of feature rows in scratch */
+    int phi[2];            /* LL_PHI_..., of queries and keys */
+    float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
+    int scale_cancels;     /* numerator and denominator carry every common factor of the features */
+    ll_permute permute;
+    float *weight;         /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
+    float *weight_t;       /* (H or 1, features, D): the same, not transposed */
+    unsigned char *sine;   /* (H or 1, features): which trigonometric features are sines; or NULL */
+    double *angles;        /* (features/2; orthogonal: H of those) angles a token by which features are rotated after
+                            * the map; or NULL */
+    const float *basis;    /* orthogonal: (H, features, features), the caller's; or NULL */
+    float *basis_t;        /* (H, features, ld): its transpose */
+} ll_feature_map;
+
+/* Features of a head that such an operator has. */
+int ll_feature_count(const ll_attention_config *c);
+/* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
+int ll_is_trigonometric(const ll_attention_config *c);
+/* Do numerator and denominator carry every common factor of the features? */
+int ll_scale_cancels(const ll_attention_config *c);
+/* LL_EINVAL with the reason where projection, stabiliser, permutation and rotation do not fit together. */
+LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c);
+
+/* Keeps c's arrays. angles: give the default ones of rope-linear, or c->where.theta. */
+LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_attention_config *c);
+void ll_feature_map_free(ll_feature_map *map);
+/* Rotates features after the map by c->where.theta, or by the default angles: rope-linear. */
+LL_MUST_USE ll_status ll_feature_map_rotate(ll_feature_map *map);
+/* Takes another projection (M, D) into use. It is not kept. */
+void ll_feature_map_project(ll_feature_map *map, const float *projection);
+
+/* position/permute.c. Fills map->permute from a permutation (H, features) or, for two axes, (H, features/2). */
+LL_MUST_USE ll_status ll_permute_create(ll_feature_map *map);
+void ll_permute_free(ll_permute *p);
+/* Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
+void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y);
+/* out = P^position f(in), or with `back` the inverse of P; f as `along` says, NULL: the identity. */
+void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
+                      const int64_t *y, int back, const ll_epilogue *along, const float *in, size_t ldi, float *out,
+                      size_t ldo);
+
+/* position/rope.c. Rotates the pairs of C feature rows of a head by their position, or back; in place allowed. */
+void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position,
+                        const float *in, size_t ldi, float *out, size_t ldo);
+
+/* position/orthogonal.c. Angles and basis of the map's config; then features (C, ld) in that basis, or gradients back
+ * from it. */
+enum { LL_ORTHOGONAL_MOST = 2048 };
+LL_MUST_USE ll_status ll_orthogonal_check(const ll_attention_config *c);
+LL_MUST_USE ll_status ll_orthogonal_create(ll_feature_map *map);
+void ll_orthogonal_apply(const ll_feature_map *map, const ll_kernels *k, int head, int back, int C, const float *in,
+                         float *out);
+
+#endif

@@ -1,0 +1,76 @@
+/* The state that a call of linear attention takes from earlier calls and leaves to later ones, and its gradient.
+ *
+ * Of a head it is what forward saves at a stretch: S (features, E) and z (features) in units of 2^exponent. Causal, V
+ * (E), exponent, c, count and the bound of the state follow; in both directions the exponent does. The last number
+ * counts the keys. The gradient lies likewise, and is the one at the numbers themselves. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/causal.h"
+
+size_t ll_carried_floats(const ll_attention *op) { return ll_state_floats(op) + 1; }
+
+void ll_carried_clear(const ll_attention *op, float *state) {
+    const size_t sums = (size_t)ll_linear_map(op)->features * ((size_t)op->c.E + 1);
+    memset(state, 0, ll_carried_floats(op) * sizeof *state);
+    if (op->c.causal) {
+        ll_causal_state_save_empty(op, state);
+    } else {
+        state[sums] = (float)LL_NO_EXPONENT;
+    }
+}
+
+void ll_carried_gradient_passes(const ll_head *j) {
+    const size_t size = ll_carried_floats(j->op) * sizeof *j->dstate_in;
+    if (j->dstate_in && j->dstate_out) memcpy(j->dstate_in, j->dstate_out, size);
+    if (j->dstate_in && !j->dstate_out) memset(j->dstate_in, 0, size);
+}
+
+/* ---- Causal ----
+ *
+ * In the scan, U is the gradient at the state as the next row reads it: decayed once more, in units of 2^-next. */
+
+void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W, int *next) {
+    const int m = j->map->features, E = j->op->c.E;
+    const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
+    const float *d = j->dstate_out, undecayed = 1 / j->power[1];
+    if (!d) return;
+    *next = exponent;
+    j->k->transpose(m, E, d, (size_t)E, U, ld);
+    memcpy(U + (size_t)E * ld, d + sums, (size_t)m * sizeof *U);
+    for (int e = 0; e <= E && undecayed != 1; e++) j->k->scale((size_t)m, undecayed, U + (size_t)e * ld);
+    for (int e = 0; e < E; e++) W[e] = d[sums + (size_t)m + (size_t)e] * undecayed;
+    W[2 * E] = d[sums + (size_t)(m + E) + 2] * undecayed;
+}
+
+void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, int next) {
+    const int m = j->map->features, E = j->op->c.E, running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
+    const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
+    float *d = j->dstate_in;
+    if (!d) return;
+    const int exponent = j->state_in ? (int)j->state_in[sums + (size_t)(m + E)] : LL_NO_EXPONENT;
+    const int none = next == LL_NO_EXPONENT || (running && exponent == LL_NO_EXPONENT);
+    const float factor = none ? 0 : ldexpf(j->power[1], running ? exponent - next : 0);
+    memset(d, 0, ll_carried_floats(j->op) * sizeof *d);
+    j->k->transpose(E, m, U, ld, d, (size_t)E);
+    memcpy(d + sums, U + (size_t)E * ld, (size_t)m * sizeof *d);
+    j->k->scale(sums + (size_t)m, factor, d);
+    if (!ll_causal_has_eps(j->op)) return;
+    for (int e = 0; e < E; e++) d[sums + (size_t)(m + e)] = W[e] * j->power[1];
+    d[sums + (size_t)(m + E) + 2] = W[2 * E] * j->power[1];
+}
+
+/* ---- In both directions ---- */
+
+void ll_bidirectional_gradient_give(const ll_head *j, const float *U) {
+    const int m = j->map->features, E = j->op->c.E, running = j->map->phi[LL_KEY] == LL_PHI_RUNNING;
+    const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
+    float *d = j->dstate_in;
+    if (!d) return;
+    const int own = j->state_in ? (int)j->state_in[sums + (size_t)m] : LL_NO_EXPONENT;
+    const int all = (int)j->states[sums + (size_t)m];
+    memset(d, 0, ll_carried_floats(j->op) * sizeof *d);
+    j->k->transpose(E, m, U, ld, d, (size_t)E);
+    memcpy(d + sums, U + (size_t)E * ld, (size_t)m * sizeof *d);
+    j->k->scale(sums + (size_t)m, running ? own - all < -148 ? 0 : ldexpf(1, own - all) : 1, d);
+}

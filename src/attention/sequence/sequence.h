@@ -1,0 +1,51 @@
+/* Where the sequences of a call lie: one a row, from the front, or several in packed rows. Operators walk over spans,
+ * so that no kernel knows of either. */
+#ifndef LL_SEQUENCE_H
+#define LL_SEQUENCE_H
+
+#include "base/status.h"
+#include "longline.h"
+
+enum { LL_QUERY, LL_KEY }; /* the sides of a call */
+
+/* A sequence: its row of the tensors, its first query and key there, and how many are in use. Outputs and gradients of
+ * the rest of its room are zeros. */
+typedef struct {
+    int row, query, key, queries, keys, query_room, key_room;
+} ll_span;
+int ll_sequence_count(const ll_attention_call *c);
+ll_span ll_sequence_at(const ll_attention_call *c, int i);
+/* That sequence as a call of its own, cut to what is in use. */
+ll_attention_call ll_sequence_call(const ll_attention_call *c, int i);
+/* The most queries and keys that a sequence's room has. */
+void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
+/* LL_EINVAL where segments are not what they must be (itself: keys are the queries' own tokens); zeros for the queries
+ * or keys that are in none. */
+LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int itself);
+void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
+
+/* Element (row, head, token, 0) of a view; (token, 0) of a head's view. */
+static inline float *ll_element(const ll_view *view, size_t row, size_t head, size_t token) {
+    return view->data + row * view->batch + head * view->head + token * view->token;
+}
+static inline float *ll_at(const ll_view *view, size_t token) {
+    return view->data + token * view->token;
+}
+/* The view from a token on; of one without data, itself. */
+ll_view ll_view_from(ll_view view, int64_t token);
+/* Rows (rows, heads, tokens, width) without gaps. */
+ll_view ll_view_packed(float *data, int heads, int tokens, int width);
+/* Zeros for tokens from..to-1 of a head's view. */
+void ll_zero_rows(const ll_view *view, int from, int to, int width);
+/* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
+typedef struct {
+    ll_view q, k, v, y, g, dq, dk, dv;
+} ll_views;
+ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
+
+/* For operators that call others. Keys of sequence b in use; zeros for the rows that are in none. */
+int ll_sequence_keys(const ll_attention_call *c, int b);
+void ll_clear_output(const ll_attention_call *c, int H, int E);
+void ll_clear_gradients(const ll_attention_call *c, int H, int D, int E);
+
+#endif

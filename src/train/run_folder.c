@@ -1,0 +1,56 @@
+/* The folder of a run that goes on: is it still there, and the run's own? Somebody may remove or move it. Then it is
+ * made again with what is in memory, so that nothing of the run is lost but its best model so far. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "train/train_internal.h"
+
+ll_status ll_run_recipe_write(const ll_trainer *t) {
+    char *text = NULL;
+    ll_status status = ll_recipe_text(t->recipe, &text);
+    if (!status) status = ll_file_write(t->ini, text, strlen(text));
+    ll_text_free(text);
+    return status;
+}
+
+static int is_missing(const char *path) {
+    return access(path, F_OK) && errno == ENOENT;
+}
+
+/* Are there metrics in the folder that this run did not write? */
+static int is_of_another(const ll_trainer *t) {
+    struct stat info;
+    return !stat(t->metrics.path, &info) && !ll_file_is_named(fileno(t->metrics.file), t->metrics.path);
+}
+
+/* Takes the folder again, which may be a new one. */
+static ll_status take_again(ll_trainer *t) {
+    ll_status status = ll_folder_create(t->folder);
+    if (t->lock >= 0) close(t->lock);
+    t->lock = -1;
+    if (!status) status = ll_folder_lock(&t->lock, &t->unlocked, t->folder);
+    t->unlocked = 0; /* it was told */
+    return status;
+}
+
+static int lost_lock(const ll_trainer *t) {
+    return t->lock >= 0 && !ll_file_is_named(t->lock, t->lock_file);
+}
+
+int ll_run_folder_gone(const ll_trainer *t) {
+    return lost_lock(t) || is_missing(t->metrics.path) || is_missing(t->ini);
+}
+
+ll_status ll_run_folder_restore(ll_trainer *t, int *whole) {
+    *whole = !is_missing(t->metrics.path) && !is_missing(t->ini);
+    if (lost_lock(t) && is_of_another(t))
+        return ll_fail(LL_EIO, "%s was removed, and is now the folder of another run; this one is not saved",
+                       t->folder);
+    ll_status status = take_again(t);
+    if (!status && !*whole) status = ll_run_recipe_write(t);
+    if (!status && !*whole) status = ll_metrics_restore(&t->metrics);
+    return status ? ll_fail(status, "the folder of the run, %s, is gone: %s", t->folder, ll_error()) : LL_OK;
+}

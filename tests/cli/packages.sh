@@ -1,0 +1,31 @@
+# Building without a package: said in words before anything is compiled, not by the compiler.
+make_one() { # COMPILER [OBJECT]: builds one file in a folder of its own
+    rm -rf b
+    env -u MAKEFLAGS -u MFLAGS make --no-print-directory -C "$root" B="$PWD/b" CC="$1" CURL= ARCHIVE= SENTENCEPIECE= \
+        "$PWD/b/${2:-src/base/status.o}"
+}
+# All headers of the system but those of two packages.
+mkdir headers
+for f in /usr/include/*; do
+    case $f in */jansson*.h | */cairo | */cmocka*.h) ;; *) ln -s "$f" headers ;; esac
+done
+machine=$(cc -dumpmachine)
+hiding="cc -nostdinc -isystem $(cc -print-file-name=include) -isystem $PWD/headers -isystem $PWD/headers/$machine"
+
+t 2 make_one "$hiding"
+err "^longline needs jansson.h, of the package libjansson-dev$"
+err "^longline needs cairo/cairo.h, of the package libcairo2-dev$"
+err "^make deps installs what is missing"
+not_err "zlib|No such file"
+check "nothing was compiled" test ! -e b/src/base/status.o
+not_err cmocka
+for f in /usr/include/jansson*.h /usr/include/cairo; do ln -s "$f" headers; done
+t 0 make_one "$hiding"
+t 2 make_one "$hiding" tests/test_base.o
+err "^longline needs cmocka.h, of the package libcmocka-dev$"
+not_err "No such file"
+t 2 make_one nocompiler
+err "^longline needs a C compiler: nocompiler cannot be run$"
+err "^make deps installs"
+t 0 make_one cc
+check "with all of them it is" test -s b/src/base/status.o

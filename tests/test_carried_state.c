@@ -1,0 +1,304 @@
+/* A sequence cut into calls that hand a state on is the sequence in one call: outputs and all gradients, for every
+ * kernel and position whose state has a constant size; the same bits where the calls end as chunks do. */
+#include "base/memory.h"
+#include "drawn.h"
+#include "ragged.h"
+
+enum { LONG = 2200, TENSORS = 8 };
+
+/* One call's tensors (1, H, T, D or E), and gradients of what trains. */
+typedef struct {
+    int T;
+    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv */
+    float ddecay[H];
+} tensors;
+
+static int width(int i) {
+    return i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
+}
+
+static tensors tensors_create(int T, uint64_t seed) {
+    tensors t = {.T = T};
+    for (int i = 0; i < TENSORS; i++) {
+        t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
+        assert_non_null(t.x[i]);
+        for (int n = 0; n < H * T * width(i) && i < 4; n++) t.x[i][n] = (float)(0.8 * draw_normal(&seed));
+    }
+    return t;
+}
+
+static void tensors_free(tensors *t) {
+    for (int i = 0; i < TENSORS; i++) free(t->x[i]);
+}
+
+static ll_view view(const tensors *t, int i, int from) {
+    const size_t w = (size_t)width(i), head = w * (size_t)t->T;
+    return (ll_view){t->x[i] + (size_t)from * w, H * head, head, w};
+}
+
+static ll_attention_call call_of(tensors *t, int from, int queries, int keys) {
+    ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
+    c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
+    c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
+    c.ddecay = t->ddecay;
+    return c;
+}
+
+static float *saved_for(const ll_attention *op, const ll_attention_call *c) {
+    float *saved = calloc(ll_attention_saved(op, 1, c->T, c->S) + 1, sizeof *saved);
+    assert_non_null(saved);
+    return saved;
+}
+
+static void run_whole(const ll_attention *op, tensors *t) {
+    ll_attention_call c = call_of(t, 0, t->T, t->T);
+    c.saved = saved_for(op, &c);
+    CHECK_OK(ll_attention_forward(op, &c));
+    CHECK_OK(ll_attention_backward(op, &c));
+    free(c.saved);
+}
+
+/* Cuts 0 = cut[0] < .. < cut[n] = T; state i is before stretch i. */
+static void run_causal(const ll_attention *op, tensors *t, const int *cut, int n) {
+    size_t floats;
+    float *saved[64];
+    ll_attention_call call[64];
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    float *states = calloc((size_t)(n + 1) * floats + 1, sizeof(float)), *d = calloc(2 * floats + 1, sizeof(float));
+    ll_attention_state_clear(op, states);
+    for (int i = 0; i < n; i++) {
+        ll_attention_call *c = &call[i];
+        *c = call_of(t, cut[i], cut[i + 1] - cut[i], cut[i + 1] - cut[i]);
+        c->state_in = states + (size_t)i * floats, c->state_out = states + (size_t)(i + 1) * floats;
+        c->saved = saved[i] = saved_for(op, c);
+        CHECK_OK(ll_attention_forward(op, c));
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        call[i].dstate_out = i < n - 1 ? d + (size_t)((i + 1) % 2) * floats : NULL;
+        call[i].dstate_in = d + (size_t)(i % 2) * floats;
+        CHECK_OK(ll_attention_backward(op, &call[i]));
+        free(saved[i]);
+    }
+    for (size_t e = 0; e < floats; e++) assert_true(isfinite(d[e]));
+    free(states), free(d);
+}
+
+/* In both directions: first all keys, then all queries, each in stretches; the gradient goes back the same way. */
+static void run_both(const ll_attention *op, tensors *t, const int *cut, int n) {
+    size_t floats;
+    ll_attention_call keys[64], queries[64];
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    float *states = calloc((size_t)(n + 1) * floats + 1, sizeof(float)), *d = calloc(3 * floats + 1, sizeof(float));
+    float *unused = calloc(floats + 1, sizeof(float)), *total = d + 2 * floats;
+    for (int i = 0; i < n; i++) {
+        ll_attention_call *c = &keys[i];
+        *c = call_of(t, cut[i], 0, cut[i + 1] - cut[i]);
+        c->state_in = i ? states + (size_t)i * floats : NULL, c->state_out = states + (size_t)(i + 1) * floats;
+        c->saved = saved_for(op, c);
+        CHECK_OK(ll_attention_forward(op, c));
+    }
+    for (int i = 0; i < n; i++) {
+        ll_attention_call *c = &queries[i];
+        *c = call_of(t, cut[i], cut[i + 1] - cut[i], 0);
+        c->state_in = states + (size_t)n * floats, c->state_out = unused;
+        c->saved = saved_for(op, c);
+        CHECK_OK(ll_attention_forward(op, c));
+        c->dstate_in = d;
+        CHECK_OK(ll_attention_backward(op, c));
+        for (size_t e = 0; e < floats; e++) total[e] += d[e];
+        free(c->saved);
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        keys[i].dstate_out = i < n - 1 ? d + (size_t)((i + 1) % 2) * floats : total;
+        keys[i].dstate_in = d + (size_t)(i % 2) * floats;
+        CHECK_OK(ll_attention_backward(op, &keys[i]));
+        free(keys[i].saved);
+    }
+    free(states), free(d), free(unused);
+}
+
+static int draw_cuts(int T, int *cut, uint64_t *seed) {
+    int n = 0;
+    cut[0] = 0;
+    while (cut[n] < T) {
+        const int left = T - cut[n], most = left < 40 ? left : 40;
+        cut[n + 1] = cut[n] + draw_int(seed, n % 3 == 2 ? 0 : 1, most);
+        n++;
+    }
+    return n;
+}
+
+static void compare(const char *name, const tensors *a, const tensors *b, double tolerance) {
+    static const char *const names[TENSORS] = {"q", "k", "v", "g", "y", "dq", "dk", "dv"};
+    for (int i = 4; i < TENSORS; i++) {
+        double worst = 0, largest = 1e-3;
+        for (int n = 0; n < H * a->T * width(i); n++) {
+            const double error = fabs((double)a->x[i][n] - (double)b->x[i][n]);
+            if (!(error <= worst)) worst = error;
+            largest = fmax(largest, fabs((double)a->x[i][n]));
+        }
+        if (!(worst <= tolerance * largest)) fail_msg("%s: %s is off by %.3g of %.3g", name, names[i], worst, largest);
+    }
+    for (int h = 0; h < H; h++) {
+        const double x = (double)a->ddecay[h], y = (double)b->ddecay[h];
+        if (!(fabs(x - y) <= tolerance * fmax(1, fabs(x)))) fail_msg("%s: ddecay is %g, whole %g", name, y, x);
+    }
+}
+
+static void check_pair(const ll_attention_config *c, const char *name, uint64_t *seed) {
+    ll_attention *op;
+    size_t floats;
+    int cut[80];
+    CHECK_OK(ll_attention_create(&op, c));
+    /* In both directions a token that is its own only key has nothing to hand on. */
+    const int can = ll_attention_state_floats(op, &floats) == LL_OK && (c->causal || floats);
+    for (int pass = 0; pass < 3 && can; pass++) {
+        tensors whole = tensors_create(200, 7), parts = tensors_create(200, 7);
+        ll_attention_set_tile(op, pass ? 16 : 0);
+        ll_set_threads(pass == 2 ? 2 : 1);
+        run_whole(op, &whole);
+        const int n = draw_cuts(200, cut, seed);
+        c->causal ? run_causal(op, &parts, cut, n) : run_both(op, &parts, cut, n);
+        compare(name, &whole, &parts, 2e-4);
+        tensors_free(&whole), tensors_free(&parts);
+    }
+    ll_set_threads(0);
+    ll_attention_free(op);
+}
+
+static void test_cut_is_whole(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    char name[80];
+    int ran = 0;
+    make_numbers();
+    for (int causal = 0; causal < 2; causal++)
+        for (int kernel = 0; kernel < KERNELS; kernel++)
+            for (int position = 0; position < POSITIONS; position++) {
+                ll_attention_config c;
+                if (!describe(&c, kernel, position, causal, 0)) continue;
+                /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
+                if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || position == LL_POSITION_ORTHOGONAL)
+                    c.den = LL_DEN_NONE;
+                snprintf(name, sizeof name, "%s %s%s", kernel_names[kernel], position_names[position],
+                         causal ? " causal" : "");
+                check_pair(&c, name, &seed);
+                if (kernel == LL_KERNEL_FAVOR && causal && c.position != LL_POSITION_ROPE_LINEAR &&
+                    c.position != LL_POSITION_ORTHOGONAL) {
+                    c.feature_eps = 1e-3f; /* with the sums that an eps needs */
+                    check_pair(&c, name, &seed);
+                }
+                ran++;
+            }
+    assert_true(ran > 150);
+}
+
+/* Forward the same bits, wherever a call ends at a multiple of 1024 tokens, also beyond the 8192nd. */
+static void test_chunks_keep_bits(void **state) {
+    (void)state;
+    static const int kernels[] = {LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    static const int positions[] = {LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_ROPE, LL_POSITION_SINE_SPE};
+    make_numbers();
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 4; p++)
+            for (int decayed = 0; decayed < 2; decayed++) {
+                ll_attention_config c;
+                ll_attention *op;
+                const int T = 11000, cut[] = {0, 1024, 4096, 9216, 11000};
+                if (!describe(&c, kernels[k], positions[p], 1, 0)) continue;
+                if (!decayed) c.decay = NULL;
+                CHECK_OK(ll_attention_create(&op, &c));
+                tensors whole = tensors_create(T, 9), parts = tensors_create(T, 9);
+                run_whole(op, &whole);
+                run_causal(op, &parts, cut, 4);
+                assert_memory_equal(whole.x[4], parts.x[4], (size_t)(H * T * E) * sizeof(float));
+                compare("chunks", &whole, &parts, 1e-4);
+                tensors_free(&whole), tensors_free(&parts);
+                ll_attention_free(op);
+            }
+}
+
+/* The gradient at the state that a call took, against differences of a loss that reads what it left, too. */
+static void test_gradient_of_state(void **state) {
+    (void)state;
+    make_numbers();
+    for (int causal = 0; causal < 2; causal++)
+        for (int kernel = LL_KERNEL_FAVOR; kernel <= LL_KERNEL_ELU1; kernel++) {
+            ll_attention_config c;
+            ll_attention *op;
+            size_t floats;
+            uint64_t seed = 11;
+            if (!describe(&c, kernel, LL_POSITION_PERMUTE, causal, 0)) continue;
+            CHECK_OK(ll_attention_create(&op, &c));
+            CHECK_OK(ll_attention_state_floats(op, &floats));
+            tensors t = tensors_create(40, 5);
+            float *in = calloc(floats, 4), *out = calloc(floats, 4), *G = calloc(floats, 4), *d = calloc(floats, 4);
+            ll_attention_call c1 = call_of(&t, 0, 20, 20), c2 = call_of(&t, 20, 20, 20);
+            c1.state_out = in, c1.saved = saved_for(op, &c1);
+            CHECK_OK(ll_attention_forward(op, &c1));
+            const size_t sums = (size_t)(ll_feature_count(&c) * (E + 1)); /* of each head: S and z */
+            for (int h = 0; h < H; h++)
+                for (size_t e = 0; e < sums; e++) G[(size_t)h * floats / H + e] = (float)(0.1 * draw_normal(&seed));
+            c2.state_in = in, c2.state_out = out, c2.dstate_out = G, c2.dstate_in = d, c2.saved = saved_for(op, &c2);
+            CHECK_OK(ll_attention_forward(op, &c2));
+            CHECK_OK(ll_attention_backward(op, &c2));
+            for (int i = 0; i < 40; i++) {
+                const size_t at = (size_t)(i % H) * floats / H + (size_t)draw_int(&seed, 0, (int)sums - 1);
+                double loss[2];
+                const float before = in[at], step = 0.01f * (1 + fabsf(before));
+                for (int side = 0; side < 2; side++) {
+                    in[at] = before + (side ? step : -step);
+                    CHECK_OK(ll_attention_forward(op, &c2));
+                    loss[side] = 0;
+                    for (int h = 0; h < H; h++) {
+                        for (int n = 0; n < 20 * E; n++)
+                            loss[side] += (double)ll_element(&c2.y, 0, (size_t)h, 0)[n] *
+                                          (double)ll_element(&c2.g, 0, (size_t)h, 0)[n];
+                        for (size_t e = 0; e < sums; e++)
+                            loss[side] +=
+                                (double)G[(size_t)h * floats / H + e] * (double)out[(size_t)h * floats / H + e];
+                    }
+                }
+                in[at] = before;
+                const double difference = (loss[1] - loss[0]) / (2 * (double)step);
+                if (!(fabs(difference - (double)d[at]) <= 2e-3 * (1 + fabs(difference))))
+                    fail_msg("%s%s: dstate[%zu] is %g, differences say %g", kernel_names[kernel],
+                             causal ? " causal" : "", at, (double)d[at], difference);
+            }
+            free(c1.saved), free(c2.saved), free(in), free(out), free(G), free(d);
+            tensors_free(&t);
+            ll_attention_free(op);
+        }
+}
+
+static void test_what_cannot_be(void **state) {
+    (void)state;
+    ll_attention_config c;
+    ll_attention *op;
+    size_t floats;
+    float x = 0;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 1, 0));
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_FAILS(ll_attention_state_floats(op, &floats), LL_EINVAL, "constant size");
+    ll_attention_call call = {.B = 1, .state_out = &x};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "constant size");
+    ll_attention_free(op);
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
+    CHECK_OK(ll_attention_create(&op, &c));
+    call = (ll_attention_call){.B = 1, .query_offset = 3};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "same offset");
+    call = (ll_attention_call){.B = 1, .query_offset = -3, .key_offset = -3};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "begin at 0");
+    ll_attention_free(op);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cut_is_whole),
+        cmocka_unit_test(test_chunks_keep_bits),
+        cmocka_unit_test(test_gradient_of_state),
+        cmocka_unit_test(test_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* The folder of a run belongs to one run at a time, on every file system. It may be removed while the run goes on, or
+ * be closed to writers. */
+#include "runs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static enum { LOCAL, NFS, NO_LOCKS } disk;
+
+/* Takes the place of the C library's flock. NFS locks a file only where it is open for writing; some file systems have
+ * no locks at all. */
+int flock(int fd, int how) {
+    const int reads = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+    if (disk == LOCAL || (disk == NFS && !reads)) return (int)syscall(SYS_flock, fd, how);
+    errno = disk == NFS ? EBADF : ENOLCK;
+    return -1;
+}
+
+static int local(void **state) {
+    (void)state;
+    disk = LOCAL;
+    return 0;
+}
+
+static void a_folder_takes_one_run(void **state) {
+    (void)state;
+    const char *const folders[] = {"local", "nfs"};
+    for (int i = 0; i < 2; i++) {
+        ll_trainer *first = NULL, *second = NULL;
+        ll_recipe *recipe = recipe_of(NULL);
+        disk = i ? NFS : LOCAL;
+        CHECK_OK(ll_trainer_create(&first, recipe, at(folders[i]), NULL));
+        CHECK_FAILS(ll_trainer_create(&second, recipe, at(folders[i]), NULL), LL_EIO, "another run is writing to");
+        CHECK_OK(ll_trainer_run(first, NULL, NULL));
+        CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at(folders[i])), LL_EIO, "another run is writing to");
+        ll_trainer_free(first);
+        CHECK_OK(ll_trainer_create(&second, NULL, NULL, at(folders[i])));
+        ll_trainer_free(second);
+        ll_recipe_free(recipe);
+    }
+}
+
+/* What another run is about to replace is not looked at. */
+static void the_lock_comes_before_the_checkpoint(void **state) {
+    (void)state;
+    ll_trainer *first = NULL, *second = NULL;
+    run(NULL, at("order"), NULL, 6, LL_ESTOPPED);
+    CHECK_OK(ll_trainer_create(&first, NULL, NULL, at("order")));
+    CHECK_OK(ll_file_write(in("order", "last.safetensors"), "half", 4));
+    CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("order")), LL_EIO, "another run is writing to");
+    ll_trainer_free(first);
+    CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("order")), LL_EFORMAT, "last.safetensors");
+}
+
+static int hear(const ll_progress *p, void *arg) {
+    if (p->event && !strcmp(p->event, "no lock")) snprintf(arg, 300, "%s", ll_error());
+    return 0;
+}
+
+/* Without locks a run goes on, and says so once. */
+static void a_disk_without_locks(void **state) {
+    (void)state;
+    char said[300] = "";
+    ll_trainer *trainer = NULL;
+    ll_recipe *recipe = recipe_of(NULL);
+    disk = NO_LOCKS;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("without"), NULL));
+    CHECK_OK(ll_trainer_run(trainer, hear, said));
+    assert_non_null(strstr(said, at("without")));
+    assert_non_null(strstr(said, strerror(ENOLCK)));
+    ll_trainer_free(trainer);
+    disk = LOCAL;
+    said[0] = 0;
+    CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("without")));
+    CHECK_OK(ll_trainer_run(trainer, hear, said));
+    assert_string_equal(said, "");
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+}
+
+/* ---- Removed while the run goes on ---- */
+
+typedef struct {
+    const char *folder, *command; /* what is done to the folder ... */
+    int64_t step;                 /* after this step, */
+    const char *event;            /* or at this event of it */
+    int said, whole;              /* times it was told; was all there then, and a checkpoint of that step? */
+} remover;
+
+static int whole(const char *name) {
+    static const char *const files[] = {"recipe.ini", "metrics.csv", ".lock"};
+    for (int i = 0; i < 3; i++)
+        if (access(in(name, files[i]), F_OK)) return 0;
+    return 1;
+}
+
+static int remove_it(const ll_progress *p, void *arg) {
+    remover *r = arg;
+    const int here = r->event ? p->event && !strcmp(p->event, r->event) : !p->event;
+    if (p->event && !strcmp(p->event, "no folder")) {
+        assert_non_null(strstr(ll_error(), at(r->folder)));
+        r->said++;
+        r->whole = whole(r->folder) && !access(in(r->folder, "last.safetensors"), F_OK);
+    }
+    if (p->step != r->step || !here) return 0;
+    char command[300];
+    snprintf(command, sizeof command, "cd '%s' && %s", root, r->command);
+    assert_int_equal(system(command), 0);
+    r->step = -1;
+    return 0;
+}
+
+static remover remove_while(const char *folder, const char *command, int64_t step, const char *event,
+                            ll_status expected) {
+    remover r = {.folder = folder, .command = command, .step = step, .event = event};
+    ll_trainer *trainer = NULL;
+    ll_recipe *recipe = recipe_of("train.checkpoint-every=0");
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at(folder), NULL));
+    const ll_status got = ll_trainer_run(trainer, remove_it, &r);
+    if (got != expected) fail_msg("status %d, expected %d: %s", got, expected, ll_error());
+    assert_int_equal(r.step, -1);
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return r;
+}
+
+/* It is said at the next step, and the run is whole again: it can be killed then, and gone on with. */
+static void a_removed_folder_is_made_again(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder, *command, *event;
+        int64_t step;
+    } cases[] = {
+        {"after8", "rm -r after8", NULL, 8},
+        {"after14", "rm -r after14", "eval", 14},
+        {"during14", "rm -r during14", "evaluating", 14},
+        {"during20", "rm -r during20", "evaluating", 20},
+        {"moved", "mv moved elsewhere", NULL, 9},
+        {"emptied", "rm emptied/*", NULL, 8},
+        {"metrics", "rm metrics/metrics.csv", NULL, 8},
+        {"recipe", "rm recipe/recipe.ini", NULL, 8},
+    };
+    run("train.checkpoint-every=0", at("untouched"), NULL, 0, LL_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const remover r = remove_while(cases[i].folder, cases[i].command, cases[i].step, cases[i].event, LL_OK);
+        if (r.said != 1 || !r.whole) fail_msg("%s: said %d times, whole: %d", cases[i].command, r.said, r.whole);
+        assert_true(whole(cases[i].folder));
+        same_metrics(in("untouched", "metrics.csv"), in(cases[i].folder, "metrics.csv"));
+        run("train.steps=22 train.checkpoint-every=0", at(cases[i].folder), at(cases[i].folder), 0, LL_OK);
+    }
+    same_file(in("untouched", "recipe.ini"), in("elsewhere", "recipe.ini"));
+}
+
+/* Whose lock is removed takes it again; a folder that another run has taken is left to it. */
+static void whose_folder_it_is(void **state) {
+    (void)state;
+    assert_int_equal(remove_while("unlocked", "rm unlocked/.lock", 8, NULL, LL_OK).said, 0);
+    assert_true(whole("unlocked"));
+    run(NULL, at("other"), NULL, 6, LL_ESTOPPED);
+    copy_folder(at("other"), at("kept"));
+    remove_while("taken", "mv taken old && cp -r other taken", 8, NULL, LL_EIO);
+    assert_non_null(strstr(ll_error(), "another run"));
+    same_file(in("taken", "last.safetensors"), in("kept", "last.safetensors"));
+    same_file(in("taken", "metrics.csv"), in("kept", "metrics.csv"));
+}
+
+/* ---- Not to be written to ---- */
+
+/* In a process that is not root, which may write everywhere. */
+static int as_nobody(void) {
+    ll_trainer *trainer = NULL;
+    if (!getuid() && (setgid(65534) || setuid(65534))) return 2;
+    const ll_status status = ll_trainer_create(&trainer, NULL, NULL, at("closed"));
+    if (status == LL_EIO && strstr(ll_error(), "cannot write to folder") && strstr(ll_error(), "--out")) return 0;
+    printf("status %d: %s\n", status, ll_error());
+    return 1;
+}
+
+static void a_closed_folder_is_refused_first(void **state) {
+    (void)state;
+    run(NULL, at("closed"), NULL, 6, LL_ESTOPPED);
+    assert_int_equal(chmod(root, 0755), 0);
+    assert_int_equal(unlink(in("closed", ".lock")), 0);
+    assert_int_equal(chmod(at("closed"), 0555), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) _exit(as_nobody());
+    int code = -1;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(chmod(at("closed"), 0755), 0);
+    assert_true(WIFEXITED(code));
+    assert_int_equal(WEXITSTATUS(code), 0);
+    assert_int_not_equal(access(in("closed", ".lock"), F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_folder_takes_one_run, local),
+        cmocka_unit_test_teardown(the_lock_comes_before_the_checkpoint, local),
+        cmocka_unit_test_teardown(a_disk_without_locks, local),
+        cmocka_unit_test(a_removed_folder_is_made_again),
+        cmocka_unit_test(whose_folder_it_is),
+        cmocka_unit_test(a_closed_folder_is_refused_first),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
