@@ -33,31 +33,11 @@ static const ll_arg *option_at(const ll_command *command, int i) {
 
 /* ---- Suggestions ---- */
 
-/* Edits (one character put in, left out, replaced, or two swapped) between two words; 99 if they are long. */
-static int edits(const char *a, const char *b) {
-    enum { MOST = 48 };
-    int d[MOST + 1][MOST + 1];
-    const size_t n = strlen(a), m = strlen(b);
-    if (n > MOST || m > MOST) return 99;
-    for (size_t i = 0; i <= n; i++) d[i][0] = (int)i;
-    for (size_t j = 0; j <= m; j++) d[0][j] = (int)j;
-    for (size_t i = 1; i <= n; i++)
-        for (size_t j = 1; j <= m; j++) {
-            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
-                best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    return d[n][m];
-}
-
 const char *ll_args_nearest(const char *word, const char *const *names, int n) {
     const char *best = NULL;
     int least = 1 + (int)strlen(word) / 3;
     for (int i = 0; i < n; i++) {
-        const int e = edits(word, names[i]);
+        const int e = ll_edit_distance(word, names[i]);
         if (e <= least && (!best || e < least)) best = names[i], least = e;
     }
     return best;

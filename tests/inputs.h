@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "data/reader.h"
+#include "recipe/recipe_reader.h"
 
 /* A copy of a name that stays for many more. */
 static inline char *kept(const char *name) {
@@ -62,7 +63,7 @@ static inline ll_status refused(const ll_config *c, const char *split) {
 }
 
 static inline size_t targets_of(const ll_batch *b, const ll_config *c) {
-    return ll_config_per_token(c) ? (size_t)b->B * (size_t)b->T : (size_t)c->batch;
+    return ll_config_per_token(c) ? (size_t)b->B * (size_t)b->T : (size_t)c->train.batch;
 }
 
 static inline void assert_same_batch(const ll_batch *a, const ll_batch *b, const ll_config *c) {

@@ -41,11 +41,11 @@ static const double *shared(const oracle_model *o, const char *name) {
     return param(&all, -1, name);
 }
 
-static int head_size(const ll_config *c) {
-    return c->head_size ? c->head_size : c->width / c->heads;
+static int head_size(const ll_model_config *c) {
+    return c->model.head_size ? c->model.head_size : c->model.width / c->model.heads;
 }
 static int front(const oracle_model *o) {
-    return !ll_config_per_token(o->model->c) && o->model->c->pool == LL_POOL_FIRST;
+    return !ll_task_per_token(o->model->c->model.task) && o->model->c->model.pool == LL_POOL_FIRST;
 }
 static int length(const oracle_model *o, int b) {
     return (o->lengths ? o->lengths[b] : o->T) + front(o);
@@ -64,7 +64,7 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
     snprintf(gain, sizeof gain, "%s.gain", name);
     snprintf(bias, sizeof bias, "%s.bias", name);
     const double *g = param(o, layer, gain), *b = param(o, layer, bias);
-    const int C = o->model->c->width;
+    const int C = o->model->c->model.width;
     double mean = 0, variance = 0;
     for (int i = 0; i < C; i++) mean += x[i] / C;
     for (int i = 0; i < C; i++) variance += (x[i] - mean) * (x[i] - mean) / C;
@@ -73,22 +73,23 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
 
 /* x (C) of token t in sequence b under the mask of a site: 16 bits of four words for each of 8 columns. */
 static void dropout(const oracle_model *o, int layer, int site, int b, int t, double *x) {
-    const ll_config *c = o->model->c;
-    if (!o->dropout || c->dropout == 0) return;
+    const ll_model_config *c = o->model->c;
+    if (!o->dropout || c->model.dropout == 0) return;
     const uint64_t stream =
         ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)(4 * (o->first + layer) + site), (uint32_t)o->draw);
-    const double limit = floor(c->dropout * 65536 + 0.5);
-    for (int i = 0; i < c->width; i++) {
+    const double limit = floor(c->model.dropout * 65536 + 0.5);
+    for (int i = 0; i < c->model.width; i++) {
         uint32_t word[4];
-        ll_random4(word, (uint64_t)c->seed, stream, ((uint64_t)b << 44) + (uint64_t)(t * ((c->width + 7) / 8) + i / 8));
+        ll_random4(word, (uint64_t)c->seed, stream,
+                   ((uint64_t)b << 44) + (uint64_t)(t * ((c->model.width + 7) / 8) + i / 8));
         const uint32_t lane = (i % 2 ? word[i % 8 / 2] >> 16 : word[i % 8 / 2]) & 0xffff;
         x[i] = lane < limit ? 0 : x[i] * 65536 / (65536 - limit);
     }
 }
 
 static void embed(const oracle_model *o, int b, int t, double *x) {
-    const ll_config *c = o->model->c;
-    const int C = c->width, p = t - front(o);
+    const ll_model_config *c = o->model->c;
+    const int C = c->model.width, p = t - front(o);
     const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
     double raw[256];
     for (int i = 0; i < C; i++) {
@@ -97,13 +98,13 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
             continue;
         }
         raw[i] = E[o->tokens[b * o->T + p] * C + i];
-        if (c->position == LL_POS_LEARNED) raw[i] += learned[p * C + i];
-        if (c->position == LL_POS_SINUSOIDAL) {
+        if (c->position.type == LL_POS_LEARNED) raw[i] += learned[p * C + i];
+        if (c->position.type == LL_POS_SINUSOIDAL) {
             const double angle = p * pow(10000, -2.0 * (i / 2) / C);
             raw[i] += ll_config_init_std(c) * (i % 2 ? cos(angle) : sin(angle));
         }
     }
-    if (c->embedding_norm) {
+    if (c->model.embedding_norm) {
         norm(o, -1, "embedding.norm", raw, x);
     } else {
         memcpy(x, raw, (size_t)C * sizeof *x);
@@ -113,39 +114,42 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
 
 /* The mechanism as the recipe names it; the draws are the model's. */
 static ll_attention_config mechanism(const oracle_model *o, int op, int causal, int placed) {
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const ll_attention_config *draws = &o->model->attention[op]->c;
-    const int E = head_size(c), D = E * c->query_multiple;
-    ll_attention_config a = {.causal = causal, .H = c->heads, .D = D, .E = E, .input_scale = 1};
+    const int E = head_size(c), D = E * c->attention.query_multiple;
+    ll_attention_config a = {.causal = causal, .H = c->model.heads, .D = D, .E = E, .input_scale = 1};
     if (placed) oracle_place_describe(o, &a);
     const int W = oracle_width(&a);
-    if (c->kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
-    if (c->kernel == LL_ATT_FAVOR) {
+    if (c->attention.kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
+    if (c->attention.kernel == LL_ATT_FAVOR) {
         a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(W)));
-        a.features = (ll_feature_kind)c->features;
-        a.M = c->features == LL_FEAT_POSITIVE ? c->num_features : c->num_features / 2;
+        a.features = (ll_feature_kind)c->attention.features;
+        a.M = c->attention.features == LL_FEAT_POSITIVE ? c->attention.num_features : c->attention.num_features / 2;
     }
-    a.baseline.window = c->window, a.baseline.rank = c->linformer_rank;
+    a.baseline.window = c->attention.window, a.baseline.rank = c->attention.linformer_rank;
     a.baseline.rotations = draws->baseline.rotations;
-    a.baseline.buckets = c->buckets, a.baseline.chunk = c->chunk, a.baseline.rounds = c->rounds;
-    a.baseline.landmarks = c->landmarks, a.baseline.iterations = c->iterations;
-    if (c->kernel > LL_ATT_SQUARE) a.kernel = (ll_kernel)c->kernel, a.input_scale = (float)(1 / sqrt(W));
-    if (c->kernel >= LL_ATT_RELU && c->kernel <= LL_ATT_SQUARE) {
-        const int zero = c->kernel == LL_ATT_ELU1 || c->kernel == LL_ATT_EXP || c->kernel == LL_ATT_SIGMOID;
-        a.kernel = (ll_kernel)c->kernel, a.feature_eps = zero ? 0 : 1e-3f;
-        if (c->projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->num_features;
+    a.baseline.buckets = c->attention.buckets, a.baseline.chunk = c->attention.chunk,
+    a.baseline.rounds = c->attention.rounds;
+    a.baseline.landmarks = c->attention.landmarks, a.baseline.iterations = c->attention.iterations;
+    if (c->attention.kernel > LL_ATT_SQUARE)
+        a.kernel = (ll_kernel)c->attention.kernel, a.input_scale = (float)(1 / sqrt(W));
+    if (c->attention.kernel >= LL_ATT_RELU && c->attention.kernel <= LL_ATT_SQUARE) {
+        const int zero = c->attention.kernel == LL_ATT_ELU1 || c->attention.kernel == LL_ATT_EXP ||
+                         c->attention.kernel == LL_ATT_SIGMOID;
+        a.kernel = (ll_kernel)c->attention.kernel, a.feature_eps = zero ? 0 : 1e-3f;
+        if (c->attention.projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->attention.num_features;
     }
     a.projection = draws->projection;
     a.den = LL_DEN_SUM;
-    if (!c->normalise) a.query_max = a.key_max = LL_MAX_NONE;
+    if (!c->attention.normalise) a.query_max = a.key_max = LL_MAX_NONE;
     oracle_compat(ll_recipe_get(o->model->recipe, "attention.compat"), W, &a);
-    if (c->feature_eps >= 0) a.feature_eps = (float)c->feature_eps;
-    if (!c->normalise) a.den = LL_DEN_NONE;
+    if (c->attention.feature_eps >= 0) a.feature_eps = (float)c->attention.feature_eps;
+    if (!c->attention.normalise) a.den = LL_DEN_NONE;
     a.permutation = draws->permutation;
-    if (c->position == LL_POS_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
-    if (c->position == LL_POS_PERMUTE2D) {
+    if (c->position.type == LL_POS_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
+    if (c->position.type == LL_POS_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->image_width, a.height = c->image_height, a.before = front(o);
+        a.width = c->position.width, a.height = c->position.height, a.before = front(o);
     }
     a.decay = draws->decay;
     return a;
@@ -167,7 +171,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     static const char *const names[2][3] = {
         {"attention.query.weight", "attention.key.weight", "attention.value.weight"},
         {"cross.query.weight", "cross.key.weight", "cross.value.weight"}};
-    const int C = o->model->c->width, B = o->B, from = o->model->c->cross, S = cross ? o->S : T;
+    const int C = o->model->c->model.width, B = o->B, from = o->model->c->position.cross, S = cross ? o->S : T;
     const int op = o->first + layer + (cross ? o->layers : 0);
     oracle_case s = {.c = mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
     const int H = s.c.H, E = s.c.E, keyed = H - s.c.where.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
@@ -202,12 +206,12 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     free(row), free(y), free(lengths), free(query_lengths), free(s.r);
 }
 
-static double activation(const ll_config *c, double u) {
-    return c->activation == LL_ACT_RELU ? fmax(u, 0) : u * 0.5 * erfc(-u / sqrt(2));
+static double activation(const ll_model_config *c, double u) {
+    return c->model.activation == LL_ACT_RELU ? fmax(u, 0) : u * 0.5 * erfc(-u / sqrt(2));
 }
 
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
-    const int C = o->model->c->width, ff = o->model->c->ff;
+    const int C = o->model->c->model.width, ff = o->model->c->model.ff;
     double *u = zeros((size_t)ff);
     linear(C, ff, a, param(o, layer, "feed.in.weight"), param(o, layer, "feed.in.bias"), u);
     for (int i = 0; i < ff; i++) u[i] = activation(o->model->c, u[i]);
@@ -217,7 +221,7 @@ static void feed(const oracle_model *o, int layer, const double *a, double *out)
 
 /* x (B T, C) becomes what sublayer j makes of it. */
 static void sublayer(const oracle_model *o, int j, int T, double *x) {
-    const int C = o->model->c->width, rows = o->B * T, pre = o->model->c->norm == LL_NORM_PRE;
+    const int C = o->model->c->model.width, rows = o->B * T, pre = o->model->c->model.norm == LL_NORM_PRE;
     const int parts = o->cross ? 3 : 2, layer = j / parts, which = j % parts, feeds = which == parts - 1;
     const char *name = feeds ? "feed.norm" : which ? "cross.norm" : "attention.norm";
     double *a = zeros((size_t)(rows * C)), *F = zeros((size_t)(rows * C));
@@ -238,8 +242,9 @@ static void sublayer(const oracle_model *o, int j, int T, double *x) {
 }
 
 static void head(const oracle_model *o, const double *x, double *logits) {
-    const ll_config *c = o->model->c;
-    const int C = c->width, classify = !ll_config_per_token(c), V = classify ? c->classes : c->vocab;
+    const ll_model_config *c = o->model->c;
+    const int C = c->model.width, classify = !ll_task_per_token(c->model.task),
+              V = classify ? c->model.classes : c->model.vocab;
     const double *W = shared(o, "head.weight"), *E = shared(o, "embedding.weight");
     if (W) {
         linear(C, V, x, W, classify ? shared(o, "head.bias") : NULL, logits);
@@ -252,25 +257,25 @@ static void head(const oracle_model *o, const double *x, double *logits) {
 }
 
 static void pool(const oracle_model *o, int T, const double *x, int b, double *mean) {
-    const ll_config *c = o->model->c;
-    const int n = c->pool == LL_POOL_FIRST ? 1 : length(o, b);
-    for (int i = 0; i < c->width; i++) mean[i] = 0;
+    const ll_model_config *c = o->model->c;
+    const int n = c->model.pool == LL_POOL_FIRST ? 1 : length(o, b);
+    for (int i = 0; i < c->model.width; i++) mean[i] = 0;
     for (int t = 0; t < n; t++)
-        for (int i = 0; i < c->width; i++) mean[i] += x[(b * T + t) * c->width + i] / n;
+        for (int i = 0; i < c->model.width; i++) mean[i] += x[(b * T + t) * c->model.width + i] / n;
 }
 
 static void classify(const oracle_model *o, int T, const double *x, double *logits) {
     double mean[256];
     for (int b = 0; b < o->B; b++) {
         pool(o, T, x, b, mean);
-        head(o, mean, logits + b * o->model->c->classes);
+        head(o, mean, logits + b * o->model->c->model.classes);
     }
 }
 
 /* [u, v, u v, u - v] through a hidden layer. */
 static void match(const oracle_model *o, int T, const double *x, double *logits) {
-    const ll_config *c = o->model->c;
-    const int C = c->width, ff = c->ff;
+    const ll_model_config *c = o->model->c;
+    const int C = c->model.width, ff = c->model.ff;
     double u[256], v[256], both[1024], hidden[256];
     for (int b = 0; b + 1 < o->B; b += 2) {
         pool(o, T, x, b, u);
@@ -281,20 +286,20 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
         }
         linear(4 * C, ff, both, shared(o, "head.in.weight"), shared(o, "head.in.bias"), hidden);
         for (int i = 0; i < ff; i++) hidden[i] = activation(c, hidden[i]);
-        linear(ff, c->classes, hidden, shared(o, "head.weight"), shared(o, "head.bias"),
-               logits + b / 2 * c->classes);
+        linear(ff, c->model.classes, hidden, shared(o, "head.weight"), shared(o, "head.bias"),
+               logits + b / 2 * c->model.classes);
     }
 }
 
 /* What leaves a stack, (B, T, C). */
 static double *stack(const oracle_model *o) {
-    const ll_config *c = o->model->c;
-    const int C = c->width, T = o->T + front(o), rows = o->B * T;
+    const ll_model_config *c = o->model->c;
+    const int C = c->model.width, T = o->T + front(o), rows = o->B * T;
     double *x = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
     for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) sublayer(o, j, T, x);
-    for (int r = 0; c->final_norm && c->norm == LL_NORM_PRE && r < rows; r++) {
+    for (int r = 0; c->model.final_norm && c->model.norm == LL_NORM_PRE && r < rows; r++) {
         memcpy(last, x + r * C, (size_t)C * sizeof *last);
         norm(o, -1, "norm", last, x + r * C);
     }
@@ -302,34 +307,34 @@ static double *stack(const oracle_model *o) {
 }
 
 void oracle_model_logits(const oracle_model *of, double *logits) {
-    const ll_config *c = of->model->c;
+    const ll_model_config *c = of->model->c;
     oracle_model o = *of;
     double *top = NULL;
-    o.prefix = "", o.layers = c->layers, o.causal = c->task == LL_TASK_LM;
-    if (c->task == LL_TASK_SEQ2SEQ) {
+    o.prefix = "", o.layers = c->model.layers, o.causal = c->model.task == LL_TASK_LM;
+    if (c->model.task == LL_TASK_SEQ2SEQ) {
         oracle_model e = o;
-        e.prefix = "encoder.", e.layers = c->encoder_layers ? c->encoder_layers : c->layers;
+        e.prefix = "encoder.", e.layers = c->model.encoder_layers ? c->model.encoder_layers : c->model.layers;
         e.tokens = o.source, e.lengths = o.source_lengths, e.T = o.S;
         o.top = top = stack(&e);
         o.prefix = "decoder.", o.first = e.layers, o.causal = o.cross = 1;
     }
     double *x = stack(&o);
     const int T = o.T + front(&o);
-    if (c->task == LL_TASK_MATCH) {
+    if (c->model.task == LL_TASK_MATCH) {
         match(&o, T, x, logits);
-    } else if (c->task == LL_TASK_CLASSIFY) {
+    } else if (c->model.task == LL_TASK_CLASSIFY) {
         classify(&o, T, x, logits);
     } else {
-        for (int r = 0; r < o.B * T; r++) head(&o, x + r * c->width, logits + r * c->vocab);
+        for (int r = 0; r < o.B * T; r++) head(&o, x + r * c->model.width, logits + r * c->model.vocab);
     }
     free(x);
     free(top);
 }
 
 double oracle_model_loss(const oracle_model *o) {
-    const ll_config *c = o->model->c;
-    const int classifier = !ll_config_per_token(c), V = classifier ? c->classes : c->vocab;
-    const int rows = c->task == LL_TASK_MATCH ? o->B / 2 : classifier ? o->B : o->B * o->T;
+    const ll_model_config *c = o->model->c;
+    const int classifier = !ll_task_per_token(c->model.task), V = classifier ? c->model.classes : c->model.vocab;
+    const int rows = c->model.task == LL_TASK_MATCH ? o->B / 2 : classifier ? o->B : o->B * o->T;
     double *logits = zeros((size_t)(rows * V)), loss = 0;
     oracle_model_logits(o, logits);
     for (int r = 0; r < rows; r++) {

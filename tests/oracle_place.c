@@ -16,26 +16,27 @@ void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
     static const ll_position position[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
                                            LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
-    const ll_config *c = o->model->c;
+    const ll_model_config *c = o->model->c;
     const char *name = ll_recipe_get(o->model->recipe, "position.type");
     static const float gate = 0;
     for (int i = 5; i < 14; i++)
         if (!strcmp(name, names[i])) a->position = position[i - 5];
     if (a->position < LL_POSITION_ROPE) return;
     ll_position_config *w = &a->where;
-    w->realizations = c->realizations, w->sines = c->sines, w->scales = c->scales, w->axes = 1 + c->image;
-    w->taps = c->taps, w->taps2 = c->image ? c->taps : 0;
-    w->gate = c->gated ? &gate : NULL; /* whether there is one */
-    if (c->image) a->width = c->image_width, a->height = c->image_height;
-    if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->heads / 2;
-    w->clip = c->distances;
-    if (c->image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
-        a->before = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
+    w->realizations = c->position.realizations, w->sines = c->position.sines, w->scales = c->position.scales,
+    w->axes = 1 + c->position.image;
+    w->taps = c->position.taps, w->taps2 = c->position.image ? c->position.taps : 0;
+    w->gate = c->position.gated ? &gate : NULL; /* whether there is one */
+    if (c->position.image) a->width = c->position.width, a->height = c->position.height;
+    if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->model.heads / 2;
+    w->clip = c->position.distances;
+    if (c->position.image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
+        a->before = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
 }
 
 static double *parameter(const oracle_model *o, int layer, int cross, const char *name) {
     char full[80];
-    if (o->model->c->shared || !strcmp(name, "inv_freq"))
+    if (o->model->c->position.shared || !strcmp(name, "inv_freq"))
         snprintf(full, sizeof full, "position.%s", name);
     else
         snprintf(full, sizeof full, "%sblocks.%d.%sposition.%s", o->prefix, layer, cross ? "cross." : "", name);
@@ -55,9 +56,10 @@ static float *noise(const oracle_model *o, int op, const ll_attention_config *a,
     }
     float *all = calloc((size_t)(n * H) + 1, sizeof *all), *out = calloc((size_t)(n * H) + 1, sizeof *out);
     for (int h = 0; h < H; h++)
-        ll_normal_fill(all + h * n, (size_t)n, seed,
-                       ll_stream_id(LL_RANDOM_NOISE, o->model->c->shared ? 0 : (uint32_t)op, (uint32_t)(2 * h + gate)),
-                       0);
+        ll_normal_fill(
+            all + h * n, (size_t)n, seed,
+            ll_stream_id(LL_RANDOM_NOISE, o->model->c->position.shared ? 0 : (uint32_t)op, (uint32_t)(2 * h + gate)),
+            0);
     const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->where.taps2;
     for (int i = 0; i < n * H; i++) {
         const int h = i / n, e = i / (rows * R) % D, row = i / R % rows;

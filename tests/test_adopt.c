@@ -58,7 +58,7 @@ static void test_a_model_of_the_same_kind(void **state) {
             if (a->permutation) assert_memory_equal(a->permutation, b->permutation, 6 * sizeof(int32_t));
             if (a->where.theta) assert_memory_equal(a->where.theta, b->where.theta, 4 * sizeof(float));
         }
-        if (m->c->task == LL_TASK_LM) {
+        if (m->c->model.task == LL_TASK_LM) {
             float x[4 * 11], y[4 * 11];
             const int length = 4;
             CHECK_OK(ll_model_logp(m, x, tokens, &length, 1, 4));
@@ -209,7 +209,7 @@ static void test_words_stay_the_same(void **state) {
     CHECK_OK(ll_model_load(&b, in("more-words", "best.safetensors")));
     assert_true(a->vocabulary.size > 0 && a->vocabulary.size == b->vocabulary.size);
     assert_memory_equal(a->vocabulary.data, b->vocabulary.data, a->vocabulary.size);
-    assert_int_equal(a->c->vocab, b->c->vocab);
+    assert_int_equal(a->c->model.vocab, b->c->model.vocab);
     ll_model_free(a);
     ll_model_free(b);
     snprintf(keys, sizeof keys, "train.from=%s", at("words"));

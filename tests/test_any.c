@@ -53,14 +53,14 @@ static void add(drawn *x, const char *key, const char *values, uint64_t seed, in
 }
 
 /* Weights that may be negative have sums near 0, by which nothing can be divided to any number of digits. */
-static int is_sound(const ll_config *c) {
-    const int waves = c->kernel == LL_ATT_FAVOR &&
-                      (c->features == LL_FEAT_TRIGONOMETRIC || c->features == LL_FEAT_GAUSSIAN);
-    const int maps = c->kernel == LL_ATT_COS || c->kernel == LL_ATT_TANH || c->kernel == LL_ATT_IDENTITY ||
-                     c->kernel == LL_ATT_GELU;
-    const int bounded = c->final_norm || c->norm == LL_NORM_POST;
-    if (!c->normalise && (c->kernel == LL_ATT_EXP || !bounded)) return 0; /* as large as can be */
-    return !c->normalise || !(waves || maps || c->position == LL_POS_ORTHOGONAL);
+static int is_sound(const ll_model_config *c) {
+    const int waves = c->attention.kernel == LL_ATT_FAVOR &&
+                      (c->attention.features == LL_FEAT_TRIGONOMETRIC || c->attention.features == LL_FEAT_GAUSSIAN);
+    const int maps = c->attention.kernel == LL_ATT_COS || c->attention.kernel == LL_ATT_TANH ||
+                     c->attention.kernel == LL_ATT_IDENTITY || c->attention.kernel == LL_ATT_GELU;
+    const int bounded = c->model.final_norm || c->model.norm == LL_NORM_POST;
+    if (!c->attention.normalise && (c->attention.kernel == LL_ATT_EXP || !bounded)) return 0; /* as large as can be */
+    return !c->attention.normalise || !(waves || maps || c->position.type == LL_POS_ORTHOGONAL);
 }
 
 /* Most switches stay as they are half of the time: recipes that set all of them are nearly all refused. */
@@ -84,11 +84,11 @@ static int draw_model(drawn *x, uint64_t seed) {
     ll_recipe_free(recipe);
     if (!made) return 0;
     tiny_shake(x->model);
-    const ll_config *c = x->model->c;
-    x->classes = ll_config_per_token(c) ? c->vocab : c->classes;
-    x->answers = c->task == LL_TASK_MATCH ? B / 2 : ll_config_per_token(c) ? B * T : B;
-    random_ints(x->tokens, B * T, c->vocab, 0, seed);
-    random_ints(x->targets, x->answers, x->classes, ll_config_per_token(c), seed + 1);
+    const ll_model_config *c = x->model->c;
+    x->classes = ll_task_per_token(c->model.task) ? c->model.vocab : c->model.classes;
+    x->answers = c->model.task == LL_TASK_MATCH ? B / 2 : ll_task_per_token(c->model.task) ? B * T : B;
+    random_ints(x->tokens, B * T, c->model.vocab, 0, seed);
+    random_ints(x->targets, x->answers, x->classes, ll_task_per_token(c->model.task), seed + 1);
     return 1;
 }
 
@@ -149,7 +149,7 @@ static void check_bits(drawn *x, const float *logp, size_t size, const char *pat
     CHECK_OK(ll_model_logp(x->model, other, x->tokens, x->lengths, B, T));
     ll_set_threads(0);
     assert_memory_equal(other, logp, size * sizeof *logp);
-    for (int t = x->lengths[1]; t < T; t++) x->tokens[T + t] = (x->tokens[T + t] + 1) % x->model->c->vocab;
+    for (int t = x->lengths[1]; t < T; t++) x->tokens[T + t] = (x->tokens[T + t] + 1) % x->model->c->model.vocab;
     CHECK_OK(ll_model_logp(x->model, other, x->tokens, x->lengths, B, T));
     assert_memory_equal(other, logp, size * sizeof *logp);
     CHECK_OK(ll_model_save(x->model, path));
@@ -164,7 +164,7 @@ static void check_bits(drawn *x, const float *logp, size_t size, const char *pat
  * was a file meanwhile. */
 static int check_stream(const drawn *x, const float *logp, const char *path) {
     ll_stream *s = NULL;
-    const int V = x->model->c->vocab;
+    const int V = x->model->c->model.vocab;
     float after[V_MOST];
     if (ll_stream_create(&s, x->model)) return 0;
     for (int t = 0; t < T; t++) {

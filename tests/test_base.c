@@ -276,6 +276,9 @@ static void test_edit_distance(void **state) {
     char words[2][200];
     assert_int_equal(ll_edit_distance("kitten", "sitting"), 3);
     assert_int_equal(ll_edit_distance("", "abc"), 3);
+    assert_int_equal(ll_edit_distance("layers", "lyaers"), 1);
+    assert_int_equal(ll_edit_distance("ab", "xyba"), 3);
+    assert_int_equal(ll_edit_distance("ca", "abc"), 3); /* what is swapped is not changed again */
     assert_int_equal(ll_edit_distance("abc", ""), 3);
     assert_int_equal(ll_edit_distance("same", "same"), 0);
     memset(words[0], 'a', 199), memset(words[1], 'b', 199);

@@ -114,7 +114,7 @@ static void test_definition(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         ll_model *model = tiny_model(variants[v].keys);
-        const int classify = model->c->task == LL_TASK_CLASSIFY;
+        const int classify = model->c->model.task == LL_TASK_CLASSIFY;
         int tokens[B * T], targets[B * T], lengths[B] = {T, T - 2};
         ll_workspace *ws = NULL;
         ll_tally tally = {0};
@@ -146,14 +146,14 @@ static void test_later_tokens(void **state) {
         ll_model *model = tiny_model(variants[v].keys);
         ll_stream *stream = NULL;
         if (!variants[v].streams) {
-            const int lm = model->c->task == LL_TASK_LM;
+            const int lm = model->c->model.task == LL_TASK_LM;
             CHECK_FAILS(ll_model_can_stream(model), LL_EINVAL, lm ? "later ones too" : "classifier");
             CHECK_FAILS(ll_stream_create(&stream, model), LL_EINVAL, lm ? "attention.compat = " : "classifier");
         } else {
             CHECK_OK(ll_model_can_stream(model));
             CHECK_OK(ll_stream_create(&stream, model));
         }
-        if (model->c->task == LL_TASK_LM) {
+        if (model->c->model.task == LL_TASK_LM) {
             int tokens[T];
             float before[T * 11], after[T * 11], logits[11];
             random_ints(tokens, T, 11, 0, 1);

@@ -17,7 +17,11 @@ static int make_text(void **state) {
 }
 
 static ll_config config(char *train) {
-    return (ll_config){.task = LL_TASK_LM, .batch = 3, .length = 8, .format = LL_DATA_BYTES, .train = train};
+    return (ll_config){.model.task = LL_TASK_LM,
+                       .train.batch = 3,
+                       .train.length = 8,
+                       .data.format = LL_DATA_BYTES,
+                       .data.train = train};
 }
 
 /* ---- Evaluation and training windows ---- */
@@ -56,8 +60,8 @@ static void each_byte_is_predicted_once(void **state) {
     (void)state;
     for (size_t size = 9; size < 80; size++) {
         ll_config c = config(put("text", text, size));
-        for (c.length = 1; c.length <= 8; c.length++)
-            for (c.batch = 1; c.batch <= 4; c.batch++) check_evaluation(&c, size);
+        for (c.train.length = 1; c.train.length <= 8; c.train.length++)
+            for (c.train.batch = 1; c.train.batch <= 4; c.train.batch++) check_evaluation(&c, size);
     }
 }
 
@@ -162,17 +166,17 @@ static void broken_archives_are_refused(void **state) {
 static void valid_is_cut_from_the_end(void **state) {
     (void)state;
     ll_config c = config(put("text", text, 1000));
-    c.valid_fraction = 0.1;
+    c.data.valid_fraction = 0.1;
     assert_text(&c, "train", text, 900);
     assert_text(&c, "valid", text + 900, 100);
     assert_memory_can_end(&c, "valid");
-    c.limit = 200; /* what runs are compared on stays */
+    c.data.limit = 200; /* what runs are compared on stays */
     assert_text(&c, "train", text, 200);
     assert_text(&c, "valid", text + 900, 100);
-    c.valid = c.test = put("other", text + 2000, 50);
+    c.data.valid = c.data.test = put("other", text + 2000, 50);
     assert_text(&c, "valid", text + 2000, 50);
     assert_text(&c, "test", text + 2000, 50);
-    c.limit = 0;
+    c.data.limit = 0;
     assert_text(&c, "train", text, 1000);
 }
 
@@ -182,23 +186,23 @@ static void what_cannot_be_read_is_refused(void **state) {
     CHECK_FAILS(refused(&c, "trian"), LL_EINVAL, "\"trian\"");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "data.test is empty");
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "data.valid-fraction is 0");
-    c.valid_fraction = 0.001;
+    c.data.valid_fraction = 0.001;
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "/text: 0 bytes");
-    c.valid_fraction = 0;
-    c.length = 100;
+    c.data.valid_fraction = 0;
+    c.train.length = 100;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length=100 need 101");
-    c.length = 99;
+    c.train.length = 99;
     CHECK_OK(refused(&c, "train"));
-    c.limit = 99;
+    c.data.limit = 99;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "99 bytes");
-    c.valid = put("one", "x", 1);
+    c.data.valid = put("one", "x", 1);
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "/one: 1 bytes");
-    c.valid = put("none", "", 0);
+    c.data.valid = put("none", "", 0);
     CHECK_FAILS(refused(&c, "valid"), LL_EFORMAT, "/none has 0 bytes");
-    c.valid = at("missing");
+    c.data.valid = at("missing");
     CHECK_FAILS(refused(&c, "valid"), LL_EIO, "/missing");
     CHECK_FAILS(refused(&c, "valid"), LL_EIO, "data.valid: ");
-    c.task = LL_TASK_CLASSIFY;
+    c.model.task = LL_TASK_CLASSIFY;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
     ll_config empty = config(NULL);
     CHECK_FAILS(refused(&empty, "train"), LL_EINVAL, "--set data.train=FILE");
@@ -208,7 +212,7 @@ static void what_cannot_be_read_is_refused(void **state) {
 
 static void the_demo_holds_out_a_tenth(void **state) {
     (void)state;
-    ll_config c = {.task = LL_TASK_LM, .batch = 2, .length = 256, .format = LL_DATA_DEMO};
+    ll_config c = {.model.task = LL_TASK_LM, .train.batch = 2, .train.length = 256, .data.format = LL_DATA_DEMO};
     const size_t size = (size_t)(ll_demo_end - ll_demo_begin);
     ll_reader *split[2] = {opened(&c, "train"), opened(&c, "valid")};
     const uint8_t *part[2];
@@ -229,7 +233,7 @@ static void the_demo_holds_out_a_tenth(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "no test split");
     assert_memory_can_end(&c, "train");
     assert_pure(&c);
-    c.limit = 1000;
+    c.data.limit = 1000;
     assert_text(&c, "train", ll_demo_begin, 1000);
 }
 
@@ -292,7 +296,7 @@ static void real_text_is_read(void **state) {
         char *const path = shared(files[i].name);
         if (!path) continue;
         ll_config c = config(path);
-        c.valid_fraction = 0.1;
+        c.data.valid_fraction = 0.1;
         ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
         size_t n = 0;
         assert_memory_equal(ll_reader_text(train, &n), files[i].begin, strlen(files[i].begin));

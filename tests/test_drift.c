@@ -2,7 +2,7 @@
  * 100, and give what tiles give; with every position. And the measure sees a deviation where there is one. */
 #include <string.h>
 
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "base/random.h"
 #include "drawn.h"
 

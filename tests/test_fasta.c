@@ -14,7 +14,12 @@ static int make_files(void **state) {
 }
 
 static ll_config config(int task) {
-    return (ll_config){.task = task, .batch = 2, .length = 4, .format = LL_DATA_FASTA, .train = path, .test = path};
+    return (ll_config){.model.task = task,
+                       .train.batch = 2,
+                       .train.length = 4,
+                       .data.format = LL_DATA_FASTA,
+                       .data.train = path,
+                       .data.test = path};
 }
 
 static void token_is(int letter, int expected) {
@@ -83,7 +88,7 @@ static void an_evaluation_is_every_window_of_every_sequence(void **state) {
 static void an_epoch_is_every_sequence_once(void **state) {
     (void)state;
     ll_config c = config(LL_TASK_LM);
-    c.batch = 3;
+    c.train.batch = 3;
     ll_reader *r = opened(&c, "train");
     ll_batch b;
     int first = 0, last = 0;
@@ -103,16 +108,16 @@ static void an_epoch_is_every_sequence_once(void **state) {
     assert_true(first > 0 && last > 0);
     ll_batch_free(&b);
     ll_reader_free(r);
-    c.batch = 2;
+    c.train.batch = 2;
     assert_pure(&c);
 }
 
 static void joined_sequences_are_one_text(void **state) {
     (void)state;
     ll_config c = config(LL_TASK_LM);
-    c.joined = 1;
-    c.batch = 1;
-    c.length = 16;
+    c.data.joined = 1;
+    c.train.batch = 1;
+    c.train.length = 16;
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -122,9 +127,9 @@ static void joined_sequences_are_one_text(void **state) {
     assert_int_equal(b.targets[14], 0);
     ll_batch_free(&b);
     ll_reader_free(r);
-    c.length = 15;
+    c.train.length = 15;
     assert_int_equal(refused(&c, "train"), LL_OK);
-    c.length = 16;
+    c.train.length = 16;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length=16");
 }
 
@@ -134,8 +139,8 @@ static void files_of_a_list_follow_each_other(void **state) {
     char list[600], both[200];
     const size_t n = (size_t)snprintf(both, sizeof both, "%s%s", small, ">d\nWW\n");
     snprintf(list, sizeof list, "%s:%s", path, put_gz("d.gz", ">d\nWW\n", 6));
-    c.train = c.test = list;
-    d.train = d.test = put_xz("both.xz", both, n);
+    c.data.train = c.data.test = list;
+    d.data.train = d.data.test = put_xz("both.xz", both, n);
     ll_reader *a = opened(&c, "train"), *b = opened(&d, "train");
     assert_same_readers(a, b, &c);
     ll_reader_free(a);
@@ -143,14 +148,14 @@ static void files_of_a_list_follow_each_other(void **state) {
     snprintf(list, sizeof list, "%s:%s", path, at("missing.fasta"));
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "missing.fasta");
     snprintf(list, sizeof list, ":");
-    c.train = list;
+    c.data.train = list;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "names no file");
 }
 
 static void splits_are_cut_by_sequences(void **state) {
     (void)state;
     ll_config c = config(LL_TASK_LM);
-    c.valid_fraction = 0.3;
+    c.data.valid_fraction = 0.3;
     ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -162,7 +167,7 @@ static void splits_are_cut_by_sequences(void **state) {
     ll_batch_free(&b);
     ll_reader_free(train);
     ll_reader_free(valid);
-    c.valid_fraction = 0.9;
+    c.data.valid_fraction = 0.9;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "valid-fraction");
 }
 
@@ -181,13 +186,13 @@ static void wrong_files_are_refused(void **state) {
     };
     ll_config c = config(LL_TASK_LM);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        c.train = put("wrong", cases[i].text, strlen(cases[i].text));
+        c.data.train = put("wrong", cases[i].text, strlen(cases[i].text));
         CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, cases[i].word);
     }
     c = config(LL_TASK_CLASSIFY);
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
     c = config(LL_TASK_LM);
-    c.length = 0;
+    c.train.length = 0;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length");
 }
 
@@ -198,8 +203,8 @@ enum { LONG = 40000 };
 static ll_config long_config(void) {
     static char text[LONG + 4] = ">a\n";
     for (int i = 0; i < LONG; i++) text[3 + i] = "ACDEFGHIKL"[i * 7 % 10];
-    ll_config c = {.task = LL_TASK_MLM, .batch = 1, .length = 1000, .format = LL_DATA_FASTA};
-    c.train = c.test = put("long.fasta", text, LONG + 3);
+    ll_config c = {.model.task = LL_TASK_MLM, .train.batch = 1, .train.length = 1000, .data.format = LL_DATA_FASTA};
+    c.data.train = c.data.test = put("long.fasta", text, LONG + 3);
     return c;
 }
 
@@ -208,7 +213,7 @@ static void masks_have_the_published_shares(void **state) {
     (void)state;
     const ll_config c = long_config();
     ll_config plain = c;
-    plain.task = LL_TASK_LM;
+    plain.model.task = LL_TASK_LM;
     ll_reader *r = opened(&c, "test"), *p = opened(&plain, "test");
     ll_batch b, whole;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -246,7 +251,7 @@ static void masks_have_the_published_shares(void **state) {
 static void masks_follow_from_seed_and_number(void **state) {
     (void)state;
     ll_config c = long_config(), two = c;
-    two.batch = 2;
+    two.train.batch = 2;
     assert_pure(&c);
     ll_reader *a = opened(&c, "test"), *b = opened(&two, "test");
     ll_batch x, y;
@@ -310,9 +315,9 @@ static void real_proteins_are_read(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         ll_config c = config(LL_TASK_LM);
-        c.length = 1024;
-        c.test = shared(known[i].name);
-        if (!c.test) continue;
+        c.train.length = 1024;
+        c.data.test = shared(known[i].name);
+        if (!c.data.test) continue;
         ll_reader *r = opened(&c, "test");
         ll_batch b;
         int64_t count[26] = {0}, all = 0;

@@ -31,13 +31,13 @@ static int make_files(void **state) {
 }
 
 static ll_config config(void) {
-    return (ll_config){.task = LL_TASK_CLASSIFY,
-                       .classes = 7,
-                       .batch = 3,
-                       .length = PIXELS,
-                       .format = LL_DATA_IDX,
-                       .train = put("images", images, sizeof images),
-                       .train_labels = put("labels", labels, sizeof labels)};
+    return (ll_config){.model.task = LL_TASK_CLASSIFY,
+                       .model.classes = 7,
+                       .train.batch = 3,
+                       .train.length = PIXELS,
+                       .data.format = LL_DATA_IDX,
+                       .data.train = put("images", images, sizeof images),
+                       .data.train_labels = put("labels", labels, sizeof labels)};
 }
 
 static void assert_row(const ll_batch *b, int row, int image) {
@@ -49,7 +49,7 @@ static void assert_row(const ll_batch *b, int row, int image) {
 static void an_evaluation_is_every_image_in_order(void **state) {
     (void)state;
     ll_config c = config();
-    for (c.length = PIXELS; c.length < PIXELS + 3; c.length++) {
+    for (c.train.length = PIXELS; c.train.length < PIXELS + 3; c.train.length++) {
         ll_reader *r = opened(&c, "train");
         ll_batch b;
         CHECK_OK(ll_batch_create(&b, &c));
@@ -93,7 +93,7 @@ static void an_epoch_is_every_image_once(void **state) {
 static void what_is_known_of_images(void **state) {
     (void)state;
     ll_config c = config();
-    c.classes = c.length = 0; /* left to the data */
+    c.model.classes = c.train.length = 0; /* left to the data */
     ll_reader *r = opened(&c, "train");
     int width = 0, height = 0;
     size_t size = 0;
@@ -109,8 +109,8 @@ static void what_is_known_of_images(void **state) {
 static void splits_of_images(void **state) {
     (void)state;
     ll_config c = config();
-    c.valid_fraction = 0.2;
-    c.limit = 10;
+    c.data.valid_fraction = 0.2;
+    c.data.limit = 10;
     ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
     assert_int_equal(ll_reader_size(train), 10);
     assert_int_equal(ll_reader_size(valid), 4);
@@ -125,15 +125,15 @@ static void splits_of_images(void **state) {
     ll_batch_free(&b);
     ll_reader_free(train);
     ll_reader_free(valid);
-    c.valid = c.train;
+    c.data.valid = c.data.train;
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "data.valid-labels is empty");
-    c.valid_labels = c.train_labels;
+    c.data.valid_labels = c.data.train_labels;
     CHECK_OK(refused(&c, "valid"));
-    c.valid = NULL;
+    c.data.valid = NULL;
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "data.valid is empty");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "data.test is empty");
-    c.valid_labels = NULL;
-    c.valid_fraction = 0.01;
+    c.data.valid_labels = NULL;
+    c.data.valid_fraction = 0.01;
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "data.valid-fraction");
 }
 
@@ -141,10 +141,10 @@ static void packed_images_are_the_same(void **state) {
     (void)state;
     const ll_config c = config();
     ll_config gz = c, xz = c;
-    gz.train = put_gz("images.gz", images, sizeof images);
-    gz.train_labels = put_gz("labels.gz", labels, sizeof labels);
-    xz.train = put_xz("images.xz", images, sizeof images);
-    xz.train_labels = put_xz("labels.xz", labels, sizeof labels);
+    gz.data.train = put_gz("images.gz", images, sizeof images);
+    gz.data.train_labels = put_gz("labels.gz", labels, sizeof labels);
+    xz.data.train = put_xz("images.xz", images, sizeof images);
+    xz.data.train_labels = put_xz("labels.xz", labels, sizeof labels);
     ll_reader *r[3] = {opened(&c, "train"), opened(&gz, "train"), opened(&xz, "train")};
     assert_same_readers(r[0], r[1], &c);
     assert_same_readers(r[0], r[2], &c);
@@ -201,15 +201,15 @@ static void wrong_files_are_refused(void **state) {
 static void wrong_recipes_are_refused(void **state) {
     (void)state;
     ll_config c = config();
-    c.length = PIXELS - 1;
+    c.train.length = PIXELS - 1;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "set train.length=12");
     c = config();
-    c.task = LL_TASK_LM;
+    c.model.task = LL_TASK_LM;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=classify");
     c = config();
-    c.train_labels = NULL;
+    c.data.train_labels = NULL;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.train-labels is empty");
-    c.train_labels = at("missing");
+    c.data.train_labels = at("missing");
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "/missing");
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "data.train-labels: ");
 }
@@ -222,12 +222,12 @@ static void labels_are_found_beside(void **state) {
                                            {"images-idx3-ubyte", "labels-idx1-ubyte"}};
     for (int i = 0; i < 3; i++) {
         ll_config c = config();
-        c.train = c.test = put(pairs[i][0], images, sizeof images);
-        c.train_labels = c.test_labels = NULL;
+        c.data.train = c.data.test = put(pairs[i][0], images, sizeof images);
+        c.data.train_labels = c.data.test_labels = NULL;
         CHECK_FAILS(refused(&c, "train"), LL_EINVAL, pairs[i][1]);
         CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.train-labels");
         put(pairs[i][1], labels, sizeof labels);
-        c.valid_fraction = 0.25;
+        c.data.valid_fraction = 0.25;
         for (int split = 0; split < 3; split++) {
             static const char *const names[] = {"train", "valid", "test"};
             ll_reader *r = opened(&c, names[split]);
@@ -238,7 +238,7 @@ static void labels_are_found_beside(void **state) {
             ll_batch_free(&b);
             ll_reader_free(r);
         }
-        c.train_labels = put("other", labels, sizeof labels - 1); /* what is named is taken */
+        c.data.train_labels = put("other", labels, sizeof labels - 1); /* what is named is taken */
         CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "other");
     }
 }
@@ -285,9 +285,13 @@ static void check_known(const known_set *k) {
     snprintf(label_name, sizeof label_name, "%s-labels-idx1-ubyte.gz", k->name);
     char *const image_path = shared(image_name), *const label_path = image_path ? shared(label_name) : NULL;
     if (!label_path) return;
-    ll_config c = {.task = LL_TASK_CLASSIFY, .classes = 10, .batch = 5, .length = 784, .format = LL_DATA_IDX};
-    c.test = image_path;
-    c.test_labels = label_path;
+    ll_config c = {.model.task = LL_TASK_CLASSIFY,
+                   .model.classes = 10,
+                   .train.batch = 5,
+                   .train.length = 784,
+                   .data.format = LL_DATA_IDX};
+    c.data.test = image_path;
+    c.data.test_labels = label_path;
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     int width = 0, height = 0;

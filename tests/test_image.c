@@ -58,13 +58,13 @@ static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 4,
 static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 1, 0};
 
 static ll_config config(void) {
-    return (ll_config){.task = LL_TASK_CLASSIFY,
-                       .batch = 1,
-                       .length = 8,
-                       .format = LL_DATA_IDX,
-                       .only = -1,
-                       .test = kept(put("images", images, sizeof images)),
-                       .test_labels = kept(put("labels", labels, sizeof labels))};
+    return (ll_config){.model.task = LL_TASK_CLASSIFY,
+                       .train.batch = 1,
+                       .train.length = 8,
+                       .data.format = LL_DATA_IDX,
+                       .data.only = -1,
+                       .data.test = kept(put("images", images, sizeof images)),
+                       .data.test_labels = kept(put("labels", labels, sizeof labels))};
 }
 
 static void expect_image(const ll_config *c, int64_t count, const int *pixels) {
@@ -82,19 +82,19 @@ static void shifts_and_margins(void **state) {
     (void)state;
     ll_config c = config();
     expect_image(&c, 3, (const int[]){0, 1, 2, 0, 0, 3, 4, 0});
-    c.shift = 1;
+    c.data.shift = 1;
     expect_image(&c, 3, (const int[]){0, 0, 1, 2, 0, 0, 3, 4});
-    c.shift = -2;
+    c.data.shift = -2;
     expect_image(&c, 3, (const int[]){2, 0, 0, 0, 4, 0, 0, 0});
-    c.shift = 9;
+    c.data.shift = 9;
     expect_image(&c, 3, (const int[]){0, 0, 0, 0, 0, 0, 0, 0});
-    c.shift = 0, c.margin = 1;
+    c.data.shift = 0, c.data.margin = 1;
     expect_image(&c, 2, (const int[]){0, 1, 2, 0, 0, 3, 4, 0});
-    c.only = 0;
+    c.data.only = 0;
     expect_image(&c, 1, (const int[8]){0});
-    c.margin = 2, c.only = 1;
+    c.data.margin = 2, c.data.only = 1;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "2 empty columns on both sides (data.margin) and the class");
-    c.margin = 3, c.only = -1;
+    c.data.margin = 3, c.data.only = -1;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "3 empty columns");
 }
 
@@ -102,7 +102,7 @@ static void resized_images_are_read(void **state) {
     (void)state;
     ll_config c = config();
     int width = 0, height = 0;
-    c.resize = 4, c.length = 16;
+    c.data.resize = 4, c.train.length = 16;
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -115,7 +115,7 @@ static void resized_images_are_read(void **state) {
     assert_memory_equal(b.tokens + 12, expected + 12, 4 * sizeof(int));
     ll_batch_free(&b);
     ll_reader_free(r);
-    c.length = 15;
+    c.train.length = 15;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "set train.length=16");
 }
 
@@ -124,13 +124,13 @@ static void resized_images_are_read(void **state) {
 static uint8_t records[3 * LL_CIFAR_RECORD];
 
 static ll_config cifar(const char *path) {
-    return (ll_config){.task = LL_TASK_CLASSIFY,
-                       .batch = 1,
-                       .length = 1024,
-                       .format = LL_DATA_CIFAR10,
-                       .only = -1,
-                       .train = kept(path),
-                       .test = kept(path)};
+    return (ll_config){.model.task = LL_TASK_CLASSIFY,
+                       .train.batch = 1,
+                       .train.length = 1024,
+                       .data.format = LL_DATA_CIFAR10,
+                       .data.only = -1,
+                       .data.train = kept(path),
+                       .data.test = kept(path)};
 }
 
 static void make_records(void) {
@@ -198,9 +198,9 @@ static void wrong_records_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "byte 3073 has label 10");
     make_records();
     c = cifar(put("good", records, sizeof records));
-    c.classes = 9;
+    c.model.classes = 9;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "model.classes=10");
-    c.classes = 0, c.length = 1023;
+    c.model.classes = 0, c.train.length = 1023;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length=1024");
 }
 
@@ -210,9 +210,9 @@ static void real_images_agree(void **state) {
     char *colour = shared("cifar10/test_batch_first1000.bin.xz");
     if (!colour) return;
     ll_config c = cifar(colour), g = config();
-    g.length = 1024;
-    g.test = kept(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));
-    g.test_labels = kept(shared("cifar10/gray-t10k-labels-idx1-ubyte.xz"));
+    g.train.length = 1024;
+    g.data.test = kept(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));
+    g.data.test_labels = kept(shared("cifar10/gray-t10k-labels-idx1-ubyte.xz"));
     ll_reader *a = opened(&c, "test"), *b = opened(&g, "test");
     ll_batch x, y;
     CHECK_OK(ll_batch_create(&x, &c));

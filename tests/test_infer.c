@@ -24,7 +24,7 @@ static const int lengths[B] = {23, 1, 0, 22, 9};
 
 static int *tokens_of(const ll_model *m, int n, uint64_t seed) {
     int *tokens = calloc((size_t)n, sizeof *tokens);
-    random_ints(tokens, n, m->c->vocab, 0, seed);
+    random_ints(tokens, n, m->c->model.vocab, 0, seed);
     return tokens;
 }
 
@@ -40,7 +40,7 @@ static void test_scores(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         ll_model *m = tiny_model(variants[v]);
-        const int V = m->c->vocab;
+        const int V = m->c->model.vocab;
         int *tokens = tokens_of(m, B * T, 3);
         float *all = calloc((size_t)(B * T * V), sizeof *all), *logp = scores_of(m, tokens, lengths, B, T);
         CHECK_OK(ll_model_logp(m, all, tokens, lengths, B, T));
@@ -75,7 +75,7 @@ static void test_pooling(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS + CLASSIFIERS; v++) {
         ll_model *m = tiny_model(keys_of(v));
-        const int C = ll_model_size(m).width, layers = m->c->layers;
+        const int C = ll_model_size(m).width, layers = m->c->model.layers;
         int *tokens = tokens_of(m, B * T, 4);
         for (int layer = 0; layer <= layers; layer++) {
             float *all = embeddings_of(m, layer, LL_EMBED_ALL, tokens, lengths, B, T);
@@ -118,7 +118,7 @@ static void test_layers(void **state) {
         ll_model *one = tiny_model(fewer);
         copy_parameters(one, m);
         int *tokens = tokens_of(m, B * T, 5);
-        if (m->c->layers > 1)
+        if (m->c->model.layers > 1)
             for (int layer = 0; layer <= 1; layer++) {
                 float *a = embeddings_of(m, layer, LL_EMBED_ALL, tokens, lengths, B, T);
                 float *b = embeddings_of(one, layer ? -1 : 0, LL_EMBED_ALL, tokens, lengths, B, T);
@@ -136,9 +136,9 @@ static void test_ends(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         ll_model *m = tiny_model(variants[v]);
-        const int C = ll_model_size(m).width, V = m->c->vocab;
+        const int C = ll_model_size(m).width, V = m->c->model.vocab;
         int *tokens = tokens_of(m, T, 6);
-        float *last = embeddings_of(m, m->c->layers, LL_EMBED_ALL, tokens, NULL, 1, T);
+        float *last = embeddings_of(m, m->c->model.layers, LL_EMBED_ALL, tokens, NULL, 1, T);
         float *bottom = embeddings_of(m, 0, LL_EMBED_ALL, tokens, NULL, 1, T);
         float *logp = calloc((size_t)(T * V), sizeof *logp);
         double *expected = calloc((size_t)V, sizeof *expected);
@@ -147,7 +147,7 @@ static void test_ends(void **state) {
         if (v == 0)
             for (int t = 0; t < T; t++)
                 assert_memory_equal(bottom + t * C, table + tokens[t] * C, (size_t)C * sizeof *table);
-        for (int t = 0; t < T && m->c->tied; t++) {
+        for (int t = 0; t < T && m->c->model.tied; t++) {
             double sum = 0;
             for (int i = 0; i < V; i++) {
                 expected[i] = 0;
@@ -298,7 +298,7 @@ static void test_stream(void **state) {
             assert_true(logp[0] == 0);
         }
         /* A feed in between is as good as a score. */
-        float *next = calloc((size_t)m->c->vocab, sizeof *next);
+        float *next = calloc((size_t)m->c->model.vocab, sizeof *next);
         ll_stream_reset(stream);
         CHECK_OK(ll_stream_feed(stream, tokens, 400, next));
         CHECK_OK(ll_stream_score(stream, logp + 400, tokens + 400, LONG - 400));

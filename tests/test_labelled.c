@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 
 static ll_config config(const char *name, const char *content) {
-    return (ll_config){.task = LL_TASK_CLASSIFY,
-                       .batch = 1,
-                       .length = 6,
-                       .format = LL_DATA_LABELLED,
-                       .test = kept(put(name, content, strlen(content))),
-                       .label_column = 1,
-                       .text_column = 2};
+    return (ll_config){.model.task = LL_TASK_CLASSIFY,
+                       .train.batch = 1,
+                       .train.length = 6,
+                       .data.format = LL_DATA_LABELLED,
+                       .data.test = kept(put(name, content, strlen(content))),
+                       .data.label_column = 1,
+                       .data.text_column = 2};
 }
 
 /* All examples in order: "label:text|label:text|..." */
@@ -38,7 +38,7 @@ static void tables_with_tabs(void **state) {
     ll_config c = config("a.tsv", "1\tgood\n0\tbad film\r\n\n2\ta\tb\n0\t\n1\t\"x\"");
     assert_string_equal(all_of(&c, "test"), "1:good|0:bad fi|2:a\tb|0:|1:\"x\"|");
     c = config("b.tsv", "id\ttext\tlabel\n7\tgood\t1\n8\tbad\t0\tmore\n");
-    c.header = 1, c.label_column = 3;
+    c.data.header = 1, c.data.label_column = 3;
     assert_string_equal(all_of(&c, "test"), "1:good|0:bad|");
     c = config("c.tsv", "\xef\xbb\xbf"
                         "1\tx\n");
@@ -48,13 +48,13 @@ static void tables_with_tabs(void **state) {
 static void tables_with_commas(void **state) {
     (void)state;
     ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good,x\n,bad");
-    c.table_separator = LL_SEPARATOR_COMMA, c.header = 1, c.label_column = 2, c.text_column = 1;
+    c.data.separator = LL_SEPARATOR_COMMA, c.data.header = 1, c.data.label_column = 2, c.data.text_column = 1;
     assert_string_equal(all_of(&c, "test"), "1:a, \"b\"|0:plain|1:l\nm|0:|");
-    c.class_names = kept("good,bad");
+    c.data.class_names = kept("good,bad");
     assert_string_equal(all_of(&c, "test"), "0:a, \"b\"|1:plain|0:l\nm|1:|");
-    c.class_names = kept("good,ba");
+    c.data.class_names = kept("good,ba");
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "\"bad\", which is not in data.classes=good,ba");
-    c.class_names = NULL;
+    c.data.class_names = NULL;
     ll_reader *r = opened(&c, "test");
     assert_string_equal(ll_reader_class_names(r), "bad,good");
     assert_int_equal(ll_reader_classes(r), 2);
@@ -72,12 +72,12 @@ static void folders_of_classes(void **state) {
     put("f/unsup/3_0.txt", "what", 4);
     put("f/readme", "none", 4);
     ll_config c = config("none", "");
-    c.test = kept(at("f"));
-    c.class_names = kept("neg,pos");
+    c.data.test = kept(at("f"));
+    c.data.class_names = kept("neg,pos");
     assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|");
-    c.class_names = NULL;
+    c.data.class_names = NULL;
     assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|2:what|");
-    c.class_names = kept("a,b");
+    c.data.class_names = kept("a,b");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "a,b");
 }
 
@@ -88,8 +88,8 @@ static void held_out_examples_are_drawn(void **state) {
     size_t n = 0;
     for (int i = 0; i < 200; i++) n += (size_t)snprintf(text + n, 32, "%d\t%03d\n", i / 100, i);
     ll_config c = config("sorted.tsv", text);
-    c.train = c.test;
-    c.valid_fraction = 0.3;
+    c.data.train = c.data.test;
+    c.data.valid_fraction = 0.3;
     int ones = 0;
     for (int s = 0; s < 2; s++) {
         ll_reader *r = opened(&c, s ? "valid" : "train");
@@ -124,15 +124,15 @@ static void wrong_tables_are_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_config c = config("wrong", cases[i].text);
-        c.table_separator = cases[i].comma;
+        c.data.separator = cases[i].comma;
         CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, cases[i].word);
     }
     ll_config c = config("empty", "");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "it is empty");
     c = config("three", "2\ta\n");
-    c.classes = 2;
+    c.model.classes = 2;
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "label 2, expected 0..1");
-    c.classes = 0, c.length = 0;
+    c.model.classes = 0, c.train.length = 0;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length");
     static char many[4000];
     size_t n = 0;
@@ -143,14 +143,14 @@ static void wrong_tables_are_refused(void **state) {
 
 static void real_reviews_are_read(void **state) {
     (void)state;
-    ll_config c = {.task = LL_TASK_CLASSIFY,
-                   .batch = 1,
-                   .length = 13704,
-                   .format = LL_DATA_LABELLED,
-                   .label_column = 1,
-                   .text_column = 4};
-    c.test = shared("imdb/train.tsv.xz");
-    if (!c.test) return;
+    ll_config c = {.model.task = LL_TASK_CLASSIFY,
+                   .train.batch = 1,
+                   .train.length = 13704,
+                   .data.format = LL_DATA_LABELLED,
+                   .data.label_column = 1,
+                   .data.text_column = 4};
+    c.data.test = shared("imdb/train.tsv.xz");
+    if (!c.data.test) return;
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     int64_t positive = 0;

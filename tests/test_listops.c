@@ -48,12 +48,12 @@ static void values_by_hand(void **state) {
 }
 
 static ll_config config(const char *path) {
-    return (ll_config){.task = LL_TASK_CLASSIFY,
-                       .batch = 2,
-                       .length = 12,
-                       .format = LL_DATA_LISTOPS,
-                       .test = kept(path),
-                       .train = kept(path)};
+    return (ll_config){.model.task = LL_TASK_CLASSIFY,
+                       .train.batch = 2,
+                       .train.length = 12,
+                       .data.format = LL_DATA_LISTOPS,
+                       .data.test = kept(path),
+                       .data.train = kept(path)};
 }
 
 static void files_of_both_forms(void **state) {
@@ -102,7 +102,7 @@ static void generated_files(void **state) {
     CHECK_OK(ll_listops_write(at("again"), &how, 300, 7, NULL, NULL));
     CHECK_OK(ll_listops_write(at("other"), &how, 300, 8, NULL, NULL));
     ll_config c = config(at("made")), d = config(at("again")), e = config(at("other"));
-    c.length = d.length = e.length = 100, c.batch = d.batch = e.batch = 300;
+    c.train.length = d.train.length = e.train.length = 100, c.train.batch = d.train.batch = e.train.batch = 300;
     ll_reader *r = opened(&c, "test"), *same = opened(&d, "test"), *other = opened(&e, "test");
     ll_batch b, z;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -166,7 +166,7 @@ static void real_files_are_read(void **state) {
         const char *path = shared(names[i]);
         if (!path) return;
         ll_config c = config(path);
-        c.length = 2000;
+        c.train.length = 2000;
         ll_reader *r = opened(&c, "test");
         assert_int_equal(ll_reader_size(r), counts[i]);
         ll_batch b;

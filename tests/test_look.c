@@ -30,14 +30,14 @@ enum { VARIANTS = sizeof variants / sizeof *variants };
 
 /* y = A v for the q, k, v and y that a training pass keeps of every layer; A (layers, H, N, N). */
 static void check_products(const ll_model *m, const float *weights, int *tokens) {
-    const int N = T + m->front, H = m->c->heads, E = m->values / H;
+    const int N = T + m->front, H = m->c->model.heads, E = m->values / H;
     const size_t row = ll_row_width(m), at = row - (size_t)m->values;
     ll_workspace *ws = NULL;
     CHECK_OK(ll_workspace_create(&ws, m, 1, T, 1));
     const ll_batch in = {.B = 1, .T = T, .tokens = tokens};
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     CHECK_OK(ll_network_forward(&run));
-    for (int l = 0; l < m->c->layers; l++)
+    for (int l = 0; l < m->c->model.layers; l++)
         for (int h = 0; h < H; h++)
             for (int i = 0; i < N; i++) {
                 const float *A = weights + ((size_t)(l * H + h) * (size_t)N + (size_t)i) * (size_t)N;
@@ -54,10 +54,10 @@ static void check_products(const ll_model *m, const float *weights, int *tokens)
 
 /* Columns by one-hot values and rows by derivatives are the same matrix. */
 static void check_both_ways(const ll_model *m, const float *weights, const int *tokens) {
-    const int N = T + m->front, H = m->c->heads, few[3] = {5, 0, 5};
+    const int N = T + m->front, H = m->c->model.heads, few[3] = {5, 0, 5};
     float *part = calloc((size_t)(H * 3 * N), sizeof *part);
     double *expected = calloc((size_t)(H * 3 * N), sizeof *expected);
-    for (int l = 0; l < m->c->layers; l++) {
+    for (int l = 0; l < m->c->model.layers; l++) {
         CHECK_OK(ll_model_attention_rows(m, tokens, T, l, few, 3, part));
         for (int i = 0; i < H * 3 * N; i++) {
             const int h = i / (3 * N), query = few[i / N % 3];
@@ -75,12 +75,13 @@ static void matrices_are_attention(void **state) {
         char keys[300];
         snprintf(keys, sizeof keys, "train.length=7 %s", variants[i]);
         ll_model *m = tiny_model(keys);
-        const int N = T + m->front, causal = m->c->task == LL_TASK_LM, layer = m->c->heads * N * N;
-        const int rows = m->c->layers * m->c->heads * N;
+        const int N = T + m->front, causal = m->c->model.task == LL_TASK_LM, layer = m->c->model.heads * N * N;
+        const int rows = m->c->model.layers * m->c->model.heads * N;
         int tokens[T];
         float *weights = calloc((size_t)(rows * N), sizeof *weights);
-        random_ints(tokens, T, m->c->vocab, 0, 6);
-        for (int l = 0; l < m->c->layers; l++) CHECK_OK(ll_model_attention(m, tokens, T, l, 0, weights + l * layer));
+        random_ints(tokens, T, m->c->model.vocab, 0, 6);
+        for (int l = 0; l < m->c->model.layers; l++)
+            CHECK_OK(ll_model_attention(m, tokens, T, l, 0, weights + l * layer));
         check_products(m, weights, tokens);
         check_both_ways(m, weights, tokens);
         for (int r = 0; r < rows; r++) {
@@ -90,8 +91,9 @@ static void matrices_are_attention(void **state) {
                 if (causal && j > r % N) assert_true(weights[r * N + j] == 0);
             }
             /* Nystroem's inverse is not exact, and linformer sums values with weights of its own. */
-            const int sums = m->c->kernel != LL_ATT_NYSTROM && m->c->kernel != LL_ATT_LINFORMER;
-            if (sums && m->c->normalise && m->c->position != LL_POS_ROPE_LINEAR) assert_true(fabs(sum - 1) < 1e-5);
+            const int sums = m->c->attention.kernel != LL_ATT_NYSTROM && m->c->attention.kernel != LL_ATT_LINFORMER;
+            if (sums && m->c->attention.normalise && m->c->position.type != LL_POS_ROPE_LINEAR)
+                assert_true(fabs(sum - 1) < 1e-5);
         }
         free(weights);
         ll_model_free(m);
@@ -125,7 +127,7 @@ static void losses_one_by_one(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=relu");
     ll_workspace *ws = NULL;
-    const int V = m->c->vocab;
+    const int V = m->c->model.vocab;
     int tokens[2 * T], targets[2 * T];
     const int lengths[2] = {T, 4};
     float each[2 * T];

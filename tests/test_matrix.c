@@ -70,7 +70,7 @@ static void test_operators(void **state) {
 /* The matrix of a layer times its values is what the layer's attention gives. */
 static void check_model(const char *keys, int T) {
     ll_model *model = tiny_model(keys);
-    const int H = model->c->heads, n = T + ll_model_cls_tokens(model), layer = model->c->layers - 1;
+    const int H = model->c->model.heads, n = T + ll_model_cls_tokens(model), layer = model->c->model.layers - 1;
     const int E = model->values / H, wide = 2 * model->queries + model->values;
     int tokens[64];
     random_ints(tokens, T, 11, 0, 3);
@@ -91,7 +91,7 @@ static void check_model(const char *keys, int T) {
                 const double got = (double)ws->mixed[layer][(size_t)((i * H + h) * E + e)];
                 if (fabs(y - got) > 1e-4) fail_msg("%s: the matrix gives %g, the layer %g", keys, y, got);
             }
-    if (model->c->task == LL_TASK_LM) {
+    if (model->c->model.task == LL_TASK_LM) {
         CHECK_OK(ll_model_attention(model, tokens, T, layer, 1, S));
         for (int i = 0; i < H * n * n; i++) assert_true(fabs((double)A[i] - (double)S[i]) < 1e-5);
         for (int i = 0; i < n; i++)

@@ -88,11 +88,11 @@ typedef struct {
 static batch *batch_of(const char *keys) {
     batch *x = calloc(1, sizeof *x);
     x->model = tiny_model(keys);
-    const ll_config *c = x->model->c;
-    x->classify = !ll_config_per_token(c);
-    x->answers = c->task == LL_TASK_MATCH ? B / 2 : x->classify ? B : B * T;
-    random_ints(x->tokens, B * T, c->vocab, 0, 1);
-    random_ints(x->targets, x->answers, x->classify ? c->classes : c->vocab, !x->classify, 2);
+    const ll_model_config *c = x->model->c;
+    x->classify = !ll_task_per_token(c->model.task);
+    x->answers = c->model.task == LL_TASK_MATCH ? B / 2 : x->classify ? B : B * T;
+    random_ints(x->tokens, B * T, c->model.vocab, 0, 1);
+    random_ints(x->targets, x->answers, x->classify ? c->model.classes : c->model.vocab, !x->classify, 2);
     for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b;
     CHECK_OK(ll_workspace_create(&x->ws, x->model, B, T, 1));
     x->grad = calloc(x->model->size, sizeof *x->grad);
@@ -138,7 +138,7 @@ static void test_tally(void **state) {
         batch *x = batch_of(variants[v]);
         oracle_model o = oracle_model_of(x->model, B, T);
         o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths;
-        const int V = x->classify ? x->model->c->classes : x->model->c->vocab, rows = x->answers;
+        const int V = x->classify ? x->model->c->model.classes : x->model->c->model.vocab, rows = x->answers;
         double *logits = calloc((size_t)(rows * V), sizeof *logits);
         oracle_model_logits(&o, logits);
         int64_t count = 0, correct = 0;
@@ -164,7 +164,7 @@ static void test_tally(void **state) {
 
 /* Log-probabilities of all rows in use, as one array. */
 static float *logp_of(batch *x, int length, const int *lengths, size_t *size) {
-    const int V = x->classify ? x->model->c->classes : x->model->c->vocab;
+    const int V = x->classify ? x->model->c->model.classes : x->model->c->model.vocab;
     *size = (size_t)(x->classify ? x->answers : B * length) * (size_t)V;
     float *logp = calloc(*size, sizeof *logp);
     int tokens[MOST] = {0};
@@ -189,9 +189,9 @@ static void test_padding(void **state) {
         batch_run(x, other, 1);
         assert_true(x->tally.loss == loss);
         assert_memory_equal(other, x->grad, x->model->size * sizeof *other);
-        const int more = x->model->c->position == LL_POS_LEARNED ? 0 : 4;
+        const int more = x->model->c->position.type == LL_POS_LEARNED ? 0 : 4;
         float *longer = logp_of(x, T + more, x->lengths, &longer_size);
-        const size_t V = x->classify ? size : (size_t)x->model->c->vocab;
+        const size_t V = x->classify ? size : (size_t)x->model->c->model.vocab;
         for (int b = 0; b < (x->classify ? 1 : B); b++)
             assert_memory_equal(longer + (size_t)(b * (T + more)) * V, logp + (size_t)(b * T) * V,
                                 V * sizeof *logp * (size_t)(x->classify ? 1 : x->lengths[b]));
@@ -205,8 +205,8 @@ static void test_causality(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         batch *x = batch_of(variants[v]);
-        if (x->model->c->task == LL_TASK_LM) {
-            const size_t V = (size_t)x->model->c->vocab;
+        if (x->model->c->model.task == LL_TASK_LM) {
+            const size_t V = (size_t)x->model->c->model.vocab;
             size_t size;
             float *before = logp_of(x, T, NULL, &size);
             for (int b = 0; b < B; b++)
@@ -234,7 +234,7 @@ static void test_logp(void **state) {
         float *logp = logp_of(x, T, NULL, &size);
         double *expected = calloc(size, sizeof *expected);
         oracle_model_logits(&o, expected);
-        const size_t V = (size_t)(x->classify ? x->model->c->classes : x->model->c->vocab);
+        const size_t V = (size_t)(x->classify ? x->model->c->model.classes : x->model->c->model.vocab);
         for (size_t r = 0; r < size / V; r++) {
             double sum = 0, total = 0;
             for (size_t i = 0; i < V; i++) sum += exp(expected[r * V + i]);

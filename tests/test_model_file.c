@@ -27,7 +27,7 @@ static void check_same(const ll_model *a, const ll_model *b) {
         const size_t n = (size_t)a->param[i].rows * (size_t)a->param[i].cols;
         assert_memory_equal(ll_model_tensor(a, i).data, ll_model_tensor(b, i).data, n * sizeof(float));
     }
-    for (int l = 0; l < a->c->layers; l++) {
+    for (int l = 0; l < a->c->model.layers; l++) {
         const ll_attention_config *x = &a->attention[l]->c, *y = &b->attention[l]->c;
         const size_t features = (size_t)(x->M ? x->M : x->D) / (x->position == LL_POSITION_PERMUTE2D ? 2 : 1);
         const size_t size = (size_t)(x->M * ll_attention_width(x));
@@ -49,7 +49,7 @@ static void test_round_trip(void **state) {
         check_same(model, back);
         CHECK_OK(ll_model_logp(model, before, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
         CHECK_OK(ll_model_logp(back, after, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
-        const int values = model->c->task == LL_TASK_LM ? 4 * 11 : 5;
+        const int values = model->c->model.task == LL_TASK_LM ? 4 * 11 : 5;
         assert_memory_equal(before, after, (size_t)values * sizeof *before);
         ll_model_free(model);
         ll_model_free(back);
@@ -295,7 +295,7 @@ static void test_permutation(void **state) {
 static void test_redraw(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=favor");
-    const size_t bytes = (size_t)model->c->num_features * 8 * sizeof(float);
+    const size_t bytes = (size_t)model->c->attention.num_features * 8 * sizeof(float);
     float first[12 * 8];
     memcpy(first, model->attention[1]->c.projection, bytes);
     CHECK_OK(ll_model_redraw(model, 5));

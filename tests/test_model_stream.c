@@ -50,7 +50,7 @@ static void test_cuts(void **state) {
     for (int i = 0; i < VARIANTS; i++) {
         ll_model *model = tiny_model(variants[i]);
         ll_stream *stream = NULL;
-        const int V = model->c->vocab;
+        const int V = model->c->model.vocab;
         int tokens[T];
         float *logp = calloc((size_t)T * (size_t)V, sizeof *logp);
         random_ints(tokens, T, V, 0, 6);
@@ -122,7 +122,7 @@ static void test_cost_of_baselines(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_model *model = tiny_model(cases[i].keys);
-        const double head = model->c->task == LL_TASK_LM ? 16 * 11 : 0;
+        const double head = model->c->model.task == LL_TASK_LM ? 16 * 11 : 0;
         const double layer = 256 * (cases[i].sides + 2) + 2 * 16 * 24 + 2 * cases[i].head;
         const double cost = ll_model_token_cost(model, cases[i].T);
         if (fabs(cost - (2 * layer + head)) > 1e-9 * cost)

@@ -37,8 +37,12 @@ static int make_files(void **state) {
 }
 
 static ll_config config(void) {
-    return (ll_config){
-        .task = LL_TASK_LM, .batch = 1, .length = 100, .format = LL_DATA_MIDI, .train = pieces, .test = pieces};
+    return (ll_config){.model.task = LL_TASK_LM,
+                       .train.batch = 1,
+                       .train.length = 100,
+                       .data.format = LL_DATA_MIDI,
+                       .data.train = pieces,
+                       .data.test = pieces};
 }
 
 /* The words of a row and of what follows its last token. */
@@ -79,7 +83,7 @@ static void splits_are_cut_by_pieces(void **state) {
     (void)state;
     ll_config c = config();
     ll_batch b;
-    c.valid_fraction = 0.4;
+    c.data.valid_fraction = 0.4;
     CHECK_OK(ll_batch_create(&b, &c));
     ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
     assert_int_equal(ll_reader_size(train), 2);
@@ -88,13 +92,13 @@ static void splits_are_cut_by_pieces(void **state) {
     assert_int_equal(b.lengths[0], 6);
     ll_reader_free(train);
     ll_reader_free(valid);
-    c.joined = 1;
-    c.length = 10;
+    c.data.joined = 1;
+    c.train.length = 10;
     valid = opened(&c, "valid");
     assert_int_equal(ll_reader_size(valid), 7); /* with the piece's end */
     ll_reader_free(valid);
     ll_batch_free(&b);
-    c.valid_fraction = 0.9;
+    c.data.valid_fraction = 0.9;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "no piece of 3 is left");
 }
 
@@ -103,7 +107,7 @@ static void keys_are_moved(void **state) {
     (void)state;
     ll_config c = config(), moved = c;
     int seen[49] = {0};
-    moved.transpose = 24;
+    moved.data.transpose = 24;
     ll_reader *r = opened(&c, "train"), *m = opened(&moved, "train"), *test = opened(&moved, "test");
     ll_batch a, b;
     CHECK_OK(ll_batch_create(&a, &c));
@@ -143,14 +147,14 @@ static void keys_are_moved(void **state) {
 static void wrong_files_are_named(void **state) {
     (void)state;
     ll_config c = config();
-    c.train = put("wrong.txt", "Bar Bass", 8);
+    c.data.train = put("wrong.txt", "Bar Bass", 8);
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "wrong.txt is no MIDI file, and as text its word number 2, \"Bass\"");
-    c.train = put("cut.mid", "MThd\0\0\0\6\0\1\0\1\0\x60", 14);
+    c.data.train = put("cut.mid", "MThd\0\0\0\6\0\1\0\1\0\x60", 14);
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "cut.mid: the file ends after 0 of 1");
-    c.train = put("empty", "", 0); /* a piece without an event */
+    c.data.train = put("empty", "", 0); /* a piece without an event */
     assert_int_equal(refused(&c, "train"), LL_OK);
     c = config();
-    c.task = LL_TASK_CLASSIFY;
+    c.model.task = LL_TASK_CLASSIFY;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
     c = config();
     assert_memory_can_end(&c, "train");
@@ -167,13 +171,13 @@ static void grids_are_chosen(void **state) {
     ll_score s = score_of(tune, 0);
     ll_bytes file = {0};
     CHECK_OK(ll_midi_write(&file, &s));
-    c.train = c.test = kept(put("triplets.mid", file.data, file.size));
+    c.data.train = c.data.test = kept(put("triplets.mid", file.data, file.size));
     ll_bytes_free(&file);
     ll_score_free(&s);
     for (int fine = 0; fine < 2; fine++) {
         char expected[400];
         ll_batch b;
-        c.fine = fine;
+        c.data.fine = fine;
         CHECK_OK(ll_batch_create(&b, &c));
         ll_reader *r = opened(&c, "test");
         assert_int_equal(ll_reader_vocab(r), fine ? 820 : 628);
@@ -182,16 +186,16 @@ static void grids_are_chosen(void **state) {
         assert_string_equal(row_words(&b), expected);
         /* A model keeps the words of its grid; those of the other one are refused. */
         ll_coder *coder = NULL;
-        c.fine = !fine;
-        CHECK_FAILS(ll_coder_create(&coder, &c, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
-        c.fine = fine;
+        c.data.fine = !fine;
+        CHECK_FAILS(ll_coder_create(&coder, &c.data, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
+        c.data.fine = fine;
         ll_reader_free(r);
         ll_batch_free(&b);
         /* The same as a sequence. */
         ll_input *in = NULL;
         ll_sequence q;
         int found = 0;
-        const char *const path = c.train;
+        const char *const path = c.data.train;
         const ll_input_options how = {.format = LL_INPUT_MIDI, .grid = fine ? 12 : 0};
         CHECK_OK(ll_input_open(&in, &path, 1, &how));
         CHECK_OK(ll_input_next(in, &q, &found));
@@ -199,12 +203,12 @@ static void grids_are_chosen(void **state) {
         assert_int_equal(strstr((const char *)q.text, "Position_2+1/3") != NULL, fine);
         ll_input_close(in);
     }
-    c.train = put("triplets.txt", tune, sizeof tune - 1);
+    c.data.train = put("triplets.txt", tune, sizeof tune - 1);
     assert_int_equal(refused(&c, "train"), LL_OK);
-    c.fine = 0;
+    c.data.fine = 0;
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "number 7, \"Duration_1+1/3\", lies between sixteenths");
     ll_input *in = NULL;
-    const char *const path = c.train;
+    const char *const path = c.data.train;
     const ll_input_options how = {.grid = 24};
     CHECK_FAILS(ll_input_open(&in, &path, 1, &how), LL_EINVAL, "has 4 or 12 places, not 24");
 }
@@ -215,14 +219,14 @@ static void models_keep_the_vocabulary(void **state) {
     ll_reader *r = opened(&c, "train");
     ll_coder *coder = NULL;
     ll_bytes list = *ll_reader_vocabulary(r);
-    CHECK_OK(ll_coder_create(&coder, &c, &list, "it"));
+    CHECK_OK(ll_coder_create(&coder, &c.data, &list, "it"));
     assert_int_equal(ll_coder_vocab(coder), 628);
     ll_coder_free(coder);
     list.size--;
-    CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
+    CHECK_FAILS(ll_coder_create(&coder, &c.data, &list, "it"), LL_EFORMAT, "events of music");
     list.size++;
     list.data[3]++;
-    CHECK_FAILS(ll_coder_create(&coder, &c, &list, "it"), LL_EFORMAT, "events of music");
+    CHECK_FAILS(ll_coder_create(&coder, &c.data, &list, "it"), LL_EFORMAT, "events of music");
     ll_reader_free(r);
 }
 

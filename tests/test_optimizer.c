@@ -16,16 +16,16 @@ static double p[SIZE], m[SIZE], v[SIZE];
 
 static ll_config config(int optimizer, double weight_decay) {
     ll_config c = {0};
-    c.optimizer = optimizer;
-    c.schedule = LL_LR_COSINE;
-    c.steps = 60;
-    c.warmup = 5;
-    c.learning_rate = 1e-2;
-    c.final_rate = 1e-3;
-    c.beta1 = 0.9;
-    c.beta2 = 0.98;
-    c.adam_eps = 1e-8;
-    c.weight_decay = weight_decay;
+    c.train.optimizer = optimizer;
+    c.train.schedule = LL_LR_COSINE;
+    c.train.steps = 60;
+    c.train.warmup = 5;
+    c.train.learning_rate = 1e-2;
+    c.train.final_rate = 1e-3;
+    c.train.beta1 = 0.9;
+    c.train.beta2 = 0.98;
+    c.train.eps = 1e-8;
+    c.train.weight_decay = weight_decay;
     return c;
 }
 
@@ -41,12 +41,12 @@ static void reference(const ll_config *c, int step) {
         for (size_t j = 0; j < (size_t)table[t].rows * (size_t)table[t].cols; j++) {
             const size_t i = table[t].offset + j;
             double g = (double)(float)wave((int)i, step);
-            if (c->optimizer == LL_OPT_ADAM && table[t].decay) g += c->weight_decay * p[i];
-            m[i] = c->beta1 * m[i] + (1 - c->beta1) * g;
-            v[i] = c->beta2 * v[i] + (1 - c->beta2) * g * g;
-            const double mhat = m[i] / (1 - pow(c->beta1, step)), vhat = v[i] / (1 - pow(c->beta2, step));
-            double next = p[i] - rate * mhat / (sqrt(vhat) + c->adam_eps);
-            if (c->optimizer == LL_OPT_ADAMW && table[t].decay) next -= rate * c->weight_decay * p[i];
+            if (c->train.optimizer == LL_OPT_ADAM && table[t].decay) g += c->train.weight_decay * p[i];
+            m[i] = c->train.beta1 * m[i] + (1 - c->train.beta1) * g;
+            v[i] = c->train.beta2 * v[i] + (1 - c->train.beta2) * g * g;
+            const double mhat = m[i] / (1 - pow(c->train.beta1, step)), vhat = v[i] / (1 - pow(c->train.beta2, step));
+            double next = p[i] - rate * mhat / (sqrt(vhat) + c->train.eps);
+            if (c->train.optimizer == LL_OPT_ADAMW && table[t].decay) next -= rate * c->train.weight_decay * p[i];
             p[i] = next;
         }
 }

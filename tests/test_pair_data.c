@@ -4,18 +4,22 @@
 #include "data/text/pairs.h"
 
 static ll_config config(char *train) {
-    return (ll_config){.task = LL_TASK_SEQ2SEQ, .batch = 3, .length = 12, .format = LL_DATA_PAIRS, .train = train};
+    return (ll_config){.model.task = LL_TASK_SEQ2SEQ,
+                       .train.batch = 3,
+                       .train.length = 12,
+                       .data.format = LL_DATA_PAIRS,
+                       .data.train = train};
 }
 
 static ll_config toy(int format) {
-    return (ll_config){.task = LL_TASK_SEQ2SEQ,
-                       .batch = 4,
-                       .length = 13,
-                       .format = format,
-                       .shortest = 2,
-                       .longest = 10,
-                       .symbols = 5,
-                       .seed = 3};
+    return (ll_config){.model.task = LL_TASK_SEQ2SEQ,
+                       .train.batch = 4,
+                       .train.length = 13,
+                       .data.format = format,
+                       .data.shortest = 2,
+                       .data.longest = 10,
+                       .data.symbols = 5,
+                       .train.seed = 3};
 }
 
 /* Source and target of a row as text; every token where it should be, and the rest padding that does not count. */
@@ -85,8 +89,8 @@ static void lines_become_pairs(void **state) {
     check_lines(put_gz("pairs.gz", LINES, sizeof LINES - 1));
     check_lines(put_xz("pairs.xz", LINES, sizeof LINES - 1));
     ll_config c = config(put("many", "a\t1\nb\t2\nc\t3\nd\t4\ne\t5\nf\t6\ng\t7\nh\t8\ni\t9\nj\t0\n", 40));
-    c.valid_fraction = 0.3;
-    c.limit = 5;
+    c.data.valid_fraction = 0.3;
+    c.data.limit = 5;
     ll_reader *train = opened(&c, "train"), *valid = opened(&c, "valid");
     assert_int_equal(ll_reader_size(train), 5);
     assert_int_equal(ll_reader_size(valid), 3);
@@ -123,13 +127,13 @@ static void wrong_lines_are_named(void **state) {
         assert_non_null(strstr(ll_error(), "data.train"));
     }
     ll_config c = config(put("good", "a\tb\n", 4));
-    c.task = LL_TASK_LM;
+    c.model.task = LL_TASK_LM;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=seq2seq");
     c = config(at("good"));
-    c.length = 2;
+    c.train.length = 2;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length");
     c = config(at("good"));
-    c.valid_fraction = 0.9;
+    c.data.valid_fraction = 0.9;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "valid-fraction");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "data.test");
     c = config(at("nowhere"));
@@ -180,7 +184,7 @@ static void toys_are_counted(void **state) {
     (void)state;
     ll_config c = toy(LL_DATA_COPY);
     ll_reader *a = opened(&c, "train"), *same = opened(&c, "train"), *valid = opened(&c, "valid");
-    c.seed = 4;
+    c.train.seed = 4;
     ll_reader *other = opened(&c, "train");
     ll_batch x, y;
     CHECK_OK(ll_batch_create(&x, &c));
@@ -201,9 +205,9 @@ static void toys_are_counted(void **state) {
     ll_batch_free(&x);
     ll_batch_free(&y);
     ll_reader_free(a), ll_reader_free(same), ll_reader_free(valid), ll_reader_free(other);
-    c.longest = 12;
+    c.data.longest = 12;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length=14");
-    c.longest = 1;
+    c.data.longest = 1;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.shortest");
 }
 

@@ -3,7 +3,7 @@
  * row of the table is tested here without a word. */
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "models.h"
 
 enum { B = 2, T = 6, WIDTH = 3, LONG = 60, V = 7, CLASSES = 3 }; /* images are WIDTH x T/WIDTH */
@@ -82,7 +82,7 @@ static void on_every_pair(void (*check)(pair *)) {
                         if (causal && strstr(fx, "image=on")) continue;
                         describe(&p, fk, fx);
                         p.model = tiny_model(p.keys);
-                        for (int l = 0; l < p.model->c->layers; l++)
+                        for (int l = 0; l < p.model->c->model.layers; l++)
                             ll_attention_set_tile(p.model->attention[l], 1 + (k + x) % 4);
                         check(&p);
                         ll_model_free(p.model);

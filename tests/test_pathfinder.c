@@ -96,8 +96,8 @@ static void written_files_are_read(void **state) {
     uint8_t pixels[32 * 32], label;
     CHECK_OK(ll_pathfinder_standard(&p, 32, 14));
     CHECK_OK(ll_pathfinder_write(at("images"), at("labels"), &p, 60, 11, NULL, NULL));
-    ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 1024, .format = LL_DATA_IDX};
-    c.test = kept(at("images")), c.test_labels = kept(at("labels"));
+    ll_config c = {.model.task = LL_TASK_CLASSIFY, .train.batch = 1, .train.length = 1024, .data.format = LL_DATA_IDX};
+    c.data.test = kept(at("images")), c.data.test_labels = kept(at("labels"));
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -181,8 +181,9 @@ static void transparent_colours_become_gray(void **state) {
 }
 
 static ll_config folder_config(void) {
-    ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 16, .format = LL_DATA_PATHFINDER};
-    c.test = kept(at("pf"));
+    ll_config c = {
+        .model.task = LL_TASK_CLASSIFY, .train.batch = 1, .train.length = 16, .data.format = LL_DATA_PATHFINDER};
+    c.data.test = kept(at("pf"));
     return c;
 }
 
@@ -247,16 +248,16 @@ static void wrong_folders_are_refused(void **state) {
         put_list(cases[i].list);
         CHECK_FAILS(refused(&c, "test"), cases[i].status, cases[i].word);
     }
-    c.test = kept(at("nowhere"));
+    c.data.test = kept(at("nowhere"));
     CHECK_FAILS(refused(&c, "test"), LL_EIO, "nowhere");
 }
 
 static void real_images_are_read(void **state) {
     (void)state;
     char *images = shared("pathfinder32/hard-images-idx3-ubyte.gz");
-    ll_config c = {.task = LL_TASK_CLASSIFY, .batch = 1, .length = 1024, .format = LL_DATA_IDX};
+    ll_config c = {.model.task = LL_TASK_CLASSIFY, .train.batch = 1, .train.length = 1024, .data.format = LL_DATA_IDX};
     if (!images) return;
-    c.test = kept(images), c.test_labels = kept(shared("pathfinder32/hard-labels-idx1-ubyte.gz"));
+    c.data.test = kept(images), c.data.test_labels = kept(shared("pathfinder32/hard-labels-idx1-ubyte.gz"));
     ll_reader *r = opened(&c, "test");
     ll_batch b;
     int ones = 0;

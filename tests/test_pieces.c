@@ -87,8 +87,12 @@ static void damaged_models_are_refused(void **state) {
 static void a_reader_makes_its_pieces(void **state) {
     (void)state;
     ll_bytes model = {0};
-    ll_config c = {.task = LL_TASK_LM, .batch = 2, .length = 16, .format = LL_DATA_PIECES, .vocab_size = 300};
-    c.train = kept(put("text", text, size));
+    ll_config c = {.model.task = LL_TASK_LM,
+                   .train.batch = 2,
+                   .train.length = 16,
+                   .data.format = LL_DATA_PIECES,
+                   .data.vocab_size = 300};
+    c.data.train = kept(put("text", text, size));
     if (!trained(&model)) {
         CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "without SentencePiece");
         return;

@@ -107,7 +107,7 @@ static void test_same_bits(void **state) {
         ll_stream *whole = NULL, *single = NULL;
         int tokens[TOKENS];
         float a[11], b[11];
-        random_ints(tokens, TOKENS, model->c->vocab, 0, 3);
+        random_ints(tokens, TOKENS, model->c->model.vocab, 0, 3);
         CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         CHECK_OK(ll_stream_create(&whole, model));
         CHECK_OK(ll_stream_create(&single, model));

@@ -17,13 +17,17 @@ static ll_recipe *parse(const char *text) {
     return r;
 }
 
+static const char *field(const ll_config *c, int i) {
+    return (const char *)ll_config_part(c, i) + ll_key_at(i)->offset;
+}
+
 static void expect_equal(const ll_recipe *a, const ll_recipe *b) {
     const ll_recipe_key *k;
     for (int i = 0; (k = ll_recipe_key_at(i)); i++) {
-        const ll_key *key = &ll_keys[i];
+        const ll_key *key = ll_key_at(i);
         assert_string_equal(ll_recipe_get(a, k->name), ll_recipe_get(b, k->name));
         if (key->type == LL_KEY_NUMBER) /* to the last bit */
-            assert_memory_equal((const char *)&a->c + key->offset, (const char *)&b->c + key->offset, sizeof(double));
+            assert_memory_equal(field(&a->c, i), field(&b->c, i), sizeof(double));
     }
 }
 
@@ -66,7 +70,7 @@ static void test_defaults(void **state) {
         assert_int_equal(!strcmp(k->type, "choice") || !strcmp(k->type, "flag"), k->choices != NULL);
     }
     assert_null(ll_recipe_key_at(-1));
-    assert_null(ll_recipe_key_at(ll_key_count));
+    assert_null(ll_recipe_key_at(ll_key_count()));
     CHECK_OK(ll_config_check(&r->c));
     expect_round_trip(r);
     ll_recipe_free(r);
@@ -85,14 +89,16 @@ static void test_every_field_has_one_key(void **state) {
     (void)state;
     unsigned char owner[sizeof(ll_config)] = {0};
     size_t free_bytes = 0;
-    for (int i = 0; i < ll_key_count; i++)
-        for (size_t j = 0; j < size_of(&ll_keys[i]); j++) {
-            if (owner[ll_keys[i].offset + j]++) fail_msg("%s shares its field", ll_keys[i].about.name);
+    const ll_config c = {0};
+    for (int i = 0; i < ll_key_count(); i++)
+        for (size_t j = 0; j < size_of(ll_key_at(i)); j++) {
+            const size_t byte = (size_t)(field(&c, i) - (const char *)&c) + j;
+            if (owner[byte]++) fail_msg("%s shares its field", ll_key_at(i)->about.name);
         }
     for (size_t i = 0; i < sizeof owner; i++) free_bytes += !owner[i];
     assert_in_range(free_bytes, 0, 20);
-    for (int i = 0; i < ll_key_count; i++)
-        for (int j = 0; j < i; j++) assert_string_not_equal(ll_keys[i].about.name, ll_keys[j].about.name);
+    for (int i = 0; i < ll_key_count(); i++)
+        for (int j = 0; j < i; j++) assert_string_not_equal(ll_key_at(i)->about.name, ll_key_at(j)->about.name);
 }
 
 /* The words of a choice stand in the order of their enum. */
@@ -105,51 +111,51 @@ static void test_choices_are_the_enums(void **state) {
         CHECK_OK(ll_recipe_set(r, assignment));                                                                        \
         assert_int_equal(r->c.field, value);                                                                           \
     } while (0)
-    EXPECT("model.task=lm", task, LL_TASK_LM);
-    EXPECT("model.task=classify", task, LL_TASK_CLASSIFY);
-    EXPECT("model.norm=pre", norm, LL_NORM_PRE);
-    EXPECT("model.norm=post", norm, LL_NORM_POST);
-    EXPECT("model.activation=gelu", activation, LL_ACT_GELU);
-    EXPECT("model.activation=relu", activation, LL_ACT_RELU);
-    EXPECT("model.pool=mean", pool, LL_POOL_MEAN);
-    EXPECT("model.pool=first", pool, LL_POOL_FIRST);
-    EXPECT("attention.kernel=softmax", kernel, LL_ATT_SOFTMAX);
-    EXPECT("attention.kernel=favor", kernel, LL_ATT_FAVOR);
-    EXPECT("attention.kernel=relu", kernel, LL_ATT_RELU);
-    EXPECT("attention.kernel=square", kernel, LL_ATT_SQUARE);
-    EXPECT("attention.features=positive", features, LL_FEAT_POSITIVE);
-    EXPECT("attention.features=hyperbolic", features, LL_FEAT_HYPERBOLIC);
-    EXPECT("attention.features=trigonometric", features, LL_FEAT_TRIGONOMETRIC);
-    EXPECT("attention.features=gaussian", features, LL_FEAT_GAUSSIAN);
-    EXPECT("attention.projection=auto", projection, LL_PROJ_AUTO);
-    EXPECT("attention.projection=none", projection, LL_PROJ_NONE);
-    EXPECT("attention.projection=orthogonal", projection, LL_PROJ_ORTHOGONAL);
-    EXPECT("attention.projection=iid", projection, LL_PROJ_IID);
-    EXPECT("attention.projection=hadamard", projection, LL_PROJ_HADAMARD);
-    EXPECT("attention.projection=givens", projection, LL_PROJ_GIVENS);
-    EXPECT("attention.row-norms=chi", row_norms, LL_ROWS_CHI);
-    EXPECT("attention.row-norms=sqrt-d", row_norms, LL_ROWS_SQRT_D);
-    EXPECT("position.type=none", position, LL_POS_NONE);
-    EXPECT("position.type=sinusoidal", position, LL_POS_SINUSOIDAL);
-    EXPECT("position.type=learned", position, LL_POS_LEARNED);
-    EXPECT("position.type=permute", position, LL_POS_PERMUTE);
-    EXPECT("position.type=permute2d", position, LL_POS_PERMUTE2D);
-    EXPECT("position.cycles=random", cycles, LL_CYCLES_RANDOM);
-    EXPECT("position.cycles=long", cycles, LL_CYCLES_LONG);
-    EXPECT("position.decay=none", decay, LL_DECAY_NONE);
-    EXPECT("position.decay=fixed", decay, LL_DECAY_FIXED);
-    EXPECT("train.optimizer=adam", optimizer, LL_OPT_ADAM);
-    EXPECT("train.optimizer=adamw", optimizer, LL_OPT_ADAMW);
-    EXPECT("train.schedule=constant", schedule, LL_LR_CONSTANT);
-    EXPECT("train.schedule=linear", schedule, LL_LR_LINEAR);
-    EXPECT("train.schedule=inverse-sqrt", schedule, LL_LR_INVERSE_SQRT);
-    EXPECT("train.schedule=cosine", schedule, LL_LR_COSINE);
-    EXPECT("data.format=bytes", format, LL_DATA_BYTES);
-    EXPECT("data.format=idx", format, LL_DATA_IDX);
-    EXPECT("data.format=demo", format, LL_DATA_DEMO);
-    EXPECT("model.final-norm=off", final_norm, 0);
-    EXPECT("model.final-norm=yes", final_norm, 1);
-    EXPECT("train.seed=9223372036854775807", seed, INT64_MAX);
+    EXPECT("model.task=lm", model.task, LL_TASK_LM);
+    EXPECT("model.task=classify", model.task, LL_TASK_CLASSIFY);
+    EXPECT("model.norm=pre", model.norm, LL_NORM_PRE);
+    EXPECT("model.norm=post", model.norm, LL_NORM_POST);
+    EXPECT("model.activation=gelu", model.activation, LL_ACT_GELU);
+    EXPECT("model.activation=relu", model.activation, LL_ACT_RELU);
+    EXPECT("model.pool=mean", model.pool, LL_POOL_MEAN);
+    EXPECT("model.pool=first", model.pool, LL_POOL_FIRST);
+    EXPECT("attention.kernel=softmax", attention.kernel, LL_ATT_SOFTMAX);
+    EXPECT("attention.kernel=favor", attention.kernel, LL_ATT_FAVOR);
+    EXPECT("attention.kernel=relu", attention.kernel, LL_ATT_RELU);
+    EXPECT("attention.kernel=square", attention.kernel, LL_ATT_SQUARE);
+    EXPECT("attention.features=positive", attention.features, LL_FEAT_POSITIVE);
+    EXPECT("attention.features=hyperbolic", attention.features, LL_FEAT_HYPERBOLIC);
+    EXPECT("attention.features=trigonometric", attention.features, LL_FEAT_TRIGONOMETRIC);
+    EXPECT("attention.features=gaussian", attention.features, LL_FEAT_GAUSSIAN);
+    EXPECT("attention.projection=auto", attention.projection, LL_PROJ_AUTO);
+    EXPECT("attention.projection=none", attention.projection, LL_PROJ_NONE);
+    EXPECT("attention.projection=orthogonal", attention.projection, LL_PROJ_ORTHOGONAL);
+    EXPECT("attention.projection=iid", attention.projection, LL_PROJ_IID);
+    EXPECT("attention.projection=hadamard", attention.projection, LL_PROJ_HADAMARD);
+    EXPECT("attention.projection=givens", attention.projection, LL_PROJ_GIVENS);
+    EXPECT("attention.row-norms=chi", attention.row_norms, LL_ROWS_CHI);
+    EXPECT("attention.row-norms=sqrt-d", attention.row_norms, LL_ROWS_SQRT_D);
+    EXPECT("position.type=none", position.type, LL_POS_NONE);
+    EXPECT("position.type=sinusoidal", position.type, LL_POS_SINUSOIDAL);
+    EXPECT("position.type=learned", position.type, LL_POS_LEARNED);
+    EXPECT("position.type=permute", position.type, LL_POS_PERMUTE);
+    EXPECT("position.type=permute2d", position.type, LL_POS_PERMUTE2D);
+    EXPECT("position.cycles=random", position.cycles, LL_CYCLES_RANDOM);
+    EXPECT("position.cycles=long", position.cycles, LL_CYCLES_LONG);
+    EXPECT("position.decay=none", position.decay, LL_DECAY_NONE);
+    EXPECT("position.decay=fixed", position.decay, LL_DECAY_FIXED);
+    EXPECT("train.optimizer=adam", train.optimizer, LL_OPT_ADAM);
+    EXPECT("train.optimizer=adamw", train.optimizer, LL_OPT_ADAMW);
+    EXPECT("train.schedule=constant", train.schedule, LL_LR_CONSTANT);
+    EXPECT("train.schedule=linear", train.schedule, LL_LR_LINEAR);
+    EXPECT("train.schedule=inverse-sqrt", train.schedule, LL_LR_INVERSE_SQRT);
+    EXPECT("train.schedule=cosine", train.schedule, LL_LR_COSINE);
+    EXPECT("data.format=bytes", data.format, LL_DATA_BYTES);
+    EXPECT("data.format=idx", data.format, LL_DATA_IDX);
+    EXPECT("data.format=demo", data.format, LL_DATA_DEMO);
+    EXPECT("model.final-norm=off", model.final_norm, 0);
+    EXPECT("model.final-norm=yes", model.final_norm, 1);
+    EXPECT("train.seed=9223372036854775807", train.seed, INT64_MAX);
 #undef EXPECT
     ll_recipe_free(r);
 }
@@ -189,10 +195,11 @@ static void test_text_reads_back(void **state) {
     for (uint64_t trial = 0; trial < 300; trial++) {
         ll_recipe *r = NULL;
         CHECK_OK(ll_recipe_create(&r));
-        for (int i = 0; i < ll_key_count; i++) {
-            random_value(value, &ll_keys[i], trial * 1000 + (uint64_t)i);
-            CHECK_OK(set(r, ll_keys[i].about.name, value));
-            if (ll_keys[i].type == LL_KEY_TEXT) assert_string_equal(ll_recipe_get(r, ll_keys[i].about.name), value);
+        for (int i = 0; i < ll_key_count(); i++) {
+            random_value(value, ll_key_at(i), trial * 1000 + (uint64_t)i);
+            CHECK_OK(set(r, ll_key_at(i)->about.name, value));
+            if (ll_key_at(i)->type == LL_KEY_TEXT)
+                assert_string_equal(ll_recipe_get(r, ll_key_at(i)->about.name), value);
         }
         expect_round_trip(r);
         ll_recipe *copy = NULL;
@@ -211,7 +218,7 @@ static void test_long_paths(void **state) {
     path[sizeof path - 1] = 0;
     CHECK_OK(ll_recipe_create(&r));
     CHECK_OK(set(r, "data.train", path));
-    assert_string_equal(r->c.train, path);
+    assert_string_equal(r->c.data.train, path);
     expect_round_trip(r);
     ll_recipe_free(r);
 }
@@ -230,13 +237,13 @@ static void test_what_ini_may_look_like(void **state) {
                          "[attention]\n"
                          "[model]\n"
                          "ff = 128");
-    assert_int_equal(r->c.layers, 3);
-    assert_int_equal(r->c.width, 64);
-    assert_int_equal(r->c.heads, 4);
-    assert_int_equal(r->c.ff, 128);
-    assert_string_equal(r->c.train, "dir/a#b;c.txt");
-    assert_string_equal(r->c.valid, "with # and \"quotes\"");
-    assert_string_equal(r->c.test, "");
+    assert_int_equal(r->c.model.layers, 3);
+    assert_int_equal(r->c.model.width, 64);
+    assert_int_equal(r->c.model.heads, 4);
+    assert_int_equal(r->c.model.ff, 128);
+    assert_string_equal(r->c.data.train, "dir/a#b;c.txt");
+    assert_string_equal(r->c.data.valid, "with # and \"quotes\"");
+    assert_string_equal(r->c.data.test, "");
     ll_recipe_free(r);
     r = parse("");
     ll_recipe_free(r);
@@ -247,7 +254,7 @@ static void test_values_stay(void **state) {
     (void)state;
     ll_recipe *r = parse("[model]\nwidth = 64\n[data]\ntrain = a\n");
     const char *width = ll_recipe_get(r, "model.width"), *train = ll_recipe_get(r, "data.train");
-    for (int i = 0; i < ll_key_count; i++) assert_non_null(ll_recipe_get(r, ll_keys[i].about.name));
+    for (int i = 0; i < ll_key_count(); i++) assert_non_null(ll_recipe_get(r, ll_key_at(i)->about.name));
     CHECK_OK(ll_recipe_set(r, "model.heads=4"));
     assert_string_equal(width, "64");
     assert_string_equal(train, "a");
@@ -272,7 +279,7 @@ static void test_a_refused_value_changes_nothing(void **state) {
     CHECK_FAILS(ll_recipe_set(r, ""), LL_EINVAL, "sets nothing");
     expect_equal(r, before);
     CHECK_OK(ll_recipe_set(r, " data.train = x #1 ")); /* no comments on a command line */
-    assert_string_equal(r->c.train, "x #1");
+    assert_string_equal(r->c.data.train, "x #1");
     ll_recipe_free(r);
     ll_recipe_free(before);
 }
@@ -288,7 +295,7 @@ static void test_files(void **state) {
     ll_recipe *r = NULL;
     CHECK_OK(ll_file_write(path, "[model]\nlayers = 2\n", 19));
     CHECK_OK(ll_recipe_load(&r, path));
-    assert_int_equal(r->c.layers, 2);
+    assert_int_equal(r->c.model.layers, 2);
     ll_recipe_free(r);
     r = NULL;
     CHECK_OK(ll_file_write(path, "[model]\nlayer = 2\n", 18));

@@ -5,11 +5,11 @@ static const char docs[] = "a\tfirst text\nb\tsecond\twith a tab\nc\t\n";
 static const char pairs[] = "1\ta\tb\n0\tb\tc\r\n1.0\tc\ta\n";
 
 static ll_config config(const char *text) {
-    return (ll_config){.task = LL_TASK_MATCH,
-                       .batch = 2,
-                       .length = 8,
-                       .format = LL_DATA_RETRIEVAL,
-                       .test = kept(put("pairs", text, strlen(text)))};
+    return (ll_config){.model.task = LL_TASK_MATCH,
+                       .train.batch = 2,
+                       .train.length = 8,
+                       .data.format = LL_DATA_RETRIEVAL,
+                       .data.test = kept(put("pairs", text, strlen(text)))};
 }
 
 static const char *text_of(const ll_batch *b, int row) {
@@ -45,9 +45,9 @@ static void expect_pairs(const ll_config *c) {
 static void pairs_by_name(void **state) {
     (void)state;
     ll_config c = config(pairs);
-    c.docs = kept(put_gz("docs", docs, sizeof docs - 1));
+    c.data.docs = kept(put_gz("docs", docs, sizeof docs - 1));
     expect_pairs(&c);
-    c.train = c.test;
+    c.data.train = c.data.test;
     assert_pure(&c);
 }
 
@@ -80,14 +80,14 @@ static void wrong_pairs_are_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_config c = config(cases[i].text);
-        if (cases[i].docs) c.docs = kept(put("docs", cases[i].docs, strlen(cases[i].docs)));
+        if (cases[i].docs) c.data.docs = kept(put("docs", cases[i].docs, strlen(cases[i].docs)));
         CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, cases[i].word);
     }
     ll_config c = config(pairs);
-    c.docs = kept(at("missing"));
+    c.data.docs = kept(at("missing"));
     CHECK_FAILS(refused(&c, "test"), LL_EIO, "data.docs");
-    c.docs = NULL;
-    c.task = LL_TASK_CLASSIFY;
+    c.data.docs = NULL;
+    c.model.task = LL_TASK_CLASSIFY;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "model.task=match");
 }
 
@@ -102,11 +102,11 @@ static void real_pairs_are_read(void **state) {
     int64_t positive = 0;
     for (int i = 0; i < 3; i++) {
         ll_config c = config("");
-        c.docs = shared("acl-retrieval/docs.tsv.xz");
-        c.docs = kept(c.docs);
-        c.test = c.docs ? shared(known[i].name) : NULL;
-        if (!c.test) return;
-        c.batch = 1;
+        c.data.docs = shared("acl-retrieval/docs.tsv.xz");
+        c.data.docs = kept(c.data.docs);
+        c.data.test = c.data.docs ? shared(known[i].name) : NULL;
+        if (!c.data.test) return;
+        c.train.batch = 1;
         ll_reader *r = opened(&c, "test");
         ll_batch b;
         CHECK_OK(ll_batch_create(&b, &c));

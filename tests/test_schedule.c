@@ -5,11 +5,11 @@
 
 static ll_config config(int schedule, int64_t steps, int64_t warmup) {
     ll_config c = {0};
-    c.schedule = schedule;
-    c.steps = steps;
-    c.warmup = warmup;
-    c.learning_rate = 3e-3;
-    c.final_rate = 1e-4;
+    c.train.schedule = schedule;
+    c.train.steps = steps;
+    c.train.warmup = warmup;
+    c.train.learning_rate = 3e-3;
+    c.train.final_rate = 1e-4;
     return c;
 }
 

@@ -223,10 +223,10 @@ static double pearson(const double *x, const double *y, int n) {
 
 /* What share of each head's attention a letter gets, by definition; of the one held-out sequence there is. */
 static void shares_of(ll_model *m, int token, double *share) {
-    ll_config c = *m->c;
+    ll_config c = m->recipe->c;
     ll_reader *reader;
     ll_batch b;
-    c.batch = 1, c.length = 96;
+    c.train.batch = 1, c.train.length = 96;
     CHECK_OK(ll_reader_open_as(&reader, &c, "valid", &m->vocabulary));
     CHECK_OK(ll_batch_create(&b, &c));
     assert_int_equal(ll_reader_eval_batches(reader), 1);

@@ -106,7 +106,7 @@ typedef struct {
 } sums;
 
 static sums score(ll_model *model, float *logp, const ll_batch *b) {
-    const int V = ll_model_recipe(model)->c.vocab;
+    const int V = ll_model_recipe(model)->c.model.vocab;
     sums s = {0, 0, 0};
     CHECK_OK(ll_model_logp(model, logp, b->tokens, b->lengths, b->B, b->T));
     for (int j = 0; j < b->B * b->T; j++) {
@@ -138,7 +138,7 @@ static void test_evaluation_against_log_probabilities(void **state) {
     const ll_config *c = &ll_model_recipe(model)->c;
     CHECK_OK(ll_reader_open(&reader, c, "valid"));
     CHECK_OK(ll_batch_create(&b, c));
-    float *logp = calloc((size_t)b.B * (size_t)b.T * (size_t)c->vocab, sizeof *logp);
+    float *logp = calloc((size_t)b.B * (size_t)b.T * (size_t)c->model.vocab, sizeof *logp);
     assert_non_null(logp);
     sums all = {0, 0, 0}, some = {0, 0, 0};
     assert_int_equal(ll_reader_eval_batches(reader), 16);

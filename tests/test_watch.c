@@ -17,7 +17,7 @@ static void test_watch(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=softmax");
     ll_stream *stream = NULL;
-    const int tokens[4] = {1, 2, 3, 4}, layers = m->c->layers;
+    const int tokens[4] = {1, 2, 3, 4}, layers = m->c->model.layers;
     float out[64 * 16];
     told t = {0};
     ll_model_watch(m, hear, &t);

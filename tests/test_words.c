@@ -110,14 +110,18 @@ static void damaged_lists_are_refused(void **state) {
 /* ---- Readers ---- */
 
 static ll_config config(const char *name) {
-    return (ll_config){
-        .task = LL_TASK_LM, .batch = 1, .length = 4, .format = LL_DATA_WORDS, .train = kept(name), .min_count = 1};
+    return (ll_config){.model.task = LL_TASK_LM,
+                       .train.batch = 1,
+                       .train.length = 4,
+                       .data.format = LL_DATA_WORDS,
+                       .data.train = kept(name),
+                       .data.min_count = 1};
 }
 
 static void a_reader_makes_its_list_from_train(void **state) {
     (void)state;
     ll_config c = config(put("train.txt", text, sizeof text - 1));
-    c.test = kept(put("test.txt", "the mouse sat\n", 14));
+    c.data.test = kept(put("test.txt", "the mouse sat\n", 14));
     ll_reader *r = opened(&c, "test"), *train = opened(&c, "train");
     ll_batch b;
     double words, bytes;
@@ -133,7 +137,7 @@ static void a_reader_makes_its_list_from_train(void **state) {
     assert_true(b.targets[0] == 0 && b.targets[1] == 6 && b.targets[2] == 1);
     ll_reader_free(r);
     /* A list that is brought along is kept, and train need not be there. */
-    c.train = kept("/does/not/exist");
+    c.data.train = kept("/does/not/exist");
     CHECK_OK(ll_reader_open_as(&r, &c, "test", ll_reader_vocabulary(train)));
     assert_int_equal(ll_reader_vocab(r), 8);
     assert_int_equal(ll_reader_vocabulary(r)->size, ll_reader_vocabulary(train)->size);
@@ -147,7 +151,7 @@ static void a_reader_makes_its_list_from_train(void **state) {
 static void held_out_text_is_unknown(void **state) {
     (void)state;
     ll_config c = config(put("train.txt", "a a a a a a a a a a b b ", 24));
-    c.valid_fraction = 4.0 / 24;
+    c.data.valid_fraction = 4.0 / 24;
     ll_reader *r = opened(&c, "valid");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
@@ -156,7 +160,7 @@ static void held_out_text_is_unknown(void **state) {
     assert_true(b.tokens[0] == 0 && b.targets[0] == 0 && b.lengths[0] == 1);
     ll_batch_free(&b);
     ll_reader_free(r);
-    c.length = 20;
+    c.train.length = 20;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "10 tokens for this split");
 }
 
@@ -207,10 +211,14 @@ static void a_model_brings_its_words_along(void **state) {
 
 static void real_words_are_counted(void **state) {
     (void)state;
-    ll_config c = {.task = LL_TASK_LM, .batch = 1, .length = 512, .format = LL_DATA_WORDS, .min_count = 1};
-    c.train = shared("wikitext-2/train.txt.xz");
-    c.valid = c.train ? shared("wikitext-2/valid.txt.xz") : NULL;
-    if (!c.valid) return;
+    ll_config c = {.model.task = LL_TASK_LM,
+                   .train.batch = 1,
+                   .train.length = 512,
+                   .data.format = LL_DATA_WORDS,
+                   .data.min_count = 1};
+    c.data.train = shared("wikitext-2/train.txt.xz");
+    c.data.valid = c.data.train ? shared("wikitext-2/valid.txt.xz") : NULL;
+    if (!c.data.valid) return;
     ll_reader *train = opened(&c, "train"), *valid = NULL;
     CHECK_OK(ll_reader_open_as(&valid, &c, "valid", ll_reader_vocabulary(train)));
     assert_int_equal(ll_reader_vocab(train), 33278);

@@ -148,12 +148,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
 }
 
 static int classify(int n, const char **words) {
-    ll_model *model = NULL;
-    const ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
-    const int code = classify_with(model, n - 1, words + 1);
-    ll_model_free(model);
-    return code;
+    return ll_sequences_with(n, words, classify_with);
 }
 
 const ll_command ll_command_classify = {

@@ -83,17 +83,12 @@ static int encode_with(ll_model *model, int files, const char **paths) {
 }
 
 static int encode(int n, const char **words) {
-    ll_model *model = NULL;
     int i = LL_EMBED_ALL;
     while (i >= 0 && strcmp(pool, kinds[i])) i--;
     if (i < 0) return ll_usage("--pool %s: needs mean, first, last or all", pool);
     if (json && out) return ll_usage("give --json or -o FILE, not both");
     kind = (ll_embed_kind)i;
-    const ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
-    const int code = encode_with(model, n - 1, words + 1);
-    ll_model_free(model);
-    return code;
+    return ll_sequences_with(n, words, encode_with);
 }
 
 const ll_command ll_command_encode = {

@@ -39,6 +39,8 @@ extern const ll_arg ll_sequence_args[];
 
 /* All sequences of the files (none: standard input); gives the exit code. */
 int ll_sequences(const ll_job *job, int files, const char **paths);
+/* A command of the words MODEL [FILE...]: loads the model, and `use` has it and the files. */
+int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int files, const char **paths));
 
 /* ---- window.c ---- */
 

@@ -210,8 +210,6 @@ LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, in
 /* Floats of the state of one sequence: constant, whatever the length. LL_EINVAL with the reason for operators whose
  * state grows (softmax) or whose stabiliser sees the whole sequence. */
 LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats);
-/* The state of a sequence that has not begun, as state_in NULL is. */
-LL_API void ll_attention_state_clear(const ll_attention *op, float *state);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
  * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the

@@ -44,6 +44,9 @@ typedef enum {
 
 /* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */
 LL_API const char *ll_error(void);
+/* Edits from one word to another: a character put in, left out or replaced, or two neighbours swapped; for "did you
+ * mean ...?". The first 63 bytes count. */
+LL_API int ll_edit_distance(const char *a, const char *b);
 
 /* Called now and then by what may take long, with how much is done of how much (0: not known). Non-zero stops it:
  * LL_ESTOPPED. */

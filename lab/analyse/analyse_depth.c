@@ -53,7 +53,7 @@ static ll_status forward(const side *s, const int *tokens, int T) {
 static double distance(const side *a, const side *b, int layer, int T) {
     const float *x = a->ws->residual[2 * layer], *y = b->ws->residual[2 * layer];
     double error = 0, size = 0;
-    for (size_t i = 0; i < (size_t)T * (size_t)a->model->c->width; i++) {
+    for (size_t i = 0; i < (size_t)T * (size_t)a->model->c->model.width; i++) {
         const double d = (double)x[i] - (double)y[i];
         error += d * d;
         size += (double)y[i] * (double)y[i];

@@ -97,7 +97,7 @@ static ll_status of_model(ll_table *t, const ll_model *model) {
     unsigned char *seen = ll_alloc((size_t)m, 1);
     multiple *of = ll_alloc(2, sizeof *of);
     ll_status status = seen && of ? LL_OK : LL_ENOMEM;
-    for (int l = 0; l < model->c->layers && !status; l++) {
+    for (int l = 0; l < model->c->model.layers && !status; l++) {
         double fixed = 0;
         memset(&of[1], 0, sizeof of[1]);
         for (int h = 0; h < c->H && !status; h++) {

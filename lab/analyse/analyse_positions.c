@@ -9,7 +9,7 @@
 #include "analyse/analyse_internal.h"
 #include "attention/feature/feature_map.h"
 #include "attention/position/premap.h"
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/network.h"
@@ -56,16 +56,16 @@ static ll_status in_attention(const ll_model *m, int layer, int T, int contents,
 
 /* <e + p_i, e + p_j> in the mean over the model's token vectors e and random signs: |e|^2 + <p_i, p_j>. */
 static ll_status in_embedding(const ll_model *m, int T, float *P) {
-    const ll_config *c = m->c;
-    const size_t C = (size_t)c->width, heads = (size_t)c->heads, n = (size_t)T;
+    const ll_model_config *c = m->c;
+    const size_t C = (size_t)c->model.width, heads = (size_t)c->model.heads, n = (size_t)T;
     const float *tokens = ll_param_at(m, m->at.embedding);
     float *p = ll_alloc(n * C, sizeof *p);
     double content = 0;
     if (!p) return LL_ENOMEM;
-    for (size_t i = 0; i < C * (size_t)c->vocab; i++)
-        content += (double)tokens[i] * (double)tokens[i] / (double)c->vocab;
-    if (c->position == LL_POS_SINUSOIDAL) ll_sinus(p, T, c->width, 0, ll_config_init_std(c));
-    if (c->position == LL_POS_LEARNED) memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
+    for (size_t i = 0; i < C * (size_t)c->model.vocab; i++)
+        content += (double)tokens[i] * (double)tokens[i] / (double)c->model.vocab;
+    if (c->position.type == LL_POS_SINUSOIDAL) ll_sinus(p, T, c->model.width, 0, ll_config_init_std(c));
+    if (c->position.type == LL_POS_LEARNED) memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double sum = content;
@@ -77,16 +77,17 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
 }
 
 ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, uint64_t seed, float *P) {
-    const ll_config *c = m->c;
-    const size_t heads = (size_t)c->heads, n = (size_t)T;
+    const ll_model_config *c = m->c;
+    const size_t heads = (size_t)c->model.heads, n = (size_t)T;
     if (m->stacks > 1)
         return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; models with one alone can be analysed");
-    if (layer < 0 || layer >= c->layers) return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->layers - 1);
+    if (layer < 0 || layer >= c->model.layers)
+        return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
-    if (c->position == LL_POS_LEARNED && T > c->max_length)
-        return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)", c->max_length);
+    if (c->position.type == LL_POS_LEARNED && T > c->position.max_length)
+        return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)", c->position.max_length);
     memset(P, 0, heads * n * n * sizeof *P);
-    const int embedded = c->position == LL_POS_SINUSOIDAL || c->position == LL_POS_LEARNED;
+    const int embedded = c->position.type == LL_POS_SINUSOIDAL || c->position.type == LL_POS_LEARNED;
     const ll_status status = embedded ? in_embedding(m, T, P) : in_attention(m, layer, T, contents, seed, P);
     for (size_t h = 0; h < heads && !status; h++) {
         double diagonal = 0;
@@ -141,7 +142,7 @@ static void add_head(profile *p, const float *P, int heads, double *row) {
 }
 
 static ll_status measure(ll_table *t, const char *label, const ll_model *m, int layer, int T, const ll_analysis *how) {
-    const int heads = m->c->heads;
+    const int heads = m->c->model.heads;
     const size_t n = (size_t)T;
     profile p = {.T = T, .reach = T / 2};
     float *P = ll_alloc((size_t)heads * n * n, sizeof *P);
@@ -198,11 +199,11 @@ ll_status ll_analyse_positions(ll_table **table, const ll_analysis *how) {
                                  "diagonals), stochastic ones up to the noise of their realizations");
         return all_positions(*table, T, how);
     }
-    for (int l = 0; l < how->model->c->layers && !status; l++) {
+    for (int l = 0; l < how->model->c->model.layers && !status; l++) {
         char label[LL_TABLE_LABEL];
         snprintf(label, sizeof label, "layer %d", l);
         status = measure(*table, label, how->model, l, T, how);
-        if (!status) status = ll_analyse_step(how, l + 1, how->model->c->layers);
+        if (!status) status = ll_analyse_step(how, l + 1, how->model->c->model.layers);
     }
     return status;
 }

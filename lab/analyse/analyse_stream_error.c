@@ -9,7 +9,7 @@
 #include "attention/operator.h"
 #include "reference/reference.h"
 #include "attention/feature/maps.h"
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"

@@ -149,7 +149,7 @@ static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_resu
     if (status) return status;
     const int64_t steps = r->steps, tenth = (steps + 9) / 10;
     status = set_number(recipe, "train.steps", steps);
-    if (!status && !x->said[LL_BUDGET_WARMUP] && recipe->c.warmup > tenth)
+    if (!status && !x->said[LL_BUDGET_WARMUP] && recipe->c.train.warmup > tenth)
         status = set_number(recipe, "train.warmup", tenth);
     if (!status && !x->said[LL_BUDGET_LOOKS]) status = set_number(recipe, "train.eval-every", tenth);
     if (!status && !x->said[LL_BUDGET_SAVES]) status = set_number(recipe, "train.checkpoint-every", (steps + 19) / 20);

@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
-#include "recipe/ini.h"
+#include "base/ini.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "compare/compare_internal.h"

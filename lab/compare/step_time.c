@@ -8,10 +8,11 @@
 static void fill(ll_batch *b, const ll_config *c) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
     const size_t n = (size_t)b->B * (size_t)b->T;
-    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->batch;
-    const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->vocab : c->classes);
-    for (size_t i = 0; i < n; i++) b->tokens[i] = (int)ll_below((uint32_t)c->vocab, (uint64_t)c->seed, stream, i);
-    for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->seed, stream, n + i);
+    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->train.batch;
+    const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->model.vocab : c->model.classes);
+    for (size_t i = 0; i < n; i++)
+        b->tokens[i] = (int)ll_below((uint32_t)c->model.vocab, (uint64_t)c->train.seed, stream, i);
+    for (size_t i = 0; i < targets; i++) b->targets[i] = (int)ll_below(range, (uint64_t)c->train.seed, stream, n + i);
     for (int s = 0; s < b->B; s++) b->lengths[s] = b->T;
     for (int s = 0; b->source && s < b->B; s++) b->source_lengths[s] = b->S;
     for (size_t i = 0; b->source && i < n; i++) b->source[i] = b->tokens[n - 1 - i];
@@ -43,7 +44,7 @@ static ll_status time_steps(ll_engine *e, int repeats, double *times) {
 ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds) {
     const ll_config *c = &recipe->c;
     if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step cannot be timed; ask for at least 1", repeats);
-    if (c->vocab < 1 || (!ll_config_per_token(c) && c->classes < 1))
+    if (c->model.vocab < 1 || (!ll_config_per_token(c) && c->model.classes < 1))
         return ll_fail(LL_EINVAL, "without data, model.vocab and model.classes must be set to be timed");
     ll_model *model = NULL;
     ll_engine *engine = NULL;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipe/ini.h"
+#include "base/ini.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "compare/compare_internal.h"

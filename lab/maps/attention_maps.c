@@ -20,14 +20,14 @@ typedef struct {
 static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int layer) {
     if (m->stacks > 1)
         return ll_fail(LL_EINVAL, "attention matrices are of models with one stack; model.task = seq2seq has two");
-    if (layer < 0 || layer >= m->c->layers)
-        return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->layers - 1);
+    if (layer < 0 || layer >= m->c->model.layers)
+        return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->model.layers - 1);
     ll_status status = ll_workspace_create(&s->ws, m, 1, T, 0);
     if (!status) status = ll_check_tokens(m, tokens, NULL, 1, T);
     if (status) return status;
     const ll_batch in = {.B = 1, .T = T, .tokens = (int *)tokens};
     const ll_batch_run run = ll_network_begin(m, s->ws, &in);
-    const size_t width = ll_row_width(m), head = (size_t)(m->queries / m->c->heads);
+    const size_t width = ll_row_width(m), head = (size_t)(m->queries / m->c->model.heads);
     float *q = s->ws->project[layer];
     s->op = m->attention[layer];
     s->q = (ll_view){q, 0, head, width};

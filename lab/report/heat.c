@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "report/pen.h"
 #include "report/report_internal.h"
 
@@ -94,7 +95,7 @@ static grid lay_out(const ll_heat_map *m) {
     grid g = {.across = m->across > 0 ? m->across : (int)ceil(sqrt(m->n * 1.6))};
     if (g.across > m->n) g.across = m->n;
     if (m->n == 1 && !m->across) g.across = 1;
-    g.down = (m->n + g.across - 1) / g.across;
+    g.down = ll_ceil_div(m->n, g.across);
     const double room = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
     double shape = 0;
     for (int i = 0; i < m->n; i++) shape = fmax(shape, fmin(shape_of(&m->panels[i]), 1));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "report/html.h"
 
@@ -142,7 +143,7 @@ static void shrink(const ll_html_images *m, int number, int down, int along, uns
 }
 
 void ll_html_images_write(ll_html *h, const ll_html_images *m) {
-    const int down = (m->height + SIDE - 1) / SIDE, along = (m->width + SIDE - 1) / SIDE;
+    const int down = ll_ceil_div(m->height, SIDE), along = ll_ceil_div(m->width, SIDE);
     const int rows = m->height / down, cols = m->width / along;
     unsigned char *small = ll_alloc((size_t)rows * (size_t)cols, 1);
     if (!small) ll_html_fail(h, LL_ENOMEM);

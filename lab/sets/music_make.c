@@ -151,13 +151,7 @@ ll_status ll_music_draw(ll_score *grid, int bars, uint64_t seed, int64_t i) {
         else
             play_last(&d);
     }
-    status = ll_music_settle(&s);
-    if (status) {
-        ll_score_free(&s);
-        return status;
-    }
-    *grid = s;
-    return LL_OK;
+    return ll_music_finish(grid, &s);
 }
 
 static ll_status write_piece(const char *folder, int bars, uint64_t seed, int64_t i) {

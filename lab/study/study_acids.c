@@ -61,7 +61,7 @@ typedef struct {
 } alike;
 
 static void compare_embeddings(alike *a, const ll_study *s) {
-    const size_t C = (size_t)s->c->width;
+    const size_t C = (size_t)s->c->model.width;
     const float *table = ll_study_tensor(s, "embedding.weight", NULL);
     for (int i = 0; i < ACIDS; i++)
         for (int j = 0; j < ACIDS; j++) {
@@ -79,7 +79,7 @@ static void compare_embeddings(alike *a, const ll_study *s) {
 
 /* Adds to share (heads of all layers, ACIDS) what each letter gets of each head's attention. */
 static ll_status add_shares(const ll_study *s, const int *tokens, int length, float *A, double *share) {
-    const int layers = s->c->layers, heads = s->c->heads, front = s->model->front, n = length + front;
+    const int layers = s->c->model.layers, heads = s->c->model.heads, front = s->model->front, n = length + front;
     ll_status status = LL_OK;
     for (int l = 0; l < layers && !status; l++) {
         status = ll_model_attention(s->model, tokens, length, l, 0, A);
@@ -110,10 +110,10 @@ static void compare_shares(alike *a, double *share) {
 }
 
 static ll_status compare_attention(alike *a, const ll_study *s) {
-    const size_t n = TOKENS + (size_t)s->model->front, heads = (size_t)s->c->heads;
-    const double work = ll_model_token_cost(s->model, TOKENS) * TOKENS * s->c->layers * 8;
+    const size_t n = TOKENS + (size_t)s->model->front, heads = (size_t)s->c->model.heads;
+    const double work = ll_model_token_cost(s->model, TOKENS) * TOKENS * s->c->model.layers * 8;
     int tokens[TOKENS], length = 0;
-    a->heads = s->c->layers * s->c->heads;
+    a->heads = s->c->model.layers * s->c->model.heads;
     float *A = ll_alloc(heads * n, n * sizeof *A);
     double *share = ll_alloc((size_t)a->heads, (ACIDS + 2) * sizeof *share);
     ll_status status = A && share ? LL_OK : LL_ENOMEM;

@@ -33,7 +33,7 @@ static void looks_free(looks *l) {
 
 /* As many layers, evenly spread, as there is room for. */
 static ll_status prepare(looks *l, const ll_study *s) {
-    const int layers = s->c->layers, heads = s->c->heads;
+    const int layers = s->c->model.layers, heads = s->c->model.heads;
     l->heads = heads < HEADS ? heads : HEADS;
     l->layers = PANELS / l->heads < layers ? PANELS / l->heads : layers;
     for (int i = 0; i < l->layers; i++)
@@ -49,7 +49,7 @@ static ll_status prepare(looks *l, const ll_study *s) {
 
 /* Row `query` of a shown panel. */
 static float *row_of(const looks *l, const ll_study *s, int layer, int head, int query) {
-    const size_t at = ((size_t)layer * (size_t)s->c->heads + (size_t)head) * (size_t)l->n + (size_t)query;
+    const size_t at = ((size_t)layer * (size_t)s->c->model.heads + (size_t)head) * (size_t)l->n + (size_t)query;
     return l->weights + at * (size_t)l->N;
 }
 
@@ -104,7 +104,7 @@ static void fill_sequence(looks *l, const ll_study *s) {
             }
             for (int q = 0; q < l->n; q++)
                 for (int j = 0; j < l->N; j++)
-                    panel[q * l->cols + j] = j > q && s->c->task == LL_TASK_LM ? NAN : row_of(l, s, i, h, q)[j];
+                    panel[q * l->cols + j] = j > q && s->c->model.task == LL_TASK_LM ? NAN : row_of(l, s, i, h, q)[j];
         }
     describe_groups(l, LL_SHADES_ROW, "the token that is looked at", "the token that looks, from the top");
 }

@@ -55,10 +55,11 @@ static void judge(verdicts *v, const ll_batch *b, const float *logp) {
 static ll_status classify(const ll_study *s, verdicts *v) {
     const ll_config *c = &s->window;
     ll_batch batch = {0};
-    float *logp = ll_alloc((size_t)c->batch * (size_t)c->classes, sizeof *logp);
+    float *logp = ll_alloc((size_t)c->train.batch * (size_t)c->model.classes, sizeof *logp);
     ll_status status = logp ? ll_batch_create(&batch, c) : LL_ENOMEM;
     const int64_t all = ll_reader_eval_batches(s->data);
-    int64_t n = ll_study_bound(ll_model_token_cost(s->model, c->length) * c->length, 1, EXAMPLES) / c->batch;
+    int64_t n =
+        ll_study_bound(ll_model_token_cost(s->model, c->train.length) * c->train.length, 1, EXAMPLES) / c->train.batch;
     n = n < 1 ? 1 : n > all ? all : n;
     ll_reader_image(s->data, &v->width, &v->height);
     for (int64_t i = 0; i < n && !status; i++) {
@@ -75,7 +76,7 @@ static ll_status classify(const ll_study *s, verdicts *v) {
 
 /* Its name where the data have names, "neg,pos"; else its number. */
 static void class_name(char out[NAME], const ll_study *s, int number) {
-    const char *at = s->c->class_names ? s->c->class_names : "";
+    const char *at = s->c->data.class_names ? s->c->data.class_names : "";
     for (int i = 0; i < number && *at; i++) {
         at += strcspn(at, ",");
         at += *at == ',';
@@ -163,8 +164,8 @@ static ll_status show_images(const ll_study *s, const verdicts *v) {
 }
 
 ll_status ll_study_classes(const ll_study *s) {
-    const size_t n = (size_t)s->c->classes;
-    verdicts v = {.T = s->c->length, .classes = s->c->classes, .batch = s->window.batch};
+    const size_t n = (size_t)s->c->model.classes;
+    verdicts v = {.T = s->c->train.length, .classes = s->c->model.classes, .batch = s->window.train.batch};
     v.table = ll_alloc(n * n, sizeof *v.table);
     v.tokens = ll_alloc(SHOWN, (size_t)v.T * sizeof *v.tokens);
     ll_status status = v.table && v.tokens ? classify(s, &v) : LL_ENOMEM;

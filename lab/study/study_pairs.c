@@ -41,7 +41,7 @@ static ll_status ask(const ll_study *s, ll_stream *stream, const ll_batch *b, in
     int wanted = 0, count = 0;
     while (wanted < b->T && targets[wanted] >= 0 && targets[wanted] != LL_TOKEN_END) wanted++;
     ll_status status = ll_stream_source(stream, source, b->source_lengths[row]);
-    if (!status) status = answer(stream, logits, s->c->vocab, tokens, b->T, &count);
+    if (!status) status = answer(stream, logits, s->c->model.vocab, tokens, b->T, &count);
     read_text(e->source, source, b->source_lengths[row]);
     read_text(e->wanted, targets, wanted);
     read_text(e->answer, tokens, count);
@@ -67,12 +67,12 @@ ll_status ll_study_answers(const ll_study *s) {
     ll_stream *stream = NULL;
     ll_batch batch = {0};
     example *e = ll_alloc(SHOWN, sizeof *e);
-    float *logits = ll_alloc((size_t)s->c->vocab, sizeof *logits);
-    int *tokens = ll_alloc((size_t)s->window.length, sizeof *tokens), n = 0;
+    float *logits = ll_alloc((size_t)s->c->model.vocab, sizeof *logits);
+    int *tokens = ll_alloc((size_t)s->window.train.length, sizeof *tokens), n = 0;
     ll_status status = e && logits && tokens ? ll_batch_create(&batch, &s->window) : LL_ENOMEM;
     if (!status) status = ll_stream_create(&stream, s->model);
     if (!status) ll_reader_eval_batch(s->data, &batch, 0);
-    const double work = ll_model_token_cost(s->model, s->window.length) * s->window.length;
+    const double work = ll_model_token_cost(s->model, s->window.train.length) * s->window.train.length;
     const int most = ll_study_bound(work, 1, SHOWN);
     for (int row = 0; row < batch.B && n < most && !status; row++)
         if (batch.source_lengths[row] > 0) status = ask(s, stream, &batch, row, logits, tokens, &e[n++]);

@@ -57,7 +57,7 @@ static double sine(const place *p, size_t c, double d) {
 static double convolution(const place *p, size_t c, int d) {
     int all = 0;
     const float *q = parameter(p, "filter_q", &all), *k = parameter(p, "filter_k", NULL);
-    const int taps = p->s->c->taps;
+    const int taps = p->s->c->position.taps;
     double sum = 0;
     q += c * (size_t)all, k += c * (size_t)all;
     for (int i = 0; i < all; i++)
@@ -70,7 +70,7 @@ static double wave(const place *p, size_t head, double d) {
     int pairs = 0, one = 0;
     const float *alpha = parameter(p, "alpha", &pairs), *beta = parameter(p, "beta", NULL),
                 *w = parameter(p, "inv_freq", &one);
-    const int S = p->s->c->scales;
+    const int S = p->s->c->position.scales;
     double sum = 0;
     for (int t = 0; t < S; t++) {
         const size_t at = head * (size_t)pairs + (size_t)(p->axis * S + t);
@@ -83,24 +83,24 @@ static double wave(const place *p, size_t head, double d) {
 static double bias(const place *p, size_t head, int d) {
     int buckets = 0;
     const float *b = parameter(p, "bias", &buckets);
-    return (double)b[head * (size_t)buckets + (size_t)ll_t5_bucket(-d, p->s->c->task == LL_TASK_LM)];
+    return (double)b[head * (size_t)buckets + (size_t)ll_t5_bucket(-d, p->s->c->model.task == LL_TASK_LM)];
 }
 
 /* Are they numbers that heads add to logits? */
 static int is_added(const ll_study *s) {
-    return s->c->position == LL_POS_RELATIVE_S1 || s->c->position == LL_POS_T5;
+    return s->c->position.type == LL_POS_RELATIVE_S1 || s->c->position.type == LL_POS_T5;
 }
 
 /* Row `row` of a panel: a feature of the panel's head, or of what is added a head (along the panel's axis). */
 static double value(const place *p, int row, int d) {
-    if (p->s->c->position == LL_POS_T5) return bias(p, (size_t)row, d);
+    if (p->s->c->position.type == LL_POS_T5) return bias(p, (size_t)row, d);
     if (is_added(p->s)) return wave(p, (size_t)row, d);
     const size_t c = (size_t)p->head * (size_t)p->features + (size_t)row;
-    return p->s->c->position == LL_POS_SINE_SPE ? sine(p, c, d) : convolution(p, c, d);
+    return p->s->c->position.type == LL_POS_SINE_SPE ? sine(p, c, d) : convolution(p, c, d);
 }
 
 int ll_study_layer(const ll_study *s, int i, int n) {
-    return n > 1 ? (int)((int64_t)i * (s->c->layers - 1) / (n - 1)) : 0;
+    return n > 1 ? (int)((int64_t)i * (s->c->model.layers - 1) / (n - 1)) : 0;
 }
 
 typedef struct {
@@ -112,7 +112,7 @@ typedef struct {
 } kernels;
 
 static void fill(kernels *k, const ll_study *s) {
-    const int causal = s->c->task == LL_TASK_LM, step = is_added(s) ? 1 : k->rows;
+    const int causal = s->c->model.task == LL_TASK_LM, step = is_added(s) ? 1 : k->rows;
     float *at = k->values;
     for (int i = 0; i < k->layers; i++) {
         const int layer = ll_study_layer(s, i, k->layers);
@@ -137,11 +137,11 @@ ll_status ll_study_distance(const ll_study *s) {
     const ll_config *c = s->c;
     kernels *k = ll_alloc(1, sizeof *k);
     if (!k) return LL_ENOMEM;
-    const int D = ll_config_query_size(c), image = c->image != 0;
-    k->panels = is_added(s) ? 1 + image : c->heads < HEADS ? c->heads : HEADS;
-    k->rows = is_added(s) ? (c->heads < FEATURES ? c->heads : FEATURES) : D;
-    k->layers = PANELS / k->panels < c->layers ? PANELS / k->panels : c->layers;
-    if (c->shared) k->layers = 1;
+    const int D = ll_config_query_size(s->model->c), image = c->position.image != 0;
+    k->panels = is_added(s) ? 1 + image : c->model.heads < HEADS ? c->model.heads : HEADS;
+    k->rows = is_added(s) ? (c->model.heads < FEATURES ? c->model.heads : FEATURES) : D;
+    k->layers = PANELS / k->panels < c->model.layers ? PANELS / k->panels : c->model.layers;
+    if (c->position.shared) k->layers = 1;
     for (int i = 0; i < k->panels; i++) {
         if (is_added(s))
             snprintf(k->name[i], sizeof k->name[i], "%s", !image ? "" : i ? "along a row" : "along a column");

@@ -17,9 +17,9 @@ typedef struct {
  * are full. */
 static ll_status choose(ll_reader **reader, ll_config *c, int width) {
     ll_status status = LL_OK;
-    for (c->margin = width / 4 < MOST ? width / 4 : MOST; c->margin > 0; c->margin /= 2) {
+    for (c->data.margin = width / 4 < MOST ? width / 4 : MOST; c->data.margin > 0; c->data.margin /= 2) {
         status = ll_reader_open(reader, c, ll_study_split(c));
-        if (!status && (ll_reader_size(*reader) >= FEWEST || c->margin == 1)) return LL_OK;
+        if (!status && (ll_reader_size(*reader) >= FEWEST || c->data.margin == 1)) return LL_OK;
         if (status && status != LL_EINVAL) return status;
         ll_reader_free(*reader);
         *reader = NULL;
@@ -31,8 +31,8 @@ static ll_status measure(const ll_study *s, const ll_config *c, ll_workspace *ws
                          shifts *to, int i) {
     ll_tally tally = {0};
     ll_status status = LL_OK;
-    const double work = ll_model_token_cost(s->model, c->length) * c->length * to->n / SHARE;
-    const int most = ll_study_bound(work, 1, EXAMPLES) / c->batch;
+    const double work = ll_model_token_cost(s->model, c->train.length) * c->train.length * to->n / SHARE;
+    const int most = ll_study_bound(work, 1, EXAMPLES) / c->train.batch;
     const int64_t n = ll_evaluate_batches(reader, most > 0 ? most : 1);
     ll_reader_shift(reader, (int)to->x[i]);
     for (int64_t k = 0; k < n && !status; k++) status = ll_evaluate_batch(&tally, s->model, ws, reader, batch, k, n);
@@ -57,7 +57,7 @@ static void show(const ll_study *s, const shifts *of) {
                          .n = 1,
                          .curves = &curve,
                          .mark = "as in training",
-                         .mark_at = s->c->shift};
+                         .mark_at = s->c->data.shift};
     ll_html_plot(s->h, &about, &f, NULL);
 }
 
@@ -71,11 +71,11 @@ ll_status ll_study_shift(const ll_study *s) {
     if (width < 4 || height < 2) return LL_OK;
     ll_status status = choose(&reader, &c, width);
     if (status == LL_EINVAL) return LL_OK; /* no image is empty at both sides */
-    shifts all = {.margin = c.margin, .n = 2 * c.margin + 1};
+    shifts all = {.margin = c.data.margin, .n = 2 * c.data.margin + 1};
     if (!status) status = ll_batch_create(&batch, &c);
-    if (!status) status = ll_workspace_create(&ws, s->model, ll_config_sequences(&c), c.length, 0);
+    if (!status) status = ll_workspace_create(&ws, s->model, ll_config_sequences(&c), c.train.length, 0);
     for (int i = 0; i < all.n && !status; i++) {
-        all.x[i] = i - c.margin;
+        all.x[i] = i - c.data.margin;
         status = measure(s, &c, ws, reader, &batch, &all, i);
     }
     if (!status) show(s, &all);

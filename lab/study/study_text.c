@@ -39,11 +39,12 @@ static ll_status speak(const ll_study *s, ll_stream *stream, float *logits, cons
 ll_status ll_study_sample(const ll_study *s) {
     static const float temperature[2] = {0.8f, 1};
     int prompt[PROMPT], length = 0, n = ll_study_bound(20 * ll_model_token_cost(s->model, PROMPT), 40, WRITTEN);
-    if (s->c->position == LL_POS_LEARNED && n > s->c->max_length - PROMPT) n = s->c->max_length - PROMPT;
+    if (s->c->position.type == LL_POS_LEARNED && n > s->c->position.max_length - PROMPT)
+        n = s->c->position.max_length - PROMPT;
     if (n < 1) return ll_fail(LL_EINVAL, "The model's learned positions (position.max-length) end with the prompt.");
     ll_stream *stream = NULL;
     writing *w = ll_alloc(3, sizeof *w); /* the prompt, and a text for each temperature */
-    float *logits = ll_alloc((size_t)s->c->vocab, sizeof *logits);
+    float *logits = ll_alloc((size_t)s->c->model.vocab, sizeof *logits);
     ll_status status = w && logits ? ll_study_excerpt(s, 0.5, prompt, PROMPT, &length) : LL_ENOMEM;
     for (int i = 0; i < length; i++) append(&w[2], s, prompt[i]);
     if (!status) status = ll_stream_create(&stream, s->model);
@@ -116,7 +117,7 @@ static void show_positions(const ll_study *s, const positions *p) {
     const ll_curve curve = {"loss", POINTS, x, y};
     snprintf(unit, sizeof unit, "bits per %s", s->unit);
     ll_count_text(windows, sizeof windows, p->windows);
-    ll_count_text(length, sizeof length, s->c->length);
+    ll_count_text(length, sizeof length, s->c->train.length);
     snprintf(mark, sizeof mark, "trained on %s tokens", length);
     snprintf(caption, sizeof caption,
              "Held-out loss by the number of tokens before it, over %s %s of text. A model that uses what is far back "
@@ -129,13 +130,13 @@ static void show_positions(const ll_study *s, const positions *p) {
                          .n = 1,
                          .curves = &curve,
                          .mark = mark,
-                         .mark_at = s->c->length};
+                         .mark_at = s->c->train.length};
     ll_html_plot(s->h, &about, &f, NULL);
 }
 
 ll_status ll_study_by_position(const ll_study *s) {
     double sum[POINTS] = {0}, count[POINTS] = {0};
-    positions p = {.T = s->window.length, .sum = sum, .count = count};
+    positions p = {.T = s->window.train.length, .sum = sum, .count = count};
     const ll_status status = measure(s, &p);
     if (!status) show_positions(s, &p);
     return status;

@@ -31,7 +31,7 @@ typedef struct {
 
 /* The row of distance number i: shaw's go from the farthest key after the query to the farthest before it, by
  * j - i = -clip .. clip, and its columns are turned here, so that distances are i - j. */
-static int row_of(const vectors *v, int i) { return v->s->c->position == LL_POS_SHAW ? v->n - 1 - i : i; }
+static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL_POS_SHAW ? v->n - 1 - i : i; }
 
 /* A panel: rows are the numbers of the vectors, columns distances. */
 static float *turn(vectors *v, int picture, int k, float *at) {
@@ -65,7 +65,7 @@ static void fill(vectors *v, const char *axis) {
             const int number = i * v->sides + k;
             const char *which = v->sides > 1 ? k ? " values" : " keys" : "";
             at = turn(v, i, k, at);
-            if (v->s->c->shared)
+            if (v->s->c->position.shared)
                 snprintf(v->label[number], sizeof *v->label, "all layers%s", which);
             else
                 snprintf(v->label[number], sizeof *v->label, "layer %d%s", layer, which);
@@ -76,9 +76,9 @@ static void fill(vectors *v, const char *axis) {
 
 static void show(vectors *v) {
     const ll_config *c = v->s->c;
-    const int s2 = c->position == LL_POS_RELATIVE_S2;
-    const char *what = s2 && c->image           ? "pixels away"
-                       : c->task == LL_TASK_LM ? "tokens back"
+    const int s2 = c->position.type == LL_POS_RELATIVE_S2;
+    const char *what = s2 && c->position.image           ? "pixels away"
+                       : c->model.task == LL_TASK_LM ? "tokens back"
                        : s2                    ? "tokens away"
                                                : "tokens back (below 0: ahead)";
     char axis[96], caption[400];
@@ -107,13 +107,13 @@ ll_status ll_study_vectors(const ll_study *s) {
     const ll_config *c = s->c;
     vectors *v = ll_alloc(1, sizeof *v);
     if (!v) return LL_ENOMEM;
-    const int s2 = c->position == LL_POS_RELATIVE_S2, both = !s2 && c->task != LL_TASK_LM;
+    const int s2 = c->position.type == LL_POS_RELATIVE_S2, both = !s2 && c->model.task != LL_TASK_LM;
     v->s = s;
     v->side = s2 ? instead : added;
-    v->sides = !s2 && c->distance_values ? 2 : 1;
-    v->layers = c->shared ? 1 : c->layers < LAYERS ? c->layers : LAYERS;
-    v->least = both ? -c->distances : 0;
-    v->n = c->distances - v->least + 1;
+    v->sides = !s2 && c->position.distance_values ? 2 : 1;
+    v->layers = c->position.shared ? 1 : c->model.layers < LAYERS ? c->model.layers : LAYERS;
+    v->least = both ? -c->position.distances : 0;
+    v->n = c->position.distances - v->least + 1;
     size_t rows = 0;
     for (int k = 0; k < v->sides; k++) {
         int D = 0;

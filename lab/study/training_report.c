@@ -7,8 +7,8 @@
 
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
-    int64_t T = 4 * (int64_t)s->c->length;
-    if (s->c->position == LL_POS_LEARNED && T > s->c->max_length) T = s->c->max_length;
+    int64_t T = 4 * (int64_t)s->c->train.length;
+    if (s->c->position.type == LL_POS_LEARNED && T > s->c->position.max_length) T = s->c->position.max_length;
     while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }
@@ -23,7 +23,7 @@ static void close_study(ll_study *s) {
 /* The data are read once for all parts. */
 static ll_status open_study(ll_study *s) {
     s->window = *s->c;
-    if (s->c->task == LL_TASK_LM) s->window.batch = 1, s->window.length = longest(s);
+    if (s->c->model.task == LL_TASK_LM) s->window.train.batch = 1, s->window.train.length = longest(s);
     ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
     if (!status) status = ll_fit_check(s->c, s->data);
     if (!status) {
@@ -38,23 +38,23 @@ static ll_status open_study(ll_study *s) {
 /* ---- One run ---- */
 
 static int is_lm(const ll_config *c) {
-    return c->task == LL_TASK_LM;
+    return c->model.task == LL_TASK_LM;
 }
 static int is_classifier(const ll_config *c) {
     return !ll_config_per_token(c);
 }
 static int learns_distance(const ll_config *c) {
-    return c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE || c->position == LL_POS_RELATIVE_S1 ||
-           c->position == LL_POS_T5;
+    return c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE ||
+           c->position.type == LL_POS_RELATIVE_S1 || c->position.type == LL_POS_T5;
 }
 static int learns_vectors(const ll_config *c) {
-    return c->position == LL_POS_SHAW || c->position == LL_POS_RELATIVE_S2;
+    return c->position.type == LL_POS_SHAW || c->position.type == LL_POS_RELATIVE_S2;
 }
 static int is_protein(const ll_config *c) {
-    return c->format == LL_DATA_FASTA;
+    return c->data.format == LL_DATA_FASTA;
 }
 static int is_seq2seq(const ll_config *c) {
-    return c->task == LL_TASK_SEQ2SEQ;
+    return c->model.task == LL_TASK_SEQ2SEQ;
 }
 static int has_one_stack(const ll_config *c) {
     return !is_seq2seq(c);
@@ -125,9 +125,9 @@ static void write_parts(ll_study *s, pace *p) {
 
 /* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */
 static ll_status test(ll_model *model, ll_run_facts *facts) {
-    const ll_config *c = model->c;
-    if (!c->test || !c->test[0]) return LL_OK;
-    const double batch = ll_model_token_cost(model, c->length) * c->length * c->batch;
+    const ll_config *c = &model->recipe->c;
+    if (!c->data.test || !c->data.test[0]) return LL_OK;
+    const double batch = ll_model_token_cost(model, c->train.length) * c->train.length * c->train.batch;
     const int most = ll_study_bound(batch / 2, 1, 1 << 20);
     ll_reader *reader = NULL;
     ll_status status = ll_reader_open_as(&reader, c, "test", &model->vocabulary);
@@ -144,7 +144,7 @@ static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts,
     ll_run_page_loss(h, run);
     if (model) {
         next_part(h, p);
-        ll_study study = {.h = h, .model = model, .c = model->c, .unit = run->unit};
+        ll_study study = {.h = h, .model = model, .c = &model->recipe->c, .unit = run->unit};
         write_parts(&study, p);
     }
     ll_run_page_costs(h, run);
@@ -169,7 +169,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     if (parameters <= 0) status = ll_run_load(&model, folder);
     if (model) {
         facts.parameters = (double)ll_model_size(model).parameters;
-        p->parts = count_parts(model->c);
+        p->parts = count_parts(&model->recipe->c);
         ll_model_watch(model, hear, p);
         status = test(model, &facts);
     }

@@ -47,6 +47,9 @@ static ll_status check_parts(const ll_attention_config *c) {
     if (!kernel->linear && (c->M || permuted(c) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
                        kernel->name);
+    if (!kernel->linear && c->position == LL_POSITION_ORTHOGONAL)
+        return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could turn; use another position",
+                       kernel->name);
     if (kernel->whole && c->causal)
         return ll_fail(LL_EINVAL,
                        "attention: %s mixes all tokens of a sequence before any is looked at, so it cannot be causal",
@@ -58,7 +61,7 @@ static ll_status check_parts(const ll_attention_config *c) {
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
     ll_status status = ll_feature_map_check(c);
     if (!status) status = ll_distances_check(c);
-    if (!status) status = ll_premap_check(c);
+    if (!status) status = ll_premap_check(c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
     const ll_operator *kind = ll_operator_of_config(c);
     return !status && kind != kernel && kind->check ? kind->check(c) : status;

@@ -68,6 +68,9 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
 
+/* The state of a sequence that has not begun, as state_in NULL is. */
+void ll_attention_state_clear(const ll_attention *op, float *state);
+
 /* LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
 LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
 

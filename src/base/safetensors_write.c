@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL /* no library to link; the function is fixed since xxHash 0.8 */
 #include <xxhash.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 
@@ -137,7 +138,7 @@ static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
     if (!header)
         return ll_fail(LL_ENOMEM, "the header of %s cannot be made: no memory, or names that are no UTF-8", path);
     const size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    const uint64_t padded = (n + 8 + ALIGN - 1) / ALIGN * ALIGN - 8;
+    const uint64_t padded = ll_round_up(n + 8, ALIGN) - 8;
     ll_status status = LL_OK;
     if (!n)
         status = ll_fail(LL_ENOMEM, "no memory for the header of %s", path);

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
+#include "base/status.h"
+
 int ll_parse_integer(int64_t *value, const char *text) {
     if (!*text || text[strspn(text, "+-0123456789")]) return 0;
     char *end;
@@ -117,26 +120,23 @@ int ll_is_plain_text(const char *text) {
     return 1;
 }
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
-/* Levenshtein's distance, one row of the table at a time. */
+/* Damerau's distance, three rows of the table at a time. */
 int ll_edit_distance(const char *a, const char *b) {
     enum { MOST = 63 };
-    int row[MOST + 1];
+    int rows[3][MOST + 1];
     const int n = (int)strnlen(a, MOST), m = (int)strnlen(b, MOST);
-    for (int j = 0; j <= m; j++) row[j] = j;
+    for (int j = 0; j <= m; j++) rows[0][j] = j;
     for (int i = 1; i <= n; i++) {
-        int diagonal = row[0];
+        int *row = rows[i % 3];
+        const int *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (int j = 1; j <= m; j++) {
-            const int above = row[j];
-            row[j] = least(least(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
+            row[j] = ll_min(ll_min(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = ll_min(row[j], before[j - 2] + 1);
         }
     }
-    return row[m];
+    return rows[n % 3][m];
 }
 
 int ll_json_is_deep(const uint8_t *json, size_t size, int most) {

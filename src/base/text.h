@@ -25,9 +25,6 @@ int ll_utf8_length(const unsigned char *s, size_t n);
 /* Is it UTF-8 without control characters? Then it can stand in JSON, in a line of INI, on a terminal. */
 int ll_is_plain_text(const char *text);
 
-/* Insertions, deletions and replacements between two words, of which the first 63 bytes count. */
-int ll_edit_distance(const char *a, const char *b);
-
 /* Are brackets of this JSON, outside of strings, nested more than `most` deep? */
 int ll_json_is_deep(const uint8_t *json, size_t size, int most);
 

@@ -41,7 +41,7 @@ void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t
     for (int row = 0; row < n; row++) {
         const int64_t number = index * n + row;
         r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
-        if (r->transpose) ll_transpose_row(r, batch, row, seed, number);
+        if (r->format->augment) r->format->augment(r, batch, row, seed, number);
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
     }
 }
@@ -88,11 +88,11 @@ void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t *count) {
     }
 }
 
-ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
-    const size_t B = (size_t)ll_config_sequences(c), n = B * (size_t)c->length;
+ll_status ll_batch_allocate(ll_batch *batch, const ll_reader_options *c) {
+    const size_t B = (size_t)c->batch * (size_t)ll_task_sequences(c->task), n = B * (size_t)c->length;
     ll_batch b = {.B = (int)B, .T = c->length};
     b.tokens = ll_alloc(n, sizeof *b.tokens);
-    b.targets = ll_alloc(ll_config_per_token(c) ? n : (size_t)c->batch, sizeof *b.targets);
+    b.targets = ll_alloc(ll_task_per_token(c->task) ? n : (size_t)c->batch, sizeof *b.targets);
     b.lengths = ll_alloc(B, sizeof *b.lengths);
     const int pairs = c->task == LL_TASK_SEQ2SEQ;
     if (pairs) {

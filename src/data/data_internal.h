@@ -3,24 +3,23 @@
 #ifndef LL_DATA_H
 #define LL_DATA_H
 
-#include "recipe/batch.h"
+#include "data/batch.h"
 #include "base/file.h"
-#include "recipe/recipe.h"
+#include "data/data_options.h"
 
 typedef struct ll_reader ll_reader;
 
-/* split: "train", "valid" or "test". LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
-LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
-/* The same with the vocabulary of another reader, or of a model, which is copied (NULL or empty: makes its own). */
-LL_MUST_USE ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split,
-                                        const ll_bytes *vocabulary);
+/* split: "train", "valid" or "test". vocabulary: that of another reader, or of a model, which is copied (NULL or empty:
+ * makes its own). LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
+LL_MUST_USE ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const char *split,
+                                       const ll_bytes *vocabulary);
 /* What a model must keep to read and write the same tokens; empty where the recipe says all. */
 const ll_bytes *ll_reader_vocabulary(const ll_reader *reader);
 /* Words and bytes of the whole split for each of its tokens; 0 and 0 for what is not text. */
 void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
 /* Does the library make the data of this recipe, a valid split among them? */
-int ll_data_is_made(const ll_config *c);
+int ll_data_is_made(const ll_data_options *c);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
 /* Names of the classes where the data have them and the recipe does not: what data.classes has to be; else NULL. */
@@ -47,7 +46,8 @@ void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t *count);
 /* The text of a byte reader (its whole split), for baselines; NULL for what is not one text of bytes. */
 const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size);
 
-LL_MUST_USE ll_status ll_batch_create(ll_batch *batch, const ll_config *c); /* c->batch x c->length */
+/* For batches of c->batch examples of c->length tokens. */
+LL_MUST_USE ll_status ll_batch_allocate(ll_batch *batch, const ll_reader_options *c);
 void ll_batch_free(ll_batch *batch);
 
 #endif

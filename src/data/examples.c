@@ -3,13 +3,16 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+
 size_t ll_count_lines(const ll_bytes *bytes) {
     size_t n = 1;
     for (const uint8_t *p = bytes->data, *end = p + bytes->size; (p = memchr(p, '\n', (size_t)(end - p))); p++) n++;
     return n;
 }
 
-ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const char *name) {
+ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
+    ll_examples *own = r->own;
     int64_t first = 0, count = 0;
     int most = 0;
     if (c->length < 1)
@@ -27,9 +30,9 @@ ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const cha
         return ll_fail(LL_EINVAL, "%s: no example of %lld is left for this split%s", name, (long long)r->size,
                        r->size ? "; change data.valid-fraction" : "; it is empty");
     r->classes = c->classes > 0 ? c->classes : most + 1;
-    r->labels = r->file[1].data;
-    r->place = first;
-    r->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;
+    own->labels = r->file[1].data;
+    own->place = first;
+    own->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;
     r->size = r->rows = count;
     r->stride = 1;
     r->examples = 1;
@@ -39,7 +42,13 @@ ll_status ll_examples_use(ll_reader *r, const ll_config *c, int split, const cha
 /* Files are often sorted by class, so what is held out, or left out by data.limit, is drawn from all of train, once and
  * for all. */
 int64_t ll_example_at(const ll_reader *r, int64_t place) {
-    return r->mixed ? ll_shuffle(r->place + place, r->mixed, 0, UINT32_MAX) : r->place + place;
+    const ll_examples *own = r->own;
+    return own->mixed ? ll_shuffle(own->place + place, own->mixed, 0, UINT32_MAX) : own->place + place;
+}
+
+void ll_examples_close(const ll_reader *r) {
+    const ll_examples *own = r->own;
+    ll_free(own->text);
 }
 
 static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
@@ -51,8 +60,9 @@ static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
 }
 
 void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+    const ll_examples *own = r->own;
     const int64_t number = ll_example_at(r, place);
     const int towers = r->task == LL_TASK_MATCH ? 2 : 1;
-    for (int i = 0; i < towers; i++) fill_text(&r->text[number * towers + i], batch, row * towers + i);
-    batch->targets[row] = r->labels[number];
+    for (int i = 0; i < towers; i++) fill_text(&own->text[number * towers + i], batch, row * towers + i);
+    batch->targets[row] = own->labels[number];
 }

@@ -31,7 +31,7 @@ static const ll_format *const formats[] = {
 
 static int is_known(int format) { return format >= 0 && (size_t)format < sizeof formats / sizeof *formats; }
 
-int ll_data_is_made(const ll_config *c) { return is_known(c->format) && formats[c->format]->made; }
+int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
 
 /* Tasks of pairs are learned from few formats, which are named; others from one that fits what there is. */
 static ll_status lacks_pairs(const ll_format *format, int task) {
@@ -56,10 +56,6 @@ static ll_status check_task(const ll_format *format, int task) {
                    task_name[can]);
 }
 
-ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split) {
-    return ll_reader_open_as(reader, c, split, NULL);
-}
-
 static ll_status copy(ll_bytes *to, const ll_bytes *from) {
     if (!from || !from->size) return LL_OK;
     if (!(to->data = ll_alloc(from->size + 1, 1))) return LL_ENOMEM;
@@ -68,12 +64,13 @@ static ll_status copy(ll_bytes *to, const ll_bytes *from) {
     return LL_OK;
 }
 
-ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split, const ll_bytes *vocabulary) {
+ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const char *split,
+                           const ll_bytes *vocabulary) {
     int which = 0;
     while (which < 3 && strcmp(split, split_name[which])) which++;
     if (which == 3) return ll_fail(LL_EINVAL, "there is no split \"%s\"; there are train, valid and test", split);
-    if (!is_known(c->format)) return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->format);
-    const ll_format *format = formats[c->format];
+    if (!is_known(c->data.format)) return ll_fail(LL_EINVAL, "data.format number %d does not exist", c->data.format);
+    const ll_format *format = formats[c->data.format];
     ll_status status = check_task(format, c->task);
     if (status) return status;
     ll_reader *r = ll_alloc(1, sizeof *r);
@@ -82,7 +79,8 @@ ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *
     r->task = c->task;
     r->B = c->batch;
     r->T = c->length;
-    status = copy(&r->vocabulary, vocabulary);
+    if (format->own && !(r->own = ll_alloc(1, format->own))) status = LL_ENOMEM;
+    if (!status) status = copy(&r->vocabulary, vocabulary);
     if (!status) status = format->open(r, c, which);
     if (status) {
         ll_reader_free(r);
@@ -95,13 +93,10 @@ ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *
 
 void ll_reader_free(ll_reader *r) {
     if (!r) return;
-    for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
-    ll_free(r->pairs);
-    ll_bytes_free(&r->vocabulary);
-    ll_free(r->tokens);
-    ll_free(r->text);
+    if (r->own && r->format->close) r->format->close(r);
     ll_free(r->own);
-    ll_free(r->chosen);
+    for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
+    ll_bytes_free(&r->vocabulary);
     ll_free(r->class_names);
     ll_free(r->begin);
     ll_free(r->row);
@@ -114,11 +109,6 @@ int ll_reader_vocab(const ll_reader *reader) {
 
 const ll_bytes *ll_reader_vocabulary(const ll_reader *reader) {
     return &reader->vocabulary;
-}
-
-void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
-    *words = (double)r->words / (double)r->size;
-    *bytes = (double)r->bytes / (double)r->size;
 }
 
 const char *ll_reader_class_names(const ll_reader *reader) {
@@ -136,14 +126,4 @@ int64_t ll_reader_size(const ll_reader *reader) {
 void ll_reader_image(const ll_reader *reader, int *width, int *height) {
     *width = reader->width;
     *height = reader->height;
-}
-
-void ll_reader_shift(ll_reader *r, int pixels) {
-    r->shift = pixels;
-}
-
-const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size) {
-    if (reader->examples || reader->tokens || reader->vocab != 256) return NULL;
-    *size = (size_t)reader->size;
-    return reader->data;
 }

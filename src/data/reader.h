@@ -3,7 +3,7 @@
  *
  *   reader.c   opened and asked        batch.c    which rows make up a batch
  *   source.c   files of a split        shuffle.c  the order of examples
- *   text.c     windows of tokens       mask.c     tokens to guess
+ *   text_reader.c windows of tokens    mask.c     tokens to guess
  *   bytes.c    any file as text        demo.c     the text inside the library
  *   idx.c      images with labels      fasta.c    proteins
  *   coder.h    text to tokens and back tokens.c   text of words
@@ -13,12 +13,13 @@
  *   image.c    rows of images          resize.c   to another size
  *   png.c      gray pixels of PNG      pathfinder_png.c folders of them
  *   pairs.c    source TAB target      toy.c      sources to be copied or reversed
- *   music.h    MIDI files */
+ *   music.h    MIDI files
+ *
+ * What a kind of format keeps beside the head that all readers have stands in the file of that kind, behind r->own. */
 #ifndef LL_READER_H
 #define LL_READER_H
 
 #include "base/file.h"
-#include "data/text/cells.h"
 #include "data/data_internal.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
@@ -26,9 +27,13 @@ enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 typedef struct {
     const char *name; /* as in data.format */
     unsigned tasks;   /* bits 1 << LL_TASK_...: what it can be read for */
-    ll_status (*open)(ll_reader *r, const ll_config *c, int split);
+    ll_status (*open)(ll_reader *r, const ll_reader_options *c, int split);
     /* Row number `row` of the batch becomes the text from token `place`, or example number `place`. */
     void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+    size_t own;                        /* bytes of r->own */
+    void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing */
+    /* Changes a row of a training batch by draws of (seed, number); NULL: does not. */
+    void (*augment)(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
     int made; /* the library makes the data, a valid split among them: no file is named */
 } ll_format;
 
@@ -38,31 +43,19 @@ extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format
 
 struct ll_reader {
     const ll_format *format;
-    int task, B, T, vocab, classes, width, height;
+    int task, B, T, vocab, classes;
+    int width, height;     /* of images; 0 and 0 */
     int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
+    int endless;           /* examples that are made: never the same again */
     int64_t size;          /* tokens of text, or examples, of this split */
     int64_t rows, stride;  /* row number i of an evaluation is at place i * stride, i < rows */
-    const uint8_t *data;   /* text or pixels of this split ... */
-    int32_t *tokens;       /* ... or text of tokens that do not fit bytes */
-    int64_t words, bytes;  /* of the split's text; 0: unknown */
-    ll_bytes vocabulary;   /* what a coder needs to know */
-    const uint8_t *labels; /* NULL for text */
-    int64_t *begin;        /* (size + 1) examples of text: where each begins in data; else NULL */
+    int64_t *begin;        /* (size + 1) examples of text: where each begins; else NULL */
     int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
     int mask, maskable;    /* mlm: the token that hides others, and the first that may be hidden */
-    uint8_t *own;          /* resized images, or NULL */
-    int64_t *chosen;       /* (size) numbers of the images in use, or NULL: all */
-    int shift;             /* pixels to the right */
-    ll_slice *text;        /* texts with classes, of the whole file, of which ... */
-    int64_t place;         /* ... this is the first of the split, */
-    int64_t mixed;         /* and this their number, where the split is drawn from them; else 0 */
+    ll_bytes vocabulary;   /* what a coder needs to know */
     char *class_names;     /* as data.classes, where the recipe leaves them to the data; else NULL */
-    struct ll_pair *pairs; /* (all of the file), and the first of this split */
-    int64_t first;
-    int endless, split, shortest, longest, symbols; /* toys: never the same example again */
-    uint64_t seed;
-    int transpose;    /* music: semitones up or down at most */
-    ll_bytes file[2]; /* what data and labels point into */
+    ll_bytes file[2];      /* what was read */
+    void *own;             /* (format->own bytes) what this kind of format keeps, zeros at first */
 };
 
 typedef struct {
@@ -71,10 +64,10 @@ typedef struct {
 
 /* The file of a split (labels = 1: of its labels), or LL_EINVAL naming the key that is empty. A valid
  * split without a file is the end of the train file. */
-LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels);
+LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int split, int labels);
 /* Which of the n bytes or examples of that file are the split: `count` from `first`. data.limit shortens
  * train after valid is cut off, so that runs with different limits are compared on the same data. */
-void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n);
+void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n);
 
 /* All files that a path names: itself, those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
@@ -83,25 +76,15 @@ LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path)
 LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
 
 /* Is there a split of its own to evaluate on, or is it cut from train, or none? */
-int ll_split_is_cut(const ll_config *c);
+int ll_split_is_cut(const ll_reader_options *c);
 /* Lets go of all but `count` bytes from `first`: the end of a large file is small. */
 LL_MUST_USE ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count);
 
-/* r reads `size` bytes of text. LL_EINVAL, with `name` in it, where that is too little for a window. */
-LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *text,
-                                  int64_t size);
-/* r reads r->size texts of their own, r->begin of them (memory it takes over), each with the token before its
- * first and the one after its last; windows do not reach from one into the next. */
-LL_MUST_USE ll_status ll_texts_use(ll_reader *r, const ll_config *c, const uint8_t *text, int64_t *begin);
-void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
 /* The number of the stretch that holds x: begin[i] <= x < begin[i + 1], i < n. */
 int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x);
 
 /* Masks a row that `fill` has written, by draws of (seed, number, position). */
 void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
-
-/* Moves the notes of a row up or down by a draw of (seed, number). */
-void ll_transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
 
 /* Where place i of [0, n) goes in the shuffle of an epoch: for each (seed, epoch) a permutation of [0, n),
  * n < 2^62. O(1) time and memory. */

@@ -11,14 +11,15 @@ static const char *given(const char *path) {
     return path ? path : "";
 }
 
-int ll_split_is_cut(const ll_config *c) {
-    return !given(c->valid)[0] && c->valid_fraction > 0;
+int ll_split_is_cut(const ll_reader_options *c) {
+    return !given(c->data.valid)[0] && c->data.valid_fraction > 0;
 }
 
-ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int labels) {
+ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int split, int labels) {
     static const char *const keys[2][3] = {{"data.train", "data.valid", "data.test"},
                                            {"data.train-labels", "data.valid-labels", "data.test-labels"}};
-    const char *const files[2][3] = {{c->train, c->valid, c->test}, {c->train_labels, c->valid_labels, c->test_labels}};
+    const char *const files[2][3] = {{c->data.train, c->data.valid, c->data.test},
+                                     {c->data.train_labels, c->data.valid_labels, c->data.test_labels}};
     const int from = split == LL_SPLIT_VALID && ll_split_is_cut(c) ? LL_SPLIT_TRAIN : split;
     const ll_source s = {keys[labels][from], given(files[labels][from])};
     if (from != split && given(files[1][split])[0])
@@ -42,8 +43,8 @@ ll_status ll_split_source(ll_source *source, const ll_config *c, int split, int 
     return ll_fail(LL_EINVAL, "%s is empty; name its file: --set %s=FILE", s.key, s.key);
 }
 
-void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int split, int64_t n) {
-    int64_t held = ll_split_is_cut(c) ? (int64_t)floor(c->valid_fraction * (double)n + 0.5) : 0;
+void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n) {
+    int64_t held = ll_split_is_cut(c) ? (int64_t)floor(c->data.valid_fraction * (double)n + 0.5) : 0;
     if (held > n) held = n;
     *first = 0;
     *count = n;
@@ -52,7 +53,7 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_config *c, int spli
         *count = held;
     } else if (split == LL_SPLIT_TRAIN) {
         *count = n - held;
-        if (c->limit > 0 && *count > c->limit) *count = c->limit;
+        if (c->data.limit > 0 && *count > c->data.limit) *count = c->data.limit;
     }
 }
 

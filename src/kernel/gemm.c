@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"
 #include "longline.h"
@@ -56,10 +57,8 @@ typedef struct {
     int rows, cols, tasks_m;                     /* of a block; blocks above each other */
 } product;
 
-static int least(int a, int b) { return a < b ? a : b; }
-static int pieces(int n, int piece) { return (n + piece - 1) / piece; }
 /* The size of equal parts of n that are not above `most`, rounded up to a multiple of `unit`. */
-static int part(int n, int most, int unit) { return pieces(pieces(n, pieces(n, most)), unit) * unit; }
+static int part(int n, int most, int unit) { return ll_ceil_div(ll_ceil_div(n, ll_ceil_div(n, most)), unit) * unit; }
 
 /* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
 static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
@@ -67,7 +66,7 @@ static const float *at(const float *x, size_t ld, int transposed, int k0, int j0
 }
 
 /* Terms of the slice that begins at k0, and their steps. */
-static int depth_at(const product *p, int k0) { return least(p->slice, p->K - k0); }
+static int depth_at(const product *p, int k0) { return ll_min(p->slice, p->K - k0); }
 static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 2 : depth; }
 
 /* ---- Packing ---- */
@@ -79,7 +78,7 @@ static void pack_transposed_strip(const product *p, int n, int depth, const floa
     _Alignas(64) float lines[SOME * (DEPTH + PAD)];
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
     for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
-        const int some = least(SOME, n - j);
+        const int some = ll_min(SOME, n - j);
         for (int i = 0; i < some; i++, B += p->ldb) p->k->to_bf16((size_t)depth, B, lines + i * (DEPTH + PAD));
         p->k->transpose(some, steps(p, depth), lines, DEPTH + PAD, packed, (size_t)p->strip);
     }
@@ -89,7 +88,7 @@ static void pack_transposed_strip(const product *p, int n, int depth, const floa
 static void pack_row(const product *p, int k, int first, int end, int prefetch, float *packed, size_t apart) {
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
-        const size_t n = (size_t)least(p->strip, end - j);
+        const size_t n = (size_t)ll_min(p->strip, end - j);
         for (size_t line = 0; line < n && prefetch; line += 16)
             __builtin_prefetch(from + PREFETCH_ROWS * p->ldb + line);
         if (p->pairs) {
@@ -107,23 +106,23 @@ static void pack_columns(const product *p, int k0, int first, int end, float *pa
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
-        pack_transposed_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
+        pack_transposed_strip(p, ll_min(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
         pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + PREFETCH_ROWS < depth, packed, apart);
 }
 
 /* The strip of a packed slice that begins at column j of the piece. */
 static float *strip_at(const product *p, int k0, int j) {
-    const size_t wide = (size_t)pieces(p->wide, p->strip) * (size_t)p->strip;
+    const size_t wide = (size_t)ll_ceil_div(p->wide, p->strip) * (size_t)p->strip;
     return p->packed + (size_t)steps(p, k0 - p->k0) * wide + (size_t)steps(p, depth_at(p, k0)) * (size_t)j;
 }
 
 static void pack_group(void *arg, size_t index, int worker) {
     const product *p = arg;
     (void)worker;
-    const int groups = pieces(p->wide, GROUP), j = (int)index % groups * GROUP;
+    const int groups = ll_ceil_div(p->wide, GROUP), j = (int)index % groups * GROUP;
     const int k0 = p->k0 + (int)index / groups * p->slice;
-    pack_columns(p, k0, p->j0 + j, p->j0 + least(p->wide, j + GROUP), strip_at(p, k0, j));
+    pack_columns(p, k0, p->j0 + j, p->j0 + ll_min(p->wide, j + GROUP), strip_at(p, k0, j));
 }
 
 /* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
@@ -132,7 +131,7 @@ static void pack_transposed_rows(const product *p, int m, int depth, const float
     _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
     if (!p->pairs) p->k->transpose(depth, m, A, p->lda, buffer, p->row);
     for (int k = 0; k < depth && p->pairs; k += SOME, buffer += SOME / 2) {
-        const int some = least(SOME, depth - k);
+        const int some = ll_min(SOME, depth - k);
         for (int i = 0; i < some; i += 2, A += 2 * p->lda)
             p->k->interleave_bf16((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
         p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, buffer, p->row);
@@ -192,11 +191,11 @@ static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j,
 static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
-    if (then < n) prefetch_columns(p, &next, k0, j0 + then, least(strip, n - then));
+    if (then < n) prefetch_columns(p, &next, k0, j0 + then, ll_min(strip, n - then));
     if (deeper >= p->k1) return next;
-    if (then >= n) prefetch_columns(p, &next, deeper, j0, least(strip, n));
+    if (then >= n) prefetch_columns(p, &next, deeper, j0, ll_min(strip, n));
     const int depth = depth_at(p, deeper), rows = p->ta ? depth : m;
-    const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * least(n, then) / n);
+    const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * ll_min(n, then) / n);
     const float *A = at(p->A, p->lda, !p->ta, deeper, i0) + (size_t)begin * p->lda;
     if (end > begin && p->lda > CLOSE) ll_prefetch_rows(&next, A, p->lda, end - begin, p->ta ? m : depth);
     return next;
@@ -206,7 +205,7 @@ static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n
 static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *own, float *C) {
     const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
     for (int j = 0; j < n; j += strip) {
-        const int some = least(strip, n - j), from = p->j0 + j0 + j;
+        const int some = ll_min(strip, n - j), from = p->j0 + j0 + j;
         const float *B = own;
         if (p->packing == IN_PLACE) {
             B = at(p->B, p->ldb, 0, k0, from);
@@ -224,7 +223,7 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
 
 static void block_in(const product *p, size_t index, packing_space space) {
     const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
-    const int m = least(p->rows, p->M - i0), n = least(p->cols, p->wide - j0);
+    const int m = ll_min(p->rows, p->M - i0), n = ll_min(p->cols, p->wide - j0);
     float *C = p->C + (size_t)i0 * p->ldc + p->j0 + j0;
     if (p->k0 == 0) begin_block(p, m, n, p->bias ? p->bias + p->j0 + j0 : NULL, C);
     for (int k0 = p->k0; k0 < p->k1; k0 += p->slice)
@@ -252,12 +251,13 @@ static void block(void *arg, size_t index, int worker) {
 static void cut_blocks(product *p) {
     const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
-    while (pieces(p->M, rows) * pieces(p->wide, cols) < tasks && ((rows > LEAST && cut_rows) || cols > LEAST)) {
-        const int of_rows = cut_rows && rows > LEAST && (cols == LEAST || least(p->M, rows) > least(p->wide, cols));
+    while (ll_ceil_div(p->M, rows) * ll_ceil_div(p->wide, cols) < tasks &&
+           ((rows > LEAST && cut_rows) || cols > LEAST)) {
+        const int of_rows = cut_rows && rows > LEAST && (cols == LEAST || ll_min(p->M, rows) > ll_min(p->wide, cols));
         *(of_rows ? &rows : &cols) /= 2;
     }
     p->rows = part(p->M, rows, p->k->rows), p->cols = part(p->wide, cols, WIDEST);
-    p->tasks_m = pieces(p->M, p->rows);
+    p->tasks_m = ll_ceil_div(p->M, p->rows);
 }
 
 /* A piece of B: all k at once where nothing is packed before. */
@@ -268,9 +268,10 @@ static void multiply_piece(product *p) {
     do {
         p->k1 = terms < p->K - p->k0 ? p->k0 + terms : p->K;
         if (p->packing == BEFORE)
-            ll_parallel_among(p->threads, (size_t)pieces(p->wide, GROUP) * (size_t)pieces(p->k1 - p->k0, p->slice),
+            ll_parallel_among(p->threads,
+                              (size_t)ll_ceil_div(p->wide, GROUP) * (size_t)ll_ceil_div(p->k1 - p->k0, p->slice),
                               pack_group, p);
-        ll_parallel_among(p->threads, (size_t)p->tasks_m * (size_t)pieces(p->wide, p->cols), block, p);
+        ll_parallel_among(p->threads, (size_t)p->tasks_m * (size_t)ll_ceil_div(p->wide, p->cols), block, p);
         p->k0 = p->k1;
     } while (p->k0 < p->K);
 }
@@ -279,7 +280,7 @@ static void multiply_piece(product *p) {
 static size_t room_of(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
 
 static size_t strip_floats(int K) { return GROUP * room_of(K); }
-static size_t rows_floats(int M, int K) { return (size_t)least(M < 0 ? 0 : M, MOST_ROWS) * (room_of(K) + PAD); }
+static size_t rows_floats(int M, int K) { return (size_t)ll_min(M < 0 ? 0 : M, MOST_ROWS) * (room_of(K) + PAD); }
 
 static float *on_a_line(float *x) { return x + (LINE - (uintptr_t)x / sizeof *x % LINE) % LINE; }
 
@@ -295,17 +296,17 @@ static void multiply(product p, float *scratch) {
     const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
     p.strip = p.packing == BY_TASKS ? GROUP : p.k->width > 1 ? 2 * p.k->width : WIDEST;
-    const int packed = steps(&p, least(p.K, PIECE_TERMS)),
+    const int packed = steps(&p, ll_min(p.K, PIECE_TERMS)),
               most = packed ? PIECE_FLOATS / packed / WIDEST * WIDEST : p.N;
     const int wide = p.packing == BEFORE ? part(p.N, most, WIDEST) : p.N;
     for (p.j0 = 0; p.j0 < p.N; p.j0 += wide) {
-        p.wide = least(wide, p.N - p.j0);
+        p.wide = ll_min(wide, p.N - p.j0);
         multiply_piece(&p);
     }
 }
 
 size_t ll_gemm_scratch(int M, int N, int K) {
-    const size_t all = (size_t)least(K, PIECE_TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
+    const size_t all = (size_t)ll_min(K, PIECE_TERMS) * (size_t)ll_ceil_div(N, WIDEST) * WIDEST;
     return LINE + strip_floats(K) + rows_floats(M, K) + (M <= MOST_ROWS ? 0 : all < PIECE_FLOATS ? all : PIECE_FLOATS);
 }
 

@@ -23,12 +23,12 @@ static int common_rows(const ll_param *p, const ll_param *q) {
 }
 
 ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **told) {
-    const ll_config *c = m->c, *d = from->c;
-    if (c->width != d->width || c->heads != d->heads)
+    const ll_model_config *c = m->c, *d = from->c;
+    if (c->model.width != d->model.width || c->model.heads != d->model.heads)
         return ll_fail(LL_EINVAL,
                        "its width and heads are %d and %d, those of the recipe %d and %d; set model.width=%d "
                        "and model.heads=%d",
-                       d->width, d->heads, c->width, c->heads, d->width, d->heads);
+                       d->model.width, d->model.heads, c->model.width, c->model.heads, d->model.width, d->model.heads);
     char fresh[NAMED * (sizeof m->param->name + 2) + 1] = "";
     int taken = 0;
     for (int i = 0; i < m->count; i++) {

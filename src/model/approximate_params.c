@@ -10,10 +10,10 @@
 static const char *const names[] = {"attention.linformer_k", "attention.linformer_v"};
 
 int ll_approximate_tensors(const ll_model *m, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]) {
-    const ll_config *c = m->c;
-    if (c->kernel != LL_ATT_LINFORMER) return 0;
+    const ll_model_config *c = m->c;
+    if (c->attention.kernel != LL_ATT_LINFORMER) return 0;
     for (int i = 0; i < LL_APPROXIMATE_TENSORS; i++)
-        tensor[i] = (ll_position_tensor){names[i], c->linformer_length, c->linformer_rank};
+        tensor[i] = (ll_position_tensor){names[i], c->attention.linformer_length, c->attention.linformer_rank};
     return LL_APPROXIMATE_TENSORS;
 }
 
@@ -37,11 +37,12 @@ ll_approximate_gradients ll_approximate_gradients_of(const ll_model *m, int op, 
 }
 
 void ll_approximate_config_of(const ll_model *m, int op, ll_attention_config *a) {
-    const ll_config *c = m->c;
-    a->baseline =
-        (ll_approximate_config){.window = c->window, .length = c->linformer_length, .rank = c->linformer_rank};
-    a->baseline.landmarks = c->landmarks, a->baseline.iterations = c->iterations;
-    a->baseline.buckets = c->buckets, a->baseline.chunk = c->chunk, a->baseline.rounds = c->rounds;
+    const ll_model_config *c = m->c;
+    a->baseline = (ll_approximate_config){
+        .window = c->attention.window, .length = c->attention.linformer_length, .rank = c->attention.linformer_rank};
+    a->baseline.landmarks = c->attention.landmarks, a->baseline.iterations = c->attention.iterations;
+    a->baseline.buckets = c->attention.buckets, a->baseline.chunk = c->attention.chunk,
+    a->baseline.rounds = c->attention.rounds;
     a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = op;
     if (m->at.baseline < 0) return;
     const ll_param *tensor = &m->param[m->at.baseline + op * LL_APPROXIMATE_TENSORS];

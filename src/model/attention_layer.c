@@ -32,7 +32,7 @@ typedef struct {
 /* Keys and values of cross attention, side by side in rows; d NULL: without gradients. */
 static void set_source(attention *x, const ll_model *m, float *p, float *d) {
     const size_t queries = (size_t)m->queries, row = queries + (size_t)m->values;
-    const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
+    const int query = m->queries / m->c->model.heads, value = m->values / m->c->model.heads;
     x->s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, p, d, row};
     x->s[2] =
         (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, p ? p + queries : NULL, d ? d + queries : NULL, row};
@@ -40,7 +40,7 @@ static void set_source(attention *x, const ll_model *m, float *p, float *d) {
 
 static attention attention_of(const ll_batch_run *run, int layer, int cross) {
     const ll_model *m = run->model;
-    const int query = m->queries / m->c->heads, value = m->values / m->c->heads;
+    const int query = m->queries / m->c->model.heads, value = m->values / m->c->model.heads;
     ll_workspace *ws = run->ws;
     attention x = {.run = run, .layer = layer, .cross = cross, .j = run->stack->parts * layer + cross};
     x.op = ll_operator_of(run->stack, layer, cross);
@@ -66,8 +66,10 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
 }
 
 /* Heads first .. of this cross attention count from the end of the source; heads: none. */
-static int first_reversed(const ll_config *c) {
-    return c->cross == LL_CROSS_END ? 0 : c->cross == LL_CROSS_BOTH ? c->heads / 2 : c->heads;
+static int first_reversed(const ll_model_config *c) {
+    return c->position.cross == LL_CROSS_END    ? 0
+           : c->position.cross == LL_CROSS_BOTH ? c->model.heads / 2
+                                                : c->model.heads;
 }
 
 static void swap_rows(float *a, float *b, size_t n) {
@@ -80,11 +82,11 @@ static void swap_rows(float *a, float *b, size_t n) {
 
 /* Puts the keys and values of those heads, or their gradients, in reverse order, or back. */
 static void reverse(const attention *x, int gradients) {
-    const ll_config *c = x->run->c;
+    const ll_model_config *c = x->run->c;
     const int first = first_reversed(c);
-    if (!x->cross || first == c->heads) return;
+    if (!x->cross || first == c->model.heads) return;
     for (int i = 1; i < 3; i++) {
-        const size_t size = (size_t)x->s[i].head, n = size * (size_t)(c->heads - first);
+        const size_t size = (size_t)x->s[i].head, n = size * (size_t)(c->model.heads - first);
         float *data = (gradients ? x->s[i].d : x->s[i].data) + size * (size_t)first;
         for (size_t b = 0; b < (size_t)x->from.B; b++)
             for (size_t t = b * (size_t)x->from.T, last = t + (size_t)x->from.lengths[b]; t + 1 < last; t++) {
@@ -96,13 +98,13 @@ static void reverse(const attention *x, int gradients) {
 
 /* The rows that section i is made of. */
 static const float *rows_of(const attention *x, int source, ll_rows r, float *room) {
-    if (source) return x->from.ws->top + r.first * (size_t)x->run->c->width;
+    if (source) return x->from.ws->top + r.first * (size_t)x->run->c->model.width;
     return ll_sublayer_input(x->run, x->j, r, room);
 }
 
 /* Projects the own rows, or those of the source. */
 static ll_status project(const attention *x, int source) {
-    const int C = x->run->c->width;
+    const int C = x->run->c->model.width;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
@@ -119,7 +121,7 @@ static ll_status project(const attention *x, int source) {
 
 static void project_back(const attention *x) {
     const ll_batch_run *run = x->run;
-    const int C = run->c->width;
+    const int C = run->c->model.width;
     const size_t width = (size_t)C;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         int add;
@@ -141,7 +143,7 @@ static void project_back(const attention *x) {
 /* The same for the encoder's top, whose gradient gathers in its ws->d. */
 static void source_back(const attention *x) {
     const ll_batch_run *run = x->run;
-    const int C = run->c->width;
+    const int C = run->c->model.width;
     const size_t width = (size_t)C;
     for (ll_rows r = {0}; ll_next_chunk(&r, x->from.rows);) {
         const float *a = rows_of(x, 1, r, NULL);
@@ -162,7 +164,7 @@ static ll_view view_of(const ll_batch_run *of, const section *s, float *data) {
 }
 
 static ll_view mixed_view(const attention *x, float *data) {
-    const size_t values = (size_t)x->run->model->values, heads = (size_t)x->run->c->heads;
+    const size_t values = (size_t)x->run->model->values, heads = (size_t)x->run->c->model.heads;
     return (ll_view){data, (size_t)x->run->T * values, values / heads, values};
 }
 
@@ -207,7 +209,7 @@ static ll_status mix_back(const attention *x) {
 
 static ll_status finish(const attention *x) {
     const ll_batch_run *run = x->run;
-    const int C = run->c->width, values = run->model->values;
+    const int C = run->c->model.width, values = run->model->values;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
         ll_linear(run, r.n, values, C, x->mixed + r.first * (size_t)values, (size_t)values,
@@ -220,7 +222,7 @@ static ll_status finish(const attention *x) {
 
 static void finish_back(const attention *x) {
     const ll_batch_run *run = x->run;
-    const int C = run->c->width, values = run->model->values;
+    const int C = run->c->model.width, values = run->model->values;
     const size_t width = (size_t)C, row = (size_t)values;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);

@@ -7,7 +7,7 @@
 /* Pre-activations of some rows. */
 static float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
     const size_t first = run->ws->mode == LL_TRAIN ? rows.first : 0;
-    return run->ws->hidden[layer] + first * (size_t)run->c->ff;
+    return run->ws->hidden[layer] + first * (size_t)run->c->model.ff;
 }
 
 static int feed_of(const ll_batch_run *run, int layer) {
@@ -15,7 +15,7 @@ static int feed_of(const ll_batch_run *run, int layer) {
 }
 
 static ll_status feed(const ll_batch_run *run, int layer) {
-    const int C = run->c->width, ff = run->c->ff, j = feed_of(run, layer);
+    const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
@@ -33,7 +33,7 @@ static ll_status feed(const ll_batch_run *run, int layer) {
 }
 
 static void feed_back(const ll_batch_run *run, int layer) {
-    const int C = run->c->width, ff = run->c->ff, j = feed_of(run, layer);
+    const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     const size_t width = (size_t)C, wide = (size_t)ff;
     ll_workspace *ws = run->ws;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {

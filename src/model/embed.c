@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "model/network.h"
 
@@ -46,7 +47,7 @@ static int token_at(const ll_batch_run *run, place p) {
 /* E[token] + position of one row. */
 static void gather(const ll_batch_run *run, size_t row, float *out) {
     const ll_model *m = run->model;
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     const place p = place_of(run, row);
     if (!p.used) {
         memset(out, 0, C * sizeof *out);
@@ -70,20 +71,20 @@ typedef struct {
 
 static void gather_task(void *arg, size_t i) {
     const job *j = arg;
-    const size_t C = (size_t)j->run->c->width;
+    const size_t C = (size_t)j->run->c->model.width;
     for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < (size_t)j->rows.n; r++)
         gather(j->run, j->rows.first + r, j->out + r * C);
 }
 
 static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
     job j = {run, rows, out};
-    ll_parallel_for(((size_t)rows.n + LL_PIECE - 1) / LL_PIECE, gather_task, &j);
+    ll_parallel_for(ll_ceil_div_size((size_t)rows.n, LL_PIECE), gather_task, &j);
 }
 
 void ll_embed(const ll_batch_run *run) {
     const int norm = run->stack->at.embedding_norm;
     if (run->ws->stream && run->ws->sinus)
-        ll_sinus(run->ws->sinus, run->T, run->c->width, run->position, ll_config_init_std(run->c));
+        ll_sinus(run->ws->sinus, run->T, run->c->model.width, run->position, ll_config_init_std(run->c));
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *x = ll_residual(run, 0, r);
         if (norm >= 0) {
@@ -100,7 +101,7 @@ void ll_embed(const ll_batch_run *run) {
 static void scatter_task(void *arg, size_t i) {
     const ll_batch_run *run = ((const job *)arg)->run;
     const ll_model *m = run->model;
-    const size_t C = (size_t)run->c->width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
+    const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
     float *tokens = ll_param_in(m, run->grad, m->at.embedding) + first;
     for (size_t row = 0; row < run->rows; row++) {
         const place p = place_of(run, row);
@@ -119,7 +120,7 @@ static void scatter_task(void *arg, size_t i) {
 void ll_embed_back(const ll_batch_run *run) {
     ll_workspace *ws = run->ws;
     const int norm = run->stack->at.embedding_norm;
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = ws->d + r.first * C;
         ll_dropout(run, r, 0, LL_SITE_EMBEDDING, d, d, 0);
@@ -131,5 +132,5 @@ void ll_embed_back(const ll_batch_run *run) {
         ll_copy_rows(run, r.n, ws->gradient, d);
     }
     job j = {.run = run};
-    ll_parallel_for((C + COLUMNS - 1) / COLUMNS, scatter_task, &j);
+    ll_parallel_for(ll_ceil_div_size(C, COLUMNS), scatter_task, &j);
 }

@@ -4,6 +4,7 @@
  * in memory. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "model/network.h"
 
@@ -14,12 +15,12 @@ static int tied(const ll_model *m) {
 }
 
 int ll_head_width(const ll_model *m) {
-    return ll_config_per_token(m->c) ? m->c->vocab : m->c->classes;
+    return ll_task_per_token(m->c->model.task) ? m->c->model.vocab : m->c->model.classes;
 }
 
 /* Numbers in a row that logits are computed from. */
 static int head_depth(const ll_model *m) {
-    return m->c->task == LL_TASK_MATCH ? m->c->ff : m->c->width;
+    return m->c->model.task == LL_TASK_MATCH ? m->c->model.ff : m->c->model.width;
 }
 
 const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
@@ -31,7 +32,7 @@ const float *ll_head_input(const ll_batch_run *run, ll_rows rows) {
 }
 
 void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     float *d = run->ws->d + rows.first * C;
     if (run->stack->at.norm < 0) {
         ll_copy_rows(run, rows.n, dx, d);
@@ -53,7 +54,7 @@ enum { ROWS = 128 /* of the embedding, in one task of a single row of logits */ 
 
 static void logits_task(void *arg, size_t i) {
     const job *j = arg;
-    const int C = j->run->c->width, first = (int)i * ROWS, left = j->run->c->vocab - first;
+    const int C = j->run->c->model.width, first = (int)i * ROWS, left = j->run->c->model.vocab - first;
     j->run->k->gemv_rows(left < ROWS ? left : ROWS, C, j->W + (size_t)first * (size_t)C, (size_t)C, j->x,
                          j->out + first, 0);
 }
@@ -63,11 +64,11 @@ void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logit
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
     const float *W = ll_param_at(m, head);
     if (!tied(m)) {
-        const float *bias = !ll_config_per_token(run->c) ? ll_param_at(m, head + 1) : NULL;
+        const float *bias = !ll_task_per_token(run->c->model.task) ? ll_param_at(m, head + 1) : NULL;
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
     } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
-        ll_parallel_for(((size_t)V + ROWS - 1) / ROWS, logits_task, &j);
+        ll_parallel_for(ll_ceil_div_size((size_t)V, ROWS), logits_task, &j);
     } else {
         ll_product(run, 0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
     }
@@ -87,7 +88,7 @@ static void logits_back(const ll_batch_run *run, int n, const float *x, const fl
     }
     ll_linear_weight_back(run, n, C, V, x, width, dlogits, row, dW);
     ll_linear_input_back(run, n, C, V, dlogits, row, W, dx, width, 0);
-    if (!ll_config_per_token(run->c)) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
+    if (!ll_task_per_token(run->c->model.task)) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
 }
 
 /* ---- Cross-entropy ---- */
@@ -104,7 +105,7 @@ typedef struct {
 static int target_of(const losses *l, int i) {
     const size_t row = l->first + (size_t)i;
     const ll_batch_run *run = l->run;
-    if (!ll_config_per_token(run->c)) return l->targets[row];
+    if (!ll_task_per_token(run->c->model.task)) return l->targets[row];
     const size_t b = row / (size_t)run->T;
     return (int)(row % (size_t)run->T) < run->lengths[b] ? l->targets[row] : -1;
 }
@@ -130,7 +131,7 @@ static void loss_task(void *arg, size_t i) {
 
 /* Losses of n rows whose logits are in ws->logits, which become their gradients. */
 static int loss_rows(losses *l, ll_tally *tally) {
-    ll_parallel_for(((size_t)l->n + LL_PIECE - 1) / LL_PIECE, loss_task, l);
+    ll_parallel_for(ll_ceil_div_size((size_t)l->n, LL_PIECE), loss_task, l);
     int count = 0;
     for (int r = 0; r < l->n; r++) {
         if (target_of(l, r) < 0) continue;
@@ -175,7 +176,7 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
 
 /* Tokens of sequence b that are pooled. */
 static int pooled(const ll_batch_run *run, size_t b) {
-    return run->c->pool == LL_POOL_FIRST ? 1 : run->lengths[b];
+    return run->c->model.pool == LL_POOL_FIRST ? 1 : run->lengths[b];
 }
 
 typedef struct {
@@ -188,7 +189,7 @@ typedef struct {
 /* All rows, some columns: a sum in the order of the rows, so that padding cannot change it. */
 static void pool_task(void *arg, size_t i) {
     const pooling *p = arg;
-    const size_t C = (size_t)p->run->c->width, T = (size_t)p->run->T, first = i * COLUMNS;
+    const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, first = i * COLUMNS;
     const size_t end = first + COLUMNS < C ? first + COLUMNS : C;
     for (size_t r = 0; r < (size_t)p->rows.n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
@@ -198,16 +199,16 @@ static void pool_task(void *arg, size_t i) {
 }
 
 void ll_head_pool(const ll_batch_run *run) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     memset(run->ws->pool, 0, (size_t)run->B * C * sizeof(double));
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         pooling p = {.run = run, .rows = r, .x = ll_head_input(run, r)};
-        ll_parallel_for((C + COLUMNS - 1) / COLUMNS, pool_task, &p);
+        ll_parallel_for(ll_ceil_div_size(C, COLUMNS), pool_task, &p);
     }
 }
 
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     float *x = run->ws->output;
     for (size_t i = 0; i < (size_t)sequences.n; i++) {
         const size_t b = sequences.first + i;
@@ -219,7 +220,7 @@ const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences) {
 
 static void unpool_task(void *arg, size_t i) {
     const pooling *p = arg;
-    const size_t C = (size_t)p->run->c->width, T = (size_t)p->run->T, n = (size_t)p->rows.n;
+    const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, n = (size_t)p->rows.n;
     for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
         const int count = pooled(p->run, b), used = t < (size_t)count;
@@ -231,7 +232,7 @@ static void pool_back(const ll_batch_run *run) {
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         ll_head_input(run, r); /* for the statistics of its norm */
         pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
-        ll_parallel_for(((size_t)r.n + LL_PIECE - 1) / LL_PIECE, unpool_task, &p);
+        ll_parallel_for(ll_ceil_div_size((size_t)r.n, LL_PIECE), unpool_task, &p);
         ll_head_input_back(run, r, run->ws->gradient);
     }
 }
@@ -240,7 +241,7 @@ static void pool_back(const ll_batch_run *run) {
 
 static void classify_loss(losses *l, ll_tally *tally) {
     const ll_batch_run *run = l->run;
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     ll_head_pool(run);
     for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         float *dx = run->grad ? run->ws->gradient : NULL;
@@ -276,11 +277,11 @@ static void match_loss(losses *l, ll_tally *tally) {
 
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally) {
     losses l = {.run = run, .targets = targets, .scale = scale, .V = ll_head_width(run->model)};
-    if (run->c->task == LL_TASK_CLASSIFY) {
+    if (run->c->model.task == LL_TASK_CLASSIFY) {
         classify_loss(&l, tally);
         return;
     }
-    if (run->c->task == LL_TASK_MATCH) {
+    if (run->c->model.task == LL_TASK_MATCH) {
         match_loss(&l, tally);
         return;
     }

@@ -4,6 +4,7 @@
  * row of a product has the same bits among any others: so neither padding nor company changes a result. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/network.h"
@@ -26,7 +27,7 @@ static int has_next(const ll_batch_run *run, size_t row) {
 
 static void score_task(void *arg, size_t i) {
     const scores *s = arg;
-    const int V = s->run->c->vocab;
+    const int V = s->run->c->model.vocab;
     for (int r = (int)i * LL_PIECE; r < ((int)i + 1) * LL_PIECE && r < s->n; r++) {
         const size_t row = s->first + (size_t)r;
         if (!has_next(s->run, row)) continue;
@@ -45,7 +46,8 @@ static int any_next(const ll_batch_run *run, size_t first, int n) {
  * feed-forward layers were computed in is free. */
 static float *logits_room(const ll_batch_run *run, int *rows) {
     const ll_workspace *ws = run->ws;
-    const size_t wide = (size_t)(ws->T < LL_CHUNK ? ws->T : LL_CHUNK) * (size_t)run->c->ff / (size_t)run->c->vocab;
+    const size_t wide =
+        (size_t)(ws->T < LL_CHUNK ? ws->T : LL_CHUNK) * (size_t)run->c->model.ff / (size_t)run->c->model.vocab;
     *rows = ws->logit_rows;
     if (ws->mode != LL_STREAM || wide <= 1) return ws->logits;
     *rows = wide < LL_CHUNK ? (int)wide : LL_CHUNK;
@@ -53,7 +55,7 @@ static float *logits_room(const ll_batch_run *run, int *rows) {
 }
 
 void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
-    const size_t C = (size_t)run->c->width;
+    const size_t C = (size_t)run->c->model.width;
     int most;
     scores s = {.run = run, .tokens = tokens, .logp = logp, .logits = logits_room(run, &most)};
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
@@ -63,13 +65,13 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
             s.first = r.first + (size_t)done;
             if (!any_next(run, s.first, s.n)) continue;
             ll_head_logits(run, s.n, x + (size_t)done * C, s.logits);
-            ll_parallel_for(((size_t)s.n + LL_PIECE - 1) / LL_PIECE, score_task, &s);
+            ll_parallel_for(ll_ceil_div_size((size_t)s.n, LL_PIECE), score_task, &s);
         }
     }
 }
 
 ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
-    if (m->c->task != LL_TASK_LM)
+    if (m->c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL, "only a language model (task = lm) tells how likely a sequence is");
     ll_workspace *ws = NULL;
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
@@ -91,7 +93,7 @@ ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int 
 
 /* What leaves a block, or enters the first, or what the output layer reads. */
 static const float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
-    if (layer == run->c->layers) return ll_head_input(run, rows);
+    if (layer == run->c->model.layers) return ll_head_input(run, rows);
     if (!ll_pre_norm(run)) return ll_sublayer_input(run, run->stack->parts * layer, rows, run->ws->input);
     return ll_residual(run, 0, rows); /* evaluation has one for all */
 }
@@ -106,7 +108,7 @@ typedef struct {
 
 static void take_row(const embedding *e, size_t row, const float *x) {
     const ll_batch_run *run = e->run;
-    const size_t C = (size_t)run->c->width, T = (size_t)run->T, front = (size_t)run->model->front;
+    const size_t C = (size_t)run->c->model.width, T = (size_t)run->T, front = (size_t)run->model->front;
     const size_t b = row / T, t = row % T, n = (size_t)run->lengths[b];
     if (t >= n) return;
     switch (e->kind) {
@@ -127,7 +129,7 @@ static void take_row(const embedding *e, size_t row, const float *x) {
 
 static ll_status embed(const embedding *e, int layer) {
     const ll_batch_run *run = e->run;
-    const size_t C = (size_t)run->c->width, B = (size_t)run->B;
+    const size_t C = (size_t)run->c->model.width, B = (size_t)run->B;
     const int front = run->model->front;
     memset(e->out, 0, (e->kind == LL_EMBED_ALL ? B * (size_t)(run->T - front) : B) * C * sizeof *e->out);
     const ll_status status = ll_stack_forward(run, layer);
@@ -145,7 +147,7 @@ static ll_status embed(const embedding *e, int layer) {
 
 ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out, const int *tokens, const int *lengths,
                           int B, int T) {
-    const int layers = m->c->layers;
+    const int layers = m->c->model.layers;
     if (m->stacks > 1) return ll_fail(LL_EINVAL, "a seq2seq model has two stacks; embeddings are of models with one");
     if (layer < -1 || layer > layers)
         return ll_fail(LL_EINVAL, "there is no layer %d: the model has %d, and 0 is what enters the first", layer,
@@ -154,14 +156,14 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
     double *sum = NULL;
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
     if (!status) status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, 0, LL_EVALUATE);
-    if (!status && kind == LL_EMBED_MEAN && !(sum = ll_alloc((size_t)B * (size_t)m->c->width, sizeof *sum)))
+    if (!status && kind == LL_EMBED_MEAN && !(sum = ll_alloc((size_t)B * (size_t)m->c->model.width, sizeof *sum)))
         status = LL_ENOMEM;
     if (!status) {
         const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths};
         const ll_batch_run run = ll_network_begin(m, ws, &in);
         const embedding e = {&run, kind, out, sum};
         status = embed(&e, layer < 0 ? layers : layer);
-        if (!status) status = ll_check_output(out, B, kind == LL_EMBED_ALL ? T : 1, m->c->width);
+        if (!status) status = ll_check_output(out, B, kind == LL_EMBED_ALL ? T : 1, m->c->model.width);
     }
     ll_free(sum);
     ll_workspace_free(ws);

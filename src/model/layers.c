@@ -2,6 +2,7 @@
  * rows into columns or fixed pieces: by shape alone, so that the bits do not depend on the threads. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "model/network.h"
@@ -27,10 +28,6 @@ typedef struct {
     unsigned dropped;
     int add;
 } job;
-
-static size_t pieces(int n, int piece) {
-    return (size_t)((n + piece - 1) / piece);
-}
 
 /* Rows of piece i. */
 static int piece_rows(const job *j, size_t i) {
@@ -64,7 +61,7 @@ static void slab_task(void *arg, size_t i) {
 /* One row: the product that generation waits for. */
 static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias, float *out) {
     job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out, .ld = (size_t)N};
-    const size_t slabs = pieces(N, SLAB);
+    const size_t slabs = (size_t)ll_ceil_div(N, SLAB);
     if ((size_t)K * (size_t)N >= SERIAL) {
         ll_parallel_for(slabs, slab_task, &j);
         return;
@@ -74,7 +71,7 @@ static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_ma
 
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias) {
-    if (run->grad && run->c->precision == LL_BF16) {
+    if (run->grad && run->c->bf16) {
         ll_gemm_bf16(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
     } else {
         ll_gemm(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add, bias, run->ws->packed);
@@ -115,7 +112,7 @@ static void column_task(void *arg, size_t i) {
 
 void ll_bias_back(int n, int N, const float *dout, float *db) {
     job j = {.k = ll_kernel_table(), .n = n, .N = N, .x = dout, .out = db};
-    ll_parallel_for(pieces(N, COLUMNS), column_task, &j);
+    ll_parallel_for((size_t)ll_ceil_div(N, COLUMNS), column_task, &j);
 }
 
 /* ---- Norm ---- */
@@ -128,10 +125,10 @@ static void norm_task(void *arg, size_t i) {
 }
 
 void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y) {
-    job j = {.k = run->k, .n = n, .N = run->c->width, .x = x, .out = y, .extra = run->ws->statistics};
+    job j = {.k = run->k, .n = n, .N = run->c->model.width, .x = x, .out = y, .extra = run->ws->statistics};
     j.gain = ll_param_at(run->model, gain);
     j.bias = ll_param_at(run->model, gain + 1);
-    ll_parallel_for(pieces(n, LL_PIECE), norm_task, &j);
+    ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), norm_task, &j);
 }
 
 static void norm_back_task(void *arg, size_t i) {
@@ -145,13 +142,13 @@ static void norm_back_task(void *arg, size_t i) {
 }
 
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx) {
-    job j = {.run = run, .k = run->k, .n = n, .N = run->c->width, .x = x, .y = dy, .out = dx};
+    job j = {.run = run, .k = run->k, .n = n, .N = run->c->model.width, .x = x, .y = dy, .out = dx};
     const size_t C = (size_t)j.N;
     j.gain = ll_param_at(run->model, gain);
     j.extra = run->ws->partial;
-    ll_parallel_for(pieces(n, LL_PIECE), norm_back_task, &j);
+    ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), norm_back_task, &j);
     float *dgain = ll_param_in(run->model, run->grad, gain), *dbias = ll_param_in(run->model, run->grad, gain + 1);
-    for (size_t i = 0; i < pieces(n, LL_PIECE); i++) {
+    for (size_t i = 0; i < (size_t)ll_ceil_div(n, LL_PIECE); i++) {
         run->k->add(C, j.extra + i * 2 * C, dgain);
         run->k->add(C, j.extra + i * 2 * C + C, dbias);
     }
@@ -162,7 +159,7 @@ void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, cons
 static void activate_task(void *arg, size_t i) {
     const job *j = arg;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
-    if (j->run->c->activation == LL_ACT_RELU) {
+    if (j->run->c->model.activation == LL_ACT_RELU) {
         j->k->relu(n, 0, j->x + at, j->out + at);
     } else {
         j->k->gelu(n, j->x + at, j->out + at);
@@ -171,13 +168,13 @@ static void activate_task(void *arg, size_t i) {
 
 void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y) {
     job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .out = y};
-    ll_parallel_for(pieces(n, LL_PIECE), activate_task, &j);
+    ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), activate_task, &j);
 }
 
 static void activate_back_task(void *arg, size_t i) {
     const job *j = arg;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
-    if (j->run->c->activation == LL_ACT_RELU) {
+    if (j->run->c->model.activation == LL_ACT_RELU) {
         j->k->relu_back(n, 0, j->x + at, j->y + at, j->out + at);
     } else {
         j->k->gelu_back(n, j->x + at, j->y + at, j->out + at);
@@ -186,7 +183,7 @@ static void activate_back_task(void *arg, size_t i) {
 
 void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx) {
     job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .y = dy, .out = dx};
-    ll_parallel_for(pieces(n, LL_PIECE), activate_back_task, &j);
+    ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), activate_back_task, &j);
 }
 
 /* ---- Dropout and copies ---- */
@@ -224,19 +221,20 @@ static void drop_task(void *arg, size_t i) {
 }
 
 void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add) {
-    job j = {.run = run, .k = run->k, .n = rows.n, .N = run->c->width, .x = x, .out = y, .rows = rows, .add = add};
-    if (run->grad && run->c->dropout > 0) {
-        const double share = run->c->dropout * 65536 + 0.5;
+    job j = {
+        .run = run, .k = run->k, .n = rows.n, .N = run->c->model.width, .x = x, .out = y, .rows = rows, .add = add};
+    if (run->grad && run->c->model.dropout > 0) {
+        const double share = run->c->model.dropout * 65536 + 0.5;
         j.dropped = share < 65535 ? (unsigned)share : 65535;
         j.stream =
             ll_stream_id(LL_RANDOM_DROPOUT, (uint32_t)((run->stack->first + layer) * 4 + site), (uint32_t)run->draw);
     } else if (x == y) {
         return;
     }
-    ll_parallel_for(pieces(rows.n, LL_PIECE), drop_task, &j);
+    ll_parallel_for((size_t)ll_ceil_div(rows.n, LL_PIECE), drop_task, &j);
 }
 
 void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y) {
-    job j = {.run = run, .n = n, .N = run->c->width, .x = x, .out = y};
-    ll_parallel_for(pieces(n, LL_PIECE), drop_task, &j);
+    job j = {.run = run, .n = n, .N = run->c->model.width, .x = x, .out = y};
+    ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), drop_task, &j);
 }

@@ -14,10 +14,8 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = ll_recipe_copy(&m->recipe, recipe);
-    if (!status) {
-        m->c = &m->recipe->c;
-        status = ll_params_plan(m);
-    }
+    if (!status) status = ll_model_read_recipe(m);
+    if (!status) status = ll_params_plan(m);
     if (!status) status = ll_params_allocate(m);
     if (!status) {
         ll_params_init(m);
@@ -30,6 +28,11 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
     }
     *out = m;
     return LL_OK;
+}
+
+ll_status ll_model_read_recipe(ll_model *m) {
+    m->c = &m->config;
+    return ll_recipe_model(m->recipe, &m->config);
 }
 
 void ll_model_free(ll_model *m) {
@@ -66,9 +69,9 @@ void ll_model_watch(ll_model *m, ll_done_fn *progress, void *arg) {
 }
 
 ll_model_sizes ll_model_size(const ll_model *m) {
-    ll_model_sizes sizes = {.width = m->c->width};
+    ll_model_sizes sizes = {.width = m->c->model.width};
     for (int i = 0; i < m->count; i++) sizes.parameters += (size_t)m->param[i].rows * (size_t)m->param[i].cols;
-    if (m->c->task == LL_TASK_CLASSIFY) sizes.classes = m->c->classes;
+    if (m->c->model.task == LL_TASK_CLASSIFY) sizes.classes = m->c->model.classes;
     return sizes;
 }
 
@@ -79,8 +82,8 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
 }
 
 /* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */
-static double nystrom_cost(const ll_config *c, double D, double E, double T) {
-    const double m = c->landmarks, middle = m * m * (D + E + 4 * m * c->iterations);
+static double nystrom_cost(const ll_model_config *c, double D, double E, double T) {
+    const double m = c->attention.landmarks, middle = m * m * (D + E + 4 * m * c->attention.iterations);
     return T <= m ? T * (D + E) : 2 * m * (D + E) + middle / T;
 }
 
@@ -88,52 +91,61 @@ static double nystrom_cost(const ll_config *c, double D, double E, double T) {
  * q and k; softmax looks at T keys, local at those of its window, value at none; linformer sums each key and value into
  * `rank` of them, and looks at those; reformer hashes, and looks at its run and the one before (causal: on average half
  * of its own). */
-static double attention_cost(const ll_config *c, double D, double E, double T) {
+static double attention_cost(const ll_model_config *c, double D, double E, double T) {
     const double F = ll_config_features(c);
-    const int causal = c->task == LL_TASK_LM;
-    switch (c->kernel) {
+    const int causal = c->model.task == LL_TASK_LM;
+    switch (c->attention.kernel) {
     case LL_ATT_SOFTMAX: return T * (D + E);
     case LL_ATT_VALUE: return 0;
-    case LL_ATT_REFORMER: return c->rounds * (D * c->buckets / 2 + fmin(T, (causal ? 1.5 : 2) * c->chunk) * (D + E));
+    case LL_ATT_REFORMER:
+        return c->attention.rounds *
+               (D * c->attention.buckets / 2 + fmin(T, (causal ? 1.5 : 2) * c->attention.chunk) * (D + E));
     case LL_ATT_NYSTROM: return nystrom_cost(c, D, E, T);
-    case LL_ATT_LINFORMER: return 2.0 * c->linformer_rank * (D + E);
-    case LL_ATT_LOCAL: return fmin(T, causal ? c->window : 2.0 * c->window - 1) * (D + E);
+    case LL_ATT_LINFORMER: return 2.0 * c->attention.linformer_rank * (D + E);
+    case LL_ATT_LOCAL: return fmin(T, causal ? c->attention.window : 2.0 * c->attention.window - 1) * (D + E);
     default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);
     }
 }
 
 /* One head without keys: its vectors' features and what a window sums. */
-static double keyless_cost(const ll_config *c, double D, double E) {
-    const double F = c->kernel == LL_ATT_SOFTMAX ? D : ll_config_features(c), reach = c->distances - 1.0;
-    const double window = c->image ? 2 * reach * (reach + 1) + 1 : c->task == LL_TASK_LM ? reach + 1 : 2 * reach + 1;
-    return (ll_config_rows(c) ? F * D : 0) + F * (c->distances + 1.0) + E * (window + 1);
+static double keyless_cost(const ll_model_config *c, double D, double E) {
+    const double F = c->attention.kernel == LL_ATT_SOFTMAX ? D : ll_config_features(c),
+                 reach = c->position.distances - 1.0;
+    const double window = c->position.image             ? 2 * reach * (reach + 1) + 1
+                          : c->model.task == LL_TASK_LM ? reach + 1
+                                                        : 2 * reach + 1;
+    return (ll_config_rows(c) ? F * D : 0) + F * (c->position.distances + 1.0) + E * (window + 1);
 }
 
 double ll_model_token_cost(const ll_model *m, int T) {
-    const ll_config *c = m->c;
-    const double H = c->heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->width;
+    const ll_model_config *c = m->c;
+    const double H = c->model.heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->model.width;
     const double inputs = (m->sides > 0 ? m->queries : 0) + (m->sides > 1 ? m->keys : 0);
     const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
     const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
-    const double head = ll_config_per_token(c) ? C * c->vocab : 0; /* a classifier's comes once a sequence */
-    return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->ff + head;
+    const double head =
+        ll_task_per_token(c->model.task) ? C * c->model.vocab : 0; /* a classifier's comes once a sequence */
+    return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->model.ff + head;
 }
 
 size_t ll_model_stream_bytes(const ll_model *m, int T) {
-    const ll_config *c = m->c;
-    const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->heads,
+    const ll_model_config *c = m->c;
+    const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->model.heads,
                  values = (size_t)m->values;
     const size_t layers = (size_t)ll_top_stack(m)->layers, cross = (size_t)ll_cross_layers(m);
     const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
-    const size_t ring = (size_t)(c->distances - 1) * (size_t)(c->image ? c->image_width : 1) + 1;
+    const size_t ring = (size_t)(c->position.distances - 1) * (size_t)(c->position.image ? c->position.width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (!ll_config_causal(c) || c->kernel == LL_ATT_VALUE) return 0;
-    if (c->kernel == LL_ATT_REFORMER) {
-        const size_t row = (queries + values) * sizeof(float), count = (size_t)c->heads * sizeof(double);
-        return layers * (size_t)c->rounds * (size_t)c->buckets * (2 * (size_t)c->chunk * row + count);
+    if (!ll_task_causal(c->model.task) || c->attention.kernel == LL_ATT_VALUE) return 0;
+    if (c->attention.kernel == LL_ATT_REFORMER) {
+        const size_t row = (queries + values) * sizeof(float), count = (size_t)c->model.heads * sizeof(double);
+        return layers * (size_t)c->attention.rounds * (size_t)c->attention.buckets *
+               (2 * (size_t)c->attention.chunk * row + count);
     }
-    const size_t keys = c->kernel == LL_ATT_SOFTMAX ? (size_t)T : c->kernel == LL_ATT_LOCAL ? (size_t)c->window : 0;
+    const size_t keys = c->attention.kernel == LL_ATT_SOFTMAX ? (size_t)T
+                        : c->attention.kernel == LL_ATT_LOCAL ? (size_t)c->attention.window
+                                                              : 0;
     if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);
-    return keyless + F * (values + (size_t)c->heads) * (layers * sizeof(double) + cross * sizeof(float)) / share;
+    return keyless + F * (values + (size_t)c->model.heads) * (layers * sizeof(double) + cross * sizeof(float)) / share;
 }

@@ -62,7 +62,6 @@ static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
         return ll_fail(LL_EFORMAT, "%s: redraws is \"%s\", must be a number from 0", path, redraws ? redraws : "");
     ll_status status = ll_recipe_parse(&m->recipe, recipe, path);
     if (status == LL_EINVAL) status = LL_EFORMAT;
-    if (!status) m->c = &m->recipe->c;
     return status;
 }
 
@@ -144,7 +143,8 @@ static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_p
     if (!m) return LL_ENOMEM;
     ll_status status = read_meta(m, file);
     if (!status) {
-        status = ll_params_plan(m);
+        status = ll_model_read_recipe(m);
+        if (!status) status = ll_params_plan(m);
         if (status == LL_EINVAL) status = ll_fail_in(LL_EFORMAT, ll_safetensors_path(file));
     }
     if (!status) status = read_tensors(m, file, in_place);

@@ -30,8 +30,8 @@
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
 
-#include "recipe/batch.h"
-#include "recipe/recipe.h"
+#include "data/batch.h"
+#include "model/model_config.h"
 #include "base/safetensors.h"
 
 /* One tensor of the block: gradients and Adam's moments use the same offsets in blocks of the same size. */
@@ -57,8 +57,9 @@ typedef struct {
 } ll_stack;
 
 struct ll_model {
-    ll_recipe *recipe;  /* own copy */
-    const ll_config *c; /* the recipe's numbers */
+    ll_recipe *recipe;        /* own copy */
+    ll_model_config config;   /* what it says of a model, ... */
+    const ll_model_config *c; /* ... which is this */
     int count;          /* tensors */
     ll_param *param;
     size_t size;              /* floats in the block */
@@ -89,6 +90,9 @@ struct ll_model {
  * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
                                            char **told);
+
+/* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
+LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);

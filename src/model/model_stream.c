@@ -12,13 +12,13 @@
 enum { PIECE = 256 };
 
 ll_status ll_model_can_stream(const ll_model *model) {
-    if (!ll_config_causal(model->c))
+    if (!ll_task_causal(model->c->model.task))
         return ll_fail(LL_EINVAL,
                        "a %s reads its whole input at once; streams are for language models (task = lm) and seq2seq",
-                       model->c->task == LL_TASK_MLM ? "masked language model" : "classifier");
+                       model->c->model.task == LL_TASK_MLM ? "masked language model" : "classifier");
     const ll_stack *top = ll_top_stack(model);
     const ll_status status = ll_attention_can_stream(model->attention[ll_operator_of(top, 0, 0)]);
-    if (status != LL_EINVAL || model->c->compat == LL_COMPAT_NONE) return status;
+    if (status != LL_EINVAL || model->c->attention.compat == LL_COMPAT_NONE) return status;
     return ll_fail(LL_EINVAL,
                    "attention.compat = %s stabilises by a maximum over all tokens, later ones too, so that there is no "
                    "stream of this model; train one with attention.compat = none",
@@ -27,18 +27,18 @@ ll_status ll_model_can_stream(const ll_model *model) {
 
 /* Without the attention of its layers. */
 static ll_status begin(ll_stream **out, ll_model *model) {
-    const ll_config *c = model->c;
+    const ll_model_config *c = model->c;
     ll_status status = ll_model_can_stream(model);
     if (status) return status;
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
-    const int learned = c->position == LL_POS_LEARNED && c->max_length < PIECE;
+    const int learned = c->position.type == LL_POS_LEARNED && c->position.max_length < PIECE;
     const ll_stack *top = ll_top_stack(model);
-    status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->max_length : PIECE, 0, LL_STREAM);
+    status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->position.max_length : PIECE, 0, LL_STREAM);
     if (!status) {
         s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
-        s->logits = ll_alloc((size_t)c->vocab, sizeof *s->logits);
+        s->logits = ll_alloc((size_t)c->model.vocab, sizeof *s->logits);
         if (top->parts > 2) s->memory = ll_alloc((size_t)top->layers, sizeof(ll_cross_cache *));
         if (!s->attention || !s->logits || (top->parts > 2 && !s->memory)) status = LL_ENOMEM;
     }
@@ -81,7 +81,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     ll_stream *new = NULL;
     ll_status status = ll_stream_whole(s);
     if (!status) status = begin(&new, s->model);
-    for (int l = 0; !status && l < s->model->c->layers; l++) {
+    for (int l = 0; !status && l < s->model->c->model.layers; l++) {
         status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
         if (!status && s->memory) status = ll_cross_cache_clone(&new->memory[l], s->memory[l]);
     }
@@ -89,7 +89,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
         ll_stream_free(new);
         return status;
     }
-    memcpy(new->logits, s->logits, (size_t)s->model->c->vocab * sizeof *s->logits);
+    memcpy(new->logits, s->logits, (size_t)s->model->c->model.vocab * sizeof *s->logits);
     new->position = s->position;
     new->document = s->document;
     new->sourced = s->sourced;
@@ -99,8 +99,8 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
 
 void ll_stream_free(ll_stream *s) {
     if (!s) return;
-    for (int l = 0; s->attention && l < s->model->c->layers; l++) ll_attention_stream_free(s->attention[l]);
-    for (int l = 0; s->memory && l < s->model->c->layers; l++) ll_cross_cache_free(s->memory[l]);
+    for (int l = 0; s->attention && l < s->model->c->model.layers; l++) ll_attention_stream_free(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->model.layers; l++) ll_cross_cache_free(s->memory[l]);
     ll_free(s->attention);
     ll_free(s->memory);
     ll_free(s->logits);
@@ -109,7 +109,7 @@ void ll_stream_free(ll_stream *s) {
 }
 
 static void forget(ll_stream *s) {
-    for (int l = 0; l < s->model->c->layers; l++) ll_attention_stream_reset(s->attention[l]);
+    for (int l = 0; l < s->model->c->model.layers; l++) ll_attention_stream_reset(s->attention[l]);
     s->document = s->position;
 }
 
@@ -154,7 +154,7 @@ ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
 
 /* Before anything moves: a refused feed leaves the stream as it was. */
 static ll_status check(const ll_stream *s, const int *tokens, int n) {
-    const ll_config *c = s->model->c;
+    const ll_model_config *c = s->model->c;
     if (s->memory && !s->sourced)
         return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
     ll_status status = ll_stream_whole(s);
@@ -163,17 +163,17 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     int64_t at = s->position - s->document;
-    for (int i = 0; i < n && at <= c->max_length; i++) at = tokens[i] == c->separator ? 1 : at + 1;
-    if (c->position == LL_POS_LEARNED && at > c->max_length)
+    for (int i = 0; i < n && at <= c->position.max_length; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
+    if (c->position.type == LL_POS_LEARNED && at > c->position.max_length)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
-                       c->max_length);
+                       c->position.max_length);
     return LL_OK;
 }
 
 /* How many of n tokens go through the network together: not beyond the document. */
 static int piece_of(const ll_stream *s, const int *tokens, int n) {
     int piece = 1;
-    while (piece < n && piece < s->ws->T && tokens[piece] != s->model->c->separator) piece++;
+    while (piece < n && piece < s->ws->T && tokens[piece] != s->model->c->model.separator) piece++;
     return piece;
 }
 
@@ -181,7 +181,7 @@ ll_status ll_stream_logits(const ll_stream *s, float *logits) {
     const ll_status status = ll_stream_whole(s);
     if (status) return status;
     if (!s->position) return ll_fail(LL_EINVAL, "nothing has been fed to this stream, so nothing follows from it yet");
-    memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    memcpy(logits, s->logits, (size_t)s->model->c->model.vocab * sizeof *logits);
     return LL_OK;
 }
 
@@ -194,7 +194,7 @@ static ll_status diverged(ll_stream *s, float value, int64_t token) {
 
 /* What was given for the last n tokens is finite, or the stream is broken. */
 static ll_status check_output(ll_stream *s, const float *logp, int n, int last) {
-    const size_t all = (size_t)n, V = (size_t)s->model->c->vocab;
+    const size_t all = (size_t)n, V = (size_t)s->model->c->model.vocab;
     const size_t t = logp ? ll_find_infinite(logp, all) : all, v = last ? ll_find_infinite(s->logits, V) : V;
     if (t < all) return diverged(s, logp[t], s->position - n + (int64_t)t);
     return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
@@ -204,11 +204,11 @@ static ll_status check_output(ll_stream *s, const float *logp, int n, int last) 
  * comes after it are wanted. */
 static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
     const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
-    if (tokens[0] == s->model->c->separator) forget(s);
+    if (tokens[0] == s->model->c->model.separator) forget(s);
     ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
     run.position = s->position - s->document;
     if (logp && s->position)
-        logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->vocab, s->logits));
+        logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->model.vocab, s->logits));
     const ll_status status = ll_network_forward(&run);
     if (status) {
         s->broken = 1;
@@ -232,7 +232,7 @@ static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {
 
 ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) {
     const ll_status status = feed(s, tokens, n, NULL);
-    if (!status && logits) memcpy(logits, s->logits, (size_t)s->model->c->vocab * sizeof *logits);
+    if (!status && logits) memcpy(logits, s->logits, (size_t)s->model->c->model.vocab * sizeof *logits);
     return status;
 }
 
@@ -245,8 +245,8 @@ int64_t ll_stream_position(const ll_stream *s) {
 }
 
 size_t ll_stream_bytes(const ll_stream *s) {
-    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->vocab * sizeof *s->logits;
-    for (int l = 0; l < s->model->c->layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
-    for (int l = 0; s->memory && l < s->model->c->layers; l++) bytes += ll_cross_cache_bytes(s->memory[l]);
+    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->model.vocab * sizeof *s->logits;
+    for (int l = 0; l < s->model->c->model.layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
+    for (int l = 0; s->memory && l < s->model->c->model.layers; l++) bytes += ll_cross_cache_bytes(s->memory[l]);
     return bytes;
 }

@@ -13,7 +13,7 @@ static int find_documents(const ll_batch_run *run) {
     for (int b = 0; b < run->B; b++)
         for (int t = 0; t < run->lengths[b]; t++) {
             const size_t row = (size_t)b * (size_t)run->T + (size_t)t;
-            if (t == 0 || run->tokens[row] == run->c->separator)
+            if (t == 0 || run->tokens[row] == run->c->model.separator)
                 run->ws->segment[count++] = (ll_segment){b, t, 0, t, 0};
             ll_segment *s = &run->ws->segment[count - 1];
             run->ws->place[row] = s->queries++;
@@ -65,7 +65,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
 }
 
 ll_status ll_encoder_forward(const ll_batch_run *source) {
-    const size_t C = (size_t)source->c->width;
+    const size_t C = (size_t)source->c->model.width;
     ll_status status = ll_stack_forward(source, source->stack->layers);
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source->rows);)
         ll_copy_rows(source, r.n, ll_head_input(source, r), source->ws->top + r.first * C);
@@ -74,7 +74,7 @@ ll_status ll_encoder_forward(const ll_batch_run *source) {
 
 /* ws->d holds the gradient at the top. */
 static ll_status encoder_backward(const ll_batch_run *source) {
-    const size_t C = (size_t)source->c->width;
+    const size_t C = (size_t)source->c->model.width;
     for (ll_rows r = {0}; ll_next_chunk(&r, source->rows);) {
         ll_head_input(source, r); /* for the statistics of its norm */
         ll_copy_rows(source, r.n, source->ws->d + r.first * C, source->ws->gradient);
@@ -96,7 +96,7 @@ static ll_status network_backward(const ll_batch_run *run) {
     ll_workspace *source = run->ws->source;
     if (!source) return stack_backward(run);
     const ll_batch_run from = ll_source_run(run);
-    memset(source->d, 0, from.rows * (size_t)run->c->width * sizeof(float));
+    memset(source->d, 0, from.rows * (size_t)run->c->model.width * sizeof(float));
     const ll_status status = stack_backward(run);
     return status ? status : encoder_backward(&from);
 }
@@ -126,7 +126,7 @@ static void log_softmax(const ll_kernels *k, int n, float *x) {
 }
 
 static void logp_lm(const ll_batch_run *run, float *logp) {
-    const size_t V = (size_t)run->c->vocab, T = (size_t)run->T;
+    const size_t V = (size_t)run->c->model.vocab, T = (size_t)run->T;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         ll_head_logits(run, r.n, ll_head_input(run, r), logp + r.first * V);
         for (size_t i = r.first; i < r.first + (size_t)r.n; i++) {
@@ -140,7 +140,7 @@ static void logp_lm(const ll_batch_run *run, float *logp) {
 }
 
 static void logp_classify(const ll_batch_run *run, float *logp) {
-    const size_t V = (size_t)run->c->classes;
+    const size_t V = (size_t)run->c->model.classes;
     ll_head_pool(run);
     for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         ll_head_logits(run, s.n, ll_head_pooled(run, s), logp + s.first * V);
@@ -149,7 +149,7 @@ static void logp_classify(const ll_batch_run *run, float *logp) {
 }
 
 static void logp_match(const ll_batch_run *run, float *logp) {
-    const size_t V = (size_t)run->c->classes;
+    const size_t V = (size_t)run->c->model.classes;
     ll_head_pool(run);
     for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         float *out = logp + s.first / 2 * V;
@@ -165,9 +165,9 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
         if (n < 0 || n > T) return ll_fail(LL_EINVAL, "length %d of sequence %d is not in 0..%d", n, b, T);
         for (int t = 0; t < n; t++) {
             const int token = tokens[(size_t)b * (size_t)T + (size_t)t];
-            if (token < 0 || token >= m->c->vocab)
+            if (token < 0 || token >= m->c->model.vocab)
                 return ll_fail(LL_EINVAL, "token %d at position %d of sequence %d is not in 0..%d", token, t, b,
-                               m->c->vocab - 1);
+                               m->c->model.vocab - 1);
         }
     }
     return LL_OK;
@@ -185,8 +185,8 @@ ll_status ll_check_output(const float *x, int B, int T, int width) {
 
 /* What a row of (B, T) is answered with: a token's, a sequence's, a pair's. */
 static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) {
-    if (ll_config_per_token(m->c)) return ll_check_output(logp, B, T, m->c->vocab);
-    return ll_check_output(logp, m->c->task == LL_TASK_MATCH ? B / 2 : B, 1, m->c->classes);
+    if (ll_task_per_token(m->c->model.task)) return ll_check_output(logp, B, T, m->c->model.vocab);
+    return ll_check_output(logp, m->c->model.task == LL_TASK_MATCH ? B / 2 : B, 1, m->c->model.classes);
 }
 
 static ll_status logp_of(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
@@ -194,7 +194,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
     if (!status && source) status = ll_check_tokens(m, source, source_lengths, B, S);
     if (status) return status;
-    if (m->c->task == LL_TASK_MATCH && B % 2)
+    if (m->c->model.task == LL_TASK_MATCH && B % 2)
         return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);
     ll_workspace *ws = NULL;
     if ((status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, S, LL_EVALUATE))) return status;
@@ -202,7 +202,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
     if (!status) {
-        switch (m->c->task) {
+        switch (m->c->model.task) {
         case LL_TASK_CLASSIFY: logp_classify(&run, logp); break;
         case LL_TASK_MATCH: logp_match(&run, logp); break;
         default: logp_lm(&run, logp);
@@ -214,14 +214,14 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
 }
 
 ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
-    if (m->c->task == LL_TASK_SEQ2SEQ)
+    if (m->c->model.task == LL_TASK_SEQ2SEQ)
         return ll_fail(LL_EINVAL, "the model makes sequences from others; give it sources, too");
     return logp_of(m, logp, NULL, NULL, 0, tokens, lengths, B, T);
 }
 
 ll_status ll_model_logp_from(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
                              const int *tokens, const int *lengths, int B, int T) {
-    if (m->c->task != LL_TASK_SEQ2SEQ)
+    if (m->c->model.task != LL_TASK_SEQ2SEQ)
         return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no sources");
     return logp_of(m, logp, source, source_lengths, S, tokens, lengths, B, T);
 }

@@ -107,7 +107,7 @@ struct ll_workspace {
 /* One batch on its way. */
 typedef struct {
     const ll_model *model;
-    const ll_config *c;
+    const ll_model_config *c;
     ll_workspace *ws;
     const ll_kernels *k;
     const ll_stack *stack;

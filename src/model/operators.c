@@ -9,7 +9,7 @@
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
 #include "attention/feature/maps.h"
-#include "recipe/compat.h"
+#include "model/compat.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -18,30 +18,34 @@ _Static_assert((int)LL_ATT_REFORMER == (int)LL_KERNEL_REFORMER && (int)LL_FEAT_G
 
 /* All but the draws. */
 static ll_attention_config describe(const ll_model *m, int op) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const ll_operator_location at = ll_operator_at(m, op);
-    const int D = m->queries / c->heads;
+    const int D = m->queries / c->model.heads;
     ll_attention_config a = ll_attention_default();
-    a.kernel = (ll_kernel)c->kernel;
-    a.features = (ll_feature_kind)c->features;
+    a.kernel = (ll_kernel)c->attention.kernel;
+    a.features = (ll_feature_kind)c->attention.features;
     const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
     ll_approximate_config_of(m, op, &a);
     const ll_rules *rules = ll_config_rules(c);
-    const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps >= 0 ? rules->eps : map ? map->eps : 0;
+    const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps
+                       : rules->eps >= 0             ? rules->eps
+                       : map                         ? map->eps
+                                                     : 0;
     a.causal = at.stack->causal && !at.cross;
-    a.H = c->heads, a.D = D, a.E = m->values / c->heads, a.M = ll_config_rows(c);
+    a.H = c->model.heads, a.D = D, a.E = m->values / c->model.heads, a.M = ll_config_rows(c);
     a.feature_eps = (float)eps;
     a.query_max = rules->query_max, a.key_max = rules->key_max;
     a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
-    a.den = !c->normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
+    a.den = !c->attention.normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
     a.den_eps = (float)rules->den_eps;
-    if (c->position == LL_POS_PERMUTE && (!at.cross || c->cross != LL_CROSS_NONE)) a.position = LL_POSITION_PERMUTE;
-    if (c->position == LL_POS_PERMUTE2D) {
+    if (c->position.type == LL_POS_PERMUTE && (!at.cross || c->position.cross != LL_CROSS_NONE))
+        a.position = LL_POSITION_PERMUTE;
+    if (c->position.type == LL_POS_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->image_width, a.height = c->image_height, a.before = m->front;
+        a.width = c->position.width, a.height = c->position.height, a.before = m->front;
     }
     ll_position_params_config(m, op, &a);
-    const float root = (float)pow(ll_attention_width(&a), c->kernel == LL_ATT_FAVOR || map ? -0.25 : -0.5);
+    const float root = (float)pow(ll_attention_width(&a), c->attention.kernel == LL_ATT_FAVOR || map ? -0.25 : -0.5);
     a.input_scale = map && !rules->scaled ? 1 : root;
     return a;
 }
@@ -65,10 +69,11 @@ static int half(const ll_attention_config *a) {
     return a->baseline.buckets / 2;
 }
 
-static ll_status draw_projection(const ll_config *c, const ll_attention_config *a, int op, int64_t redraws, float *W) {
+static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
+                                 float *W) {
     static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
     const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
-    const ll_row_norms norms = c->row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
+    const ll_row_norms norms = c->attention.row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
     return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, op, redraws);
 }
 
@@ -81,17 +86,17 @@ typedef struct {
     int has_rotations;
 } parts;
 
-static int decays(const ll_config *c, const ll_attention_config *a) {
-    return c->decay == LL_DECAY_FIXED && a->causal;
+static int decays(const ll_model_config *c, const ll_attention_config *a) {
+    return c->position.decay == LL_DECAY_FIXED && a->causal;
 }
 
 static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, parts *p) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     const int n = permuted(a), whole = turned(a);
     ll_status status = LL_OK;
     for (int h = 0; n && h < a->H; h++) {
         int32_t *permutation = p->permutation + (size_t)h * (size_t)n;
-        if (c->cycles == LL_CYCLES_LONG) {
+        if (c->position.cycles == LL_CYCLES_LONG) {
             ll_permutation_long(permutation, n, op * a->H + h);
         } else {
             ll_permutation_random(permutation, n, (uint64_t)c->seed, op, h);
@@ -101,7 +106,8 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, p
         status = ll_draw_rotation(p->basis + (size_t)h * (size_t)whole * (size_t)whole,
                                   p->angles + (size_t)h * (size_t)(whole / 2), whole, (uint64_t)c->seed, op, h);
     for (int h = 0; decays(c, a) && h < a->H; h++)
-        p->decay[h] = (float)(1 / (1 + exp(-(c->decay_first + (c->decay_last - c->decay_first) * h / a->H))));
+        p->decay[h] = (float)(1 / (1 + exp(-(c->position.decay_first +
+                                             (c->position.decay_last - c->position.decay_first) * h / a->H))));
     if (!status && a->M) status = draw_projection(c, a, op, m->redraws, p->projection);
     return status;
 }
@@ -190,11 +196,12 @@ static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
 
 /* Another model's operator of the same name, features and position; or NULL. */
 static const ll_attention_config *namesake(const ll_model *m, int op, const ll_model *from) {
-    const ll_config *c = m->c, *d = from->c;
+    const ll_model_config *c = m->c, *d = from->c;
     char name[NAME], other[NAME];
     name_of(m, op, "", name);
-    if (c->kernel != d->kernel || c->features != d->features || c->row_norms != d->row_norms ||
-        ll_config_projection(c) != ll_config_projection(d) || c->position != d->position)
+    if (c->attention.kernel != d->attention.kernel || c->attention.features != d->attention.features ||
+        c->attention.row_norms != d->attention.row_norms || ll_config_projection(c) != ll_config_projection(d) ||
+        c->position.type != d->position.type)
         return NULL;
     for (int i = 0; i < from->operators; i++) {
         name_of(from, i, "", other);

@@ -6,7 +6,7 @@
 ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
         return ll_fail(LL_EINVAL, "\"%s\": the model is made; only keys of [data] and [train] can change", assignment);
-    const int noise = model->c->position == LL_POS_SINE_SPE || model->c->position == LL_POS_CONV_SPE;
+    const int noise = model->c->position.type == LL_POS_SINE_SPE || model->c->position.type == LL_POS_CONV_SPE;
     if (noise && !strncmp(assignment, "train.seed=", 11))
         return ll_fail(LL_EINVAL, "\"%s\": this model's positions draw their noise by its seed, which cannot change",
                        assignment);
@@ -14,7 +14,10 @@ ll_status ll_model_set(ll_model *model, const char *assignment) {
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);
     if (!status) status = ll_recipe_set(copy, assignment);
-    if (!status) status = ll_config_check(&copy->c);
+    ll_model_config changed;
+    if (!status) status = ll_recipe_model(copy, &changed);
+    if (!status) status = ll_recipe_set(model->recipe, assignment);
+    if (!status) model->config = changed;
     ll_recipe_free(copy);
-    return status ? status : ll_recipe_set(model->recipe, assignment);
+    return status;
 }

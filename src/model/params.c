@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/network.h"
@@ -20,16 +21,16 @@ static int add(ll_model *m, const char *name, int rows, int cols, int decay) {
     p->rows = rows;
     p->cols = cols;
     p->decay = decay;
-    m->size += ((size_t)rows * (size_t)cols + LINE - 1) / LINE * LINE;
+    m->size += ll_round_up((size_t)rows * (size_t)cols, LINE);
     return m->count++;
 }
 
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s%s.gain", prefix, name);
-    const int number = add(m, text, m->c->width, 1, 0);
+    const int number = add(m, text, m->c->model.width, 1, 0);
     snprintf(text, sizeof text, "%s%s.bias", prefix, name);
-    add(m, text, m->c->width, 1, 0);
+    add(m, text, m->c->model.width, 1, 0);
     return number;
 }
 
@@ -41,52 +42,54 @@ static void add_in(ll_model *m, const char *prefix, const char *name, int rows, 
 
 /* In the order of the enum in network.h. */
 static void add_block(ll_model *m, const ll_stack *stack, int layer) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     char prefix[LL_PREFIX];
     ll_operator_prefix(m, ll_operator_of(stack, layer, 0), prefix);
     add_norm(m, prefix, "attention.norm");
-    if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->width, m->queries);
-    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->width, m->keys);
-    add_in(m, prefix, "attention.value.weight", c->width, m->values);
-    add_in(m, prefix, "attention.output.weight", m->values, c->width);
+    if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->model.width, m->queries);
+    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->model.width, m->keys);
+    add_in(m, prefix, "attention.value.weight", c->model.width, m->values);
+    add_in(m, prefix, "attention.output.weight", m->values, c->model.width);
     add_norm(m, prefix, "feed.norm");
-    add_in(m, prefix, "feed.in.weight", c->width, c->ff);
-    add_in(m, prefix, "feed.in.bias", c->ff, 1);
-    add_in(m, prefix, "feed.out.weight", c->ff, c->width);
-    add_in(m, prefix, "feed.out.bias", c->width, 1);
+    add_in(m, prefix, "feed.in.weight", c->model.width, c->model.ff);
+    add_in(m, prefix, "feed.in.bias", c->model.ff, 1);
+    add_in(m, prefix, "feed.out.weight", c->model.ff, c->model.width);
+    add_in(m, prefix, "feed.out.bias", c->model.width, 1);
     if (stack->parts < 3) return;
     add_norm(m, prefix, "cross.norm");
-    add_in(m, prefix, "cross.query.weight", c->width, m->queries);
-    add_in(m, prefix, "cross.key.weight", c->width, m->queries);
-    add_in(m, prefix, "cross.value.weight", c->width, m->values);
-    add_in(m, prefix, "cross.output.weight", m->values, c->width);
+    add_in(m, prefix, "cross.query.weight", c->model.width, m->queries);
+    add_in(m, prefix, "cross.key.weight", c->model.width, m->queries);
+    add_in(m, prefix, "cross.value.weight", c->model.width, m->values);
+    add_in(m, prefix, "cross.output.weight", m->values, c->model.width);
 }
 
 /* Positions at the embedding, norms and blocks of a stack. */
 static void add_stack(ll_model *m, ll_stack *stack) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     char text[64];
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
-    stack->at.position = c->position == LL_POS_LEARNED ? add(m, text, c->max_length, c->width, 0) : -1;
-    if (m->front) m->at.first = add(m, "embedding.first", c->width, 1, 0);
-    stack->at.embedding_norm = c->embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
+    stack->at.position =
+        c->position.type == LL_POS_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
+    if (m->front) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
+    stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
-    stack->at.norm = c->final_norm && c->norm == LL_NORM_PRE ? add_norm(m, stack->prefix, "norm") : -1;
+    stack->at.norm = c->model.final_norm && c->model.norm == LL_NORM_PRE ? add_norm(m, stack->prefix, "norm") : -1;
 }
 
 static void add_places(ll_model *m) {
     ll_position_tensor tensor[LL_POSITION_TENSORS];
     const int n = ll_position_params_tensors(m, tensor);
     m->at.frequencies = m->at.where = -1;
-    if (m->c->position == LL_POS_RELATIVE_S1) m->at.frequencies = add(m, "position.inv_freq", m->c->scales, 1, 0);
+    if (m->c->position.type == LL_POS_RELATIVE_S1)
+        m->at.frequencies = add(m, "position.inv_freq", m->c->position.scales, 1, 0);
     if (n) m->at.where = m->count;
-    const int cross = m->c->cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
-    for (int op = 0; op < (m->c->shared ? 1 : all); op++)
+    const int cross = m->c->position.cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
+    for (int op = 0; op < (m->c->position.shared ? 1 : all); op++)
         for (int i = 0; i < n; i++) {
             char name[64], prefix[LL_PREFIX] = "";
-            const char *which = !m->c->shared && ll_operator_at(m, op).cross ? "cross." : "";
-            if (!m->c->shared) ll_operator_prefix(m, op, prefix);
+            const char *which = !m->c->position.shared && ll_operator_at(m, op).cross ? "cross." : "";
+            if (!m->c->position.shared) ll_operator_prefix(m, op, prefix);
             snprintf(name, sizeof name, "%s%sposition.%s", prefix, which, tensor[i].name);
             add(m, name, tensor[i].rows, tensor[i].cols, 0);
         }
@@ -105,62 +108,71 @@ static void add_baselines(ll_model *m) {
 }
 
 static void add_all(ll_model *m) {
-    const ll_config *c = m->c;
-    const int classify = !ll_config_per_token(c), match = c->task == LL_TASK_MATCH;
-    m->at.embedding = add(m, "embedding.weight", c->vocab, c->width, 1);
+    const ll_model_config *c = m->c;
+    const int classify = !ll_task_per_token(c->model.task), match = c->model.task == LL_TASK_MATCH;
+    m->at.embedding = add(m, "embedding.weight", c->model.vocab, c->model.width, 1);
     m->at.first = m->at.match = m->at.head = -1;
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (match) {
-        m->at.match = add(m, "head.in.weight", 4 * c->width, c->ff, 1);
-        add(m, "head.in.bias", c->ff, 1, 0);
+        m->at.match = add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
+        add(m, "head.in.bias", c->model.ff, 1, 0);
     }
-    if (classify || !c->tied)
-        m->at.head = add(m, "head.weight", match ? c->ff : c->width, classify ? c->classes : c->vocab, 1);
-    if (classify) add(m, "head.bias", c->classes, 1, 0);
+    if (classify || !c->model.tied)
+        m->at.head = add(m, "head.weight", match ? c->model.ff : c->model.width,
+                         classify ? c->model.classes : c->model.vocab, 1);
+    if (classify) add(m, "head.bias", c->model.classes, 1, 0);
     add_places(m);
     add_baselines(m);
 }
 
-static ll_status check(const ll_config *c, int64_t queries, int64_t values) {
-    if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab is %d; set how many different tokens there are", c->vocab);
-    if (!ll_config_per_token(c) && c->classes < 2)
-        return ll_fail(LL_EINVAL, "model.classes is %d; a classifier needs at least 2", c->classes);
-    if (c->layers < 1 || c->width < 1 || c->heads < 1 || c->ff < 1 || values < 1 || queries < 1)
-        return ll_fail(LL_EINVAL, "layers %d, width %d, heads %d and ff %d must all be at least 1", c->layers, c->width,
-                       c->heads, c->ff);
+static ll_status check(const ll_model_config *c, int64_t queries, int64_t values) {
+    if (c->model.vocab < 1)
+        return ll_fail(LL_EINVAL, "model.vocab is %d; set how many different tokens there are", c->model.vocab);
+    if (!ll_task_per_token(c->model.task) && c->model.classes < 2)
+        return ll_fail(LL_EINVAL, "model.classes is %d; a classifier needs at least 2", c->model.classes);
+    if (c->model.layers < 1 || c->model.width < 1 || c->model.heads < 1 || c->model.ff < 1 || values < 1 || queries < 1)
+        return ll_fail(LL_EINVAL, "layers %d, width %d, heads %d and ff %d must all be at least 1", c->model.layers,
+                       c->model.width, c->model.heads, c->model.ff);
     if (2 * queries + values > INT_MAX / 2)
-        return ll_fail(LL_EINVAL, "heads %d of size %d make projections too wide", c->heads, c->head_size);
-    if (c->position == LL_POS_LEARNED && c->max_length < 1)
-        return ll_fail(LL_EINVAL, "position.max-length is %d; learned positions need one", c->max_length);
+        return ll_fail(LL_EINVAL, "heads %d of size %d make projections too wide", c->model.heads, c->model.head_size);
+    if (c->position.type == LL_POS_LEARNED && c->position.max_length < 1)
+        return ll_fail(LL_EINVAL, "position.max-length is %d; learned positions need one", c->position.max_length);
     return LL_OK;
 }
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
-static double estimate(const ll_config *c, double queries, double values) {
-    const double block = c->width * (2 * queries + 2 * values + 2.0 * c->ff + 5) + c->ff,
-                 blocks = c->task == LL_TASK_SEQ2SEQ ? 2.0 * c->layers + c->encoder_layers + c->layers : c->layers;
-    const double spe = c->position == LL_POS_CONV_SPE ? (double)c->taps * (c->image ? c->taps : 1) : c->sines + 1.0;
-    const double linformer = c->kernel == LL_ATT_LINFORMER ? 2.0 * c->linformer_length * c->linformer_rank : 0;
-    const double match = c->task == LL_TASK_MATCH ? (4.0 * c->width + c->classes) * c->ff : 0;
-    return match + blocks * (block + 3 * queries * (spe + c->scales) + linformer) +
-           c->width * (2.0 * c->vocab + c->classes + 2.0 * c->max_length);
+static double estimate(const ll_model_config *c, double queries, double values) {
+    const double block = c->model.width * (2 * queries + 2 * values + 2.0 * c->model.ff + 5) + c->model.ff,
+                 blocks = c->model.task == LL_TASK_SEQ2SEQ
+                              ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
+                              : c->model.layers;
+    const double spe = c->position.type == LL_POS_CONV_SPE
+                           ? (double)c->position.taps * (c->position.image ? c->position.taps : 1)
+                           : c->position.sines + 1.0;
+    const double linformer =
+        c->attention.kernel == LL_ATT_LINFORMER ? 2.0 * c->attention.linformer_length * c->attention.linformer_rank : 0;
+    const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
+    return match + blocks * (block + 3 * queries * (spe + c->position.scales) + linformer) +
+           c->model.width * (2.0 * c->model.vocab + c->model.classes + 2.0 * c->position.max_length);
 }
 
 ll_status ll_params_plan(ll_model *m) {
-    const ll_config *c = m->c;
-    ll_status status = ll_config_check(c);
+    const ll_model_config *c = m->c;
+    const int64_t E = c->model.head_size > 0 ? c->model.head_size
+                      : c->model.heads > 0   ? c->model.width / c->model.heads
+                                             : 0;
+    const int64_t values = c->model.heads * E,
+                  queries = values <= INT_MAX ? values * c->attention.query_multiple : values;
+    const ll_status status = check(c, queries, values);
     if (status) return status;
-    const int64_t E = c->head_size > 0 ? c->head_size : c->heads > 0 ? c->width / c->heads : 0;
-    const int64_t values = c->heads * E, queries = values <= INT_MAX ? values * c->query_multiple : values;
-    if ((status = check(c, queries, values))) return status;
     if (estimate(c, (double)queries, (double)values) > 1e12)
-        return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->width,
-                       c->layers);
+        return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->model.width,
+                       c->model.layers);
     m->queries = (int)queries;
-    m->keys = c->position == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
+    m->keys = c->position.type == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->sides = ll_config_sides(c);
-    m->front = !ll_config_per_token(c) && c->pool == LL_POOL_FIRST;
+    m->front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
     const size_t own = 12,
                  most = LL_DECODER_TENSORS + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
@@ -192,13 +204,13 @@ static int ends(const char *name, const char *end) {
  * adds to it is drawn smaller so that the sum's variance does not grow with the depth (Radford et al. 2019). */
 static double shrink(const ll_model *m, int i) {
     const char *name = m->param[i].name;
-    if (m->c->norm != LL_NORM_PRE || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;
+    if (m->c->model.norm != LL_NORM_PRE || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;
     return 1 / sqrt(ll_sublayers(&m->stack[m->stacks > 1 && i >= m->stack[1].at.blocks]));
 }
 
 /* Matrices N(0, init_std), gains 1, biases 0. */
 void ll_params_init(ll_model *m) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;

@@ -4,11 +4,11 @@
 #include "model/network.h"
 
 void ll_stacks_plan(ll_model *m) {
-    const ll_config *c = m->c;
-    const int layers = c->layers, encoder = c->encoder_layers ? c->encoder_layers : layers;
-    if (c->task != LL_TASK_SEQ2SEQ) {
-        m->stack[0] =
-            (ll_stack){.prefix = "", .layers = layers, .causal = c->task == LL_TASK_LM, .parts = 2, .sides = m->sides};
+    const ll_model_config *c = m->c;
+    const int layers = c->model.layers, encoder = c->model.encoder_layers ? c->model.encoder_layers : layers;
+    if (c->model.task != LL_TASK_SEQ2SEQ) {
+        m->stack[0] = (ll_stack){
+            .prefix = "", .layers = layers, .causal = c->model.task == LL_TASK_LM, .parts = 2, .sides = m->sides};
         m->stacks = 1;
         m->operators = layers;
         return;

@@ -6,29 +6,32 @@
 
 #include "attention/cross_cache.h"
 #include "base/memory.h"
-#include "recipe/recipe_key.h"
 #include "model/model_stream.h"
 
 static const char format[] = "longline-stream", version[] = "1";
 enum { NAME = 64 };
 static const int64_t LONGEST = INT64_C(1) << 52, SOURCE_MOST = 1 << 30;
 
-/* Keys that say what the model is, those at their defaults left out: a key that a later version brings changes no
- * digest. Noise of positions is a function of the seed. */
-static int tells(const ll_key *key, const char *value) {
-    const char *name = key->about.name;
-    if (!strcmp(value, key->about.fallback)) return 0;
-    return (strncmp(name, "train.", 6) && strncmp(name, "data.", 5)) || !strcmp(name, "train.seed");
-}
-
-static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
+/* The keys of a part, those at their defaults left out: a key that a later version brings changes no digest. */
+static ll_status add_part(const void *part, const ll_key_table *table, ll_st_writer *writer) {
     char room[LL_NUMBER_TEXT];
     ll_status status = LL_OK;
-    for (int i = 0; i < ll_key_count && !status; i++) {
-        const char *value = ll_key_text(m->c, &ll_keys[i], room);
-        if (tells(&ll_keys[i], value)) status = ll_st_meta(writer, ll_keys[i].about.name, value);
+    for (int i = 0; i < table->count && !status; i++) {
+        const ll_recipe_key *key = &table->keys[i].about;
+        const char *value = ll_key_text(part, &table->keys[i], room);
+        if (strcmp(value, key->fallback)) status = ll_st_meta(writer, key->name, value);
     }
     return status;
+}
+
+/* Keys that say what the model is. Noise of positions is a function of the seed. */
+static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
+    char seed[LL_NUMBER_TEXT];
+    ll_status status = add_part(&m->c->model, &ll_model_keys, writer);
+    if (!status) status = add_part(&m->c->attention, &ll_attention_keys, writer);
+    if (!status) status = add_part(&m->c->position, &ll_position_keys, writer);
+    snprintf(seed, sizeof seed, "%lld", (long long)m->c->seed);
+    return status || m->c->seed == 1 ? status : ll_st_meta(writer, "train.seed", seed); /* 1: the default */
 }
 
 static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
@@ -65,9 +68,9 @@ static int tensors_of(const ll_stream *s, int layer, int cross, extent e, ll_sta
 
 /* Everything that is remembered is what a stream could have come to. */
 static ll_status check_values(const ll_stream *s) {
-    for (int v = 0; v < s->model->c->vocab; v++)
+    for (int v = 0; v < s->model->c->model.vocab; v++)
         if (!isfinite(s->logits[v])) return ll_fail(LL_EFORMAT, "logits are not finite at element %d", v);
-    for (int l = 0; l < s->model->c->layers; l++)
+    for (int l = 0; l < s->model->c->model.layers; l++)
         for (int cross = 0; cross <= s->sourced; cross++) {
             const ll_status status =
                 cross ? ll_cross_cache_check(s->memory[l]) : ll_attention_stream_check(s->attention[l]);
@@ -85,9 +88,9 @@ static extent extent_of(const ll_stream *s) {
 }
 
 static ll_status add_state(const ll_stream *s, ll_st_writer *writer) {
-    const size_t vocab = (size_t)s->model->c->vocab;
+    const size_t vocab = (size_t)s->model->c->model.vocab;
     ll_status status = ll_st_add(writer, "logits", LL_F32, 1, &vocab, s->logits);
-    for (int part = 0; part < 2 * s->model->c->layers; part++) {
+    for (int part = 0; part < 2 * s->model->c->model.layers; part++) {
         ll_state_tensor t[LL_STATE_TENSORS];
         const int n = tensors_of(s, part / 2, part % 2, extent_of(s), t);
         for (int i = 0; i < n && !status; i++) {
@@ -133,16 +136,16 @@ typedef struct {
 
 static ll_status read_source(place *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *keys = ll_safetensors_meta(file, "source");
-    if (m->c->task != LL_TASK_SEQ2SEQ) return LL_OK;
+    if (m->c->model.task != LL_TASK_SEQ2SEQ) return LL_OK;
     if (!keys || !ll_parse_integer(&p->source, keys) || p->source < 0 || p->source > SOURCE_MOST)
         return ll_fail(LL_EFORMAT, "%s: source is \"%.40s\", must be a number of tokens from 0 to 2^30", path,
                        keys ? keys : "");
     if (p->position && !p->source)
         return ll_fail(LL_EFORMAT, "%s: source is 0 at position %lld, and a target follows from a source", path,
                        (long long)p->position);
-    if (m->c->position == LL_POS_LEARNED && p->source > m->c->max_length)
+    if (m->c->position.type == LL_POS_LEARNED && p->source > m->c->position.max_length)
         return ll_fail(LL_EFORMAT, "%s: a source of %lld tokens is longer than the model's %d learned positions", path,
-                       (long long)p->source, m->c->max_length);
+                       (long long)p->source, m->c->position.max_length);
     return LL_OK;
 }
 
@@ -154,12 +157,12 @@ static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *f
     if (!from || !ll_parse_integer(&p->document, from) || p->document < 0 || p->document > p->position)
         return ll_fail(LL_EFORMAT, "%s: document is \"%.40s\", must be a number from 0 to position = %lld", path,
                        from ? from : "", (long long)p->position);
-    if (p->document && m->c->separator < 0)
+    if (p->document && m->c->model.separator < 0)
         return ll_fail(LL_EFORMAT, "%s: document is %lld, and the model knows one document alone (model.separator)",
                        path, (long long)p->document);
-    if (m->c->position == LL_POS_LEARNED && p->position - p->document > m->c->max_length)
+    if (m->c->position.type == LL_POS_LEARNED && p->position - p->document > m->c->position.max_length)
         return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path,
-                       (long long)(p->position - p->document), m->c->max_length);
+                       (long long)(p->position - p->document), m->c->position.max_length);
     return read_source(p, m, file);
 }
 
@@ -200,9 +203,9 @@ static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, cons
 /* All tensors that belong at this position, nothing else: into the stream (copy), or only looked at, before memory is
  * taken for them. */
 static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int copy) {
-    ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->vocab}, s->logits}};
+    ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->model.vocab}, s->logits}};
     int count = 0;
-    for (int part = -1; part < 2 * s->model->c->layers; part++) {
+    for (int part = -1; part < 2 * s->model->c->model.layers; part++) {
         const int n = part < 0 ? 1 : tensors_of(s, part / 2, part % 2, e, t);
         for (int i = 0; i < n; i++, count++) {
             const ll_st_tensor *from = NULL;
@@ -222,7 +225,7 @@ static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int co
 static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *p) {
     const extent e = {p->position - p->document, (int)p->source};
     ll_status status = take(s, file, e, 0);
-    for (int l = 0; l < s->model->c->layers && !status; l++) {
+    for (int l = 0; l < s->model->c->model.layers && !status; l++) {
         status = ll_attention_stream_seek(s->attention[l], e.tokens);
         if (!status && e.keys) status = ll_cross_cache_seek(s->memory[l], e.keys);
     }

@@ -13,7 +13,7 @@ int ll_next_chunk(ll_rows *rows, size_t total) {
 /* ---- Around a sublayer ---- */
 
 int ll_pre_norm(const ll_batch_run *run) {
-    return run->c->norm == LL_NORM_PRE;
+    return run->c->model.norm == LL_NORM_PRE;
 }
 
 static int is_feed(const ll_batch_run *run, int j) {
@@ -32,7 +32,7 @@ static int site_of(const ll_batch_run *run, int j) {
 }
 
 float *ll_residual(const ll_batch_run *run, int j, ll_rows rows) {
-    return run->ws->residual[j] + rows.first * (size_t)run->c->width;
+    return run->ws->residual[j] + rows.first * (size_t)run->c->model.width;
 }
 
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out) {
@@ -55,11 +55,11 @@ const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, floa
     if (!ll_pre_norm(run)) { /* from a_(j+1) = N_j(r_(j+1)) to r_(j+1) */
         const float *r = ll_residual(run, j + 1, rows);
         ll_norm(run, rows.n, gain_of(run, j), r, ws->output); /* for its statistics */
-        memset(ws->gradient, 0, (size_t)rows.n * (size_t)run->c->width * sizeof(float));
+        memset(ws->gradient, 0, (size_t)rows.n * (size_t)run->c->model.width * sizeof(float));
         ll_norm_back(run, rows.n, gain_of(run, j), r, d, ws->gradient);
         ll_copy_rows(run, rows.n, ws->gradient, d);
     }
-    if (!(run->c->dropout > 0)) return d;
+    if (!(run->c->model.dropout > 0)) return d;
     ll_dropout(run, rows, j / run->stack->parts, site_of(run, j), d, ws->gradient, 0);
     return ws->gradient;
 }

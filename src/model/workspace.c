@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -19,19 +20,15 @@ typedef struct {
 
 static float *take(plan *p, size_t count, size_t width) {
     const size_t at = p->used;
-    p->used += (count * width + LINE - 1) / LINE * LINE;
+    p->used += ll_round_up(count * width, LINE);
     return p->base ? p->base + at : NULL;
-}
-
-static int least(size_t a, size_t b) {
-    return (int)(a < b ? a : b);
 }
 
 /* What training keeps of every layer is there once in evaluation. */
 static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
-    const ll_config *c = m->c;
-    const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->width, values = (size_t)m->values;
+    const ll_model_config *c = m->c;
+    const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->model.width, values = (size_t)m->values;
     const int keep = ws->mode == LL_TRAIN;
     for (size_t j = 0; j <= (size_t)ll_sublayers(ws->stack); j++)
         ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
@@ -39,9 +36,9 @@ static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
-        ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->ff) : ws->hidden[0];
+        ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->hidden[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
-        const int most = c->separator < 0 ? ws->B : ws->B * ws->T; /* sequences; documents may be of one token */
+        const int most = c->model.separator < 0 ? ws->B : ws->B * ws->T; /* sequences; documents may be of one token */
         ws->saved[l] = keep ? take(p, ll_attention_saved_packed(op, ws->B, ws->T, ws->T, most), 1) : NULL;
     }
 }
@@ -64,7 +61,7 @@ static void plan_cross(ll_workspace *ws, plan *p, size_t rows) {
 }
 
 static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
-    const size_t C = (size_t)ws->model->c->width, ff = (size_t)ws->model->c->ff, pairs = chunk / 2 + 1;
+    const size_t C = (size_t)ws->model->c->model.width, ff = (size_t)ws->model->c->model.ff, pairs = chunk / 2 + 1;
     const int training = ws->mode == LL_TRAIN;
     ws->match.x = take(p, pairs, 4 * C);
     ws->match.u = take(p, pairs, ff);
@@ -76,8 +73,9 @@ static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
 /* Floats that products of `rows` rows with any weights pack, and gradients of those, whose sums run over rows. */
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
-    const int C = m->c->width, sides[] = {m->values, m->c->ff, m->c->task == LL_TASK_MATCH ? 4 * C : C,
-                                          m->queries, m->keys, ll_head_width(m)};
+    const int C = m->c->model.width,
+              sides[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
+                         m->queries, m->keys,        ll_head_width(m)};
     int deepest = 0, widest = 0; /* of what goes in: the first three */
     for (int i = 0; i < 6; i++) {
         if (sides[i] > widest) widest = sides[i];
@@ -89,63 +87,63 @@ static size_t packed_floats(const ll_workspace *ws, int rows) {
 
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
-    const ll_config *c = m->c;
-    const size_t C = (size_t)c->width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
-    const int classify = !ll_config_per_token(c), top = ws->stack == ll_top_stack(m);
+    const ll_model_config *c = m->c;
+    const size_t C = (size_t)c->model.width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
+    const int classify = !ll_task_per_token(c->model.task), top = ws->stack == ll_top_stack(m);
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
     if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
-    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : least(logits, rows < chunk ? rows : chunk);
+    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, rows < chunk ? rows : chunk);
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
-    ws->wide = take(p, chunk, (size_t)c->ff);
+    ws->wide = take(p, chunk, (size_t)c->model.ff);
     ws->statistics = take(p, 2, LL_CHUNK);
     ws->logits = take(p, (size_t)ws->logit_rows, V);
     ws->loss = take(p, 2, LL_CHUNK);
     ws->lengths = (int *)take(p, B, 1);
-    const int packed = c->separator >= 0 && ws->mode != LL_STREAM; /* streams begin anew */
+    const int packed = c->model.separator >= 0 && ws->mode != LL_STREAM; /* streams begin anew */
     ws->place = packed ? (int *)take(p, (size_t)ws->B, (size_t)ws->T) : NULL;
     ws->segment = packed ? (ll_segment *)(void *)take(p, (size_t)ws->B * (size_t)ws->T, sizeof(ll_segment) / 4) : NULL;
-    ws->wrong = c->task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
+    ws->wrong = c->model.task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
     ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
-    if (c->task == LL_TASK_MATCH) plan_match(ws, p, chunk);
-    if (c->position == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
+    if (c->model.task == LL_TASK_MATCH) plan_match(ws, p, chunk);
+    if (c->position.type == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
     if (ws->mode != LL_TRAIN) return;
     ws->dpool = classify ? (double *)take(p, B, 2 * C) : NULL;
     ws->gradient = take(p, chunk, C);
-    ws->dwide = take(p, chunk, (size_t)c->ff);
-    ws->partial = take(p, (chunk + LL_PIECE - 1) / LL_PIECE, 2 * C);
+    ws->dwide = take(p, chunk, (size_t)c->model.ff);
+    ws->partial = take(p, ll_ceil_div_size(chunk, LL_PIECE), 2 * C);
 }
 
 static size_t lay_out(ll_workspace *ws, float *base) {
     const ll_model *m = ws->model;
     const size_t rows = (size_t)ws->B * (size_t)ws->T, values = (size_t)m->values;
     plan p = {base, 0};
-    plan_layers(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    plan_layers(ws, &p, rows, ll_min_size(rows, LL_CHUNK));
     if (ws->stack->parts > 2) plan_cross(ws, &p, rows);
-    if (ws->stack != ll_top_stack(m)) ws->top = take(&p, rows, (size_t)m->c->width);
-    plan_chunk(ws, &p, rows, (size_t)least(rows, LL_CHUNK));
+    if (ws->stack != ll_top_stack(m)) ws->top = take(&p, rows, (size_t)m->c->model.width);
+    plan_chunk(ws, &p, rows, ll_min_size(rows, LL_CHUNK));
     if (ws->mode == LL_TRAIN) {
-        ws->d = take(&p, rows, (size_t)m->c->width);
+        ws->d = take(&p, rows, (size_t)m->c->model.width);
         ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dmixed = take(&p, rows, values);
     }
     const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
-    ws->packed = take(&p, packed_floats(ws, least(rows > source ? rows : source, LL_CHUNK)), 1);
+    ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(rows > source ? rows : source, LL_CHUNK)), 1);
     return p.used;
 }
 
 /* Refuses what cannot be held before any size can overflow. */
 static ll_status check(const ll_model *m, int B, int T) {
-    const ll_config *c = m->c;
+    const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (c->position == LL_POS_LEARNED && T > c->max_length)
+    if (c->position.type == LL_POS_LEARNED && T > c->position.max_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
-                       c->max_length);
-    if (c->kernel == LL_ATT_LINFORMER && (int64_t)T + m->front > c->linformer_length)
+                       c->position.max_length);
+    if (c->attention.kernel == LL_ATT_LINFORMER && (int64_t)T + m->front > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
-                       T + m->front, c->linformer_length);
-    const double row = 3.0 * c->width + 2.0 * m->queries + 2.0 * m->values + c->ff;
+                       T + m->front, c->attention.linformer_length);
+    const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
     if (T == INT_MAX || (double)B * T * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
     return LL_OK;
@@ -183,7 +181,7 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
         return status;
     }
     lay_out(ws, ws->block);
-    if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->width, 0, ll_config_init_std(m->c));
+    if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->model.width, 0, ll_config_init_std(m->c));
     *out = ws;
     return LL_OK;
 }

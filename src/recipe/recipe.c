@@ -3,16 +3,23 @@
 
 #include <string.h>
 
+#include "base/ini.h"
 #include "base/memory.h"
 #include "recipe/recipe_key.h"
 
+/* The text of key number i, where it is a text; else NULL. */
+static char **text_of(const ll_config *c, int i) {
+    const ll_key *key = ll_key_at(i);
+    return key->type == LL_KEY_TEXT ? ll_key_string(ll_config_part(c, i), key) : NULL;
+}
+
 ll_status ll_recipe_create(ll_recipe **recipe) {
+    const int count = ll_key_count();
     ll_recipe *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
-    r->scratch = ll_alloc((size_t)ll_key_count, LL_NUMBER_TEXT);
+    r->scratch = ll_alloc((size_t)count, LL_NUMBER_TEXT);
     ll_status status = r->scratch ? LL_OK : LL_ENOMEM;
-    for (int i = 0; i < ll_key_count && !status; i++)
-        status = ll_key_assign(&r->c, &ll_keys[i], ll_keys[i].about.fallback);
+    for (int i = 0; i < count && !status; i++) status = ll_config_assign(&r->c, i, ll_key_at(i)->about.fallback);
     if (status) {
         ll_recipe_free(r);
         return status;
@@ -22,16 +29,17 @@ ll_status ll_recipe_create(ll_recipe **recipe) {
 }
 
 ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe) {
+    const int count = ll_key_count();
     ll_recipe *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     r->c = recipe->c;
-    for (int i = 0; i < ll_key_count; i++)
-        if (ll_keys[i].type == LL_KEY_TEXT) *ll_key_string(&r->c, &ll_keys[i]) = NULL;
-    r->scratch = ll_alloc((size_t)ll_key_count, LL_NUMBER_TEXT);
+    for (int i = 0; i < count; i++)
+        if (text_of(&r->c, i)) *text_of(&r->c, i) = NULL;
+    r->scratch = ll_alloc((size_t)count, LL_NUMBER_TEXT);
     int failed = !r->scratch;
-    for (int i = 0; i < ll_key_count && !failed; i++) {
-        const char *text = ll_keys[i].type == LL_KEY_TEXT ? *ll_key_string(&recipe->c, &ll_keys[i]) : NULL;
-        if (text) failed = !(*ll_key_string(&r->c, &ll_keys[i]) = ll_strdup(text));
+    for (int i = 0; i < count && !failed; i++) {
+        char **text = text_of(&recipe->c, i);
+        if (text && *text) failed = !(*text_of(&r->c, i) = ll_strdup(*text));
     }
     if (failed) {
         ll_recipe_free(r);
@@ -43,8 +51,8 @@ ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe) {
 
 void ll_recipe_free(ll_recipe *recipe) {
     if (!recipe) return;
-    for (int i = 0; i < ll_key_count; i++)
-        if (ll_keys[i].type == LL_KEY_TEXT) ll_free(*ll_key_string(&recipe->c, &ll_keys[i]));
+    for (int i = 0; i < ll_key_count(); i++)
+        if (text_of(&recipe->c, i)) ll_free(*text_of(&recipe->c, i));
     ll_free(recipe->scratch);
     ll_free(recipe);
 }
@@ -57,23 +65,23 @@ ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment) {
     if (!text) return LL_ENOMEM;
     char *rest = text + (equals - assignment);
     *rest = 0;
-    const char *name = ll_value_trim(text, 0), *value = ll_value_trim(rest + 1, 0);
-    const ll_key *key = name ? ll_key_find(name) : NULL;
+    const char *name = ll_ini_trim(text, 0), *value = ll_ini_trim(rest + 1, 0);
+    const int key = name ? ll_key_find(name) : -1;
     ll_status status;
-    if (!key)
+    if (key < 0)
         status = ll_fail(LL_EINVAL, "there is no key \"%.200s\"; the nearest is %s", name ? name : "",
                          ll_key_nearest(name ? name : ""));
     else if (!value)
         status = ll_fail(LL_EINVAL, "%s: the quotes around the value do not match; two in a row stand for one", name);
     else
-        status = ll_key_assign(&recipe->c, key, value);
+        status = ll_config_assign(&recipe->c, key, value);
     ll_free(text);
     return status;
 }
 
 const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {
-    const ll_key *key = ll_key_find(name);
-    return key ? ll_key_text(&recipe->c, key, recipe->scratch + (key - ll_keys) * LL_NUMBER_TEXT) : NULL;
+    const int key = ll_key_find(name);
+    return key >= 0 ? ll_config_text(&recipe->c, key, recipe->scratch + key * LL_NUMBER_TEXT) : NULL;
 }
 
 const char *ll_recipe_unit(const ll_recipe *recipe) {
@@ -86,7 +94,7 @@ const char *ll_recipe_unit(const ll_recipe *recipe) {
         [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",    [LL_DATA_PAIRS] = "token",
         [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token",
         [LL_DATA_MIDI] = "event"};
-    return units[c->format];
+    return units[c->data.format];
 }
 
 /* Text that is first measured (out NULL), then written. */
@@ -101,7 +109,7 @@ static void put(sink *s, const char *text, size_t n) {
 }
 
 static void put_value(sink *s, const char *value) {
-    if (!ll_value_quoted(value)) {
+    if (!ll_ini_quoted(value)) {
         put(s, value, strlen(value));
         return;
     }
@@ -115,8 +123,8 @@ static void print(sink *s, const ll_config *c) {
     char room[LL_NUMBER_TEXT];
     const char *section = NULL;
     size_t length = 0;
-    for (int i = 0; i < ll_key_count; i++) {
-        const char *name = ll_keys[i].about.name, *word = strchr(name, '.') + 1;
+    for (int i = 0; i < ll_key_count(); i++) {
+        const char *name = ll_key_at(i)->about.name, *word = strchr(name, '.') + 1;
         if (!section || strncmp(section, name, length)) {
             if (section) put(s, "\n", 1);
             section = name;
@@ -127,7 +135,7 @@ static void print(sink *s, const ll_config *c) {
         }
         put(s, word, strlen(word));
         put(s, " = ", 3);
-        put_value(s, ll_key_text(c, &ll_keys[i], room));
+        put_value(s, ll_config_text(c, i, room));
         put(s, "\n", 1);
     }
 }

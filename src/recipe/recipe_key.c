@@ -1,192 +1,57 @@
-/* Every key there is, once: its name, field, default, range and what it means. Parsing, printing, help and
- * error texts are loops over this table. */
+/* All keys: the tables of the rooms, one after the other. Parsing, printing, help and errors are loops over them. */
 #include "recipe/recipe_key.h"
 
 #include <string.h>
 
-#define RANGE(help, lo, hi) help " (" #lo " to " #hi ")"
-#define KEY(name, word, type, field, fallback, choices, lo, hi, help)                                                  \
-    { {name, word, fallback, choices, help}, type, offsetof(ll_config, field), (double)(lo), (double)(hi) }
-#define INT(name, field, fallback, lo, hi, help)                                                                       \
-    KEY(name, "integer", LL_KEY_INT, field, fallback, NULL, lo, hi, RANGE(help, lo, hi))
-#define INT64(name, field, fallback, lo, hi, help)                                                                     \
-    KEY(name, "integer", LL_KEY_INT64, field, fallback, NULL, lo, hi, RANGE(help, lo, hi))
-#define NUMBER(name, field, fallback, lo, hi, help)                                                                    \
-    KEY(name, "number", LL_KEY_NUMBER, field, fallback, NULL, lo, hi, RANGE(help, lo, hi))
-#define FLAG(name, field, fallback, help) KEY(name, "flag", LL_KEY_FLAG, field, fallback, "on|off", 0, 1, help)
-#define TEXT(name, field, help) KEY(name, "text", LL_KEY_TEXT, field, "", NULL, 0, 0, help)
-#define CHOICE(name, field, fallback, choices, help)                                                                   \
-    KEY(name, "choice", LL_KEY_CHOICE, field, fallback, choices, 0, 0, help)
-
-/* Choices are numbered in this order by the enums of recipe.h. */
-// clang-format off
-const ll_key ll_keys[] = {
-    CHOICE("model.task", task, "lm", "lm|classify|mlm|match|seq2seq",
-           "what to learn: the next token, a class, masked tokens, whether texts belong together, another sequence"),
-    INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
-    INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
-    INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
-    INT("model.encoder-layers", encoder_layers, "0", 0, 1000, "blocks of the encoder, task = seq2seq; 0 = layers"),
-    INT("model.width", width, "512", 1, 65536, "numbers that represent a token"),
-    INT("model.heads", heads, "8", 1, 1024, "attention heads of a block"),
-    INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
-    INT("model.ff", ff, "2048", 1, 1048576, "hidden units of the feed-forward layer"),
-    INT("model.separator", separator, "-1", -1, 999999,
-        "token that begins a document anew, so that nothing before it is seen: 10 = lines, 0 = files; -1 = none"),
-    CHOICE("model.norm", norm, "pre", "pre|post", "layer norm before each sublayer, or after its sum"),
-    CHOICE("model.activation", activation, "gelu", "gelu|relu", "nonlinearity of the feed-forward layer"),
-    FLAG("model.tied-embedding", tied, "on", "output layer of a language model = its token embedding"),
-    CHOICE("model.pool", pool, "mean", "mean|first",
-           "what a classifier reads: the mean of all tokens, or a learned token that is put in front (first)"),
-    FLAG("model.embedding-norm", embedding_norm, "off", "layer norm after the embedding"),
-    FLAG("model.final-norm", final_norm, "on", "layer norm after the last block, where norm = pre"),
-    NUMBER("model.dropout", dropout, "0", 0, 0.99, "share of activations set to 0 in training"),
-    NUMBER("model.init-std", init_std, "0", 0, 10,
-           "standard deviation of new weights; 0 = 0.02 at width 512, more where that is less: 0.45 / sqrt(width)"),
-
-    CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|"
-           "value|local|linformer|nystrom|reformer",
-           "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
-           "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
-           "linformer: over learnt sums of tokens; nystrom: through landmarks; "
-           "reformer: over what a hash puts near"),
-    INT("attention.query-multiple", query_multiple, "1", 1, 64, "query and key size of a head / its value size"),
-    CHOICE("attention.features", features, "positive", "positive|hyperbolic|trigonometric|gaussian",
-           "kind of random features, kernel = favor; all but positive make two of a row, gaussian has its own kernel"),
-    INT("attention.num-features", num_features, "256", 0, 65536, "features of a head after a random projection"),
-    CHOICE("attention.projection", projection, "auto", "auto|none|orthogonal|iid|hadamard|givens",
-           "random projection before the features; auto = orthogonal for favor, none for other kernels"),
-    CHOICE("attention.row-norms", row_norms, "chi", "chi|sqrt-d",
-           "lengths of its rows: of normal vectors, or all the same (the regularised softmax kernel)"),
-    INT("attention.redraw", redraw, "1000", 0, 1000000000,
-        "steps between new draws of the random features, kernel = favor, until the rate falls low; 0 = never"),
-    FLAG("attention.normalise", normalise, "on",
-         "divide by the sum of the weights, linear kernels; off where features can be negative and sums come near 0"),
-    NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
-           "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
-    INT("attention.window", window, "128", 1, 1048576,
-        "tokens that a token sees on each side, itself included, kernel = local"),
-    INT("attention.max-length", linformer_length, "4096", 1, 16777216, "longest sequence, kernel = linformer"),
-    INT("attention.projected-length", linformer_rank, "256", 1, 65536,
-        "sums of keys and values that are left of a sequence, kernel = linformer"),
-    INT("attention.landmarks", landmarks, "64", 1, 1024, "means of queries and of keys, kernel = nystrom"),
-    INT("attention.iterations", iterations, "6", 1, 64,
-        "steps towards the inverse between landmarks, kernel = nystrom"),
-    INT("attention.buckets", buckets, "64", 2, 65536, "values of the hash, an even number, kernel = reformer"),
-    INT("attention.chunk", chunk, "64", 1, 4096,
-        "tokens that see each other and as many before them, sorted by hash, kernel = reformer"),
-    INT("attention.rounds", rounds, "4", 1, 64, "hashes, each of which adds to what a token sees, kernel = reformer"),
-    CHOICE("attention.compat", compat, "none",
-           "none|google|lucidrains|fast-transformers|permuteformer|relative-performer",
-           "stabiliser, eps and divisor of a released program, linear kernels; causal favor may then see later tokens"),
-
-    CHOICE("position.type", position, "none",
-           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|"
-           "relative-s2|t5|shaw|orthogonal",
-           "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear "
-           "kernels, t5 and shaw add to logits of softmax. Ablations of PermuteFormer: permute with decay = none is "
-           "without r, none with decay = fixed without pi, orthogonal without Property 3"),
-    CHOICE("position.cycles", cycles, "long", "random|long",
-           "of the permutations of permute and permute2d: those of a random one, as published, or one of more than "
-           "half of the features, of another length in each head, which is faster"),
-    CHOICE("position.decay", decay, "none", "none|fixed",
-           "weight r^distance with one r a head, causal linear kernels"),
-    NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
-    NUMBER("position.decay-last", decay_last, "5", -20, 20,
-           "where heads go from decay-first in equal steps, reached one past the last head"),
-    CHOICE("position.cross", cross, "none", "none|start|end|both",
-           "where cross attention counts positions of the source from: its start, its end, half of the heads each"),
-    INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
-    INT("position.width", image_width, "0", 0, 32768, "pixels in a row, for images; 0 = as the data has"),
-    INT("position.height", image_height, "0", 0, 32768, "rows of an image; 0 = as the data has"),
-    FLAG("position.image", image, "off", "tokens are the pixels of an image, types conv-spe, relative-s1, -s2"),
-    INT("position.realizations", realizations, "64", 1, 65536, "width of queries and keys, types sine-spe, conv-spe"),
-    INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
-    INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),
-    FLAG("position.gated", gated, "on", "learn how much each feature minds positions, types sine-spe, conv-spe"),
-    FLAG("position.shared", shared, "off",
-         "all layers have the same parameters and noise, types spe, relative, t5, shaw"),
-    INT("position.scales", scales, "8", 1, 4096, "learnt frequencies, type = relative-s1"),
-    INT("position.clip", distances, "6", 1, 255, "distances from here on count as one, types relative-s2, shaw"),
-    FLAG("position.values", distance_values, "on", "values, too, have vectors by distance, type = shaw"),
-
-    INT64("train.steps", steps, "10000", 0, 1000000000000, "updates of the parameters"),
-    INT64("train.warmup", warmup, "500", 0, 1000000000000, "steps in which the learning rate rises from 0"),
-    INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
-    INT("train.length", length, "1024", 0, 134217728, "tokens in a sequence; 0 = as the data has (images)"),
-    INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients make one step"),
-    CHOICE("train.precision", precision, "fp32", "fp32|bf16",
-           "what products of linear layers and logits multiply; bf16 is faster on AMD processors from Zen 4 on"),
-    CHOICE("train.optimizer", optimizer, "adamw", "adam|adamw",
-           "Adam with weight decay in the gradient, or beside it"),
-    CHOICE("train.schedule", schedule, "cosine", "constant|linear|inverse-sqrt|cosine",
-           "the learning rate after the warm-up"),
-    NUMBER("train.learning-rate", learning_rate, "0.0005", 0, 100, "learning rate at its highest"),
-    NUMBER("train.final-rate", final_rate, "0", 0, 100, "learning rate at the last step, schedules linear and cosine"),
-    NUMBER("train.beta1", beta1, "0.9", 0, 0.999999, "memory of the mean of gradients"),
-    NUMBER("train.beta2", beta2, "0.98", 0, 0.999999, "memory of the mean of squared gradients"),
-    NUMBER("train.eps", adam_eps, "1e-08", 1e-20, 1, "added to the root of the mean of squared gradients"),
-    NUMBER("train.weight-decay", weight_decay, "0.01", 0, 10, "pull of weights towards 0, in learning rates"),
-    NUMBER("train.clip", clip, "1", 0, 1e9, "largest norm of a gradient; 0 = any"),
-    INT64("train.seed", seed, "1", 0, 9223372036854775807, "all that is random follows from it"),
-    INT64("train.eval-every", eval_every, "500", 0, 1000000000000, "steps between evaluations; 0 = only at the end"),
-    INT("train.eval-batches", eval_batches, "20", 0, 1000000000, "batches of an evaluation; 0 = the whole split"),
-    INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
-          "steps between checkpoints; 0 = only at the end"),
-    TEXT("train.from", from,
-         "model file, or folder of a run, whose weights this run begins with, where names and shapes are the same"),
-    FLAG("train.report", report, "on", "write report.html, at evaluations and, with all figures, at the end"),
-
-    CHOICE("data.format", format, "bytes",
-           "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse|midi",
-           "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs, lines of source "
-           "TAB target (pairs), sources that are made, to be copied or reversed, or music (midi)"),
-    TEXT("data.train", train,
-         "training data: a file, plain, .gz or .xz; or a folder, formats bytes, words, pieces, fasta, midi, cifar10, "
-         "labelled and pathfinder; or several of either with ':' between, all of these formats but the last two"),
-    TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
-    TEXT("data.test", test, "data for the final evaluation"),
-    TEXT("data.train-labels", train_labels, "labels of train, format = idx; else beside published images"),
-    TEXT("data.valid-labels", valid_labels, "labels of valid, format = idx; else beside published images"),
-    TEXT("data.test-labels", test_labels, "labels of test, format = idx; else beside published images"),
-    NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
-           "share cut from the end of train where valid is empty"),
-    INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
-    INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
-    INT("data.symbols", symbols, "26", 1, 62, "different symbols, formats copy, reverse"),
-    INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
-    INT("data.resize", resize, "0", 0, 4096, "images are made this wide and high; 0 = as they are"),
-    INT("data.shift", shift, "0", -4096, 4096, "pixels that images are moved to the right; what comes in is 0"),
-    INT("data.margin", margin, "0", 0, 4096, "only images with so many columns of 0 on both sides"),
-    INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
-    FLAG("data.joined", joined, "off",
-         "sequences follow each other in windows of train.length, formats fasta, midi"),
-    INT("data.transpose", transpose, "0", 0, 127, "semitones that music is moved up or down at most in training"),
-    CHOICE("data.grid", fine, "4", "4|12", "places in a quarter note of music: sixteenths, or triplets, too"),
-    INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
-    INT("data.vocab-size", vocab_size, "0", 0, 1000000,
-        "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
-    CHOICE("data.separator", table_separator, "tab", "tab|comma", "what parts columns, format = labelled: TSV or CSV"),
-    FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
-    INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
-    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
-    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
-    TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
+static const struct {
+    const ll_key_table *table;
+    size_t part; /* where its struct lies in ll_config */
+} sections[] = {
+    {&ll_model_keys, offsetof(ll_config, model)},       {&ll_attention_keys, offsetof(ll_config, attention)},
+    {&ll_position_keys, offsetof(ll_config, position)}, {&ll_train_keys, offsetof(ll_config, train)},
+    {&ll_data_keys, offsetof(ll_config, data)},
 };
-// clang-format on
+enum { SECTIONS = sizeof sections / sizeof *sections };
 
-const int ll_key_count = sizeof ll_keys / sizeof *ll_keys;
-
-const ll_recipe_key *ll_recipe_key_at(int i) {
-    return i >= 0 && i < ll_key_count ? &ll_keys[i].about : NULL;
+int ll_key_count(void) {
+    int count = 0;
+    for (int s = 0; s < SECTIONS; s++) count += sections[s].table->count;
+    return count;
 }
 
-const ll_key *ll_key_find(const char *name) {
-    for (int i = 0; i < ll_key_count; i++)
-        if (!strcmp(ll_keys[i].about.name, name)) return &ll_keys[i];
-    return NULL;
+/* The section of key number *i, which becomes its number there; SECTIONS past the last. */
+static int section_of(int *i) {
+    int s = 0;
+    for (; s < SECTIONS && *i >= sections[s].table->count; s++) *i -= sections[s].table->count;
+    return s;
+}
+
+const ll_key *ll_key_at(int i) {
+    if (i < 0) return NULL;
+    const int s = section_of(&i);
+    return s < SECTIONS ? &sections[s].table->keys[i] : NULL;
+}
+
+const ll_recipe_key *ll_recipe_key_at(int i) {
+    const ll_key *key = ll_key_at(i);
+    return key ? &key->about : NULL;
+}
+
+int ll_key_find(const char *name) {
+    const ll_key *key;
+    for (int i = 0; (key = ll_key_at(i)); i++)
+        if (!strcmp(key->about.name, name)) return i;
+    return -1;
+}
+
+void *ll_config_part(const ll_config *c, int i) { return (char *)c + sections[section_of(&i)].part; }
+
+ll_status ll_config_assign(ll_config *c, int i, const char *value) {
+    return ll_key_assign(ll_config_part(c, i), ll_key_at(i), value);
+}
+
+const char *ll_config_text(const ll_config *c, int i, char room[LL_NUMBER_TEXT]) {
+    return ll_key_text(ll_config_part(c, i), ll_key_at(i), room);
 }
 
 static const char *after_dot(const char *name) {
@@ -198,8 +63,8 @@ static const char *after_dot(const char *name) {
 const char *ll_key_nearest(const char *name) {
     const char *nearest = NULL;
     int least = 1 << 20;
-    for (int i = 0; i < ll_key_count; i++) {
-        const char *key = ll_keys[i].about.name;
+    for (int i = 0; i < ll_key_count(); i++) {
+        const char *key = ll_key_at(i)->about.name;
         const int whole = ll_edit_distance(key, name), word = 1 + ll_edit_distance(after_dot(key), after_dot(name));
         const int distance = whole < word ? whole : word;
         if (distance < least) {

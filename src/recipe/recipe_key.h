@@ -1,43 +1,26 @@
-/* The table of keys, inside the recipe.
+/* All keys of a recipe, inside of it. They are numbered from 0, in the order of their sections.
  *
- *   recipe_key.c    the table                      recipe.c        made, copied, set, read, printed
- *   recipe_value.c  text to a field and back       recipe_parse.c  from INI text (ini.h)
- *   recipe_check.c  what no single key can tell     recipe_baseline.c  the same of the papers' baselines
- */
+ *   base/key.h      a table of keys, which each room has of its own   recipe_key.c     all of them in a row
+ *   recipe.c        made, copied, set, read, printed                  recipe_parse.c   from INI text (base/ini.h)
+ *   recipe_model.c  what the model room gets of a recipe              recipe_reader.c  what the data room gets */
 #ifndef LL_RECIPE_KEY_H
 #define LL_RECIPE_KEY_H
 
 #include "recipe/recipe.h"
-#include "base/text.h"
 
-enum ll_key_type { LL_KEY_INT, LL_KEY_INT64, LL_KEY_NUMBER, LL_KEY_FLAG, LL_KEY_TEXT, LL_KEY_CHOICE };
-
-typedef struct {
-    ll_recipe_key about;
-    enum ll_key_type type;
-    size_t offset; /* of the field in ll_config */
-    double lo, hi; /* of integers and numbers */
-} ll_key;
-
-extern const ll_key ll_keys[];
-extern const int ll_key_count;
-
-/* The key of this name, or NULL. */
-const ll_key *ll_key_find(const char *name);
+int ll_key_count(void);
+/* Key number i; NULL past the last. */
+const ll_key *ll_key_at(int i);
+/* The number of the key of this name, or -1. */
+int ll_key_find(const char *name);
 /* The name that is most like this one. */
 const char *ll_key_nearest(const char *name);
 
-/* Sets the field from text; LL_EINVAL names key, value and what it could be, and changes nothing. */
-LL_MUST_USE ll_status ll_key_assign(ll_config *c, const ll_key *key, const char *value);
-/* The field as text: into `room`, or where it is. */
-const char *ll_key_text(const ll_config *c, const ll_key *key, char room[LL_NUMBER_TEXT]);
-/* The text of a text key. */
-char **ll_key_string(const ll_config *c, const ll_key *key);
-
-/* The value that begins here, in place: without spaces around it, and out of its quotes ("" in them is one
- * quote). comments: ends before " #" or " ;" where it is not quoted. NULL if a quote is left open. */
-char *ll_value_trim(char *text, int comments);
-/* Must this value be written in quotes? */
-int ll_value_quoted(const char *value);
+/* The part of a recipe that key number i is a field of. */
+void *ll_config_part(const ll_config *c, int i);
+/* Sets the field of key number i, as ll_key_assign. */
+LL_MUST_USE ll_status ll_config_assign(ll_config *c, int i, const char *value);
+/* The field of key number i as text: into `room`, or where it is. */
+const char *ll_config_text(const ll_config *c, int i, char room[LL_NUMBER_TEXT]);
 
 #endif

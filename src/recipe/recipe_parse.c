@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipe/ini.h"
+#include "base/ini.h"
 #include "base/memory.h"
 #include "recipe/recipe_key.h"
 
@@ -18,12 +18,12 @@ static ll_status assign(void *arg, const char *section, const char *word, const 
     char name[NAME];
     if (!word) return LL_OK;
     snprintf(name, sizeof name, "%s%s%.*s", section, *section ? "." : "", NAME / 2, word);
-    const ll_key *key = ll_key_find(name);
-    if (!key) return ll_fail(LL_EINVAL, "there is no key \"%.200s\"; the nearest is %s", name, ll_key_nearest(name));
-    int *seen = &p->seen[key - ll_keys];
+    const int key = ll_key_find(name);
+    if (key < 0) return ll_fail(LL_EINVAL, "there is no key \"%.200s\"; the nearest is %s", name, ll_key_nearest(name));
+    int *seen = &p->seen[key];
     if (*seen) return ll_fail(LL_EFORMAT, "%s is set for the second time; line %d was the first", name, *seen);
     *seen = line;
-    return ll_key_assign(&p->recipe->c, key, value);
+    return ll_config_assign(&p->recipe->c, key, value);
 }
 
 /* text, or the file at `name` where it is NULL. */
@@ -31,7 +31,7 @@ static ll_status read_recipe(ll_recipe **recipe, const char *text, const char *n
     parser p = {0};
     ll_status status = ll_recipe_create(&p.recipe);
     if (status) return status;
-    p.seen = ll_alloc((size_t)ll_key_count, sizeof *p.seen);
+    p.seen = ll_alloc((size_t)ll_key_count(), sizeof *p.seen);
     if (!p.seen)
         status = LL_ENOMEM;
     else

@@ -23,7 +23,7 @@ ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace
 static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double seconds) {
     const double loss = tally->loss / (double)tally->count;
     double words = 0, bytes = 0;
-    if (c->task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
+    if (c->model.task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
     return (ll_evaluation){.loss = loss,
                            .bits_per_token = loss / LN2,
                            .accuracy = (double)tally->correct / (double)tally->count,
@@ -44,7 +44,7 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
 }
 
 ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
-    const ll_config *c = model->c;
+    const ll_config *c = &model->recipe->c;
     const double start = ll_now();
     ll_reader *reader = NULL;
     ll_workspace *ws = NULL;
@@ -53,7 +53,7 @@ ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_ev
     ll_status status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader);
     if (!status) status = ll_batch_create(&batch, c);
-    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->length, 0);
+    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) {
         ll_workspace_part(ws, i, n);

@@ -20,25 +20,25 @@ static int may_change(const char *key) {
 }
 
 int ll_fit_has_valid(const ll_config *c) {
-    return ll_data_is_made(c) || (c->valid && c->valid[0]) || c->valid_fraction > 0;
+    return ll_data_is_made(&c->data) || (c->data.valid && c->data.valid[0]) || c->data.valid_fraction > 0;
 }
 
 ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;
     ll_reader_image(reader, &width, &height);
-    if (c->vocab == 0) c->vocab = ll_reader_vocab(reader);
-    if (c->classes == 0) c->classes = ll_reader_classes(reader);
-    if (c->image_width == 0 && c->image_height == 0) {
-        c->image_width = width;
-        c->image_height = height;
+    if (c->model.vocab == 0) c->model.vocab = ll_reader_vocab(reader);
+    if (c->model.classes == 0) c->model.classes = ll_reader_classes(reader);
+    if (c->position.width == 0 && c->position.height == 0) {
+        c->position.width = width;
+        c->position.height = height;
     }
-    if (c->length == 0) c->length = width * height;
+    if (c->train.length == 0) c->train.length = width * height;
     if (!ll_reader_class_names(reader)) return LL_OK;
     char *names = ll_strdup(ll_reader_class_names(reader));
     if (!names) return LL_ENOMEM;
-    ll_free(c->class_names);
-    c->class_names = names;
+    ll_free(c->data.class_names);
+    c->data.class_names = names;
     return LL_OK;
 }
 
@@ -46,20 +46,21 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
     int width, height;
     ll_reader_image(reader, &width, &height);
-    if (vocab > c->vocab)
+    if (vocab > c->model.vocab)
         return ll_fail(LL_EINVAL, "model.vocab is %d, but the data has %d different tokens; set model.vocab=%d",
-                       c->vocab, vocab, vocab);
-    if (classes > c->classes && !ll_config_per_token(c))
-        return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d", c->classes,
-                       classes, classes);
-    if (width > 0 && (int64_t)width * height > c->length)
+                       c->model.vocab, vocab, vocab);
+    if (classes > c->model.classes && !ll_config_per_token(c))
+        return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d",
+                       c->model.classes, classes, classes);
+    if (width > 0 && (int64_t)width * height > c->train.length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
-                       c->length, width, height, (long long)width * height);
-    const int image = c->position == LL_POS_PERMUTE2D || (c->position >= LL_POS_CONV_SPE && c->image);
-    if (image && (width != c->image_width || height != c->image_height))
+                       c->train.length, width, height, (long long)width * height);
+    const int image =
+        c->position.type == LL_POS_PERMUTE2D || (c->position.type >= LL_POS_CONV_SPE && c->position.image);
+    if (image && (width != c->position.width || height != c->position.height))
         return ll_fail(LL_EINVAL,
                        "position.width and position.height are %d and %d, but the images of the data are %d x %d",
-                       c->image_width, c->image_height, width, height);
+                       c->position.width, c->position.height, width, height);
     return LL_OK;
 }
 
@@ -83,6 +84,5 @@ ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *pa
     if (status) return status;
     ll_recipe_free(model->recipe);
     model->recipe = copy;
-    model->c = &copy->c;
-    return LL_OK;
+    return ll_model_read_recipe(model);
 }

@@ -28,18 +28,18 @@ static void measure(ll_trainer *t, double seconds, int64_t tokens) {
 }
 
 static void refresh(ll_trainer *t) {
-    const ll_config *c = t->model->c;
+    const ll_config *c = &t->model->recipe->c;
     const ll_run_state *s = &t->state;
     ll_progress *p = &t->progress;
     const double elapsed = ll_now() - t->began;
     const int64_t done = s->step - t->begun;
     p->step = s->step;
-    p->steps = c->steps;
+    p->steps = c->train.steps;
     p->loss = ll_recent_loss(s, LL_ROW_EVERY);
     p->learning_rate = s->step > 0 ? ll_schedule_rate(c, s->step) : 0;
     p->gradient_norm = s->norm;
     p->seconds = t->metrics.seconds + elapsed;
-    p->eta = done > 1 ? elapsed / (double)done * (double)(c->steps - s->step) : NAN;
+    p->eta = done > 1 ? elapsed / (double)done * (double)(c->train.steps - s->step) : NAN;
     p->valid_loss = s->valid_loss;
     p->valid_accuracy = s->valid_accuracy;
 }
@@ -79,11 +79,11 @@ static void report(ll_trainer *t, watcher *w, const char *event) {
 
 static int due(const ll_trainer *t, int64_t every) {
     const int64_t step = t->state.step;
-    return step > 0 && (step == t->model->c->steps || (every > 0 && step % every == 0));
+    return step > 0 && (step == t->model->recipe->c.train.steps || (every > 0 && step % every == 0));
 }
 
 static int must_evaluate(const ll_trainer *t) {
-    return t->valid && due(t, t->model->c->eval_every) && t->state.evaluated != t->state.step;
+    return t->valid && due(t, t->model->recipe->c.train.eval_every) && t->state.evaluated != t->state.step;
 }
 
 /* A request to stop ends it between two batches, with nothing changed. */
@@ -91,7 +91,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     ll_engine *e = t->engine;
     ll_tally sum = {0};
-    const int64_t n = ll_evaluate_batches(t->valid, t->model->c->eval_batches);
+    const int64_t n = ll_evaluate_batches(t->valid, t->model->recipe->c.train.eval_batches);
     for (int64_t i = 0; i < n; i++) {
         ll_status status = ll_evaluate_batch(&sum, t->model, e->ws, t->valid, &e->batch, i, n);
         if (status) return status;
@@ -113,13 +113,14 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
 /* The checkpoint replaces a good one, so the model must prove that it is good: finite, and giving a finite
  * loss on the batch that comes next. */
 static ll_status save(ll_trainer *t) {
-    const ll_config *c = t->model->c;
+    const ll_config *c = &t->model->recipe->c;
     ll_engine *e = t->engine;
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     const double norm = ll_optimizer_norm(e->optimizer, t->model->data);
     if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
-    ll_reader_batch(t->train, b, (uint64_t)c->seed, t->state.step * (c->accumulate > 1 ? c->accumulate : 1));
+    ll_reader_batch(t->train, b, (uint64_t)c->train.seed,
+                    t->state.step * (c->train.accumulate > 1 ? c->train.accumulate : 1));
     ll_status status = ll_model_run(t->model, e->ws, b, NULL, 0, 0, &tally);
     if (status) return status;
     if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
@@ -133,7 +134,7 @@ static ll_status save(ll_trainer *t) {
 
 /* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
-    if (!t->report || !t->model->c->report || !t->state.row) return; /* no row, no loss to show */
+    if (!t->report || !t->model->recipe->c.train.report || !t->state.row) return; /* no row, no loss to show */
     report(t, w, t->report(t, whole, t->report_arg) ? "no report" : "report");
 }
 
@@ -165,7 +166,7 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
 }
 
 static ll_status settle(ll_trainer *t, watcher *w) {
-    const ll_config *c = t->model->c;
+    const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
     ll_status status = LL_OK;
     int evaluated = 0, saved = 0;
@@ -182,12 +183,12 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         t->unsaved = 1;
     }
     if (evaluated) report(t, w, "eval");
-    if (due(t, c->checkpoint_every) && t->unsaved) {
+    if (due(t, c->train.checkpoint_every) && t->unsaved) {
         status = save(t);
         if (!status) report(t, w, "checkpoint");
         saved = 1;
     }
-    if (!status && (evaluated || saved) && s->step < c->steps) report_page(t, w, 0);
+    if (!status && (evaluated || saved) && s->step < c->train.steps) report_page(t, w, 0);
     return status;
 }
 
@@ -201,7 +202,7 @@ static ll_status stopped(ll_trainer *t, watcher *w) {
     if (status) return status;
     report_page(t, w, 0);
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
-                   (long long)t->state.step, (long long)t->model->c->steps, t->folder);
+                   (long long)t->state.step, (long long)t->model->recipe->c.train.steps, t->folder);
 }
 
 /* The run goes on where its folder cannot be locked; that two runs do not write there is then up to the user. */
@@ -220,7 +221,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     for (;;) {
         ll_status status = in_folder(t, &w, settle);
         if (status) return status;
-        if (t->state.step >= t->model->c->steps && !must_evaluate(t)) break;
+        if (t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (w.stop) return stopped(t, &w);
         status = advance(t);
         if (status) return status;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"
@@ -33,7 +34,7 @@ static void touch_piece(void *arg, size_t i) {
 ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size) {
     ll_optimizer *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
-    for (int i = 0; i < count; i++) o->pieces += (elements(&param[i]) + PIECE - 1) / PIECE;
+    for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), PIECE);
     o->piece = ll_alloc(o->pieces, sizeof *o->piece);
     o->sum = ll_alloc(o->pieces, sizeof *o->sum);
     o->m = ll_alloc(size, sizeof *o->m);
@@ -105,8 +106,8 @@ static void update_piece(void *arg, size_t i) {
         for (size_t j = 0; j < piece->count; j++) g[j] = g[j] * scale + w->l2 * p[j];
         scale = 1;
     }
-    w->k->adam(piece->count, p, w->o->m + piece->offset, w->o->v + piece->offset, g, scale, (float)w->c->beta1,
-               (float)w->c->beta2, w->rate, w->vscale, (float)w->c->adam_eps, piece->decay ? w->decay : 0);
+    w->k->adam(piece->count, p, w->o->m + piece->offset, w->o->v + piece->offset, g, scale, (float)w->c->train.beta1,
+               (float)w->c->train.beta2, w->rate, w->vscale, (float)w->c->train.eps, piece->decay ? w->decay : 0);
 }
 
 /* With s the number of the update and a its rate:
@@ -115,7 +116,7 @@ static void update_piece(void *arg, size_t i) {
  * The bracket is AdamW's; Adam puts wd p into g instead. Only tensors marked so decay. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step) {
     const double rate = ll_schedule_rate(c, step);
-    const int decoupled = c->optimizer == LL_OPT_ADAMW;
+    const int decoupled = c->train.optimizer == LL_OPT_ADAMW;
     update_work work = {
         .o = o,
         .c = c,
@@ -123,10 +124,10 @@ void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, flo
         .params = params,
         .grad = grad,
         .scale = (float)scale,
-        .rate = (float)(rate / (1 - pow(c->beta1, (double)step))),
-        .vscale = (float)(1 / sqrt(1 - pow(c->beta2, (double)step))),
-        .decay = decoupled ? (float)(rate * c->weight_decay) : 0,
-        .l2 = decoupled ? 0 : (float)c->weight_decay,
+        .rate = (float)(rate / (1 - pow(c->train.beta1, (double)step))),
+        .vscale = (float)(1 / sqrt(1 - pow(c->train.beta2, (double)step))),
+        .decay = decoupled ? (float)(rate * c->train.weight_decay) : 0,
+        .l2 = decoupled ? 0 : (float)c->train.weight_decay,
     };
     ll_parallel_for(o->pieces, update_piece, &work);
 }

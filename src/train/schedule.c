@@ -5,13 +5,14 @@
 #include "train/train_internal.h"
 
 double ll_schedule_rate(const ll_config *c, int64_t step) {
-    const double peak = c->learning_rate, last = c->final_rate;
-    const int64_t warmup = c->warmup > 0 ? c->warmup : 0;
+    const double peak = c->train.learning_rate, last = c->train.final_rate;
+    const int64_t warmup = c->train.warmup > 0 ? c->train.warmup : 0;
     if (step < warmup) return peak * (double)step / (double)warmup;
-    if (c->schedule == LL_LR_CONSTANT) return peak;
-    if (c->schedule == LL_LR_INVERSE_SQRT) return peak * sqrt((double)(warmup > 1 ? warmup : 1) / (double)step);
-    if (step >= c->steps) return last;
-    const double x = (double)(step - warmup) / (double)(c->steps - warmup); /* 0 at the peak, 1 at the last step */
-    if (c->schedule == LL_LR_COSINE) return last + (peak - last) * 0.5 * (1 + cos(3.14159265358979323846 * x));
+    if (c->train.schedule == LL_LR_CONSTANT) return peak;
+    if (c->train.schedule == LL_LR_INVERSE_SQRT) return peak * sqrt((double)(warmup > 1 ? warmup : 1) / (double)step);
+    if (step >= c->train.steps) return last;
+    const double x =
+        (double)(step - warmup) / (double)(c->train.steps - warmup); /* 0 at the peak, 1 at the last step */
+    if (c->train.schedule == LL_LR_COSINE) return last + (peak - last) * 0.5 * (1 + cos(3.14159265358979323846 * x));
     return peak + (last - peak) * x;
 }

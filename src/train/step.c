@@ -7,11 +7,11 @@
 #include "train/train_internal.h"
 
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
-    const ll_config *c = model->c;
+    const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
     if (!e) return LL_ENOMEM;
     e->model = model;
-    ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->length, 1);
+    ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->train.length, 1);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, c);
     if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
@@ -36,21 +36,21 @@ void ll_engine_free(ll_engine *e) {
 static const double LEARNABLE = 0.1;
 
 static int too_late(const ll_config *c, int64_t step) {
-    const int falls = c->schedule == LL_LR_LINEAR || c->schedule == LL_LR_COSINE;
-    return falls && step > c->warmup && ll_schedule_rate(c, step) < LEARNABLE * c->learning_rate;
+    const int falls = c->train.schedule == LL_LR_LINEAR || c->train.schedule == LL_LR_COSINE;
+    return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
 
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
 static ll_status redraw(ll_model *model, int64_t step) {
-    const int64_t every = model->c->redraw, done = step - 1;
-    if (model->c->kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return too_late(model->c, step) ? LL_OK : ll_model_redraw(model, done / every);
+    const int64_t every = model->c->attention.redraw, done = step - 1;
+    if (model->c->attention.kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
+    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
-    const ll_config *c = e->model->c;
-    const int parts = c->accumulate > 1 ? c->accumulate : 1;
-    const double expected = (double)parts * c->batch * (ll_config_per_token(c) ? c->length : 1);
+    const ll_config *c = &e->model->recipe->c;
+    const int parts = c->train.accumulate > 1 ? c->train.accumulate : 1;
+    const double expected = (double)parts * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
@@ -59,7 +59,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     memset(e->grad, 0, e->model->size * sizeof *e->grad);
     for (int i = 0; i < parts; i++) {
         const int64_t number = (step - 1) * parts + i;
-        if (reader) ll_reader_batch(reader, b, (uint64_t)c->seed, number);
+        if (reader) ll_reader_batch(reader, b, (uint64_t)c->train.seed, number);
         status = ll_model_run(e->model, e->ws, b, e->grad, (float)(1 / expected), number, &tally);
         if (status) return status;
         for (int s = 0; s < b->B; s++) tokens += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
@@ -72,6 +72,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
 }
 
 void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
-    const ll_config *c = e->model->c;
-    ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->clip), step);
+    const ll_config *c = &e->model->recipe->c;
+    ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
+                        step);
 }

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/music/music.h"
+#include "recipe/recipe.h"
 #include "model/model_internal.h"
 
 struct ll_tokenizer {
@@ -11,9 +12,9 @@ struct ll_tokenizer {
 ll_status ll_tokenizer_create(ll_tokenizer **out, const ll_model *model) {
     ll_tokenizer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
-    ll_status status = ll_coder_create(&t->coder, model->c, &model->vocabulary, "the model");
-    if (!status && ll_coder_vocab(t->coder) > model->c->vocab)
-        status = ll_fail(LL_EFORMAT, "the model knows %d tokens, but its vocabulary has %d", model->c->vocab,
+    ll_status status = ll_coder_create(&t->coder, &model->recipe->c.data, &model->vocabulary, "the model");
+    if (!status && ll_coder_vocab(t->coder) > model->c->model.vocab)
+        status = ll_fail(LL_EFORMAT, "the model knows %d tokens, but its vocabulary has %d", model->c->model.vocab,
                          ll_coder_vocab(t->coder));
     if (status) {
         ll_tokenizer_free(t);

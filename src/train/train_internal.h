@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#include "data/data_internal.h"
+#include "recipe/recipe_reader.h"
 #include "model/model_internal.h"
 
 /* Learning rate of update number `step`, counted from 1. */

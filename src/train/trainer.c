@@ -33,7 +33,7 @@ static ll_status refuse_old_run(const char *out) {
 /* from: a model whose words the data are to be read in, or NULL. */
 static ll_status open_data(ll_trainer *t, const ll_model *from) {
     const ll_config *c = &t->recipe->c;
-    const ll_bytes *known = from && from->c->format == c->format ? &from->vocabulary : NULL;
+    const ll_bytes *known = from && from->recipe->c.data.format == c->data.format ? &from->vocabulary : NULL;
     ll_status status = ll_reader_open_as(&t->train, c, "train", known);
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);
@@ -45,7 +45,7 @@ static ll_status open_data(ll_trainer *t, const ll_model *from) {
 static ll_status check_test(const ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_reader *test = NULL;
-    if (!c->test || !c->test[0]) return LL_OK;
+    if (!c->data.test || !c->data.test[0]) return LL_OK;
     ll_status status = ll_reader_open_as(&test, c, "test", ll_reader_vocabulary(t->train));
     if (status == LL_EIO) return ll_fail(LL_EIO, "%s (--set data.test= trains without)", ll_error());
     if (!status && (status = ll_fit_check(c, test))) status = ll_fail_in(status, "data.test");
@@ -70,7 +70,7 @@ static ll_status load_origin(ll_model **from, const char *path) {
 /* The model, with the weights of `from`, if there is one. */
 static ll_status make_model(ll_trainer *t, const ll_model *from) {
     if (!from) return ll_model_create(&t->model, t->recipe);
-    const char *path = t->recipe->c.from;
+    const char *path = t->recipe->c.train.from;
     const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &from->vocabulary;
     if (words->size != known->size || (words->size && memcmp(words->data, known->data, words->size)))
         return ll_fail(LL_EINVAL, "train.from = %s: its tokens stand for other words than those of the data", path);
@@ -97,7 +97,7 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
-    if (!status && t->recipe->c.from[0]) status = load_origin(&from, t->recipe->c.from);
+    if (!status && t->recipe->c.train.from[0]) status = load_origin(&from, t->recipe->c.train.from);
     if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
     if (!status) status = make_model(t, from);

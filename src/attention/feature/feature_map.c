@@ -33,6 +33,11 @@ static int permuted(const ll_attention_config *c) {
     return c->position == LL_POSITION_PERMUTE || c->position == LL_POSITION_PERMUTE2D;
 }
 
+float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x) {
+    const float s = map->c.input_scale;
+    return 0.5f * s * s * k->dot((size_t)map->c.D, x, x);
+}
+
 /* ---- What fits together ---- */
 
 /* The rules of the stabiliser. */
@@ -57,6 +62,23 @@ static ll_status check_favor(const ll_attention_config *c) {
     return LL_OK;
 }
 
+static ll_status check_orthogonal(const ll_attention_config *c) {
+    const int m = ll_feature_count(c);
+    if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
+    if (m < 2 || m > LL_ORTHOGONAL_MOST)
+        return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
+                       LL_ORTHOGONAL_MOST, m);
+    if (!c->where.theta || !c->where.basis)
+        return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
+    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
+        !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: orthogonal would turn the eps of features under a running maximum; use "
+                                  "eps 0");
+    return LL_OK;
+}
+
 ll_status ll_feature_map_check(const ll_attention_config *c) {
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
     if (permuted(c) && !c->permutation)
@@ -70,7 +92,7 @@ ll_status ll_feature_map_check(const ll_attention_config *c) {
         if (c->width < 1 || c->height < 1 || c->before < 0)
             return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
     }
-    const ll_status status = ll_orthogonal_check(c);
+    const ll_status status = check_orthogonal(c);
     return status ? status : check_favor(c);
 }
 

@@ -51,6 +51,8 @@ int ll_feature_count(const ll_attention_config *c);
 int ll_is_trigonometric(const ll_attention_config *c);
 /* Do numerator and denominator carry every common factor of the features? */
 int ll_scale_cancels(const ll_attention_config *c);
+/* |input_scale x|^2 / 2 */
+float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
 /* LL_EINVAL with the reason where projection, stabiliser, permutation and rotation do not fit together. */
 LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c);
 
@@ -79,7 +81,6 @@ void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, co
 /* position/orthogonal.c. Angles and basis of the map's config; then features (C, ld) in that basis, or gradients back
  * from it. */
 enum { LL_ORTHOGONAL_MOST = 2048 };
-LL_MUST_USE ll_status ll_orthogonal_check(const ll_attention_config *c);
 LL_MUST_USE ll_status ll_orthogonal_create(ll_feature_map *map);
 void ll_orthogonal_apply(const ll_feature_map *map, const ll_kernels *k, int head, int back, int C, const float *in,
                          float *out);

@@ -17,11 +17,6 @@ static const float *head_weight(const ll_feature_map *map, const float *weight, 
     return map->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
 }
 
-float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x) {
-    const float s = map->c.input_scale;
-    return 0.5f * s * s * k->dot((size_t)map->c.D, x, x);
-}
-
 /* u (C, features) before the permutation: into `out`, or where nothing has to be done the input itself. */
 static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     const ll_feature_map *map = t->map;

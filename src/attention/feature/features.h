@@ -35,9 +35,6 @@ ll_top ll_features_top(const ll_feature_tile *tile, const float *mask);
 /* Adds dtop at the place of the maximum: dx (D) of that token; in (D) is its key. */
 void ll_features_top_back(const ll_feature_map *map, int head, int feature, double dtop, const float *in, float *dx);
 
-/* |input_scale x|^2 / 2 */
-float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
-
 /* trigonometric.c: phi from u, and dphi (rows ldd apart) to the gradient at u in place; sum (C) is less the
  * gradient at n. */
 void ll_trigonometric(const ll_feature_tile *tile, const float *u, size_t ld, float *phi, int *exponent, float *top);

@@ -105,11 +105,6 @@ void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low)
     }
 }
 
-int ll_causal_has_eps(const ll_attention *op) {
-    const ll_feature_map *map = ll_linear_map(op);
-    return map->phi[LL_KEY] == LL_PHI_RUNNING && !map->scale_cancels;
-}
-
 void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scales *f, const float *top, const float *v,
                     size_t ldv, float *kappa, float *V, float *count) {
     const ll_attention *op = j->op;

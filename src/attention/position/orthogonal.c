@@ -8,28 +8,7 @@
 #include <string.h>
 
 #include "attention/feature/feature_map.h"
-#include "attention/table.h"
 #include "base/memory.h"
-
-ll_status ll_orthogonal_check(const ll_attention_config *c) {
-    const int m = ll_feature_count(c);
-    if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
-    if (!ll_operator_of_kernel(c->kernel)->linear)
-        return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could turn; use another position",
-                       ll_operator_of_kernel(c->kernel)->name);
-    if (m < 2 || m > LL_ORTHOGONAL_MOST)
-        return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
-                       LL_ORTHOGONAL_MOST, m);
-    if (!c->where.theta || !c->where.basis)
-        return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
-    if (c->den == LL_DEN_EPS_PHI)
-        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
-    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
-        !ll_scale_cancels(c))
-        return ll_fail(LL_EINVAL, "attention: orthogonal would turn the eps of features under a running maximum; use "
-                                  "eps 0");
-    return LL_OK;
-}
 
 ll_status ll_orthogonal_create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;

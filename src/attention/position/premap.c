@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "attention/feature/feature_map.h"
-#include "attention/table.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -31,13 +30,12 @@ int ll_attention_width(const ll_attention_config *c) {
     return kind ? kind->width(c) : c->D;
 }
 
-ll_status ll_premap_check(const ll_attention_config *c) {
+ll_status ll_premap_check(const ll_attention_config *c, int reads) {
     const ll_premap_kind *kind = kind_of(c->position);
-    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
     if (!kind) return LL_OK;
-    if (!kernel->reads)
+    if (!reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
-    if (kernel->reads == 1 && c->position != LL_POSITION_ROPE)
+    if (reads == 1 && c->position != LL_POSITION_ROPE)
         return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
                                   "rope");
     return kind->check(c);
@@ -85,10 +83,6 @@ ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c)
     ll_sequence_longest(c, &queries, &keys);
     const int64_t of_queries = c->query_offset + queries, of_keys = c->key_offset + keys;
     return ll_premap_reaches(b, of_queries > of_keys ? of_queries : of_keys);
-}
-
-double ll_sigmoid(double x) {
-    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
 
 /* ---- Encoding ---- */

@@ -48,8 +48,9 @@ struct ll_premap {
 
 extern const ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
 
-/* LL_EINVAL with the reason where a config's position before the map cannot be. */
-LL_MUST_USE ll_status ll_premap_check(const ll_attention_config *c);
+/* LL_EINVAL with the reason where a config's position before the map cannot be, of an operator that reads queries and
+ * keys (2), queries that are keys (1), or neither (0). */
+LL_MUST_USE ll_status ll_premap_check(const ll_attention_config *c, int reads);
 /* NULL where the position is none of these. Where it fails, *premap is to be freed too. */
 LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config);
 void ll_premap_free(ll_premap *premap);

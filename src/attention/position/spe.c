@@ -8,6 +8,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 
+double ll_sigmoid(double x) {
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
 ll_gate ll_gate_at(const ll_premap *b, int head, int feature) {
     const double unit = pow((double)b->R * b->c.D, -0.25);
     if (!b->c.where.gate) return (ll_gate){.code = unit};

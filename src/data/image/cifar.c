@@ -73,7 +73,7 @@ static ll_status add_file(ll_reader *r, int64_t *count, const char *path) {
     return status;
 }
 
-static ll_status open_cifar(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     char **names = NULL;
     int files = 0;
@@ -90,9 +90,10 @@ static ll_status open_cifar(ll_reader *r, const ll_config *c, int split) {
     if (status) return ll_fail_in(status, from.key);
     r->classes = c->classes > 0 ? c->classes : CLASSES;
     if (r->classes < CLASSES)
-        return ll_fail(LL_EINVAL, "model.classes is %d, and CIFAR-10 has %d classes; set model.classes=%d", c->classes,
-                       CLASSES, CLASSES);
+        return ll_fail(LL_EINVAL, "model.classes is %d, and CIFAR-10 has %d classes; set model.classes=%d",
+                       c->classes, CLASSES, CLASSES);
     return ll_images_use(r, c, split, from.path, r->file[0].data, r->file[1].data, count, LL_CIFAR_SIDE, LL_CIFAR_SIDE);
 }
 
-const ll_format ll_format_cifar10 = {"cifar10", 1u << LL_TASK_CLASSIFY, open_cifar, ll_images_fill};
+const ll_format ll_format_cifar10 = {"cifar10",      1u << LL_TASK_CLASSIFY, open_cifar,
+                                     ll_images_fill, sizeof(ll_images),      ll_images_close};

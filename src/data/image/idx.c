@@ -129,9 +129,10 @@ static int name_labels(char *path) {
 }
 
 /* The labels that the recipe names, or else those beside images with a published name: *beside is then their path. */
-static ll_status find_labels(ll_source *labels, char **beside, const ll_config *c, int split, const char *images) {
+static ll_status find_labels(ll_source *labels, char **beside, const ll_reader_options *c, int split,
+                             const char *images) {
     static const char *const keys[3] = {"data.train-labels", "data.valid-labels", "data.test-labels"};
-    const char *const named[3] = {c->train_labels, c->valid_labels, c->test_labels};
+    const char *const named[3] = {c->data.train_labels, c->data.valid_labels, c->data.test_labels};
     const int from = split == LL_SPLIT_VALID && ll_split_is_cut(c) ? LL_SPLIT_TRAIN : split;
     const int is_named = (named[from] && *named[from]) || (named[split] && *named[split]);
     char *path = ll_strdup(images);
@@ -145,7 +146,7 @@ static ll_status find_labels(ll_source *labels, char **beside, const ll_config *
     return LL_OK;
 }
 
-static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from[2] = {{0}};
     ll_idx images = {0};
     const uint8_t *labels = NULL;
@@ -170,4 +171,5 @@ static ll_status open_idx(ll_reader *r, const ll_config *c, int split) {
     return ll_images_use(r, c, split, from[0].path, images.pixels, labels, images.count, images.width, images.height);
 }
 
-const ll_format ll_format_idx = {"idx", 1u << LL_TASK_CLASSIFY, open_idx, ll_images_fill};
+const ll_format ll_format_idx = {"idx",          1u << LL_TASK_CLASSIFY, open_idx,
+                                 ll_images_fill, sizeof(ll_images),      ll_images_close};

@@ -6,22 +6,34 @@
 
 #include "base/memory.h"
 
+void ll_images_close(const ll_reader *r) {
+    const ll_images *own = r->own;
+    ll_free(own->resized);
+    ll_free(own->chosen);
+}
+
+void ll_reader_shift(ll_reader *r, int pixels) {
+    ll_images *own = r->format->fill == ll_images_fill ? r->own : NULL;
+    if (own) own->shift = pixels;
+}
+
 /* All images of the split to data.resize by data.resize pixels, into memory of their own. */
-static ll_status resize(ll_reader *r, const ll_config *c) {
+static ll_status resize(ll_reader *r, const ll_reader_options *c) {
+    ll_images *own = r->own;
     ll_resizer *resizer = NULL;
-    const size_t from = (size_t)r->width * (size_t)r->height, to = (size_t)c->resize * (size_t)c->resize;
+    const size_t from = (size_t)r->width * (size_t)r->height, to = (size_t)c->data.resize * (size_t)c->data.resize;
     uint8_t *pixels = ll_alloc((size_t)r->size, to);
-    ll_status status = pixels ? ll_resizer_create(&resizer, r->width, r->height, c->resize, c->resize) : LL_ENOMEM;
+    ll_status status =
+        pixels ? ll_resizer_create(&resizer, r->width, r->height, c->data.resize, c->data.resize) : LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++)
-        ll_resize(resizer, r->data + (size_t)i * from, pixels + (size_t)i * to);
+        ll_resize(resizer, own->pixels + (size_t)i * from, pixels + (size_t)i * to);
     ll_resizer_free(resizer);
     if (status) {
         ll_free(pixels);
         return status;
     }
-    r->own = pixels;
-    r->data = pixels;
-    r->width = r->height = c->resize;
+    own->pixels = own->resized = pixels;
+    r->width = r->height = c->data.resize;
     return LL_OK;
 }
 
@@ -35,28 +47,29 @@ static int has_margin(const uint8_t *image, int width, int height, int margin) {
 }
 
 /* The numbers of the images that are wanted. */
-static ll_status choose(ll_reader *r, const ll_config *c, const char *name) {
+static ll_status choose(ll_reader *r, const ll_reader_options *c, const char *name) {
     const size_t pixels = (size_t)r->width * (size_t)r->height;
-    r->chosen = ll_alloc((size_t)r->size, sizeof *r->chosen);
-    if (!r->chosen) return LL_ENOMEM;
+    ll_images *own = r->own;
+    own->chosen = ll_alloc((size_t)r->size, sizeof *own->chosen);
+    if (!own->chosen) return LL_ENOMEM;
     int64_t n = 0;
     for (int64_t i = 0; i < r->size; i++)
-        if ((c->only < 0 || r->labels[i] == c->only) &&
-            has_margin(r->data + (size_t)i * pixels, r->width, r->height, c->margin))
-            r->chosen[n++] = i;
+        if ((c->data.only < 0 || own->labels[i] == c->data.only) &&
+            has_margin(own->pixels + (size_t)i * pixels, r->width, r->height, c->data.margin))
+            own->chosen[n++] = i;
     if (!n)
         return ll_fail(LL_EINVAL,
                        "%s: of %" PRId64
                        " images none is left that has %d empty columns on both sides (data.margin)%s; "
                        "shift by fewer pixels",
-                       name, r->size, c->margin, c->only >= 0 ? " and the class data.only" : "");
+                       name, r->size, c->data.margin, c->data.only >= 0 ? " and the class data.only" : "");
     r->size = n;
     return LL_OK;
 }
 
-ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *pixels,
+ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name, const uint8_t *pixels,
                         const uint8_t *labels, int64_t count, int width, int height) {
-    const int side = c->resize;
+    const int side = c->data.resize;
     const int64_t length = side ? (int64_t)side * side : (int64_t)width * height;
     int64_t first = 0;
     if (c->length > 0 && c->length < length)
@@ -70,12 +83,13 @@ ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char 
     r->vocab = 256;
     r->width = width;
     r->height = height;
-    r->data = pixels + (size_t)first * (size_t)width * (size_t)height;
-    r->labels = labels + first;
+    ll_images *own = r->own;
+    own->pixels = pixels + (size_t)first * (size_t)width * (size_t)height;
+    own->labels = labels + first;
     r->examples = 1;
-    r->shift = c->shift;
+    own->shift = c->data.shift;
     ll_status status = side && (side != width || side != height) ? resize(r, c) : LL_OK;
-    if (!status && c->margin) status = choose(r, c, name);
+    if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;
     return status;
@@ -83,15 +97,16 @@ ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char 
 
 /* Columns that come in from outside are empty. */
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
-    const int64_t number = r->chosen ? r->chosen[place] : place;
+    const ll_images *own = r->own;
+    const int64_t number = own->chosen ? own->chosen[place] : place;
     const size_t T = (size_t)batch->T, pixels = (size_t)r->width * (size_t)r->height, n = pixels < T ? pixels : T;
-    const uint8_t *image = r->data + (size_t)number * pixels;
+    const uint8_t *image = own->pixels + (size_t)number * pixels;
     int *tokens = batch->tokens + (size_t)row * T;
     for (size_t t = 0; t < n; t++) {
-        const int x = (int)(t % (size_t)r->width) - r->shift;
-        tokens[t] = x < 0 || x >= r->width ? 0 : image[t - (size_t)(int64_t)r->shift];
+        const int x = (int)(t % (size_t)r->width) - own->shift;
+        tokens[t] = x < 0 || x >= r->width ? 0 : image[t - (size_t)(int64_t)own->shift];
     }
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
-    batch->targets[row] = r->labels[number];
+    batch->targets[row] = own->labels[number];
     batch->lengths[row] = (int)n;
 }

@@ -4,11 +4,20 @@
 
 #include "data/reader.h"
 
+/* r->own of these formats. */
+typedef struct {
+    const uint8_t *pixels, *labels; /* of this split */
+    uint8_t *resized;               /* what pixels points to, or NULL */
+    int64_t *chosen;                /* (size) numbers of the images in use, or NULL: all */
+    int shift;                      /* pixels to the right */
+} ll_images;
+
 /* r reads `count` images, which lie somewhere in r->file, with their labels: takes the part that is the split's, and of
  * it what data.resize, data.margin, data.only and data.shift ask for. `name` is what errors call the file. */
-LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_config *c, int split, const char *name,
+LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
                                     const uint8_t *pixels, const uint8_t *labels, int64_t count, int width, int height);
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+void ll_images_close(const ll_reader *r);
 
 /* One image to another size: weighted means of pixels with triangles that are two pixels of the larger raster wide,
  * first along rows, then along columns, each rounded to a byte: what Pillow and torchvision call bilinear. */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/music/music.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 typedef struct {
     int32_t *token;
@@ -79,47 +79,55 @@ static ll_status find_pieces(int64_t **begins, int64_t *pieces, const int32_t *t
     return LL_OK;
 }
 
-static ll_status open_music(ll_reader *r, const ll_config *c, int split) {
+typedef struct {
+    ll_text_windows text;
+    int transpose; /* semitones up or down at most */
+} music;
+
+static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split) {
+    music *own = r->own;
+    int32_t **tokens = &own->text.tokens;
     ll_source from = {0};
     int64_t count = 0, pieces = 0, first = 0, n = 0, *begin = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);
-    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->fine);
+    if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->data.fine);
     if (status) return status;
-    status = read_files(&r->tokens, &count, from.path, c->fine);
+    status = read_files(tokens, &count, from.path, c->data.fine);
     if (status) return ll_fail_in(status, from.key);
-    status = find_pieces(&begin, &pieces, r->tokens, count);
+    status = find_pieces(&begin, &pieces, *tokens, count);
     if (status) return status;
     ll_split_range(&first, &n, c, split, pieces);
-    r->vocab = ll_music_vocab(c->fine);
+    r->vocab = ll_music_vocab(c->data.fine);
     r->maskable = 1;
-    r->transpose = split == LL_SPLIT_TRAIN ? c->transpose : 0;
+    own->transpose = split == LL_SPLIT_TRAIN ? c->data.transpose : 0;
     if (n < 1) {
         ll_free(begin);
         return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
                        (long long)pieces);
     }
-    if (!c->joined) {
+    if (!c->data.joined) {
         memmove(begin, begin + first, ((size_t)n + 1) * sizeof *begin);
         r->size = n;
         return ll_texts_use(r, c, NULL, begin);
     }
     const int64_t from_token = begin[first], size = begin[first + n] - from_token + 1;
     ll_free(begin);
-    memmove(r->tokens, r->tokens + from_token, (size_t)size * sizeof *r->tokens);
+    memmove(*tokens, *tokens + from_token, (size_t)size * sizeof **tokens);
     return ll_text_use(r, c, split, from.path, NULL, size);
 }
-
-const ll_format ll_format_midi = {"midi", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill};
 
 /* ---- Up and down ---- */
 
 static int is_pitch(int token) { return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM; }
 
-void ll_transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
+/* Moves the notes of a row up or down by a draw of (seed, number). */
+static void transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
+    const int most = ((const music *)r->own)->transpose;
+    if (!most) return;
     const size_t T = (size_t)batch->T;
     int *rows[] = {batch->tokens + (size_t)row * T, batch->targets + (size_t)row * T};
     const uint64_t stream = ll_stream_id(LL_RANDOM_TRANSPOSE, 0, 0);
-    int by = (int)ll_below(2 * (uint32_t)r->transpose + 1, seed, stream, (uint64_t)number) - r->transpose;
+    int by = (int)ll_below(2 * (uint32_t)most + 1, seed, stream, (uint64_t)number) - most;
     /* No further than the highest or lowest of its notes can go. */
     for (size_t i = 0; i < 2 * T; i++) {
         const int token = rows[i / T][i % T];
@@ -130,3 +138,6 @@ void ll_transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t see
     for (size_t i = 0; i < 2 * T; i++)
         if (is_pitch(rows[i / T][i % T])) rows[i / T][i % T] += by;
 }
+
+const ll_format ll_format_midi = {"midi",        1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill,
+                                  sizeof(music), ll_text_close, transpose_row};

@@ -74,6 +74,8 @@ LL_MUST_USE ll_status ll_music_grid(ll_score *grid, const ll_score *score, int f
 /* The end of the above, for a score whose times are steps: order, one note a pitch, a tempo and a meter at 0, and none
  * that changes nothing. Its arrays have room for one more of these two. */
 LL_MUST_USE ll_status ll_music_settle(ll_score *score);
+/* The same of a score that was made: *out has it then; it is freed where that fails. */
+LL_MUST_USE ll_status ll_music_finish(ll_score *out, ll_score *score);
 /* Steps of a bar. */
 int ll_bar_steps(const ll_meter *meter);
 int ll_tempo_class(int micros);

@@ -141,6 +141,15 @@ ll_status ll_music_settle(ll_score *s) {
     return LL_OK;
 }
 
+ll_status ll_music_finish(ll_score *out, ll_score *s) {
+    const ll_status status = ll_music_settle(s);
+    if (status)
+        ll_score_free(s);
+    else
+        *out = *s;
+    return status;
+}
+
 /* ---- Onto the grid ---- */
 
 typedef struct {
@@ -185,11 +194,5 @@ ll_status ll_music_grid(ll_score *grid, const ll_score *from, int fine, const ch
         meter.at = step_of(meter.at, r);
         s.meter[s.meters] = meter;
     }
-    status = ll_music_settle(&s);
-    if (status) {
-        ll_score_free(&s);
-        return status;
-    }
-    *grid = s;
-    return LL_OK;
+    return ll_music_finish(grid, &s);
 }

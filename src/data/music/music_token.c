@@ -210,11 +210,7 @@ ll_status ll_music_decode(ll_score *grid, const int32_t *tokens, int64_t count, 
     if (l.bar - from >= LL_GRID_MOST)
         status = ll_fail(LL_EINVAL, "these events last longer than %d quarter notes", LL_GRID_MOST / LL_GRID);
     cut(&s, from);
-    if (!status) status = ll_music_settle(&s);
-    if (status) {
-        ll_score_free(&s);
-        return status;
-    }
-    *grid = s;
-    return LL_OK;
+    if (!status) return ll_music_finish(grid, &s);
+    ll_score_free(&s);
+    return status;
 }

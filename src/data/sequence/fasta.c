@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 int ll_fasta_token(int letter) {
     if (letter >= 'a' && letter <= 'z') letter += 'A' - 'a';
@@ -126,7 +126,7 @@ static ll_status find_begins(int64_t **begins, const ll_bytes *all, int64_t firs
     return LL_OK;
 }
 
-static ll_status open_fasta(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t sequences = 0, first = 0, count = 0, *begin = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);
@@ -139,7 +139,7 @@ static ll_status open_fasta(ll_reader *r, const ll_config *c, int split) {
                        from.path, (long long)sequences);
     status = find_begins(&begin, &r->file[0], first, count);
     if (status) return status;
-    if (c->joined) {
+    if (c->data.joined) {
         const int64_t from_token = begin[0], size = begin[count] - begin[0] + 1;
         ll_free(begin);
         status = ll_text_use(r, c, split, from.path, r->file[0].data + from_token, size);
@@ -152,4 +152,5 @@ static ll_status open_fasta(ll_reader *r, const ll_config *c, int split) {
     return status;
 }
 
-const ll_format ll_format_fasta = {"fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill};
+const ll_format ll_format_fasta = {
+    "fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill, sizeof(ll_text_windows), ll_text_close};

@@ -16,6 +16,7 @@ static ll_status wrong(const ll_cells *t, const char *what) {
 }
 
 static ll_status take(ll_reader *r, const ll_cells *t, ll_slice field[2]) {
+    ll_examples *own = r->own;
     const int answer = is_digit(&field[0]) && !is_digit(&field[1]) ? 0 : 1;
     ll_slice *text = &field[1 - answer];
     if (!is_digit(&field[answer])) return wrong(t, "has no answer 0..9 in either of its two columns");
@@ -26,11 +27,12 @@ static ll_status take(ll_reader *r, const ll_cells *t, ll_slice field[2]) {
         return ll_fail(LL_EFORMAT, "%s: line %lld has the answer %c, but its expression comes to %d", t->name,
                        (long long)t->line, field[answer].at[0], value);
     r->file[1].data[r->size] = (uint8_t)value;
-    r->text[r->size++] = *text;
+    own->text[r->size++] = *text;
     return LL_OK;
 }
 
-static ll_status open_listops(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int split) {
+    ll_examples *own = r->own;
     ll_source from = {0};
     ll_slice field[2];
     int found = 1;
@@ -40,9 +42,9 @@ static ll_status open_listops(ll_reader *r, const ll_config *c, int split) {
     if (status) return ll_fail_in(status, from.key);
     const size_t room = ll_count_lines(&r->file[0]);
     ll_cells t = ll_cells_of(&r->file[0], from.path, 0, 0);
-    r->text = ll_alloc(room, sizeof *r->text);
+    own->text = ll_alloc(room, sizeof *own->text);
     r->file[1].data = ll_alloc(room, 1);
-    if (!r->text || !r->file[1].data) return LL_ENOMEM;
+    if (!own->text || !r->file[1].data) return LL_ENOMEM;
     while (!status && found) {
         status = ll_cells_next(&t, field, 2, &found);
         if (status || !found || (t.line == 1 && ll_slice_is(&field[0], "Source"))) continue;
@@ -95,4 +97,5 @@ ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t coun
     return status;
 }
 
-const ll_format ll_format_listops = {"listops", 1u << LL_TASK_CLASSIFY, open_listops, ll_examples_fill};
+const ll_format ll_format_listops = {"listops",        1u << LL_TASK_CLASSIFY, open_listops,
+                                     ll_examples_fill, sizeof(ll_examples),    ll_examples_close};

@@ -105,7 +105,7 @@ static ll_status add_list(gallery *g, const char *name) {
     return status;
 }
 
-static ll_status open_pathfinder(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_pathfinder(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     char **names = NULL;
     int lists = 0;
@@ -122,8 +122,10 @@ static ll_status open_pathfinder(ll_reader *r, const ll_config *c, int split) {
     if (status) return ll_fail_in(status, from.key);
     r->classes = c->classes > 0 ? c->classes : 2;
     if (r->classes < 2)
-        return ll_fail(LL_EINVAL, "model.classes is %d, and pathfinder has 2 classes; set model.classes=2", c->classes);
+        return ll_fail(LL_EINVAL, "model.classes is %d, and pathfinder has 2 classes; set model.classes=2",
+                       c->classes);
     return ll_images_use(r, c, split, from.path, r->file[0].data, r->file[1].data, g.count, g.width, g.height);
 }
 
-const ll_format ll_format_pathfinder = {"pathfinder", 1u << LL_TASK_CLASSIFY, open_pathfinder, ll_images_fill};
+const ll_format ll_format_pathfinder = {"pathfinder",   1u << LL_TASK_CLASSIFY, open_pathfinder,
+                                        ll_images_fill, sizeof(ll_images),      ll_images_close};

@@ -12,45 +12,61 @@ enum { EXAMPLES = 1000 /* of valid and of test */, MARKS = 1 };
 static const char SYMBOLS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 static const char COPY = '=', REVERSE = '<';
 
-static ll_status open_toy(ll_reader *r, const ll_config *c, int split) {
-    const int most = c->longest + (c->format == LL_DATA_COPY_REVERSE) + 2;
-    if (c->shortest > c->longest)
-        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->shortest,
-                       c->longest);
+typedef struct {
+    int split, shortest, longest, symbols;
+    uint64_t seed;
+    uint8_t *pair; /* a source and its target, while a row is filled */
+} toy;
+
+static void close_toy(const ll_reader *r) {
+    const toy *own = r->own;
+    ll_free(own->pair);
+}
+
+static ll_status open_toy(ll_reader *r, const ll_reader_options *c, int split) {
+    toy *own = r->own;
+    const int most = c->data.longest + (c->data.format == LL_DATA_COPY_REVERSE) + 2;
+    if (c->data.shortest > c->data.longest)
+        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->data.shortest,
+                       c->data.longest);
     if (most > c->length)
         return ll_fail(LL_EINVAL,
                        "data.longest = %d makes sequences of %d tokens, and train.length is %d; set "
                        "train.length=%d",
-                       c->longest, most, c->length, most);
-    /* Source, then target. */
-    if (!(r->file[0].data = ll_alloc(2 * ((size_t)c->longest + MARKS), 1))) return LL_ENOMEM;
+                       c->data.longest, most, c->length, most);
+    if (!(own->pair = ll_alloc(2 * ((size_t)c->data.longest + MARKS), 1))) return LL_ENOMEM;
     r->vocab = LL_TOKEN_COUNT;
     r->rows = EXAMPLES;
-    r->size = split == LL_SPLIT_TRAIN && c->limit > 0 ? c->limit : INT64_C(1) << 40;
+    r->size = split == LL_SPLIT_TRAIN && c->data.limit > 0 ? c->data.limit : INT64_C(1) << 40;
     r->stride = 1;
     r->examples = r->endless = 1;
-    r->split = split;
-    r->shortest = c->shortest, r->longest = c->longest, r->symbols = c->symbols;
-    r->seed = (uint64_t)c->seed;
+    own->split = split;
+    own->shortest = c->data.shortest, own->longest = c->data.longest, own->symbols = c->data.symbols;
+    own->seed = (uint64_t)c->seed;
     return LL_OK;
 }
 
 static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
-    const uint64_t stream = ll_stream_id(LL_RANDOM_TOY, (uint32_t)r->split, 0);
-    const uint64_t draws = (uint64_t)r->longest + 2, first = (uint64_t)(place % r->size) * draws;
+    const toy *own = r->own;
+    const uint64_t stream = ll_stream_id(LL_RANDOM_TOY, (uint32_t)own->split, 0);
+    const uint64_t draws = (uint64_t)own->longest + 2, first = (uint64_t)(place % r->size) * draws;
     const int marks = r->format == &ll_format_copy_reverse;
-    const size_t n = (size_t)r->shortest + ll_below((uint32_t)(r->longest - r->shortest + 1), r->seed, stream, first);
+    const size_t n =
+        (size_t)own->shortest + ll_below((uint32_t)(own->longest - own->shortest + 1), own->seed, stream, first);
     int reverse = r->format == &ll_format_reverse;
-    if (marks) reverse = (int)ll_below(2, r->seed, stream, first + 1);
-    uint8_t *source = r->file[0].data, *target = source + r->longest + MARKS;
+    if (marks) reverse = (int)ll_below(2, own->seed, stream, first + 1);
+    uint8_t *source = own->pair, *target = source + own->longest + MARKS;
     if (marks) source[0] = (uint8_t)(reverse ? REVERSE : COPY);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t symbol = ll_below((uint32_t)r->symbols, r->seed, stream, first + 2 + i);
+        const uint32_t symbol = ll_below((uint32_t)own->symbols, own->seed, stream, first + 2 + i);
         source[(size_t)marks + i] = target[reverse ? n - 1 - i : i] = (uint8_t)SYMBOLS[symbol];
     }
     ll_pair_fill(batch, row, source, n + (size_t)marks, target, n);
 }
 
-const ll_format ll_format_copy = {"copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, .made = 1};
-const ll_format ll_format_reverse = {"reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, .made = 1};
-const ll_format ll_format_copy_reverse = {"copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, .made = 1};
+const ll_format ll_format_copy = {
+    "copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+const ll_format ll_format_reverse = {
+    "reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+const ll_format ll_format_copy_reverse = {
+    "copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};

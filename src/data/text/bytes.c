@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "data/text/coder.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 /* No text is too long but one that memory cannot hold. */
 static const size_t ANY_SIZE = SIZE_MAX / 2;
@@ -49,7 +49,7 @@ ll_status ll_files_read(ll_bytes *bytes, const char *path) {
     return status;
 }
 
-static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t first = 0, count = 0;
     ll_bytes *file = &r->file[0];
@@ -62,9 +62,11 @@ static ll_status open_bytes(ll_reader *r, const ll_config *c, int split) {
     ll_split_range(&first, &count, c, split, (int64_t)file->size);
     if (first > 0) status = ll_bytes_keep(file, first, count);
     if (status) return status;
-    r->words = ll_count_words(file->data, (size_t)count);
-    r->bytes = count;
+    ll_text_windows *own = r->own;
+    own->words = ll_count_words(file->data, (size_t)count);
+    own->bytes = count;
     return ll_text_use(r, c, split, from.path, file->data, count);
 }
 
-const ll_format ll_format_bytes = {"bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill};
+const ll_format ll_format_bytes = {
+    "bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill, sizeof(ll_text_windows), ll_text_close};

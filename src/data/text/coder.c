@@ -17,7 +17,7 @@ struct ll_coder {
     char text[32]; /* of one token */
 };
 
-ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size) {
+ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text, size_t size) {
     if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
     if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
     if (c->format != LL_DATA_WORDS) return LL_OK;
@@ -35,7 +35,7 @@ static ll_status check_music(const ll_bytes *vocabulary, int fine, const char *n
     return ll_fail(LL_EFORMAT, "%s: its vocabulary is not that of the events of music on its data.grid", name);
 }
 
-ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *vocabulary, const char *name) {
+ll_status ll_coder_create(ll_coder **coder, const ll_data_options *c, const ll_bytes *vocabulary, const char *name) {
     ll_coder *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
     o->format = c->format;

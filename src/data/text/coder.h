@@ -4,14 +4,15 @@
 #define LL_CODER_H
 
 #include "base/file.h"
-#include "recipe/recipe.h"
+#include "data/data_options.h"
 
 typedef struct ll_coder ll_coder;
 
 /* The vocabulary of a text, with the recipe's data.min-count and data.vocab-size; empty for formats without one. */
-LL_MUST_USE ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_config *c, const uint8_t *text, size_t size);
+LL_MUST_USE ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text,
+                                          size_t size);
 /* Borrows the vocabulary. LL_EFORMAT where it is none of this format; `name` is what errors call it. */
-LL_MUST_USE ll_status ll_coder_create(ll_coder **coder, const ll_config *c, const ll_bytes *vocabulary,
+LL_MUST_USE ll_status ll_coder_create(ll_coder **coder, const ll_data_options *c, const ll_bytes *vocabulary,
                                       const char *name);
 void ll_coder_free(ll_coder *coder);
 int ll_coder_vocab(const ll_coder *coder);

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
 extern const uint8_t ll_demo_begin[], ll_demo_end[]; /* demo_text.S */
 
@@ -19,7 +19,7 @@ static int is_held_out(size_t piece) {
     return piece % GROUP == ll_below(GROUP, 0, stream, piece / GROUP);
 }
 
-static ll_status open_demo(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_demo(ll_reader *r, const ll_reader_options *c, int split) {
     const size_t size = (size_t)(ll_demo_end - ll_demo_begin);
     if (split == LL_SPLIT_TEST)
         return ll_fail(LL_EINVAL, "data.format=demo has no test split; evaluate on valid, or on a text of your own");
@@ -32,10 +32,12 @@ static ll_status open_demo(ll_reader *r, const ll_config *c, int split) {
         memcpy(text + n, ll_demo_begin + at, length);
         n += length;
     }
-    if (split == LL_SPLIT_TRAIN && c->limit > 0 && (uint64_t)c->limit < n) n = (size_t)c->limit;
+    if (split == LL_SPLIT_TRAIN && c->data.limit > 0 && (uint64_t)c->data.limit < n) n = (size_t)c->data.limit;
     text[n] = 0;
     r->file[0] = (ll_bytes){text, n};
     return ll_text_use(r, c, split, "the demo's text", text, (int64_t)n);
 }
 
-const ll_format ll_format_demo = {"demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill, .made = 1};
+const ll_format ll_format_demo = {
+    "demo",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill, sizeof(ll_text_windows), ll_text_close,
+    .made = 1};

@@ -84,8 +84,8 @@ static ll_status list_names(char **list, const ll_slice *label, int64_t count, c
 }
 
 /* Numbers of labels into r->file[1]; a label that a list leaves out is an error, but for folders, where it is -1. */
-static ll_status number_labels(ll_reader *r, const ll_config *c, const ll_slice *label, const char *name) {
-    const char *list = c->class_names && c->class_names[0] ? c->class_names : NULL;
+static ll_status number_labels(ll_reader *r, const ll_reader_options *c, const ll_slice *label, const char *name) {
+    const char *list = c->data.class_names && c->data.class_names[0] ? c->data.class_names : NULL;
     int64_t numbers = 0;
     uint8_t *out = ll_alloc((size_t)r->size + 1, 1);
     if (!out) return LL_ENOMEM;
@@ -108,21 +108,22 @@ static ll_status number_labels(ll_reader *r, const ll_config *c, const ll_slice 
 
 /* ---- Rows ---- */
 
-static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_config *c, const char *path) {
-    const int most = c->label_column > c->text_column ? c->label_column : c->text_column;
+static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_reader_options *c, const char *path) {
+    ll_examples *own = r->own;
+    const int most = c->data.label_column > c->data.text_column ? c->data.label_column : c->data.text_column;
     const size_t room = ll_count_lines(&r->file[0]);
-    ll_cells t = ll_cells_of(&r->file[0], path, c->table_separator == LL_SEPARATOR_COMMA, c->text_column == most);
+    ll_cells t = ll_cells_of(&r->file[0], path, c->data.separator == LL_SEPARATOR_COMMA, c->data.text_column == most);
     ll_slice *field = ll_alloc((size_t)most, sizeof *field);
-    r->text = ll_alloc(room, sizeof *r->text);
+    own->text = ll_alloc(room, sizeof *own->text);
     *labels = ll_alloc(room, sizeof **labels);
-    ll_status status = field && r->text && *labels ? LL_OK : LL_ENOMEM;
+    ll_status status = field && own->text && *labels ? LL_OK : LL_ENOMEM;
     int found = 1;
-    if (!status && c->header) status = ll_cells_next(&t, field, most, &found);
+    if (!status && c->data.header) status = ll_cells_next(&t, field, most, &found);
     while (!status && found) {
         status = ll_cells_next(&t, field, most, &found);
         if (status || !found) break;
-        (*labels)[r->size] = field[c->label_column - 1];
-        r->text[r->size++] = field[c->text_column - 1];
+        (*labels)[r->size] = field[c->data.label_column - 1];
+        own->text[r->size++] = field[c->data.text_column - 1];
     }
     ll_free(field);
     return status;
@@ -140,39 +141,40 @@ static int class_of(ll_slice *label, const char *path, const char *file, const c
     return !list[0] || place_in(list, label) >= 0;
 }
 
-static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int count, const ll_config *c,
+static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int count, const ll_reader_options *c,
                             const char *path) {
+    ll_examples *own = r->own;
     ll_bytes *all = &r->file[0];
     size_t room = 0;
     ll_status status = LL_OK;
-    r->text = ll_alloc((size_t)count, sizeof *r->text);
+    own->text = ll_alloc((size_t)count, sizeof *own->text);
     *labels = ll_alloc((size_t)count, sizeof **labels);
     ll_bytes *part = ll_alloc((size_t)count, sizeof *part);
-    if (!r->text || !*labels || !part) status = LL_ENOMEM;
+    if (!own->text || !*labels || !part) status = LL_ENOMEM;
     for (int i = 0; !status && i < count; i++) {
         ll_slice *label = &(*labels)[r->size];
-        if (!class_of(label, path, names[i], c->class_names ? c->class_names : "")) continue;
+        if (!class_of(label, path, names[i], c->data.class_names ? c->data.class_names : "")) continue;
         status = ll_file_read(&part[r->size], names[i], ANY_SIZE);
         room += part[r->size++].size;
     }
     if (!status && !(all->data = ll_alloc(room + 1, 1))) status = LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++) {
-        r->text[i] = (ll_slice){all->data + all->size, part[i].size};
-        memcpy(r->text[i].at, part[i].data, part[i].size);
+        own->text[i] = (ll_slice){all->data + all->size, part[i].size};
+        memcpy(own->text[i].at, part[i].data, part[i].size);
         all->size += part[i].size;
     }
     for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
     ll_free(part);
     if (!status && !r->size)
         status = ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", path,
-                         c->class_names && c->class_names[0] ? ", of data.classes=" : "",
-                         c->class_names ? c->class_names : "");
+                         c->data.class_names && c->data.class_names[0] ? ", of data.classes=" : "",
+                         c->data.class_names ? c->data.class_names : "");
     return status;
 }
 
 /* ---- Reader ---- */
 
-static ll_status open_labelled(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_slice *label = NULL;
     char **names = NULL;
@@ -194,4 +196,5 @@ static ll_status open_labelled(ll_reader *r, const ll_config *c, int split) {
     return status ? status : ll_examples_use(r, c, split, from.path);
 }
 
-const ll_format ll_format_labelled = {"labelled", 1u << LL_TASK_CLASSIFY, open_labelled, ll_examples_fill};
+const ll_format ll_format_labelled = {"labelled",       1u << LL_TASK_CLASSIFY, open_labelled,
+                                      ll_examples_fill, sizeof(ll_examples),    ll_examples_close};

@@ -59,17 +59,29 @@ ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, s
     return LL_OK;
 }
 
-static ll_status open_pairs(ll_reader *r, const ll_config *c, int split) {
+typedef struct {
+    ll_pair *pair; /* all of the file */
+    int64_t first; /* of this split */
+} pairs;
+
+static void close_pairs(const ll_reader *r) {
+    const pairs *own = r->own;
+    ll_free(own->pair);
+}
+
+static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
+    pairs *own = r->own;
     int64_t count = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
     if (c->length < 3)
         return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->length);
     status = ll_file_read(&r->file[0], from.path, FILE_MOST);
-    if (!status) status = ll_pairs_parse(&r->pairs, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
+    if (!status)
+        status = ll_pairs_parse(&own->pair, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
     if (status) return ll_fail_in(status, from.key);
-    ll_split_range(&r->first, &r->rows, c, split, count);
+    ll_split_range(&own->first, &r->rows, c, split, count);
     if (r->rows < 1)
         return ll_fail(LL_EINVAL, "%s: no pair of %lld is left for this split; change data.valid-fraction", from.path,
                        (long long)count);
@@ -77,7 +89,6 @@ static ll_status open_pairs(ll_reader *r, const ll_config *c, int split) {
     r->size = r->rows;
     r->stride = 1;
     r->examples = 1;
-    r->data = r->file[0].data;
     return LL_OK;
 }
 
@@ -101,9 +112,10 @@ void ll_pair_fill(ll_batch *batch, int row, const uint8_t *source, size_t n, con
 }
 
 static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
-    const ll_pair *p = &r->pairs[r->first + place];
-    const uint8_t *source = r->data + p->at;
+    const pairs *own = r->own;
+    const ll_pair *p = &own->pair[own->first + place];
+    const uint8_t *source = r->file[0].data + p->at;
     ll_pair_fill(batch, row, source, p->source, source + p->source + 1, p->target);
 }
 
-const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair};
+const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair, sizeof(pairs), close_pairs};

@@ -51,6 +51,7 @@ static int label_of(const ll_slice *s) {
 
 /* The texts of a row: its fields 4 and 5, or those that fields 2 and 3 name. */
 static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, const doc *docs, size_t count) {
+    ll_examples *own = r->own;
     const int label = label_of(&field[0]);
     if (label < 0)
         return ll_fail(LL_EFORMAT, "%s: line %lld has the label \"%.*s\", expected 0 or 1", t->name, (long long)t->line,
@@ -61,21 +62,22 @@ static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, co
         if (docs && !found)
             return ll_fail(LL_EFORMAT, "%s: line %lld names \"%.*s\", which is not in data.docs", t->name,
                            (long long)t->line, shown(&wanted.name), (char *)wanted.name.at);
-        r->text[2 * r->size + i] = docs ? found->text : field[3 + i];
+        own->text[2 * r->size + i] = docs ? found->text : field[3 + i];
     }
     r->file[1].data[r->size++] = (uint8_t)label;
     return LL_OK;
 }
 
 static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, const doc *docs, size_t count) {
+    ll_examples *own = r->own;
     const size_t room = ll_count_lines(file);
     ll_cells t = ll_cells_of(file, path, 0, 1);
     ll_slice field[5];
     int found = 1;
     ll_status status = LL_OK;
-    r->text = ll_alloc(room, 2 * sizeof *r->text);
+    own->text = ll_alloc(room, 2 * sizeof *own->text);
     r->file[1].data = ll_alloc(room, 1);
-    if (!r->text || !r->file[1].data) return LL_ENOMEM;
+    if (!own->text || !r->file[1].data) return LL_ENOMEM;
     while (!status && found) {
         status = ll_cells_next(&t, field, docs ? 3 : 5, &found);
         if (!status && found) status = take(r, &t, field, docs, count);
@@ -83,16 +85,16 @@ static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, cons
     return status;
 }
 
-static ll_status open_retrieval(ll_reader *r, const ll_config *c, int split) {
+static ll_status open_retrieval(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_bytes pairs = {0};
     doc *docs = NULL;
     size_t count = 0;
-    const int apart = c->docs && c->docs[0];
+    const int apart = c->data.docs && c->data.docs[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
     if (apart) {
-        status = read_docs(&docs, &count, &r->file[0], c->docs);
+        status = read_docs(&docs, &count, &r->file[0], c->data.docs);
         if (status) return ll_fail_in(status, "data.docs");
     }
     status = ll_file_read(&pairs, from.path, SIZE_MAX / 4);
@@ -106,4 +108,5 @@ static ll_status open_retrieval(ll_reader *r, const ll_config *c, int split) {
     return status ? ll_fail_in(status, from.key) : ll_examples_use(r, c, split, from.path);
 }
 
-const ll_format ll_format_retrieval = {"retrieval", 1u << LL_TASK_MATCH, open_retrieval, ll_examples_fill};
+const ll_format ll_format_retrieval = {"retrieval",      1u << LL_TASK_MATCH, open_retrieval,
+                                       ll_examples_fill, sizeof(ll_examples), ll_examples_close};

@@ -3,15 +3,16 @@
  * In an evaluation of one text window number i has tokens iT .. iT + T - 1. So every token of the split but the
  * first, which nothing precedes, is predicted exactly once, from at most T tokens before it. Texts of their own
  * (proteins) are cut into such windows one by one. */
-#include "base/memory.h"
-#include "data/reader.h"
+#include "data/text/text_reader.h"
 
-static ll_status check_length(const ll_config *c) {
+#include "base/memory.h"
+
+static ll_status check_length(const ll_reader_options *c) {
     if (c->length >= 1) return LL_OK;
     return ll_fail(LL_EINVAL, "train.length is %d; a window of text has at least 1 token", c->length);
 }
 
-ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *name, const uint8_t *text,
+ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const char *name, const uint8_t *text,
                       int64_t size) {
     const int64_t least = split == LL_SPLIT_TRAIN ? (int64_t)c->length + 1 : 2;
     const ll_status status = check_length(c);
@@ -23,22 +24,25 @@ ll_status ll_text_use(ll_reader *r, const ll_config *c, int split, const char *n
                        name, (long long)size, text ? "bytes" : "tokens", c->length, (long long)least,
                        split == LL_SPLIT_TRAIN ? " or set a smaller train.length" : "");
     if (text) r->vocab = 256;
-    r->data = text;
+    ll_text_windows *own = r->own;
+    own->data = text;
     r->size = size;
     r->stride = c->length;
     r->rows = (size - 2) / c->length + 1;
     return LL_OK;
 }
 
-ll_status ll_texts_use(ll_reader *r, const ll_config *c, const uint8_t *text, int64_t *begin) {
+ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, const uint8_t *text, int64_t *begin) {
     r->begin = begin;
     const ll_status status = check_length(c);
     if (status) return status;
     r->row = ll_alloc((size_t)r->size + 1, sizeof *r->row);
     if (!r->row) return LL_ENOMEM;
-    for (int64_t i = 0; i < r->size; i++) r->row[i + 1] = r->row[i] + (begin[i + 1] - begin[i] - 1) / c->length + 1;
+    for (int64_t i = 0; i < r->size; i++)
+        r->row[i + 1] = r->row[i] + (begin[i + 1] - begin[i] - 1) / c->length + 1;
+    ll_text_windows *own = r->own;
+    own->data = text;
     r->examples = 1;
-    r->data = text;
     r->stride = c->length;
     r->rows = r->row[r->size];
     return LL_OK;
@@ -56,8 +60,13 @@ int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x) {
     return low;
 }
 
-static int token_at(const ll_reader *r, int64_t i) {
-    return r->tokens ? r->tokens[i] : r->data[i];
+void ll_text_close(const ll_reader *r) {
+    const ll_text_windows *own = r->own;
+    ll_free(own->tokens);
+}
+
+static int token_at(const ll_text_windows *w, int64_t i) {
+    return w->tokens ? w->tokens[i] : w->data[i];
 }
 
 void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
@@ -65,12 +74,25 @@ void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
     const size_t T = (size_t)batch->T, left = (size_t)(end - place), n = left < T ? left : T;
     int *tokens = batch->tokens + (size_t)row * T, *targets = batch->targets + (size_t)row * T;
     for (size_t t = 0; t < n; t++) {
-        tokens[t] = token_at(r, place + (int64_t)t);
-        targets[t] = token_at(r, place + (int64_t)t + 1);
+        tokens[t] = token_at(r->own, place + (int64_t)t);
+        targets[t] = token_at(r->own, place + (int64_t)t + 1);
     }
     for (size_t t = n; t < T; t++) {
         tokens[t] = 0;
         targets[t] = -1;
     }
     batch->lengths[row] = (int)n;
+}
+
+void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
+    const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
+    *words = w ? (double)w->words / (double)r->size : 0;
+    *bytes = w ? (double)w->bytes / (double)r->size : 0;
+}
+
+const uint8_t *ll_reader_text(const ll_reader *r, size_t *size) {
+    const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
+    if (!w || r->examples || w->tokens || r->vocab != 256) return NULL;
+    *size = (size_t)r->size;
+    return w->data;
 }

@@ -1,10 +1,10 @@
 /* Every attention kernel and every position, once. A pair is legal where the kernel has what the position needs and
  * both can do the task; nothing else says so. */
-#include "recipe/mechanism.h"
+#include "model/mechanism.h"
 
 #include <string.h>
 
-#include "recipe/recipe.h"
+#include "model/model_config.h"
 
 #define PERFORMER "Choromanski et al. 2021"
 #define LINEAR .cost = "T m (D + E)", .causal = 1, .whole = 1, .decay = 1

@@ -3,127 +3,117 @@
 #include <limits.h>
 #include <math.h>
 
-#include "recipe/compat.h"
-#include "recipe/mechanism.h"
-#include "recipe/recipe_key.h"
+#include "base/integer.h"
+#include "model/compat.h"
+#include "model/mechanism.h"
 
 enum { HEAD_MOST = 65536 };
 
-static ll_status check_model(const ll_config *c) {
-    if (c->separator >= 0 && c->task != LL_TASK_LM)
+static ll_status check_model(const ll_model_config *c) {
+    if (c->model.separator >= 0 && c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
                        "model.separator = %d parts documents in a stream of text, and %s; set model.task=lm, or "
                        "model.separator=-1",
-                       c->separator,
-                       c->task == LL_TASK_MLM ? "the mask of model.task = mlm may cover a separator"
+                       c->model.separator,
+                       c->model.task == LL_TASK_MLM ? "the mask of model.task = mlm may cover a separator"
                                               : "examples come apart");
-    if (c->vocab > 0 && c->separator >= c->vocab)
+    if (c->model.vocab > 0 && c->model.separator >= c->model.vocab)
         return ll_fail(LL_EINVAL, "model.separator = %d is no token of model.vocab = %d; set one below it, or -1",
-                       c->separator, c->vocab);
-    if (c->vocab < 1) return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
-    if (!ll_config_per_token(c) && c->classes < 1)
+                       c->model.separator, c->model.vocab);
+    if (c->model.vocab < 1)
+        return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
+    if (!ll_task_per_token(c->model.task) && c->model.classes < 1)
         return ll_fail(LL_EINVAL, "model.classes = 0 takes the number from the data; without data, set it");
     if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length = 0 takes the length from images; without images, set it");
-    if (!c->head_size && c->width % c->heads)
+    if (!c->model.head_size && c->model.width % c->model.heads)
         return ll_fail(LL_EINVAL,
                        "model.heads = %d does not divide model.width = %d; change one, or set model.head-size",
-                       c->heads, c->width);
-    const int size = c->head_size ? c->head_size : c->width / c->heads;
-    if ((long long)size * c->query_multiple > HEAD_MOST)
+                       c->model.heads, c->model.width);
+    const int size = c->model.head_size ? c->model.head_size : c->model.width / c->model.heads;
+    if ((long long)size * c->attention.query_multiple > HEAD_MOST)
         return ll_fail(LL_EINVAL,
                        "attention.query-multiple = %d times heads of size %d is more than %d; make one smaller",
-                       c->query_multiple, size, HEAD_MOST);
-    if ((long long)ll_config_sequences(c) * c->length > INT_MAX)
+                       c->attention.query_multiple, size, HEAD_MOST);
+    if ((long long)c->batch * ll_task_sequences(c->model.task) * c->length > INT_MAX)
         return ll_fail(LL_EINVAL, "train.batch = %d times train.length = %d is more than %d tokens; make one smaller",
                        c->batch, c->length, INT_MAX);
     return LL_OK;
 }
 
-int ll_config_linear(const ll_config *c) {
-    return c->kernel >= LL_ATT_FAVOR && c->kernel <= LL_ATT_SQUARE;
+int ll_config_linear(const ll_model_config *c) {
+    return c->attention.kernel >= LL_ATT_FAVOR && c->attention.kernel <= LL_ATT_SQUARE;
 }
 
-int ll_config_sides(const ll_config *c) {
-    return c->kernel == LL_ATT_VALUE ? 0 : c->kernel == LL_ATT_REFORMER ? 1 : 2;
+int ll_config_sides(const ll_model_config *c) {
+    return c->attention.kernel == LL_ATT_VALUE ? 0 : c->attention.kernel == LL_ATT_REFORMER ? 1 : 2;
 }
 
-int ll_config_causal(const ll_config *c) {
-    return c->task == LL_TASK_LM || c->task == LL_TASK_SEQ2SEQ;
+static const char *kernel_name(const ll_model_config *c) {
+    return ll_kernel_row(c->attention.kernel)->about.name;
 }
 
-int ll_config_per_token(const ll_config *c) {
-    return c->task == LL_TASK_LM || c->task == LL_TASK_MLM || c->task == LL_TASK_SEQ2SEQ;
+double ll_config_init_std(const ll_model_config *c) {
+    return c->model.init_std > 0 ? c->model.init_std : 0.02 * sqrt(512.0 / c->model.width);
 }
 
-int ll_config_sequences(const ll_config *c) {
-    return c->batch * (c->task == LL_TASK_MATCH ? 2 : 1);
+int ll_config_query_size(const ll_model_config *c) {
+    return (c->model.head_size ? c->model.head_size : c->model.width / c->model.heads) * c->attention.query_multiple;
 }
 
-static const char *kernel_name(const ll_config *c) {
-    return ll_kernel_row(c->kernel)->about.name;
-}
-
-double ll_config_init_std(const ll_config *c) { return c->init_std > 0 ? c->init_std : 0.02 * sqrt(512.0 / c->width); }
-
-int ll_config_query_size(const ll_config *c) {
-    return (c->head_size ? c->head_size : c->width / c->heads) * c->query_multiple;
-}
-
-int ll_config_encoded_size(const ll_config *c) {
+int ll_config_encoded_size(const ll_model_config *c) {
     const int size = ll_config_query_size(c);
-    if (c->position == LL_POS_SINE_SPE || c->position == LL_POS_CONV_SPE) return c->realizations;
-    return c->position == LL_POS_RELATIVE_S1 ? size + 2 * c->scales * (1 + c->image) : size;
+    if (c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE) return c->position.realizations;
+    return c->position.type == LL_POS_RELATIVE_S1 ? size + 2 * c->position.scales * (1 + c->position.image) : size;
 }
 
-int ll_config_projection(const ll_config *c) {
-    if (c->projection != LL_PROJ_AUTO) return c->projection;
+int ll_config_projection(const ll_model_config *c) {
+    if (c->attention.projection != LL_PROJ_AUTO) return c->attention.projection;
     const ll_rules *rules = ll_config_rules(c);
-    return c->kernel == LL_ATT_FAVOR || (rules && rules->projection > 0) ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
+    return c->attention.kernel == LL_ATT_FAVOR || (rules && rules->projection > 0) ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
 }
 
-int ll_config_features(const ll_config *c) {
-    return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_encoded_size(c) : c->num_features;
+int ll_config_features(const ll_model_config *c) {
+    return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_encoded_size(c) : c->attention.num_features;
 }
 
-int ll_config_rows(const ll_config *c) {
-    const int pairs = c->kernel == LL_ATT_FAVOR && c->features != LL_FEAT_POSITIVE;
-    return ll_config_projection(c) == LL_PROJ_NONE ? 0 : pairs ? c->num_features / 2 : c->num_features;
+int ll_config_rows(const ll_model_config *c) {
+    const int pairs = c->attention.kernel == LL_ATT_FAVOR && c->attention.features != LL_FEAT_POSITIVE;
+    return ll_config_projection(c) == LL_PROJ_NONE ? 0
+           : pairs                                 ? c->attention.num_features / 2
+                                                   : c->attention.num_features;
 }
 
-static ll_status check_features(const ll_config *c) {
+static ll_status check_features(const ll_model_config *c) {
     char room[LL_NUMBER_TEXT];
-    if (c->features == LL_FEAT_POSITIVE) return LL_OK;
-    const char *kind = ll_key_text(c, ll_key_find("attention.features"), room);
-    if (c->kernel != LL_ATT_FAVOR)
+    if (c->attention.features == LL_FEAT_POSITIVE) return LL_OK;
+    const char *kind = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.features"), room);
+    if (c->attention.kernel != LL_ATT_FAVOR)
         return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
                        kind);
-    if (c->num_features % 2)
+    if (c->attention.num_features % 2)
         return ll_fail(LL_EINVAL,
                        "attention.features = %s makes pairs of features, and attention.num-features = %d is odd", kind,
-                       c->num_features);
-    if (c->features != LL_FEAT_HYPERBOLIC && c->feature_eps > 0)
+                       c->attention.num_features);
+    if (c->attention.features != LL_FEAT_HYPERBOLIC && c->attention.feature_eps > 0)
         return ll_fail(LL_EINVAL,
                        "attention.features = %s have both signs, so that attention.feature-eps = %g makes them no "
                        "safer; set it to 0",
-                       kind, c->feature_eps);
+                       kind, c->attention.feature_eps);
     return LL_OK;
 }
 
-static int is_power(int n) {
-    return (n & (n - 1)) == 0;
-}
-
-static ll_status check_projection(const ll_config *c) {
+static ll_status check_projection(const ll_model_config *c) {
     const int projection = ll_config_projection(c);
-    const int bare = c->task == LL_TASK_SEQ2SEQ && c->cross == LL_CROSS_NONE; /* cross attention encodes nothing */
+    const int bare =
+        c->model.task == LL_TASK_SEQ2SEQ && c->position.cross == LL_CROSS_NONE; /* cross attention encodes nothing */
     const int own = ll_config_encoded_size(c),
-              size = bare && !is_power(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
+              size = bare && !ll_is_power_of_two(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
     if (projection == LL_PROJ_NONE) {
-        if (c->kernel == LL_ATT_FAVOR)
+        if (c->attention.kernel == LL_ATT_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
                                       "use orthogonal");
-        if (c->row_norms != LL_ROWS_CHI)
+        if (c->attention.row_norms != LL_ROWS_CHI)
             return ll_fail(LL_EINVAL, "attention.row-norms = sqrt-d is about a random projection, and there is none; "
                                       "set attention.projection");
         return LL_OK;
@@ -132,9 +122,9 @@ static ll_status check_projection(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "attention.projection projects to features, and attention.kernel = %s has none; use favor",
                        kernel_name(c));
-    if (c->num_features < 1)
+    if (c->attention.num_features < 1)
         return ll_fail(LL_EINVAL, "a random projection needs features; set attention.num-features to 1 or more");
-    if (projection == LL_PROJ_HADAMARD && !is_power(size))
+    if (projection == LL_PROJ_HADAMARD && !ll_is_power_of_two(size))
         return ll_fail(LL_EINVAL,
                        "attention.projection = hadamard needs a power of two, and queries of a head have size %d; use "
                        "givens",
@@ -143,9 +133,9 @@ static ll_status check_projection(const ll_config *c) {
 }
 
 /* Cross attention has queries and keys of different sequences, and its decoder sees earlier tokens alone. */
-static ll_status check_cross(const ll_config *c) {
-    const ll_mechanism_row *position = ll_position_row(c->position);
-    if (c->kernel != LL_ATT_SOFTMAX && !ll_config_linear(c))
+static ll_status check_cross(const ll_model_config *c) {
+    const ll_mechanism_row *position = ll_position_row(c->position.type);
+    if (c->attention.kernel != LL_ATT_SOFTMAX && !ll_config_linear(c))
         return ll_fail(LL_EINVAL,
                        "attention.kernel = %s compares within one sequence, and the cross attention of model.task = "
                        "seq2seq reads another; use softmax, favor or relu",
@@ -154,7 +144,7 @@ static ll_status check_cross(const ll_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
                        position->about.name, position->whole, position->whole_other);
-    if (c->position > LL_POS_RELATIVE_S1)
+    if (c->position.type > LL_POS_RELATIVE_S1)
         return ll_fail(LL_EINVAL,
                        "position.type = %s weighs distances within one sequence, and model.task = seq2seq has two; use "
                        "permute, rope or relative-s1",
@@ -163,39 +153,54 @@ static ll_status check_cross(const ll_config *c) {
 }
 
 /* An encoder sees a whole source, its decoder earlier tokens alone. */
-static ll_status check_seq2seq(const ll_config *c) {
-    if (c->task != LL_TASK_SEQ2SEQ) {
-        if (c->encoder_layers)
+static ll_status check_seq2seq(const ll_model_config *c) {
+    if (c->model.task != LL_TASK_SEQ2SEQ) {
+        if (c->model.encoder_layers)
             return ll_fail(LL_EINVAL, "model.encoder-layers = %d are of an encoder; set model.task=seq2seq, or 0",
-                           c->encoder_layers);
-        if (c->cross != LL_CROSS_NONE)
+                           c->model.encoder_layers);
+        if (c->position.cross != LL_CROSS_NONE)
             return ll_fail(LL_EINVAL, "position.cross is about cross attention, which only model.task = seq2seq has; "
                                       "set position.cross=none");
         return LL_OK;
     }
     const ll_status status = check_cross(c);
     if (status) return status;
-    if (c->cross != LL_CROSS_NONE && c->position < LL_POS_PERMUTE)
+    if (c->position.cross != LL_CROSS_NONE && c->position.type < LL_POS_PERMUTE)
         return ll_fail(LL_EINVAL, "position.cross needs positions inside attention, such as position.type = permute "
                                   "or rope; set it to none");
-    if (c->cross == LL_CROSS_BOTH && c->heads < 2)
+    if (c->position.cross == LL_CROSS_BOTH && c->model.heads < 2)
         return ll_fail(LL_EINVAL, "position.cross = both shares the heads out, and there is one; use start or end");
-    if (c->image)
+    if (c->position.image)
         return ll_fail(LL_EINVAL, "position.image = on is for whole images, and model.task = seq2seq makes sequences; "
                                   "set it to off");
     return LL_OK;
 }
 
-static ll_status check_attention(const ll_config *c) {
-    if (c->feature_eps < 0 && c->feature_eps != -1)
+/* The kernels that papers compare with. */
+static ll_status check_approximate(const ll_model_config *c) {
+    const int front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    if (c->attention.kernel == LL_ATT_REFORMER && c->attention.buckets % 2)
+        return ll_fail(LL_EINVAL,
+                       "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
+                       c->attention.buckets);
+    if (c->attention.kernel == LL_ATT_LINFORMER && c->length + front > c->attention.linformer_length)
+        return ll_fail(LL_EINVAL,
+                       "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "
+                       "raise it",
+                       c->length, front ? " and the token in front" : "", c->attention.linformer_length);
+    return LL_OK;
+}
+
+static ll_status check_attention(const ll_model_config *c) {
+    if (c->attention.feature_eps < 0 && c->attention.feature_eps != -1)
         return ll_fail(LL_EINVAL, "attention.feature-eps = %g must be 0 or more, or -1 for the kernel's own",
-                       c->feature_eps);
-    if (!ll_config_linear(c) && !c->normalise)
+                       c->attention.feature_eps);
+    if (!ll_config_linear(c) && !c->attention.normalise)
         return ll_fail(LL_EINVAL,
                        "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
                        "set attention.normalise=on",
                        kernel_name(c));
-    if (!ll_config_linear(c) && c->compat != LL_COMPAT_NONE)
+    if (!ll_config_linear(c) && c->attention.compat != LL_COMPAT_NONE)
         return ll_fail(LL_EINVAL,
                        "attention.compat is about linear kernels; attention.kernel = %s is the same "
                        "everywhere: set it to none",
@@ -203,17 +208,17 @@ static ll_status check_attention(const ll_config *c) {
     ll_status status = check_features(c);
     if (!status) status = ll_compat_check(c);
     if (!status) status = check_projection(c);
-    return status ? status : ll_config_check_approximate(c);
+    return status ? status : check_approximate(c);
 }
 
-static ll_status check_image_size(const ll_config *c, const char *what) {
-    if (c->image_width > 0 && c->image_height > 0) return LL_OK;
+static ll_status check_image_size(const ll_model_config *c, const char *what) {
+    if (c->position.width > 0 && c->position.height > 0) return LL_OK;
     return ll_fail(LL_EINVAL,
                    "%s needs the size of images; set position.width and position.height, which are %d and %d", what,
-                   c->image_width, c->image_height);
+                   c->position.width, c->position.height);
 }
 
-static ll_status check_permute2d(const ll_config *c) {
+static ll_status check_permute2d(const ll_model_config *c) {
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
@@ -223,26 +228,26 @@ static ll_status check_permute2d(const ll_config *c) {
 }
 
 /* rope-linear turns everything that features are made of, an eps too, and has a divisor of its own. */
-static ll_status check_turned(const ll_config *c) {
+static ll_status check_turned(const ll_model_config *c) {
     const ll_rules *rules = ll_config_rules(c);
-    const double eps = c->feature_eps >= 0 ? c->feature_eps : rules->eps;
+    const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps : rules->eps;
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear turns pairs of features, and %d is odd; change "
                        "attention.num-features or model.width",
                        ll_config_features(c));
-    if (c->kernel == LL_ATT_FAVOR && (eps > 0 || !c->normalise))
+    if (c->attention.kernel == LL_ATT_FAVOR && (eps > 0 || !c->attention.normalise))
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
-    if (ll_config_causal(c) && c->normalise && rules->causal_den == LL_DEN_EPS_PHI)
+    if (ll_task_causal(c->model.task) && c->attention.normalise && rules->causal_den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
                        "another; use position.type=rope, as that program does");
     return LL_OK;
 }
 
-static ll_status check_rope(const ll_config *c) {
+static ll_status check_rope(const ll_model_config *c) {
     if (ll_config_query_size(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
@@ -250,13 +255,13 @@ static ll_status check_rope(const ll_config *c) {
     return LL_OK;
 }
 
-static ll_status check_orthogonal(const ll_config *c) {
+static ll_status check_orthogonal(const ll_model_config *c) {
     if (ll_config_features(c) < 2 || ll_config_features(c) > 2048)
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
                        "change attention.num-features or attention.query-multiple",
                        ll_config_features(c));
-    if (c->kernel == LL_ATT_FAVOR && c->feature_eps > 0)
+    if (c->attention.kernel == LL_ATT_FAVOR && c->attention.feature_eps > 0)
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal with attention.kernel = favor would turn the eps, too; set "
                        "attention.feature-eps=0");
@@ -264,58 +269,58 @@ static ll_status check_orthogonal(const ll_config *c) {
 }
 
 /* What positions that may know images need there. */
-static ll_status check_image(const ll_config *c) {
-    if (!c->image) return LL_OK;
-    if (c->task == LL_TASK_LM && c->position == LL_POS_CONV_SPE)
+static ll_status check_image(const ll_model_config *c) {
+    if (!c->position.image) return LL_OK;
+    if (c->model.task == LL_TASK_LM && c->position.type == LL_POS_CONV_SPE)
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
                        "tokens alone; set position.image=off");
     return check_image_size(c, "position.image = on");
 }
 
-static ll_status check_relative_s2(const ll_config *c) {
-    if (c->heads % 2)
+static ll_status check_relative_s2(const ll_model_config *c) {
+    if (c->model.heads % 2)
         return ll_fail(
             LL_EINVAL,
             "position.type = relative-s2 takes the keys of one half of the heads, and model.heads = %d is odd; "
             "change it",
-            c->heads);
-    if (c->decay != LL_DECAY_NONE)
+            c->model.heads);
+    if (c->position.decay != LL_DECAY_NONE)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs a state, and heads of position.type = relative-s2 have "
                        "none; set position.decay=none");
     return check_image(c);
 }
 
-static ll_status check_learned(const ll_config *c) {
-    if (c->length > c->max_length)
+static ll_status check_learned(const ll_model_config *c) {
+    if (c->length > c->position.max_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       c->length, c->max_length);
+                       c->length, c->position.max_length);
     return LL_OK;
 }
 
-static ll_status check_decay(const ll_config *c) {
+static ll_status check_decay(const ll_model_config *c) {
     char room[LL_NUMBER_TEXT];
-    if (c->decay == LL_DECAY_NONE) return LL_OK;
-    if (!ll_kernel_row(c->kernel)->about.decay)
+    if (c->position.decay == LL_DECAY_NONE) return LL_OK;
+    if (!ll_kernel_row(c->attention.kernel)->about.decay)
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
                        "%s has none; use favor or relu",
                        kernel_name(c));
-    if (!ll_config_causal(c))
+    if (!ll_task_causal(c->model.task))
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
                        "ones; set position.decay=none",
-                       ll_key_text(c, ll_key_find("model.task"), room));
+                       ll_key_text(&c->model, ll_key_of(&ll_model_keys, "model.task"), room));
     return LL_OK;
 }
 
-static ll_status check_position(const ll_config *c) {
-    ll_status status = ll_pair_check(c->kernel, c->position, c->task == LL_TASK_LM);
+static ll_status check_position(const ll_model_config *c) {
+    ll_status status = ll_pair_check(c->attention.kernel, c->position.type, c->model.task == LL_TASK_LM);
     if (!status) status = check_decay(c);
     if (status) return status;
-    switch (c->position) {
+    switch (c->position.type) {
     case LL_POS_LEARNED: return check_learned(c);
     case LL_POS_PERMUTE2D: return check_permute2d(c);
     case LL_POS_ROPE: return check_rope(c);
@@ -328,7 +333,7 @@ static ll_status check_position(const ll_config *c) {
     }
 }
 
-ll_status ll_config_check(const ll_config *c) {
+ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);

@@ -3,7 +3,7 @@
 #ifndef LL_COMPAT_H
 #define LL_COMPAT_H
 
-#include "recipe/recipe.h"
+#include "model/model_config.h"
 
 typedef struct {
     int compat, kernel; /* LL_COMPAT_...; LL_ATT_FAVOR, LL_ATT_RELU, or LL_ANY_MAP */
@@ -20,8 +20,8 @@ typedef struct {
 enum { LL_ANY_MAP = -1 };
 
 /* The rules of a recipe; NULL: the program that attention.compat names has no such kernel. */
-const ll_rules *ll_config_rules(const ll_config *c);
+const ll_rules *ll_config_rules(const ll_model_config *c);
 /* LL_EINVAL with the reason where that program could not be meant. */
-LL_MUST_USE ll_status ll_compat_check(const ll_config *c);
+LL_MUST_USE ll_status ll_compat_check(const ll_model_config *c);
 
 #endif

@@ -13,4 +13,10 @@ typedef ll_status ll_ini_fn(void *arg, const char *section, const char *key, con
 LL_MUST_USE ll_status ll_ini_parse(const char *text, const char *name, ll_ini_fn *each, void *arg);
 LL_MUST_USE ll_status ll_ini_load(const char *path, ll_ini_fn *each, void *arg);
 
+/* The value that begins here, in place: without spaces around it, and out of its quotes ("" in them is one
+ * quote). comments: ends before " #" or " ;" where it is not quoted. NULL if a quote is left open. */
+char *ll_ini_trim(char *text, int comments);
+/* Must this value be written in quotes? */
+int ll_ini_quoted(const char *value);
+
 #endif

@@ -1,13 +1,12 @@
 /* INI text. Read here because the common parsers end lines at 200 bytes, which paths exceed, take what follows " ;" off
  * a path, and glue indented lines together. */
-#include "recipe/ini.h"
+#include "base/ini.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "recipe/recipe_key.h"
 
 enum { NAME = 200, TEXT_MOST = 1 << 20 };
 
@@ -19,6 +18,50 @@ typedef struct {
     void *arg;
 } parser;
 
+static int is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static int is_comment(const char *at) {
+    return *at == '#' || *at == ';';
+}
+
+/* What lies in quotes, moved to where it begins. */
+static char *unquote(char *text, int comments) {
+    char *to = text;
+    const char *from = text + 1;
+    while (*from && !(from[0] == '"' && from[1] != '"')) {
+        from += *from == '"'; /* two are one */
+        *to++ = *from++;
+    }
+    if (!*from++) return NULL;
+    while (is_space(*from)) from++;
+    if (*from && !(comments && is_comment(from))) return NULL;
+    *to = 0;
+    return text;
+}
+
+char *ll_ini_trim(char *text, int comments) {
+    while (is_space(*text)) text++;
+    if (*text == '"') return unquote(text, comments);
+    char *end = text;
+    for (char *p = text; *p; p++) {
+        if (comments && is_comment(p) && (p == text || is_space(p[-1]))) break;
+        if (!is_space(*p)) end = p + 1;
+    }
+    *end = 0;
+    return text;
+}
+
+int ll_ini_quoted(const char *value) {
+    const size_t n = strlen(value);
+    if (!n) return 0;
+    if (value[0] == '"' || is_space(value[0]) || is_space(value[n - 1])) return 1;
+    for (const char *p = value; *p; p++)
+        if (is_comment(p) && (p == value || is_space(p[-1]))) return 1;
+    return 0;
+}
+
 static ll_status at_line(const parser *p, ll_status status) {
     char where[1024];
     snprintf(where, sizeof where, "%s:%d", p->file, p->line);
@@ -29,7 +72,7 @@ static ll_status parse_section(parser *p, char *line) {
     char *end = strchr(line, ']');
     if (!end) return ll_fail(LL_EFORMAT, "\"%.100s\" lacks its ]", line);
     *end = 0;
-    const char *rest = ll_value_trim(end + 1, 1), *name = ll_value_trim(line + 1, 0);
+    const char *rest = ll_ini_trim(end + 1, 1), *name = ll_ini_trim(line + 1, 0);
     if (!rest || *rest) return ll_fail(LL_EFORMAT, "text after [%.100s] belongs on a line of its own", line + 1);
     if (!name || strlen(name) >= NAME / 2) return ll_fail(LL_EFORMAT, "\"%.100s\" is no name of a section", line);
     strcpy(p->section, name);
@@ -40,7 +83,7 @@ static ll_status parse_assignment(parser *p, char *line) {
     char *equals = strchr(line, '=');
     if (!equals) return ll_fail(LL_EFORMAT, "\"%.100s\" is neither [section] nor key = value", line);
     *equals = 0;
-    const char *word = ll_value_trim(line, 0), *value = ll_value_trim(equals + 1, 1);
+    const char *word = ll_ini_trim(line, 0), *value = ll_ini_trim(equals + 1, 1);
     if (!value)
         return ll_fail(LL_EFORMAT, "%s%s%.*s: the quotes around the value do not match; two in a row stand for one",
                        p->section, *p->section ? "." : "", NAME, word ? word : "");

@@ -1,10 +1,9 @@
 /* The rules of released programs, one row for each kind of features that they have. Ours come first: a maximum over
  * the keys seen so far, of the whole exponent, no eps beside it. The others maximise u alone, so that their eps
  * counts more the longer the vectors are, and all but one look at later tokens. */
-#include "recipe/compat.h"
+#include "model/compat.h"
 
-#include "recipe/mechanism.h"
-#include "recipe/recipe_key.h"
+#include "model/mechanism.h"
 
 #define U_OVER(keys) .query_max = LL_MAX_TOKEN, .key_max = keys, .max_of_u = 1
 #define NO_MAX .query_max = LL_MAX_NONE, .key_max = LL_MAX_NONE
@@ -40,13 +39,14 @@ static const ll_rules released[] = {
 };
 enum { ROWS = sizeof released / sizeof *released };
 
-const ll_rules *ll_config_rules(const ll_config *c) {
-    if (c->compat == LL_COMPAT_NONE) return c->normalise ? &ours : &undivided;
+const ll_rules *ll_config_rules(const ll_model_config *c) {
+    if (c->attention.compat == LL_COMPAT_NONE) return c->attention.normalise ? &ours : &undivided;
     for (int i = 0; i < ROWS; i++) {
         const ll_rules *r = &released[i];
-        const int map = r->kernel == LL_ANY_MAP && c->kernel != LL_ATT_FAVOR && ll_kernel_row(c->kernel)->about.decay;
-        if (r->compat != c->compat || (!map && r->kernel != c->kernel)) continue;
-        if (c->kernel != LL_ATT_FAVOR || r->features == c->features) return r;
+        const int map = r->kernel == LL_ANY_MAP && c->attention.kernel != LL_ATT_FAVOR &&
+                        ll_kernel_row(c->attention.kernel)->about.decay;
+        if (r->compat != c->attention.compat || (!map && r->kernel != c->attention.kernel)) continue;
+        if (c->attention.kernel != LL_ATT_FAVOR || r->features == c->attention.features) return r;
     }
     return NULL;
 }
@@ -62,15 +62,15 @@ static const char *offers(int compat) {
     }
 }
 
-ll_status ll_compat_check(const ll_config *c) {
+ll_status ll_compat_check(const ll_model_config *c) {
     char room[LL_NUMBER_TEXT];
-    const char *name = ll_key_text(c, ll_key_find("attention.compat"), room);
+    const char *name = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.compat"), room);
     const ll_rules *r = ll_config_rules(c);
     const int projected = ll_config_projection(c) != LL_PROJ_NONE;
     if (!r)
         return ll_fail(LL_EINVAL, "attention.compat = %s stands for a program without these features; it has %s", name,
-                       offers(c->compat));
-    if (r->key_max == LL_MAX_BATCH && c->separator >= 0)
+                       offers(c->attention.compat));
+    if (r->key_max == LL_MAX_BATCH && c->model.separator >= 0)
         return ll_fail(
             LL_EINVAL,
             "attention.compat = %s stabilises by a maximum over the whole batch, so that no document is apart "

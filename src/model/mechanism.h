@@ -1,6 +1,6 @@
-/* The table of attention kernels and positions: what each is, and which go together. recipe_check.c refuses by it,
+/* The table of attention kernels and positions: what each is, and which go together. model_check.c refuses by it,
  * `longline list` prints it, tests walk over it. A new one is a row in mechanism.c, in the place that its number in
- * recipe.h says. */
+ * attention_options.h or position_options.h says. */
 #ifndef LL_MECHANISM_H
 #define LL_MECHANISM_H
 

@@ -1,0 +1,59 @@
+/* What the scans of linear attention do with one head: features of a tile, divisors, packed values, scratch. */
+#include <math.h>
+#include <string.h>
+
+#include "attention/linear/causal.h"
+#include "base/integer.h"
+
+int ll_causal_has_eps(const ll_attention *op) {
+    const ll_feature_map *map = ll_linear_map(op);
+    return map->phi[LL_KEY] == LL_PHI_RUNNING && !map->scale_cancels;
+}
+
+size_t ll_state_floats(const ll_attention *op) {
+    const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* what rounding took from V */
+    return (size_t)ll_linear_map(op)->features * (E + 1) + E + 4 + kept;
+}
+
+float *ll_take(float **pool, size_t floats) {
+    float *p = *pool;
+    *pool += (floats + 15) / 16 * 16;
+    return p;
+}
+
+ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
+    const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
+    ll_positions(j->map, j->first[side] + t0, C, px, py);
+    return (ll_feature_tile){j->map, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
+}
+
+float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {
+    const float eps = op->c.den_eps;
+    switch (op->c.den) {
+    case LL_DEN_EPS: return s + eps;
+    case LL_DEN_EPS_PHI: return s + eps * phi;
+    case LL_DEN_EPS_L: return s + eps * (float)keys;
+    case LL_DEN_GUARD: return fabsf(s) <= eps ? s + 2 * eps : s;
+    case LL_DEN_NONE: return 1;
+    case LL_DEN_SUM: break;
+    }
+    return s;
+}
+
+int ll_kept_keys(const ll_head *j, int from, int to) {
+    int keys = to - from;
+    for (int t = from; t < to && j->mask; t++) keys -= j->mask[t] == 0;
+    return keys;
+}
+
+float ll_inverse(float den) { return fabsf(den) > 1e-36f ? 1 / den : 0; }
+
+void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
+    for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(view, t0 + i), (size_t)j->op->c.E * sizeof *out);
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
+    if (t0 < end) ll_prefetch_rows(next, ll_at(view, t0), view->token, least(j->tile, end - t0), cols);
+}

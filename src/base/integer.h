@@ -1,0 +1,31 @@
+/* Whole numbers: the smaller of two, quotients rounded up, powers of two. */
+#ifndef LL_INTEGER_H
+#define LL_INTEGER_H
+
+#include <stddef.h>
+
+static inline int ll_min(int a, int b) {
+    return a < b ? a : b;
+}
+static inline size_t ll_min_size(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* n / unit, rounded up: how many pieces of that size cover n. */
+static inline int ll_ceil_div(int n, int unit) {
+    return (n + unit - 1) / unit;
+}
+static inline size_t ll_ceil_div_size(size_t n, size_t unit) {
+    return (n + unit - 1) / unit;
+}
+
+/* The smallest multiple of unit that is at least n. */
+static inline size_t ll_round_up(size_t n, size_t unit) {
+    return ll_ceil_div_size(n, unit) * unit;
+}
+
+static inline int ll_is_power_of_two(int n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* The keys of [data]. Choices are numbered in this order by the enums of data_options.h. */
+#include "data/data_options.h"
+
+#define PART ll_data_options
+#include "base/key_table.h"
+
+// clang-format off
+static const ll_key keys[] = {
+    CHOICE("data.format", format, "bytes",
+           "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
+           "pairs|copy|reverse|copy-reverse|midi",
+           "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs, lines of source "
+           "TAB target (pairs), sources that are made, to be copied or reversed, or music (midi)"),
+    TEXT("data.train", train,
+         "training data: a file, plain, .gz or .xz; or a folder, formats bytes, words, pieces, fasta, midi, cifar10, "
+         "labelled and pathfinder; or several of either with ':' between, all of these formats but the last two"),
+    TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
+    TEXT("data.test", test, "data for the final evaluation"),
+    TEXT("data.train-labels", train_labels, "labels of train, format = idx; else beside published images"),
+    TEXT("data.valid-labels", valid_labels, "labels of valid, format = idx; else beside published images"),
+    TEXT("data.test-labels", test_labels, "labels of test, format = idx; else beside published images"),
+    NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
+           "share cut from the end of train where valid is empty"),
+    INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
+    INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
+    INT("data.symbols", symbols, "26", 1, 62, "different symbols, formats copy, reverse"),
+    INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
+    INT("data.resize", resize, "0", 0, 4096, "images are made this wide and high; 0 = as they are"),
+    INT("data.shift", shift, "0", -4096, 4096, "pixels that images are moved to the right; what comes in is 0"),
+    INT("data.margin", margin, "0", 0, 4096, "only images with so many columns of 0 on both sides"),
+    INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
+    FLAG("data.joined", joined, "off",
+         "sequences follow each other in windows of train.length, formats fasta, midi"),
+    INT("data.transpose", transpose, "0", 0, 127, "semitones that music is moved up or down at most in training"),
+    CHOICE("data.grid", fine, "4", "4|12", "places in a quarter note of music: sixteenths, or triplets, too"),
+    INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
+    INT("data.vocab-size", vocab_size, "0", 0, 1000000,
+        "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
+    CHOICE("data.separator", separator, "tab", "tab|comma", "what parts columns, format = labelled: TSV or CSV"),
+    FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
+    INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
+    INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
+    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
+    TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
+};
+// clang-format on
+
+const ll_key_table ll_data_keys = {keys, sizeof keys / sizeof *keys};

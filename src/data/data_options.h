@@ -1,0 +1,56 @@
+/* The part [data] of a recipe: where sequences come from, and in which format. Keys: data_keys.c. */
+#ifndef LL_DATA_OPTIONS_H
+#define LL_DATA_OPTIONS_H
+
+#include <stdint.h>
+
+#include "base/key.h"
+
+enum {
+    LL_DATA_BYTES,
+    LL_DATA_IDX,
+    LL_DATA_DEMO,
+    LL_DATA_FASTA,
+    LL_DATA_WORDS,
+    LL_DATA_LABELLED,
+    LL_DATA_LISTOPS,
+    LL_DATA_RETRIEVAL,
+    LL_DATA_CIFAR10,
+    LL_DATA_PATHFINDER,
+    LL_DATA_PIECES,
+    LL_DATA_PAIRS,
+    LL_DATA_COPY,
+    LL_DATA_REVERSE,
+    LL_DATA_COPY_REVERSE,
+    LL_DATA_MIDI
+};
+enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
+
+typedef struct {
+    int format;
+    char *train, *valid, *test;                       /* files or folders; images for idx */
+    char *train_labels, *valid_labels, *test_labels;  /* idx */
+    int shortest, longest, symbols;                   /* copy, reverse: of the sources that are made */
+    double valid_fraction;                            /* cut from the end of train where valid is empty */
+    int64_t limit;                                    /* bytes or examples of train in use; 0 = all */
+    int resize, shift, margin, only;                  /* images */
+    int joined;                                       /* fasta, midi */
+    int transpose, fine;                              /* midi; fine: thirds of sixteenths */
+    int64_t min_count;                                /* words */
+    int vocab_size;                                   /* words */
+    int separator, header, label_column, text_column; /* labelled: columns from 1 */
+    char *docs;                                       /* retrieval: id and text */
+    char *class_names;                                /* labelled: "neg,pos" */
+} ll_data_options;
+
+/* What a reader has to know of a recipe. */
+typedef struct {
+    ll_data_options data;
+    int task, classes; /* LL_TASK_...; classes: 0 = as many as the data has */
+    int batch, length; /* length: 0 = as the data has */
+    int64_t seed;
+} ll_reader_options;
+
+extern const ll_key_table ll_data_keys;
+
+#endif

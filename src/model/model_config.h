@@ -1,0 +1,42 @@
+/* What a model is made of: three parts of a recipe, and four numbers of its training. */
+#ifndef LL_MODEL_CONFIG_H
+#define LL_MODEL_CONFIG_H
+
+#include <stdint.h>
+
+#include "data/batch.h"
+#include "model/attention_options.h"
+#include "model/model_options.h"
+#include "model/position_options.h"
+
+typedef struct {
+    ll_model_options model;
+    ll_attention_options attention;
+    ll_position_options position;
+    int batch, length; /* of training, which tables of positions have to reach */
+    int bf16;          /* training multiplies in bfloat16 */
+    int64_t seed;      /* all that is random follows from it */
+} ll_model_config;
+
+/* What a recipe says of a model, where it holds together (ll_config_check). The recipe room stands above this one and
+ * has the function; models keep their recipe, but look at it through this alone. */
+LL_MUST_USE ll_status ll_recipe_model(const ll_recipe *recipe, ll_model_config *c);
+
+/* Standard deviation of new weights, and amplitude of sinusoids: what init-std = 0 means. */
+double ll_config_init_std(const ll_model_config *c);
+/* Query and key size of a head, and what a position before the features makes of it. */
+int ll_config_query_size(const ll_model_config *c);
+int ll_config_encoded_size(const ll_model_config *c);
+/* Has the kernel features? Of queries and keys, how many does a layer project: 2, 1 (queries that are keys, too), 0. */
+int ll_config_linear(const ll_model_config *c);
+int ll_config_sides(const ll_model_config *c);
+/* What attention.projection = auto means: orthogonal for favor, none for others. */
+int ll_config_projection(const ll_model_config *c);
+/* Features of a head of a linear kernel, and rows of its random projection (0: none). */
+int ll_config_features(const ll_model_config *c);
+int ll_config_rows(const ll_model_config *c);
+
+/* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
+LL_MUST_USE ll_status ll_model_check(const ll_model_config *c);
+
+#endif

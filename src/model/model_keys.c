@@ -1,0 +1,34 @@
+/* The keys of [model]. Choices are numbered in this order by the enums of model_options.h. */
+#include "model/model_options.h"
+
+#define PART ll_model_options
+#include "base/key_table.h"
+
+// clang-format off
+static const ll_key keys[] = {
+    CHOICE("model.task", task, "lm", "lm|classify|mlm|match|seq2seq",
+           "what to learn: the next token, a class, masked tokens, whether texts belong together, another sequence"),
+    INT("model.vocab", vocab, "256", 0, 1000000, "tokens that exist; 0 = as many as the data has"),
+    INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
+    INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),
+    INT("model.encoder-layers", encoder_layers, "0", 0, 1000, "blocks of the encoder, task = seq2seq; 0 = layers"),
+    INT("model.width", width, "512", 1, 65536, "numbers that represent a token"),
+    INT("model.heads", heads, "8", 1, 1024, "attention heads of a block"),
+    INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
+    INT("model.ff", ff, "2048", 1, 1048576, "hidden units of the feed-forward layer"),
+    INT("model.separator", separator, "-1", -1, 999999,
+        "token that begins a document anew, so that nothing before it is seen: 10 = lines, 0 = files; -1 = none"),
+    CHOICE("model.norm", norm, "pre", "pre|post", "layer norm before each sublayer, or after its sum"),
+    CHOICE("model.activation", activation, "gelu", "gelu|relu", "nonlinearity of the feed-forward layer"),
+    FLAG("model.tied-embedding", tied, "on", "output layer of a language model = its token embedding"),
+    CHOICE("model.pool", pool, "mean", "mean|first",
+           "what a classifier reads: the mean of all tokens, or a learned token that is put in front (first)"),
+    FLAG("model.embedding-norm", embedding_norm, "off", "layer norm after the embedding"),
+    FLAG("model.final-norm", final_norm, "on", "layer norm after the last block, where norm = pre"),
+    NUMBER("model.dropout", dropout, "0", 0, 0.99, "share of activations set to 0 in training"),
+    NUMBER("model.init-std", init_std, "0", 0, 10,
+           "standard deviation of new weights; 0 = 0.02 at width 512, more where that is less: 0.45 / sqrt(width)"),
+};
+// clang-format on
+
+const ll_key_table ll_model_keys = {keys, sizeof keys / sizeof *keys};

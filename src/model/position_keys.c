@@ -1,0 +1,41 @@
+/* The keys of [position]. Choices are numbered in this order by the enums of position_options.h. */
+#include "model/position_options.h"
+
+#define PART ll_position_options
+#include "base/key_table.h"
+
+// clang-format off
+static const ll_key keys[] = {
+    CHOICE("position.type", type, "none",
+           "none|sinusoidal|learned|permute|permute2d|rope|rope-linear|sine-spe|conv-spe|relative-s1|"
+           "relative-s2|t5|shaw|orthogonal",
+           "how tokens know where they are; permute, permute2d, rope-linear and orthogonal turn features of linear "
+           "kernels, t5 and shaw add to logits of softmax. Ablations of PermuteFormer: permute with decay = none is "
+           "without r, none with decay = fixed without pi, orthogonal without Property 3"),
+    CHOICE("position.cycles", cycles, "long", "random|long",
+           "of the permutations of permute and permute2d: those of a random one, as published, or one of more than "
+           "half of the features, of another length in each head, which is faster"),
+    CHOICE("position.decay", decay, "none", "none|fixed",
+           "weight r^distance with one r a head, causal linear kernels"),
+    NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
+    NUMBER("position.decay-last", decay_last, "5", -20, 20,
+           "where heads go from decay-first in equal steps, reached one past the last head"),
+    CHOICE("position.cross", cross, "none", "none|start|end|both",
+           "where cross attention counts positions of the source from: its start, its end, half of the heads each"),
+    INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),
+    INT("position.width", width, "0", 0, 32768, "pixels in a row, for images; 0 = as the data has"),
+    INT("position.height", height, "0", 0, 32768, "rows of an image; 0 = as the data has"),
+    FLAG("position.image", image, "off", "tokens are the pixels of an image, types conv-spe, relative-s1, -s2"),
+    INT("position.realizations", realizations, "64", 1, 65536, "width of queries and keys, types sine-spe, conv-spe"),
+    INT("position.sines", sines, "5", 1, 4096, "sinusoids of a feature, type = sine-spe"),
+    INT("position.taps", taps, "16", 1, 4096, "length of a filter along each axis, type = conv-spe"),
+    FLAG("position.gated", gated, "on", "learn how much each feature minds positions, types sine-spe, conv-spe"),
+    FLAG("position.shared", shared, "off",
+         "all layers have the same parameters and noise, types spe, relative, t5, shaw"),
+    INT("position.scales", scales, "8", 1, 4096, "learnt frequencies, type = relative-s1"),
+    INT("position.clip", distances, "6", 1, 255, "distances from here on count as one, types relative-s2, shaw"),
+    FLAG("position.values", distance_values, "on", "values, too, have vectors by distance, type = shaw"),
+};
+// clang-format on
+
+const ll_key_table ll_position_keys = {keys, sizeof keys / sizeof *keys};

@@ -1,0 +1,25 @@
+/* What the data room gets of a recipe: its own part, and five numbers. */
+#include "recipe/recipe_reader.h"
+
+ll_reader_options ll_config_reader(const ll_config *c) {
+    return (ll_reader_options){.data = c->data,
+                               .task = c->model.task,
+                               .classes = c->model.classes,
+                               .batch = c->train.batch,
+                               .length = c->train.length,
+                               .seed = c->train.seed};
+}
+
+ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split) {
+    return ll_reader_open_as(reader, c, split, NULL);
+}
+
+ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split, const ll_bytes *vocabulary) {
+    const ll_reader_options options = ll_config_reader(c);
+    return ll_reader_create(reader, &options, split, vocabulary);
+}
+
+ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
+    const ll_reader_options options = ll_config_reader(c);
+    return ll_batch_allocate(batch, &options);
+}

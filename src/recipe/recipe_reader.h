@@ -1,0 +1,17 @@
+/* Readers and batches as a recipe describes them. */
+#ifndef LL_RECIPE_READER_H
+#define LL_RECIPE_READER_H
+
+#include "data/data_internal.h"
+#include "recipe/recipe.h"
+
+/* What the data room has to know of a recipe; its texts stay the recipe's. */
+ll_reader_options ll_config_reader(const ll_config *c);
+
+/* ll_reader_create with these, and a vocabulary of the reader's own, or the one given. */
+LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
+LL_MUST_USE ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split,
+                                        const ll_bytes *vocabulary);
+LL_MUST_USE ll_status ll_batch_create(ll_batch *batch, const ll_config *c);
+
+#endif

@@ -1,0 +1,38 @@
+/* The keys of [train]. Choices are numbered in this order by the enums of train_options.h. */
+#include "train/train_options.h"
+
+#define PART ll_train_options
+#include "base/key_table.h"
+
+// clang-format off
+static const ll_key keys[] = {
+    INT64("train.steps", steps, "10000", 0, 1000000000000, "updates of the parameters"),
+    INT64("train.warmup", warmup, "500", 0, 1000000000000, "steps in which the learning rate rises from 0"),
+    INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
+    INT("train.length", length, "1024", 0, 134217728, "tokens in a sequence; 0 = as the data has (images)"),
+    INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients make one step"),
+    CHOICE("train.precision", precision, "fp32", "fp32|bf16",
+           "what products of linear layers and logits multiply; bf16 is faster on AMD processors from Zen 4 on"),
+    CHOICE("train.optimizer", optimizer, "adamw", "adam|adamw",
+           "Adam with weight decay in the gradient, or beside it"),
+    CHOICE("train.schedule", schedule, "cosine", "constant|linear|inverse-sqrt|cosine",
+           "the learning rate after the warm-up"),
+    NUMBER("train.learning-rate", learning_rate, "0.0005", 0, 100, "learning rate at its highest"),
+    NUMBER("train.final-rate", final_rate, "0", 0, 100, "learning rate at the last step, schedules linear and cosine"),
+    NUMBER("train.beta1", beta1, "0.9", 0, 0.999999, "memory of the mean of gradients"),
+    NUMBER("train.beta2", beta2, "0.98", 0, 0.999999, "memory of the mean of squared gradients"),
+    NUMBER("train.eps", eps, "1e-08", 1e-20, 1, "added to the root of the mean of squared gradients"),
+    NUMBER("train.weight-decay", weight_decay, "0.01", 0, 10, "pull of weights towards 0, in learning rates"),
+    NUMBER("train.clip", clip, "1", 0, 1e9, "largest norm of a gradient; 0 = any"),
+    INT64("train.seed", seed, "1", 0, 9223372036854775807, "all that is random follows from it"),
+    INT64("train.eval-every", eval_every, "500", 0, 1000000000000, "steps between evaluations; 0 = only at the end"),
+    INT("train.eval-batches", eval_batches, "20", 0, 1000000000, "batches of an evaluation; 0 = the whole split"),
+    INT64("train.checkpoint-every", checkpoint_every, "1000", 0, 1000000000000,
+          "steps between checkpoints; 0 = only at the end"),
+    TEXT("train.from", from,
+         "model file, or folder of a run, whose weights this run begins with, where names and shapes are the same"),
+    FLAG("train.report", report, "on", "write report.html, at evaluations and, with all figures, at the end"),
+};
+// clang-format on
+
+const ll_key_table ll_train_keys = {keys, sizeof keys / sizeof *keys};
