@@ -94,7 +94,7 @@ nm "$build"/liblongline*.a 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {pri
 verdict "the library does not print, exit, abort, or allocate outside memory.c" "$work/forbidden"
 nm -g --defined-only "$build"/liblongline*.a | awk 'NF == 3 && $2 !~ /[VWu]/ && $3 !~ /^ll_/ {print $3}' | sort -u >"$work/names"
 verdict "every global name begins with ll_" "$work/names"
-nm "$build/liblongline.a" 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
+nm "$build"/liblongline*.a 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {print file, $2}' |
     grep -E ' (__)?(v[a-z]*printf|strto(d|f|ld)|atof|setlocale|newlocale|uselocale|localeconv)(_chk|@.*)?$' |
     grep -v '^text\.o: ' >"$work/locale"
 verdict "no other object formats, or parses, what may have a point" "$work/locale"

@@ -11,9 +11,12 @@ enum { SIZE = 200000 };
 /* How the server answers: it knows ranges; it does not; it hangs up in the middle; it has no such file. */
 enum { RANGES, WHOLE, CUT, MISSING };
 
-static uint8_t content[SIZE];
-static char sum[65], url[64];
-static int listener, mode, requests, ranged;
+/* What it says of the file's version: nothing, a tag, a weak tag and a date, or a tag that it then ignores. */
+enum { NOTHING, TAG, DATE, IGNORED };
+
+static uint8_t content[SIZE], newer[SIZE];
+static char sum[65], url[64], asked[200]; /* asked: the last If-Range */
+static int listener, mode, marks, changed, requests, ranged;
 
 static void send_all(int fd, const void *data, size_t n) {
     for (const char *p = data; n;) {
@@ -23,8 +26,24 @@ static void send_all(int fd, const void *data, size_t n) {
     }
 }
 
+/* Headers that tell this version of the file from others. */
+static const char *version(void) {
+    static const char *const lines[2][4] = {
+        {"", "ETag: \"one\"\r\n", "ETag: W/\"x\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 GMT\r\n",
+         "ETag: \"one\"\r\n"},
+        {"", "ETag: \"two\"\r\n", "ETag: W/\"x\"\r\nLast-Modified: Sun, 02 Jan 2022 00:00:00 GMT\r\n",
+         "ETag: \"two\"\r\n"}};
+    return lines[changed][marks];
+}
+
+static void keep_asked(const char *request) {
+    const char *line = strstr(request, "If-Range: ");
+    snprintf(asked, sizeof asked, "%.*s", line ? (int)strcspn(line + 10, "\r") : 0, line ? line + 10 : "");
+}
+
 static void answer(int fd) {
-    char request[4096] = "", head[300];
+    char request[4096] = "", head[600];
+    const uint8_t *file = changed ? newer : content;
     size_t n = 0, first = 0;
     while (n + 1 < sizeof request && !strstr(request, "\r\n\r\n")) {
         const ssize_t got = recv(fd, request + n, sizeof request - 1 - n, 0);
@@ -35,23 +54,28 @@ static void answer(int fd) {
     requests++;
     const char *range = strstr(request, "Range: bytes=");
     ranged += range != NULL;
-    if (range && mode != WHOLE) first = (size_t)strtoul(range + 13, NULL, 10);
+    keep_asked(request);
+    const int other = *asked && marks != IGNORED && !strstr(version(), asked);
+    if (range && mode != WHOLE && !other) first = (size_t)strtoul(range + 13, NULL, 10);
     if (mode == MISSING) {
         n = (size_t)snprintf(head, sizeof head,
                              "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     } else if (first >= SIZE) {
-        n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 416 Range\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        n = (size_t)snprintf(head, sizeof head,
+                             "HTTP/1.1 416 Range\r\nContent-Range: bytes */%d\r\nContent-Length: 0\r\n"
+                             "Connection: close\r\n\r\n",
+                             SIZE);
     } else if (first) {
         n = (size_t)snprintf(head, sizeof head,
                              "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%d/%d\r\n"
-                             "Content-Length: %zu\r\nConnection: close\r\n\r\n",
-                             first, SIZE - 1, SIZE, SIZE - first);
+                             "%sContent-Length: %zu\r\nConnection: close\r\n\r\n",
+                             first, SIZE - 1, SIZE, version(), SIZE - first);
     } else {
-        n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
-                             SIZE);
+        n = (size_t)snprintf(head, sizeof head,
+                             "HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n", version(), SIZE);
     }
     send_all(fd, head, n);
-    if (mode != MISSING && first < SIZE) send_all(fd, content + first, mode == CUT ? (SIZE - first) / 2 : SIZE - first);
+    if (mode != MISSING && first < SIZE) send_all(fd, file + first, mode == CUT ? (SIZE - first) / 2 : SIZE - first);
 }
 
 static void *serve(void *arg) {
@@ -65,7 +89,7 @@ static int start(void **state) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int64_t bytes = 0;
-    for (unsigned i = 0; i < SIZE; i++) content[i] = (uint8_t)(i * i % 251);
+    for (unsigned i = 0; i < SIZE; i++) content[i] = (uint8_t)(i * i % 251), newer[i] = (uint8_t)(i * i % 239);
     listener = socket(AF_INET, SOCK_STREAM, 0);
     if (make_folder(state) || listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) ||
         listen(listener, 8) || getsockname(listener, (struct sockaddr *)&address, &length))
@@ -79,7 +103,7 @@ static int start(void **state) {
 
 /* 1: this program can fetch. */
 static int can_fetch(void) {
-    mode = RANGES;
+    mode = RANGES, marks = TAG, changed = 0;
     const ll_status status = ll_data_fetch(url, at("probe"), NULL, NULL, NULL);
     if (status && strstr(ll_error(), "without libcurl")) {
         assert_int_equal(status, LL_EIO);
@@ -89,16 +113,21 @@ static int can_fetch(void) {
     return 1;
 }
 
-static void expect_file(const char *name) {
+static void expect_bytes(const char *name, const uint8_t *expected) {
     ll_bytes bytes = {0};
     CHECK_OK(ll_file_read(&bytes, at(name), SIZE));
     assert_int_equal(bytes.size, SIZE);
-    assert_memory_equal(bytes.data, content, SIZE);
+    assert_memory_equal(bytes.data, expected, SIZE);
     ll_bytes_free(&bytes);
-    char part[64];
-    snprintf(part, sizeof part, "%s.part", name);
-    assert_int_not_equal(access(at(part), F_OK), 0);
+    static const char *const ends[] = {"part", "part.version"};
+    for (int i = 0; i < 2; i++) {
+        char part[64];
+        snprintf(part, sizeof part, "%s.%s", name, ends[i]);
+        assert_int_not_equal(access(at(part), F_OK), 0);
+    }
 }
+
+static void expect_file(const char *name) { expect_bytes(name, content); }
 
 static void checksums_are_published_ones(void **state) {
     (void)state;
@@ -146,6 +175,70 @@ static void what_was_cut_off_is_gone_on_with(void **state) {
     expect_file("all");
 }
 
+static void cut_off(const char *name) {
+    mode = CUT;
+    CHECK_FAILS(ll_data_fetch(url, at(name), NULL, NULL, NULL), LL_EIO, "is kept");
+    mode = RANGES;
+    ranged = 0;
+}
+
+/* Without a checksum, what the server says of the version decides. */
+static void the_same_file_is_gone_on_with(void **state) {
+    (void)state;
+    static const char *const expected[] = {"", "\"one\"", "Sat, 01 Jan 2022 00:00:00 GMT", "\"one\""};
+    static const char *const names[] = {"same0", "same1", "same2", "same3"};
+    if (!can_fetch()) return;
+    for (marks = NOTHING; marks <= IGNORED; marks++) {
+        cut_off(names[marks]);
+        CHECK_OK(ll_data_fetch(url, at(names[marks]), NULL, NULL, NULL));
+        assert_int_equal(ranged, marks != NOTHING); /* nobody could tell whether it is the same file */
+        assert_string_equal(asked, expected[marks]);
+        expect_file(names[marks]);
+    }
+}
+
+static void a_file_that_changed_comes_anew(void **state) {
+    (void)state;
+    static const char *const names[] = {"new0", "new1", "new2", "new3"};
+    if (!can_fetch()) return;
+    for (marks = NOTHING; marks <= IGNORED; marks++) {
+        changed = 0;
+        cut_off(names[marks]);
+        changed = 1;
+        CHECK_OK(ll_data_fetch(url, at(names[marks]), NULL, NULL, NULL));
+        expect_bytes(names[marks], newer);
+    }
+    changed = 0, marks = TAG; /* and again, cut off twice, in two versions */
+    cut_off("twice");
+    changed = 1;
+    cut_off("twice");
+    CHECK_OK(ll_data_fetch(url, at("twice"), NULL, NULL, NULL));
+    assert_int_equal(ranged, 1);
+    expect_bytes("twice", newer);
+}
+
+static void another_address_is_another_file(void **state) {
+    (void)state;
+    char other[80];
+    if (!can_fetch()) return;
+    cut_off("moved");
+    changed = 1;
+    snprintf(other, sizeof other, "%s2", url);
+    CHECK_OK(ll_data_fetch(other, at("moved"), NULL, NULL, NULL));
+    assert_int_equal(ranged, 0);
+    expect_bytes("moved", newer);
+}
+
+/* More than the file has cannot be its beginning. */
+static void too_much_is_thrown_away(void **state) {
+    (void)state;
+    static uint8_t more[SIZE + 7];
+    if (!can_fetch()) return;
+    put("more.part", more, sizeof more);
+    CHECK_OK(ll_data_fetch(url, at("more"), sum, NULL, NULL));
+    expect_file("more");
+}
+
 static void a_server_without_ranges_sends_all_again(void **state) {
     (void)state;
     if (!can_fetch()) return;
@@ -191,6 +284,8 @@ int main(void) {
         cmocka_unit_test(checksums_are_published_ones),     cmocka_unit_test(a_file_comes_whole),
         cmocka_unit_test(what_was_cut_off_is_gone_on_with), cmocka_unit_test(a_server_without_ranges_sends_all_again),
         cmocka_unit_test(a_wrong_checksum_leaves_nothing),  cmocka_unit_test(failures_say_what_to_do),
+        cmocka_unit_test(the_same_file_is_gone_on_with),    cmocka_unit_test(a_file_that_changed_comes_anew),
+        cmocka_unit_test(another_address_is_another_file),  cmocka_unit_test(too_much_is_thrown_away),
     };
     return cmocka_run_group_tests_name("fetch", tests, start, remove_folder);
 }

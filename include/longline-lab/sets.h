@@ -32,8 +32,9 @@ LL_API LL_MUST_USE ll_status ll_data_make(const char *what, const char *out, int
 LL_API LL_MUST_USE ll_status ll_data_checksum(const char *path, char digits[65], int64_t *bytes);
 
 /* Fetches url (http, https) into `path`, whose folder is made where it is missing: what is there of "path.part" is gone
- * on with, and the file gets its name when it is whole and has this checksum (NULL: any). progress, or NULL, is told
- * bytes. LL_EIO says why not; LL_EFORMAT where the checksum differs, which leaves nothing; LL_ESTOPPED on request. */
+ * on with, and the file gets its name when it is whole and has this checksum (NULL: any). "path.part.version" has what
+ * the server said of the file's version: a file that changed meanwhile comes anew. progress, or NULL, is told bytes.
+ * LL_EIO says why not; LL_EFORMAT where the checksum differs, which leaves nothing; LL_ESTOPPED on request. */
 LL_API LL_MUST_USE ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_done_fn *progress,
                                            void *arg);
 /* Unpacks the files of an archive (tar, also packed, or zip) into `folder` and folders below it; the first `strip`

@@ -180,6 +180,11 @@ typedef struct {
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
                                        * same */
+    /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the
+     * token joins it, besides config.decay: A_ij = <phi(q_i), phi(k_j)> times r of the tokens j+1 .. i (Yang et al.
+     * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels without an eps under a
+     * running maximum. dgate: its gradient, overwritten; no data: not wanted. */
+    ll_view gate, dgate;
     /* What earlier calls leave, so that a sequence may be cut into calls: (sequences, ll_attention_state_floats) each.
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
      * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides

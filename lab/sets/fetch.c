@@ -1,4 +1,5 @@
-/* A file from the network: into "path.part", gone on with where it was left, named when it is whole and right. */
+/* A file from the network: into "path.part", gone on with where it was left, named when it is whole and right. What the
+ * server says of the file's version is kept in "path.part.version", so that no part of another version is added. */
 #include "sets/fetch.h"
 
 #include <errno.h>
@@ -9,17 +10,52 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-static ll_status unwritable(const char *path) {
-    return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno));
+static ll_status unwritable(const char *path) { return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno)); }
+
+/* ---- The note: the address, and the version, a line each ---- */
+
+ll_status ll_partial_begin(ll_partial *part, const char *version) {
+    char text[LL_VERSION_TEXT + 1];
+    if (fflush(part->file) || ftruncate(fileno(part->file), 0)) return unwritable("what comes");
+    part->bytes = 0;
+    snprintf(part->version, sizeof part->version, "%s", version);
+    unlink(part->note);
+    if (!*version) return LL_OK;
+    const size_t n = (size_t)snprintf(text, sizeof text, "%s\n", version), all = strlen(part->url) + 1 + n;
+    char *note = ll_alloc(all + 1, 1);
+    if (!note) return LL_ENOMEM;
+    snprintf(note, all + 1, "%s\n%s", part->url, text);
+    const ll_status status = ll_file_write(part->note, note, all);
+    ll_free(note);
+    return status;
 }
 
-static ll_status fetch_part(const char *part, const char *url, ll_done_fn *progress, void *arg) {
-    FILE *file = fopen(part, "abe");
-    if (!file) return unwritable(part);
-    fseeko(file, 0, SEEK_END);
-    ll_status status = ll_fetch_into(file, url, ftello(file), progress, arg);
-    if (!status && (fflush(file) || fsync(fileno(file)))) status = unwritable(part);
-    if (fclose(file) && !status) status = unwritable(part);
+/* Leaves the version empty where there is no note, or it is of another address. */
+static void read_note(ll_partial *part) {
+    ll_bytes note = {0};
+    const size_t n = strlen(part->url);
+    if (access(part->note, F_OK) || ll_file_read(&note, part->note, 1 << 16)) return;
+    const char *text = (const char *)note.data, *version = text + n + 1;
+    if (note.size > n + 1 && !memcmp(text, part->url, n) && text[n] == '\n')
+        snprintf(part->version, sizeof part->version, "%.*s", (int)strcspn(version, "\n"), version);
+    ll_bytes_free(&note);
+}
+
+/* ---- The part ---- */
+
+/* Where neither a version nor a checksum will tell whether the rest is of the same file, it comes from its beginning.
+ */
+static ll_status fetch_part(const char *path, const char *note, const char *url, int checked, ll_done_fn *progress,
+                            void *arg) {
+    ll_partial part = {.file = fopen(path, "abe"), .url = url, .note = note};
+    if (!part.file) return unwritable(path);
+    fseeko(part.file, 0, SEEK_END);
+    part.bytes = ftello(part.file);
+    read_note(&part);
+    ll_status status = part.bytes && !*part.version && !checked ? ll_partial_begin(&part, "") : LL_OK;
+    if (!status) status = ll_fetch_into(&part, progress, arg);
+    if (!status && (fflush(part.file) || fsync(fileno(part.file)))) status = unwritable(path);
+    if (fclose(part.file) && !status) status = unwritable(path);
     return status;
 }
 
@@ -36,14 +72,19 @@ static ll_status check(const char *part, const char *url, const char *sha256) {
 
 ll_status ll_data_fetch(const char *url, const char *path, const char *sha256, ll_done_fn *progress, void *arg) {
     const size_t n = strlen(path);
-    char *part = ll_alloc(n + 6, 1);
-    if (!part) return LL_ENOMEM;
-    memcpy(part, path, n);
-    memcpy(part + n, ".part", 6);
-    ll_status status = ll_folder_create_for(path);
-    if (!status) status = fetch_part(part, url, progress, arg);
-    if (!status) status = check(part, url, sha256);
+    char *part = ll_alloc(n + 6, 1), *note = ll_alloc(n + 14, 1);
+    ll_status status = part && note ? ll_folder_create_for(path) : LL_ENOMEM;
+    if (part && note) {
+        snprintf(part, n + 6, "%s.part", path);
+        snprintf(note, n + 14, "%s.version", part);
+    }
+    if (!status) status = fetch_part(part, note, url, sha256 != NULL, progress, arg);
+    if (!status) {
+        status = check(part, url, sha256);
+        unlink(note);
+    }
     if (!status && rename(part, path)) status = unwritable(path);
     ll_free(part);
+    ll_free(note);
     return status;
 }

@@ -1,31 +1,86 @@
 /* Downloads by libcurl. */
 #include <curl/curl.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "sets/fetch.h"
 
 enum { PATIENCE = 60 /* seconds without a byte */ };
 
 typedef struct {
-    FILE *file;
+    ll_partial *part;
     CURL *curl;
-    int64_t from;
+    int64_t asked; /* bytes that the part had when this transfer began */
     int begun, failed;
+    int other;            /* the server has another file, or less of it: all is to come again */
+    int64_t first, total; /* of the answer's Content-Range; -1: none */
+    char tag[LL_VERSION_TEXT], date[LL_VERSION_TEXT];
     ll_done_fn *progress;
     void *arg;
 } transfer;
 
-/* A server that knows no ranges sends all of it: what is there goes. */
+/* ---- Headers ---- */
+
+/* The value of the header `name` in a line of n bytes: 1, or 0 where it is another header, or too long. */
+static int take_value(const char *line, size_t n, const char *name, char value[LL_VERSION_TEXT]) {
+    const size_t length = strlen(name);
+    if (n <= length || strncasecmp(line, name, length) || line[length] != ':') return 0;
+    for (line += length + 1, n -= length + 1; n && (*line == ' ' || *line == '\t');) line++, n--;
+    while (n && strchr("\r\n \t", line[n - 1])) n--;
+    if (n >= LL_VERSION_TEXT) return 0;
+    memcpy(value, line, n);
+    value[n] = 0;
+    return 1;
+}
+
+/* Called for every line of every answer: those that lead elsewhere, too, of which nothing is kept. */
+static size_t take_header(char *line, size_t size, size_t count, void *arg) {
+    transfer *t = arg;
+    const size_t n = size * count;
+    char range[LL_VERSION_TEXT];
+    if (n > 5 && !strncmp(line, "HTTP/", 5)) {
+        t->tag[0] = t->date[0] = 0;
+        t->first = t->total = -1;
+    }
+    take_value(line, n, "ETag", t->tag);
+    take_value(line, n, "Last-Modified", t->date);
+    if (take_value(line, n, "Content-Range", range)) { /* "bytes 100-199/200", or with a star for the range */
+        const char *slash = strchr(range, '/');
+        if (!strncmp(range, "bytes ", 6) && range[6] != '*') t->first = strtoll(range + 6, NULL, 10);
+        if (slash && slash[1] != '*') t->total = strtoll(slash + 1, NULL, 10);
+    }
+    return n;
+}
+
+/* A weak tag ("W/...") is for files that are alike, not the same byte for byte. */
+static const char *version_of(const transfer *t) { return t->tag[0] && strncmp(t->tag, "W/", 2) ? t->tag : t->date; }
+
+/* ---- The file ---- */
+
+/* Before the first byte. A server that knows no ranges, or has another version, sends all of it: what is there goes.
+ * A rest must begin where the part ends, and be of the same version, also where the server did not look at If-Range. */
+static int begin(transfer *t) {
+    long code = 0;
+    const char *version = version_of(t), *before = t->part->version;
+    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
+    t->begun = 1;
+    if (code == 206 && t->asked > 0) {
+        const char *now = *before == '"' ? t->tag : t->date; /* a rest may come without its date */
+        t->other = t->first != t->asked || (*before && *now && strcmp(now, before));
+        return !t->other;
+    }
+    if (code != 200) return 1;
+    t->asked = 0;
+    t->failed = ll_partial_begin(t->part, version) != LL_OK;
+    return !t->failed;
+}
+
 static size_t take(char *data, size_t size, size_t count, void *arg) {
     transfer *t = arg;
-    long code = 0;
-    if (!t->begun && t->from > 0 && curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code) == CURLE_OK &&
-        code == 200) {
-        t->from = 0;
-        if (ftruncate(fileno(t->file), 0)) return 0;
-    }
-    t->begun = 1;
-    const size_t n = fwrite(data, size, count, t->file);
+    if (!t->begun && !begin(t)) return 0;
+    const size_t n = fwrite(data, size, count, t->part->file);
+    t->part->bytes += (int64_t)(n * size);
     if (n < count) t->failed = 1;
     return n * size;
 }
@@ -33,13 +88,12 @@ static size_t take(char *data, size_t size, size_t count, void *arg) {
 static int tell(void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t uploaded) {
     transfer *t = arg;
     (void)up, (void)uploaded;
-    return t->progress ? t->progress(t->from + now, total > 0 ? t->from + total : 0, t->arg) : 0;
+    return t->progress ? t->progress(t->asked + now, total > 0 ? t->asked + total : 0, t->arg) : 0;
 }
 
-static CURLcode perform(transfer *t, const char *url, char *range, size_t size) {
+static void set_options(transfer *t) {
     CURL *c = t->curl;
-    snprintf(range, size, "%lld-", (long long)t->from);
-    curl_easy_setopt(c, CURLOPT_URL, url);
+    curl_easy_setopt(c, CURLOPT_URL, t->part->url);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(c, CURLOPT_MAXREDIRS, 10L);
@@ -48,20 +102,42 @@ static CURLcode perform(transfer *t, const char *url, char *range, size_t size) 
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 30L);
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)PATIENCE);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, tell);
     curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
-    if (t->from > 0) curl_easy_setopt(c, CURLOPT_RANGE, range);
-    return curl_easy_perform(c);
 }
 
-static ll_status explain(const transfer *t, CURLcode code, const char *url) {
+/* The rest, if it is of the same version; else the server sends all of it (RFC 9110, 13.1.5). */
+static CURLcode perform(transfer *t) {
+    char range[32], line[LL_VERSION_TEXT + 16];
+    struct curl_slist *headers = NULL;
+    set_options(t);
+    if (t->asked > 0) {
+        snprintf(range, sizeof range, "%lld-", (long long)t->asked);
+        snprintf(line, sizeof line, "If-Range: %s", t->part->version);
+        curl_easy_setopt(t->curl, CURLOPT_RANGE, range);
+        if (t->part->version[0]) curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, headers = curl_slist_append(NULL, line));
+    }
+    const CURLcode code = curl_easy_perform(t->curl);
+    curl_slist_free_all(headers);
+    return code;
+}
+
+static ll_status explain(transfer *t, CURLcode code) {
+    const char *url = t->part->url;
     long answer = 0;
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &answer);
-    /* Nothing after the end: the part was whole. */
-    if (code == CURLE_OK || (code == CURLE_HTTP_RETURNED_ERROR && answer == 416 && t->from > 0)) return LL_OK;
+    /* Nothing after the end: the part is whole, or longer than the file. */
+    if (code == CURLE_HTTP_RETURNED_ERROR && answer == 416 && t->asked > 0) {
+        t->other = t->total >= 0 && t->total != t->asked;
+        return LL_OK;
+    }
+    if (t->other) return LL_OK;
+    if (code == CURLE_OK) return t->begun || answer != 200 ? LL_OK : ll_partial_begin(t->part, ""); /* an empty file */
     if (code == CURLE_ABORTED_BY_CALLBACK)
         return ll_fail(LL_ESTOPPED, "stopped; what came of %s is kept, and gone on with the next time", url);
     if (t->failed) return ll_fail(LL_EIO, "cannot write what comes from %s; is the disk full?", url);
@@ -72,12 +148,19 @@ static ll_status explain(const transfer *t, CURLcode code, const char *url) {
     return ll_fail(LL_EIO, "%s: %s; what came is kept, and gone on with the next time", url, curl_easy_strerror(code));
 }
 
-ll_status ll_fetch_into(FILE *file, const char *url, int64_t from, ll_done_fn *progress, void *arg) {
-    char range[32];
-    transfer t = {.file = file, .from = from, .progress = progress, .arg = arg};
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(t.curl = curl_easy_init()))
-        return ll_fail(LL_ENOMEM, "no memory to fetch %s", url);
-    const ll_status status = explain(&t, perform(&t, url, range, sizeof range), url);
-    curl_easy_cleanup(t.curl);
+static ll_status transfer_once(transfer *t) {
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(t->curl = curl_easy_init()))
+        return ll_fail(LL_ENOMEM, "no memory to fetch %s", t->part->url);
+    const ll_status status = explain(t, perform(t));
+    curl_easy_cleanup(t->curl);
     return status;
+}
+
+ll_status ll_fetch_into(ll_partial *part, ll_done_fn *progress, void *arg) {
+    transfer t = {.part = part, .asked = part->bytes, .progress = progress, .arg = arg};
+    ll_status status = transfer_once(&t);
+    if (status || !t.other) return status;
+    t = (transfer){.part = part, .progress = progress, .arg = arg};
+    status = ll_partial_begin(part, "");
+    return status ? status : transfer_once(&t);
 }

@@ -39,8 +39,10 @@ static const ll_known_file known[] = {
      "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c", "2 million words", .archive = 1, .strip = 1},
     {"wikitext-103", "wikitext-103-v1.zip", WIKITEXT "wikitext-103-v1.zip",
      "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590", "103 million words", .archive = 1, .strip = 1},
-    {"imdb", "aclImdb_v1.tar.gz", "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", NULL,
-     "50,000 film reviews", .archive = 1, .strip = 1},
+    {"imdb", "aclImdb_v1.tar.gz", "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+     "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe", "50,000 film reviews", .archive = 1,
+     .strip = 1},
+    /* Published without a checksum. */
     {"lra", "lra_release.gz", "https://storage.googleapis.com/long-range-arena/lra_release.gz", NULL,
      "ListOps, retrieval and pathfinder, 7.7 GB", .archive = 1, .strip = 2},
     /* Of the current release: no checksums. */

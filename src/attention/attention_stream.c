@@ -133,13 +133,20 @@ static void encode(const ll_attention_stream *s, ll_feed *f) {
 }
 
 ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
+    return ll_attention_stream_feed_gated(s, n, q, k, v, (ll_view){0}, y);
+}
+
+ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view gate,
+                                         ll_view y) {
+    if (gate.data && !s->op->kind->gates)
+        return ll_fail(LL_EINVAL, "attention stream: %s has no state that a gate could make decay", s->op->kind->name);
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
     ll_status status = ll_attention_stream_reserve(s, n);
     const int most = s->op->premap ? LL_PREMAP_TILE : n;
     for (int t = 0, now; t < n && !status; t += now) {
         now = n - t < most ? n - t : most;
         ll_feed f = {s, ll_kernel_table(), now, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t),
-                     ll_view_from(y, t)};
+                     ll_view_from(y, t), ll_view_from(gate, t)};
         if (s->op->premap) encode(s, &f);
         status = recurrence_of(s)->feed(&f);
         s->position += now;

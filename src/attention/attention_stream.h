@@ -27,6 +27,9 @@ size_t ll_state_bytes(const ll_state_tensor *tensor);
 LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
+/* ll_attention_stream_feed with a gate (B, H, n, 1), as of a call. LL_EINVAL where the operator takes none. */
+LL_MUST_USE ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
+                                                     ll_view gate, ll_view y);
 /* Room for n more tokens, so that feeding them cannot fail for it. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
 
@@ -48,7 +51,7 @@ typedef struct {
     ll_attention_stream *s;
     const ll_kernels *k;
     int n;
-    ll_view q, key, v, y;
+    ll_view q, key, v, y, gate; /* gate without data: none */
 } ll_feed;
 
 static inline size_t ll_stream_heads(const ll_attention_stream *s) {

@@ -188,6 +188,16 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
     return LL_OK;
 }
 
+static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) {
+    if (!c->gate.data) return LL_OK;
+    if (!op->kind->gates || !op->c.causal)
+        return ll_fail(LL_EINVAL, "attention: a gate is for causal linear attention; %s has no state that could decay",
+                       op->kind->gates ? "attention in both directions" : op->kind->name);
+    if (c->ddecay && op->c.decay && !c->dgate.data)
+        return ll_fail(LL_EINVAL, "attention: the gradient of the decay beside a gate needs the gate's; give dgate");
+    return LL_OK;
+}
+
 ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats) {
     if (!op->kind->state_floats)
         return ll_fail(LL_EINVAL,
@@ -275,6 +285,7 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
+    if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);
     if (status) return status;
     if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
@@ -283,6 +294,7 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
+    if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;

@@ -21,6 +21,7 @@ typedef struct ll_operator {
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
     int itself; /* keys are those of the queries' own tokens: S = T */
     int whole;  /* needs the whole sequence: never causal */
+    int gates;  /* its state decays, and may do so by a gate that comes with the call */
     int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);

@@ -3,7 +3,6 @@
  * time, and multiplies them by one strip after the other: the strip stays in L1, the rows in L2, and so does the block
  * of C from one slice to the next. On its way it asks for what it will read next. No sum crosses tasks, so the cut
  * changes no bits. Where products are of bfloat16, packing rounds and makes pairs. */
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -30,16 +29,15 @@ enum {
     /* nor where rows in memory lie closer than this: they leave each other in L1. */
     CLOSE = 128,
     CLOSE_ALONG = 512, /* of A, along k */
-    SOME = 32,         /* rows or columns that are made pairs at a time */
     LINE = 16          /* floats of a cache line */
 };
 
-/* What a task packs, 450 KiB. The calling thread, whose stack may be small (128 KiB of a thread under musl), has it in
- * the scratch of the call, with only as many rows as A has. Threads of the pool have it on their stacks. */
+/* What a task packs, 400 KiB at most. The calling thread, whose stack may be small (128 KiB of a thread under musl),
+ * has it in the scratch of the call, only as large as the product needs. Threads of the pool have it on their
+ * stacks. */
 typedef struct {
-    _Alignas(64) float strip[GROUP * DEPTH];            /* columns of B */
-    _Alignas(64) float lines[SOME * (DEPTH + PAD)];     /* pairs, before they are transposed */
-    _Alignas(64) float rows[MOST_ROWS * (DEPTH + PAD)]; /* of A */
+    float *strip; /* columns of B */
+    float *rows;  /* of A */
 } packing_space;
 
 typedef struct {
@@ -49,7 +47,8 @@ typedef struct {
     float *C;
     size_t lda, ldb, ldc;
     enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
-    packing_space *space;                        /* the calling thread's */
+    packing_space space;                         /* the calling thread's */
+    size_t row;                                  /* floats from one packed row of A to the next */
     float *packed;                               /* before: a piece of B */
     int slice, strip;                            /* terms of the one, columns of the other */
     int threads;                                 /* that the call began with */
@@ -75,7 +74,9 @@ static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 
 
 /* A slice of n columns of B, which is transposed, as a strip; of pairs, which are made first, so that half as much is
  * transposed, some columns at a time. */
-static void turn_strip(const product *p, int n, int depth, const float *B, float *lines, float *packed) {
+static void turn_strip(const product *p, int n, int depth, const float *B, float *packed) {
+    enum { SOME = 32 };
+    _Alignas(64) float lines[SOME * (DEPTH + PAD)];
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
     for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
         const int some = least(SOME, n - j);
@@ -101,11 +102,11 @@ static void pack_row(const product *p, int k, int first, int end, int ask, float
 }
 
 /* A slice of columns first to end, as strips; row by row where rows lie along them, for memory is read best so. */
-static void pack_columns(const product *p, int k0, int first, int end, float *lines, float *packed) {
+static void pack_columns(const product *p, int k0, int first, int end, float *packed) {
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
-        turn_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), lines, packed);
+        turn_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
         pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + AHEAD < depth, packed, apart);
 }
@@ -116,20 +117,24 @@ static float *strip_at(const product *p, int k0, int j) {
     return p->packed + (size_t)steps(p, k0 - p->k0) * wide + (size_t)steps(p, depth_at(p, k0)) * (size_t)j;
 }
 
-static void pack_group_in(const product *p, size_t index, packing_space *space) {
+static void pack_group(void *arg, size_t index, int worker) {
+    const product *p = arg;
+    (void)worker;
     const int groups = pieces(p->wide, GROUP), j = (int)index % groups * GROUP;
     const int k0 = p->k0 + (int)index / groups * p->slice;
-    pack_columns(p, k0, p->j0 + j, p->j0 + least(p->wide, j + GROUP), space->lines, strip_at(p, k0, j));
+    pack_columns(p, k0, p->j0 + j, p->j0 + least(p->wide, j + GROUP), strip_at(p, k0, j));
 }
 
 /* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
-static void turn_rows(const product *p, int m, int depth, const float *A, float *lines, float *room) {
-    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, room, DEPTH + PAD);
+static void turn_rows(const product *p, int m, int depth, const float *A, float *room) {
+    enum { SOME = 32 };
+    _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
+    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, room, p->row);
     for (int k = 0; k < depth && p->pairs; k += SOME, room += SOME / 2) {
         const int some = least(SOME, depth - k);
         for (int i = 0; i < some; i += 2, A += 2 * p->lda)
             p->k->interleave_bf16((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
-        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, room, DEPTH + PAD);
+        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, room, p->row);
     }
 }
 
@@ -140,21 +145,20 @@ typedef struct {
 } operand;
 
 /* Rows i0 to i0 + m of op(A), the slice that begins at k0, for n columns. */
-static operand rows_at(const product *p, int i0, int m, int k0, int n, packing_space *space) {
-    float *room = space->rows;
+static operand rows_at(const product *p, int i0, int m, int k0, int n, float *room) {
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
     const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_ALONG);
     if ((close || n < FEW_COLS) && !p->pairs) return p->ta ? (operand){A, 1, p->lda} : (operand){A, p->lda, 1};
-    if (p->ta) turn_rows(p, m, depth, A, space->lines, room);
+    if (p->ta) turn_rows(p, m, depth, A, room);
     for (int i = 0; i < m && !p->ta; i++, A += p->lda) {
-        float *row = room + (size_t)i * (DEPTH + PAD);
+        float *row = room + (size_t)i * p->row;
         if (p->pairs) {
             p->k->to_bf16((size_t)depth, A, row);
         } else {
             memcpy(row, A, (size_t)depth * sizeof *row);
         }
     }
-    return (operand){room, DEPTH + PAD, 1};
+    return (operand){room, p->row, 1};
 }
 
 /* ---- Multiplying ---- */
@@ -198,16 +202,15 @@ static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, 
 }
 
 /* A slice of a block: rows A, columns from j0 of the piece on. */
-static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, packing_space *space,
-                           float *C) {
+static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *own, float *C) {
     const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
     for (int j = 0; j < n; j += strip) {
         const int some = least(strip, n - j), from = p->j0 + j0 + j;
-        const float *B = space->strip;
+        const float *B = own;
         if (p->packing == IN_PLACE) {
             B = at(p->B, p->ldb, 0, k0, from);
         } else if (p->packing == BY_TASKS) {
-            pack_columns(p, k0, from, from + some, space->lines, space->strip);
+            pack_columns(p, k0, from, from + some, own);
         } else {
             B = strip_at(p, k0, j0 + j);
         }
@@ -218,38 +221,27 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
     }
 }
 
-static void block_in(const product *p, size_t index, packing_space *space) {
+static void block_in(const product *p, size_t index, packing_space space) {
     const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
     const int m = least(p->rows, p->M - i0), n = least(p->cols, p->wide - j0);
     float *C = p->C + (size_t)i0 * p->ldc + p->j0 + j0;
     if (p->k0 == 0) begin_block(p, m, n, p->bias ? p->bias + p->j0 + j0 : NULL, C);
     for (int k0 = p->k0; k0 < p->k1; k0 += p->slice)
-        multiply_slice(p, i0, m, j0, n, k0, rows_at(p, i0, m, k0, n, space), space, C);
+        multiply_slice(p, i0, m, j0, n, k0, rows_at(p, i0, m, k0, n, space.rows), space.strip, C);
 }
 
 /* ---- Tasks ---- */
 
-typedef void step_fn(const product *p, size_t index, packing_space *space);
-
 /* Not inlined: the calling thread must not have this frame. */
-static __attribute__((noinline)) void on_stack(const product *p, size_t index, step_fn *step) {
-    packing_space space;
-    step(p, index, &space);
-}
-
-static void pack_group(void *arg, size_t index, int worker) {
-    const product *p = arg;
-    if (worker) {
-        on_stack(p, index, pack_group_in);
-    } else {
-        pack_group_in(p, index, p->space);
-    }
+static __attribute__((noinline)) void block_on_stack(const product *p, size_t index) {
+    _Alignas(64) float strip[GROUP * DEPTH], rows[MOST_ROWS * (DEPTH + PAD)];
+    block_in(p, index, (packing_space){strip, rows});
 }
 
 static void block(void *arg, size_t index, int worker) {
     const product *p = arg;
     if (worker) {
-        on_stack(p, index, block_in);
+        block_on_stack(p, index);
     } else {
         block_in(p, index, p->space);
     }
@@ -282,19 +274,20 @@ static void multiply_piece(product *p) {
     } while (p->k0 < p->K);
 }
 
-/* Floats of the calling thread's space, on whole lines: with the rows that a task may have. */
-static size_t space_floats(int M) {
-    const size_t rows = (size_t)least(M < 0 ? 0 : M, MOST_ROWS) * (DEPTH + PAD);
-    return (offsetof(packing_space, rows) / sizeof(float) + rows + LINE - 1) / LINE * LINE;
-}
+/* Steps that a packed slice has room for: whole lines, and with PAD no power of two. */
+static size_t room_of(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
+
+static size_t strip_floats(int K) { return GROUP * room_of(K); }
+static size_t rows_floats(int M, int K) { return (size_t)least(M < 0 ? 0 : M, MOST_ROWS) * (room_of(K) + PAD); }
 
 static float *on_a_line(float *x) { return x + (LINE - (uintptr_t)x / sizeof *x % LINE) % LINE; }
 
 static void multiply(product p, float *scratch) {
     if (p.M <= 0 || p.N <= 0) return;
     scratch = on_a_line(scratch);
-    p.space = (packing_space *)(void *)scratch;
-    p.packed = scratch + space_floats(p.M);
+    p.row = room_of(p.K) + PAD;
+    p.space = (packing_space){scratch, scratch + strip_floats(p.K)};
+    p.packed = p.space.rows + rows_floats(p.M, p.K);
     p.k = ll_kernel_table();
     p.threads = ll_threads();
     p.slice = p.pairs ? 2 * DEPTH : DEPTH;
@@ -311,7 +304,7 @@ static void multiply(product p, float *scratch) {
 
 size_t ll_gemm_scratch(int M, int N, int K) {
     const size_t all = (size_t)least(K, TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
-    return LINE + space_floats(M) + (M <= MOST_ROWS ? 0 : all < ROOM ? all : ROOM);
+    return LINE + strip_floats(K) + rows_floats(M, K) + (M <= MOST_ROWS ? 0 : all < ROOM ? all : ROOM);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,

@@ -248,7 +248,7 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
 /* Floats of scratch for a product of this size and for all smaller ones: for more than 256 rows N K, at most 2^20, and
- * 112,000 or less for what the calling thread packs. */
+ * 103,000 or less for what the calling thread packs. */
 size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif

@@ -73,16 +73,18 @@ static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
     ws->match.dh = training ? take(p, pairs, ff) : NULL;
 }
 
-/* Floats that products of `rows` rows with any weights pack, and gradients of those. */
+/* Floats that products of `rows` rows with any weights pack, and gradients of those, whose sums run over rows. */
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
-    const int C = m->c->width, sides[] = {m->queries, m->keys, m->values, m->c->ff, ll_head_width(m),
-                                          m->c->task == LL_TASK_MATCH ? 4 * C : C};
-    int widest = 0;
-    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+    const int C = m->c->width, sides[] = {m->values, m->c->ff, m->c->task == LL_TASK_MATCH ? 4 * C : C,
+                                          m->queries, m->keys, ll_head_width(m)};
+    int deepest = 0, widest = 0; /* of what goes in: the first three */
+    for (int i = 0; i < 6; i++) {
         if (sides[i] > widest) widest = sides[i];
+        if (sides[i] > deepest && i < 3) deepest = sides[i];
+    }
     const int most = widest > rows ? widest : rows;
-    return ll_gemm_scratch(ws->mode == LL_TRAIN ? most : rows, widest, most);
+    return ws->mode == LL_TRAIN ? ll_gemm_scratch(most, widest, most) : ll_gemm_scratch(rows, widest, deepest);
 }
 
 static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {

@@ -50,15 +50,15 @@ t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
 refused "missing" "$longline" data verify missing
 t 2 "$longline" data verify mnist --out missing
-mkdir wrong && printf abc >wrong/aclImdb_v1.tar.gz && printf abc >wrong/train-images-idx3-ubyte.gz
-t 0 "$longline" data verify imdb --out wrong
+mkdir wrong && printf abc >wrong/lra_release.gz && printf abc >wrong/train-images-idx3-ubyte.gz
+t 0 "$longline" data verify lra --out wrong
 t 1 "$longline" data verify wrong/train-images-idx3-ubyte.gz
 out " WRONG$"
 t 1 "$longline" data verify mnist --out wrong
 err "not the published checksum"
-t 1 "$longline" data get imdb --out got --from http://127.0.0.1:1
+t 1 "$longline" data get lra --out got --from http://127.0.0.1:1
 err "is the network there|without libcurl"
-check "nothing has the file's name" test ! -e got/aclImdb_v1.tar.gz
+check "nothing has the file's name" test ! -e got/lra_release.gz
 if command -v python3 >/dev/null && ! grep -q "without libcurl" err; then
     python3 -c '
 import http.server, functools
@@ -69,45 +69,45 @@ s.serve_forever()' >/dev/null 2>&1 &
     server=$!
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s port ] && break; sleep 0.2; done
     port=$(cat port)
-    t 1 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
-    out "^data.file=got/aclImdb_v1.tar.gz$"
-    err "cannot unpack got/aclImdb_v1.tar.gz"
-    check "it is what the server has" cmp got/aclImdb_v1.tar.gz wrong/aclImdb_v1.tar.gz
+    t 1 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
+    out "^data.file=got/lra_release.gz$"
+    err "cannot unpack got/lra_release.gz"
+    check "it is what the server has" cmp got/lra_release.gz wrong/lra_release.gz
     rm -r got
-    mkdir -p aclImdb/train/neg aclImdb/train/pos && printf bad >aclImdb/train/neg/0.txt && printf fine >aclImdb/train/pos/1.txt
-    tar czf wrong/aclImdb_v1.tar.gz aclImdb
-    t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
-    if grep -q "without libarchive" err; then err "strip-components=1"; else
+    mkdir -p lra/lra/train/neg lra/lra/train/pos && printf bad >lra/lra/train/neg/0.txt && printf fine >lra/lra/train/pos/1.txt
+    tar czf wrong/lra_release.gz lra
+    t 0 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
+    if grep -q "without libarchive" err; then err "strip-components=2"; else
         out "^data.folder=got$"
-        check "files lie where recipes look for them" diff -r aclImdb/train got/train
+        check "files lie where recipes look for them" diff -r lra/lra/train got/train
         printf worse >got/train/neg/0.txt
-        t 0 "$longline" data get imdb --out got --from "http://127.0.0.1:$port"
+        t 0 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
         err "is there already"
-        check "what has another size is unpacked again" diff -r aclImdb/train got/train
+        check "what has another size is unpacked again" diff -r lra/lra/train got/train
         python3 -c '
 import io, tarfile, zipfile
 with zipfile.ZipFile("z", "w") as z:
-    z.writestr("aclImdb/test/pos/2.txt", "zip")
+    z.writestr("lra/lra/test/pos/2.txt", "zip")
 with tarfile.open("up", "w:gz") as t:
-    member = tarfile.TarInfo("aclImdb/../../out"); member.size = 3
+    member = tarfile.TarInfo("lra/lra/../../out"); member.size = 3
     t.addfile(member, io.BytesIO(b"abc"))'
-        cp z got/aclImdb_v1.tar.gz
-        t 0 "$longline" data get imdb --out got
+        cp z got/lra_release.gz
+        t 0 "$longline" data get lra --out got
         check "a zip is unpacked, too" grep -q "^zip$" got/test/pos/2.txt
-        cp up got/aclImdb_v1.tar.gz
-        t 1 "$longline" data get imdb --out got
+        cp up got/lra_release.gz
+        t 1 "$longline" data get lra --out got
         err "would lie outside of got"
         check "nothing does" test ! -e out.part -a ! -e ../out
-        head -c 100 wrong/aclImdb_v1.tar.gz >got/aclImdb_v1.tar.gz
+        head -c 100 wrong/lra_release.gz >got/lra_release.gz
         rm -r got/train
-        t 1 "$longline" data get imdb --out got
-        err "cannot unpack got/aclImdb_v1.tar.gz: .*fetch it again"
+        t 1 "$longline" data get lra --out got
+        err "cannot unpack got/lra_release.gz: .*fetch it again"
         check "no half a file" test -z "$(find got -name '*.part')"
     fi
     t 1 "$longline" data get mnist --out got --from "http://127.0.0.1:$port/"
     err "checksum"
     check "a wrong file is not kept" test ! -e got/train-images-idx3-ubyte.gz
-    t 1 "$longline" data get lra --out got --from "http://127.0.0.1:$port/"
+    t 1 "$longline" data get protein --out got --from "http://127.0.0.1:$port/"
     err "404"
     kill $server
     wait $server 2>/dev/null || :

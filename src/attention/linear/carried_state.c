@@ -33,7 +33,7 @@ void ll_carried_gradient_passes(const ll_head *j) {
 void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W, int *next) {
     const int m = j->map->features, E = j->op->c.E;
     const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
-    const float *d = j->dstate_out, undecayed = 1 / j->power[1];
+    const float *d = j->dstate_out, undecayed = 1 / ll_decay_beyond(j);
     if (!d) return;
     *next = exponent;
     j->k->transpose(m, E, d, (size_t)E, U, ld);
@@ -50,7 +50,7 @@ void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, i
     if (!d) return;
     const int exponent = j->state_in ? (int)j->state_in[sums + (size_t)(m + E)] : LL_NO_EXPONENT;
     const int none = next == LL_NO_EXPONENT || (running && exponent == LL_NO_EXPONENT);
-    const float factor = none ? 0 : ldexpf(j->power[1], running ? exponent - next : 0);
+    const float factor = none ? 0 : ldexpf(ll_decay_first(j), running ? exponent - next : 0);
     memset(d, 0, ll_carried_floats(j->op) * sizeof *d);
     j->k->transpose(E, m, U, ld, d, (size_t)E);
     memcpy(d + sums, U + (size_t)E * ld, (size_t)m * sizeof *d);

@@ -241,7 +241,7 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
     const int m = j->map->features, n = w->n, t0 = w->t0;
     const int64_t at = j->first[LL_KEY] + t0, before = at - j->tile;
     const size_t ld = (size_t)j->map->ld, E = (size_t)op->c.E;
-    const int late = at >= LATE && !op->c.decay;
+    const int late = at >= LATE && !op->c.decay && !w->f.gated;
     const int begins = late && (t0 == 0 || before < LATE || at / FOLD != before / FOLD);
     const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};

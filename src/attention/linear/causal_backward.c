@@ -116,6 +116,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->gemm(block, m, i + block, w->D + (size_t)(at + i) * w->lda, w->lda, 1, phi_k, w->ld,
                    w->dphi + (size_t)i * w->ld, w->ld, 1);
     }
+    ll_gate_rows(j, LL_QUERY, t0, n, phi_q, w->dphi, every);
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
     rows = scaled_rows(j, f, v, f->add, n, E + 1, w->ldv, w->tmp);
@@ -150,9 +151,10 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
 static float fold_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
     for (int i = 0; i < n; i++)
-        first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : j->power[i] * (running ? power2(f->P[0] - f->P[i]) : 1);
+        first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : ll_scales_first(f, j, i) * (running ? power2(f->P[0] - f->P[i]) : 1);
     if (f->P[0] == LL_NO_EXPONENT) return 0;
-    return next == LL_NO_EXPONENT || !running ? j->power[n] : ldexpf(j->power[n], f->P[0] - next);
+    const float carry = ll_scales_first(f, j, n);
+    return next == LL_NO_EXPONENT || !running ? carry : ldexpf(carry, f->P[0] - next);
 }
 
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
@@ -166,7 +168,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
     for (int i = 0; i < n; i++) { /* what later tiles count for key i */
         const int kept = !f->mask || f->mask[i] != 0;
-        later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(j->power[n - i], running ? f->e[i] - w->next : 0);
+        const int up = running ? f->e[i] - w->next : 0;
+        later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(ll_scales_later(f, j, i), up);
     }
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->D);
@@ -187,6 +190,7 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     }
     if (w->V) eps_values(j, w, t0, at, n, w->W, dv);
     for (int i = 0; i < n; i++) memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
+    ll_gate_rows(j, LL_KEY, t0, n, phi_k, w->dphi, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
     const float carry = fold_factors(j, f, w->next, first);

@@ -164,7 +164,13 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
     } else {
         ll_bidirectional_backward(&j, workers, l->scratch);
     }
-    if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
+    if (j.at.gate.data) ll_zero_rows(&j.at.dgate, j.n, j.at.dgate.data ? s.query_room : j.n, 1);
+    const double gate = j.at.gate.data && j.at.dgate.data ? ll_gate_gradient(&j) : 0;
+    if (l->ddecay && j.at.gate.data) {
+        l->ddecay[index] = gate / (double)l->op->c.decay[j.h];
+    } else if (l->ddecay) {
+        l->ddecay[index] = ll_decay_gradient(&j);
+    }
 }
 
 static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }
@@ -292,6 +298,8 @@ static void release(linear_call *l) {
 static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = ll_threads()};
+    if (c->gate.data && ll_causal_has_eps(op))
+        return ll_fail(LL_EINVAL, "attention: a gate and an eps under a running maximum do not go together; use eps 0");
     if (!heads) return LL_OK;
     l.stretch = stretch_of(l.tile);
     ll_status status = room(&l, heads);
@@ -353,6 +361,7 @@ static ll_status can_stream(const ll_attention *op) {
 const ll_operator ll_operator_linear = {
     .name = "linear",
     .linear = 1,
+    .gates = 1,
     .packs = 1,
     .reads = 2,
     .create = create,

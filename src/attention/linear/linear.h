@@ -81,7 +81,11 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);
 /* The queries alone, of a state that forward saved. */
 void ll_bidirectional_read(ll_head *j, const float *state);
-/* dr (decay.c): token by token in double, for those who ask. */
+/* gate.c. What n rows of one side add to the gradient of the gate, before their dphi is taken further; every (n): what
+ * reaches all features of a query alike. Then, after all rows, the gradient itself, whose sum it returns. */
+void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, const float *dphi, const float *every);
+double ll_gate_gradient(const ll_head *j);
+/* dr (decay_gradient.c): token by token in double, for those who ask. */
 size_t ll_decay_scratch(const ll_attention *op);
 double ll_decay_gradient(ll_head *j);
 
@@ -100,9 +104,20 @@ typedef struct {
     float carry;
     float reach;            /* bound of the state after the tile, log2: it falls with the decay */
     const float *mask;      /* of the tile's keys, or NULL */
+    int gated;              /* the decay comes with the call: sums of log r of tokens 0..i, and the next tile's first */
+    double sum[LL_TILE_MOST], next_gate;
 } ll_scales;
 /* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
 void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
+/* The decay of tokens 0..i; of those after i; of those after i and the next tile's first; of tokens 1..i, or of all
+ * after the first with the next tile's first (i = n). */
+float ll_scales_through(const ll_scales *f, const ll_head *j, int i);
+float ll_scales_after(const ll_scales *f, const ll_head *j, int i);
+float ll_scales_later(const ll_scales *f, const ll_head *j, int i);
+float ll_scales_first(const ll_scales *f, const ll_head *j, int i);
+/* The same between tiles: of a call's first token, and before the token after its last. */
+float ll_decay_first(const ll_head *j);
+float ll_decay_beyond(const ll_head *j);
 /* A (n x n, rows lda apart): A_ij becomes its multiple of w for j <= i and 0 beyond, up to column `width`
  * of its block of rows. */
 void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row);

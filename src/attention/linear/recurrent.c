@@ -34,7 +34,7 @@ typedef struct {
     const ll_feature_map *map;
     const ll_kernels *k;
     int head;
-    double decay;
+    double decay[CHUNK]; /* of the state before each token */
     double *S, *z, *V, *scalar;
     float *phi_q, *phi_k, *work; /* (CHUNK, ld) */
     double *v, *num, *den;       /* (CHUNK, ldv) twice, (CHUNK) */
@@ -93,9 +93,9 @@ static double power(double n) {
 
 /* Makes room for a key of exponent e and returns by what the state has to be scaled. A state that decays may have
  * shrunk far below 2^C: then C follows it down, so that small new keys are not lost. */
-static double raise(lane *j, int e) {
+static double raise(lane *j, double decay, int e) {
     double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
-    *level = fmax(*level + log2(j->decay), e);
+    *level = fmax(*level + log2(decay), e);
     const double old = *exponent, wanted = ceil(*level);
     if (wanted <= old && wanted > old - SLACK) return 1;
     *exponent = wanted;
@@ -104,11 +104,12 @@ static double raise(lane *j, int e) {
 
 /* Units of the state at every token: its factors, and keys in those units. */
 static int scale_keys(lane *j, int C) {
-    int scaled = j->decay != 1;
+    int scaled = 0;
     for (int t = 0; t < C; t++) {
-        j->factor[t] = j->decay;
+        scaled |= j->decay[t] != 1;
+        j->factor[t] = j->decay[t];
         if (j->map->phi[LL_KEY] != LL_PHI_RUNNING) continue;
-        const double moved = raise(j, j->exponent[t]), C2 = j->scalar[EXPONENT];
+        const double moved = raise(j, j->decay[t], j->exponent[t]), C2 = j->scalar[EXPONENT];
         scaled |= moved != 1;
         j->factor[t] *= moved;
         if (j->exponent[t] != (int)C2)
@@ -143,12 +144,12 @@ static void finish(lane *j, int t, double keys, float *y) {
     double *num = j->num + (size_t)t * j->ldv, sum = j->den[t], *scalar = j->scalar;
     if (ll_causal_has_eps(op)) {
         scalar[TOP] = fmax(scalar[TOP], (double)j->top[t]);
-        scalar[COUNT] = j->decay * scalar[COUNT] + 1;
+        scalar[COUNT] = j->decay[t] * scalar[COUNT] + 1;
         const double unit = exp(j->unit[t] * 0.69314718055994530942 - scalar[TOP]) * (double)j->map->root;
         const double eps = phi * (double)op->c.feature_eps * (double)j->map->root;
         sum = unit * sum + eps * scalar[COUNT];
         for (int i = 0; i < E; i++) {
-            j->V[i] = j->decay * j->V[i] + v[i];
+            j->V[i] = j->decay[t] * j->V[i] + v[i];
             num[i] = unit * num[i] + eps * j->V[i];
         }
     }
@@ -165,7 +166,9 @@ static void load(lane *j, const ll_feed *f, size_t b, int t0, int C) {
     ll_features(&tile, j->phi_q, j->none, NULL);
     tile.side = LL_KEY, tile.in = ll_feed_at(&f->key, b, h, t0), tile.token = f->key.token;
     ll_features(&tile, j->phi_k, j->exponent, ll_causal_has_eps(j->op) ? j->top : NULL);
+    const double decay = j->op->c.decay ? (double)j->op->c.decay[j->head] : 1;
     for (int t = 0; t < C; t++) {
+        j->decay[t] = f->gate.data ? decay * exp((double)*ll_feed_at(&f->gate, b, h, t0 + t)) : decay;
         const float *v = ll_feed_at(&f->v, b, h, t0 + t);
         for (int e = 0; e < j->op->c.E; e++) j->v[(size_t)t * j->ldv + (size_t)e] = (double)v[e];
     }
@@ -178,7 +181,6 @@ static lane lane_at(const ll_feed *f, size_t index, int worker) {
     const recurrent *own = s->own;
     const size_t m = (size_t)map->features, E = (size_t)op->c.E, ld = (size_t)map->ld;
     lane j = {.op = op, .map = map, .k = f->k, .head = (int)(index % (size_t)op->c.H), .ldv = padded(op->c.E)};
-    j.decay = op->c.decay ? (double)op->c.decay[j.head] : 1;
     j.S = own->row + index * own->size;
     j.z = j.S + m * E, j.V = j.z + m, j.scalar = j.V + E;
     j.v = (double *)(void *)(s->pool + (size_t)worker * s->scratch);
@@ -206,6 +208,8 @@ static void feed_head(void *arg, size_t index, int worker) {
 }
 
 static ll_status feed(ll_feed *f) {
+    if (f->gate.data && ll_causal_has_eps(f->s->op))
+        return ll_fail(LL_EINVAL, "attention stream: a gate and an eps under a running maximum do not go together");
     const int features = ll_linear_map(f->s->op)->features;
     ll_stream_share_heads(f, features, feed_head);
     return LL_OK;

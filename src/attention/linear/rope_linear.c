@@ -129,9 +129,10 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *given
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->D, E = op->c.E;
     const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
     float one = 1;
-    float *pool = ll_alloc(queries * (size_t)(E + D + 1) + keys * (size_t)(D + 1), sizeof *pool);
+    float *pool = ll_alloc(queries * (size_t)(E + D + 2) + keys * (size_t)(D + 1), sizeof *pool);
     if (!pool) return LL_ENOMEM;
-    float *dq = pool + queries * (size_t)E, *ds = dq + queries * (size_t)D, *dk = ds + queries;
+    float *dq = pool + queries * (size_t)E, *ds = dq + queries * (size_t)D, *dgate = ds + queries,
+          *dk = dgate + queries;
     ll_attention_call c = *call;
     c.g = block(op, pool, T, E);
     gradients(op, call, call->saved, &c.g, ds);
@@ -139,12 +140,14 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *given
     ll_status status = ll_attention_backward(ll_rope_linear_parts(op)->numerator, &c);
     c = denominator_call(op, call, &one, call->saved);
     c.g = column(op, ds, T);
+    if (c.dgate.data) c.dgate = column(op, dgate, T);
     c.dq = block(op, dq, T, D);
     c.dk = block(op, dk, S, D);
     c.dv = column(op, dk + keys * (size_t)D, S);
     if (!status) status = ll_attention_backward(ll_rope_linear_parts(op)->denominator, &c);
     if (!status) {
         add_rows(&c.dq, &call->dq, B, H, T, D);
+        if (c.dgate.data) add_rows(&c.dgate, &call->dgate, B, H, T, 1);
         add_rows(&c.dk, &call->dk, B, H, S, D);
     }
     ll_free(pool);
@@ -226,6 +229,7 @@ static ll_status can_stream(const ll_attention *op) {
 const ll_operator ll_operator_rope_linear = {
     .name = "rope-linear",
     .linear = 1,
+    .gates = 1,
     .reads = 2,
     .packs = 1,
     .check = check,

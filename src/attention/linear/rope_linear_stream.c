@@ -56,8 +56,9 @@ static ll_status feed_tokens(ll_feed *f, int64_t t0, int n) {
     float one = 1;
     const ll_view sums = ll_view_packed(own->sums, op->c.H, TOKENS, 1), y = ll_view_from(f->y, t0);
     const ll_view q = ll_view_from(f->q, t0), k = ll_view_from(f->key, t0), v = ll_view_from(f->v, t0);
-    ll_status status = ll_attention_stream_feed(own->numerator, n, q, k, v, y);
-    if (!status) status = ll_attention_stream_feed(own->denominator, n, q, k, (ll_view){.data = &one}, sums);
+    const ll_view gate = ll_view_from(f->gate, t0), ones = {.data = &one};
+    ll_status status = ll_attention_stream_feed_gated(own->numerator, n, q, k, v, gate, y);
+    if (!status) status = ll_attention_stream_feed_gated(own->denominator, n, q, k, ones, gate, sums);
     if (status) return status;
     for (int b = 0; b < f->s->B; b++)
         for (int h = 0; h < op->c.H; h++)

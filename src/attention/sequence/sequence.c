@@ -81,12 +81,12 @@ void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view
 ll_attention_call ll_sequence_call(const ll_attention_call *c, int i) {
     const ll_span s = ll_sequence_at(c, i);
     ll_attention_call one = *c;
-    ll_view *const of_queries[] = {&one.q, &one.y, &one.g, &one.dq}, *const of_keys[] = {&one.k, &one.v, &one.dk,
-                                                                                         &one.dv};
-    for (int v = 0; v < 4; v++) {
+    ll_view *const of_queries[] = {&one.q, &one.y, &one.g, &one.dq, &one.gate, &one.dgate};
+    ll_view *const of_keys[] = {&one.k, &one.v, &one.dk, &one.dv};
+    for (int v = 0; v < 6; v++)
         if (of_queries[v]->data) of_queries[v]->data = ll_element(of_queries[v], s.row, 0, s.query);
+    for (int v = 0; v < 4; v++)
         if (of_keys[v]->data) of_keys[v]->data = ll_element(of_keys[v], s.row, 0, s.key);
-    }
     if (c->key_mask) one.key_mask += (size_t)s.row * (size_t)c->S + (size_t)s.key;
     one.B = 1, one.T = s.queries, one.S = s.keys;
     one.lengths = one.query_lengths = NULL;
@@ -117,9 +117,11 @@ static ll_view from(const ll_view *view, int row, int head, int token) {
 
 ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head) {
     const int row = s->row, query = s->query, key = s->key;
-    return (ll_views){from(&c->q, row, head, query), from(&c->k, row, head, key),   from(&c->v, row, head, key),
-                      from(&c->y, row, head, query), from(&c->g, row, head, query), from(&c->dq, row, head, query),
-                      from(&c->dk, row, head, key),  from(&c->dv, row, head, key)};
+    return (ll_views){from(&c->q, row, head, query),    from(&c->k, row, head, key),
+                      from(&c->v, row, head, key),      from(&c->y, row, head, query),
+                      from(&c->g, row, head, query),    from(&c->dq, row, head, query),
+                      from(&c->dk, row, head, key),     from(&c->dv, row, head, key),
+                      from(&c->gate, row, head, query), from(&c->dgate, row, head, query)};
 }
 
 /* ---- Rows in no sequence ---- */

@@ -39,7 +39,7 @@ ll_view ll_view_packed(float *data, int heads, int tokens, int width);
 void ll_zero_rows(const ll_view *view, int from, int to, int width);
 /* The call's tensors at one head of one sequence: token 0 is its first. Batch and head are 0. */
 typedef struct {
-    ll_view q, k, v, y, g, dq, dk, dv;
+    ll_view q, k, v, y, g, dq, dk, dv, gate, dgate;
 } ll_views;
 ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
 

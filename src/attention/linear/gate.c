@@ -1,0 +1,35 @@
+/* The gradient of the gate. With b_i the sum of log r over tokens 0..i, weights carry e^(b_i - b_j), and so
+ *
+ *   dL/db_i = <phi(q_i), dphi(q_i)> - <phi(k_i), dphi(k_i)>        dL/dlog r_t = sum_(i >= t) dL/db_i
+ *
+ * (Yang et al. 2024, section 4.3). The state that the call leaves carries e^(b_T): <S, dS> joins the last token's. */
+#include <string.h>
+
+#include "attention/linear/causal.h"
+
+void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, const float *dphi, const float *every) {
+    const size_t m = (size_t)j->map->features, ld = (size_t)j->map->ld;
+    if (!j->at.dgate.data) return;
+    for (int i = 0; i < n; i++, phi += ld, dphi += ld) {
+        float *d = ll_at(&j->at.dgate, (size_t)(t0 + i));
+        const float x = j->k->dot(m, phi, dphi);
+        if (side == LL_KEY) {
+            *d -= x;
+        } else {
+            *d = x - (every[i] != 0 ? every[i] * j->k->sum(m, phi) : 0);
+        }
+    }
+}
+
+double ll_gate_gradient(const ll_head *j) {
+    const size_t sums = (size_t)j->map->features * ((size_t)j->op->c.E + 1);
+    double all = 0, total = 0;
+    for (size_t e = 0; e < sums && j->dstate_out; e++) all += (double)j->state_out[e] * (double)j->dstate_out[e];
+    for (int t = j->n - 1; t >= 0; t--) {
+        float *d = ll_at(&j->at.dgate, (size_t)t);
+        all += (double)*d;
+        *d = (float)all;
+        total += all;
+    }
+    return total;
+}

@@ -1,0 +1,255 @@
+/* A gate for each token and head: outputs against the definition in double, all gradients against central differences
+ * of it, streams, calls that hand the state on, and the constant decay as a gate that is the same for all tokens. */
+#include <math.h>
+
+#include "attention/attention_stream.h"
+#include "test.h"
+#include "oracle.h"
+
+enum { H = 2, D = 4, E = 3, T = 90, TENSORS = 5 };
+
+/* q, k, v, g and gate as the definition sees them, (H, T, width). */
+typedef struct {
+    double x[TENSORS][H * T * D];
+    ll_kernel kernel;
+    double decay[H];
+} definition;
+
+static int width_of(int i) {
+    return i < 2 ? D : i < 4 ? E : 1;
+}
+
+static double map_of(ll_kernel kernel, double u) {
+    switch (kernel) {
+    case LL_KERNEL_RELU: return (u > 0 ? u : 0) + 0.1;
+    case LL_KERNEL_ELU1: return u > 0 ? u + 1 : exp(u);
+    case LL_KERNEL_EXP: return exp(u);
+    default: return u;
+    }
+}
+
+/* sum(y g); y (H, T, E) unless NULL. */
+static double loss_of(const definition *d, double *y) {
+    double loss = 0;
+    for (int h = 0; h < H; h++)
+        for (int i = 0; i < T; i++) {
+            const double *q = d->x[0] + (h * T + i) * D, *g = d->x[3] + (h * T + i) * E;
+            double num[E] = {0}, den = 0, sum = 0;
+            for (int j = i; j >= 0; j--) {
+                const double *k = d->x[1] + (h * T + j) * D, *v = d->x[2] + (h * T + j) * E;
+                double weight = 0;
+                for (int e = 0; e < D; e++) weight += map_of(d->kernel, q[e]) * map_of(d->kernel, k[e]);
+                weight *= exp(sum);
+                for (int e = 0; e < E; e++) num[e] += weight * v[e];
+                den += weight;
+                sum += d->x[4][h * T + j] + log(d->decay[h]);
+            }
+            for (int e = 0; e < E; e++) {
+                const double out = d->kernel == LL_KERNEL_IDENTITY ? num[e] : num[e] / den;
+                if (y) y[(h * T + i) * E + e] = out;
+                loss += out * g[e];
+            }
+        }
+    return loss;
+}
+
+static double difference(definition *d, double *x) {
+    const double before = *x, step = 1e-5;
+    double loss[2];
+    for (int side = 0; side < 2; side++) {
+        *x = before + (side ? step : -step);
+        loss[side] = loss_of(d, NULL);
+    }
+    *x = before;
+    return (loss[1] - loss[0]) / (2 * step);
+}
+
+static definition *definition_create(ll_kernel kernel, int decayed, uint64_t seed) {
+    definition *d = calloc(1, sizeof *d);
+    assert_non_null(d);
+    d->kernel = kernel;
+    for (int h = 0; h < H; h++) d->decay[h] = decayed ? (double)(float)(0.9 + 0.05 * h) : 1;
+    for (int i = 0; i < TENSORS; i++)
+        for (int n = 0; n < H * T * width_of(i); n++) {
+            const double x = 0.7 * draw_normal(&seed);
+            /* Most gates nearly open, some nearly closed. */
+            d->x[i][n] = (double)(float)(i < 4 ? x : n % 17 == 5 ? -9 : -0.2 * x * x);
+        }
+    return d;
+}
+
+typedef struct {
+    float *x[TENSORS], *y, *d[TENSORS];
+} tensors;
+
+static tensors tensors_create(const definition *d) {
+    tensors t = {.y = calloc(H * T * E, sizeof(float))};
+    for (int i = 0; i < TENSORS; i++) {
+        t.x[i] = calloc((size_t)(H * T * width_of(i)), sizeof(float));
+        t.d[i] = calloc((size_t)(H * T * width_of(i)), sizeof(float));
+        for (int n = 0; n < H * T * width_of(i); n++) t.x[i][n] = (float)d->x[i][n];
+    }
+    return t;
+}
+
+static void tensors_free(tensors *t) {
+    for (int i = 0; i < TENSORS; i++) free(t->x[i]), free(t->d[i]);
+    free(t->y);
+}
+
+static ll_view view(float *data, int width, int from) {
+    return (ll_view){data + from * width, (size_t)(H * T * width), (size_t)(T * width), (size_t)width};
+}
+
+static ll_attention_call call_of(tensors *t, int from, int n, float *ddecay) {
+    ll_attention_call c = {.B = 1, .T = n, .S = n, .query_offset = from, .key_offset = from, .ddecay = ddecay};
+    c.q = view(t->x[0], D, from), c.k = view(t->x[1], D, from), c.v = view(t->x[2], E, from);
+    c.g = view(t->x[3], E, from), c.gate = view(t->x[4], 1, from), c.y = view(t->y, E, from);
+    c.dq = view(t->d[0], D, from), c.dk = view(t->d[1], D, from), c.dv = view(t->d[2], E, from);
+    c.dgate = view(t->d[4], 1, from);
+    return c;
+}
+
+static ll_attention_config config_of(ll_kernel kernel, const float *decay) {
+    ll_attention_config c = {.kernel = kernel, .causal = 1, .H = H, .D = D, .E = E, .input_scale = 1, .decay = decay};
+    if (kernel == LL_KERNEL_RELU) c.feature_eps = 0.1f;
+    if (kernel == LL_KERNEL_IDENTITY) c.den = LL_DEN_NONE;
+    return c;
+}
+
+/* In one call, or in two that hand the state on. */
+static void run(const ll_attention *op, tensors *t, int cut, float *ddecay) {
+    size_t floats;
+    const int from[3] = {0, cut, T};
+    ll_attention_call c[2];
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    float *state = calloc(3 * floats, sizeof *state), *d = calloc(3 * floats, sizeof *d);
+    ll_attention_state_clear(op, state);
+    for (int i = 0; i < 2; i++) {
+        c[i] = call_of(t, from[i], from[i + 1] - from[i], ddecay);
+        c[i].state_in = state + (size_t)i * floats, c[i].state_out = state + (size_t)(i + 1) * floats;
+        c[i].saved = calloc(ll_attention_saved(op, 1, c[i].T, c[i].S) + 1, sizeof(float));
+        CHECK_OK(ll_attention_forward(op, &c[i]));
+    }
+    for (int i = 1; i >= 0; i--) {
+        c[i].dstate_in = d + (size_t)i * floats, c[i].dstate_out = i ? NULL : d + floats;
+        CHECK_OK(ll_attention_backward(op, &c[i]));
+        free(c[i].saved);
+    }
+    free(state), free(d);
+}
+
+static void close_to(const char *what, int n, double got, double expected, double tolerance) {
+    if (!(fabs(got - expected) <= tolerance * (1 + fabs(expected))))
+        fail_msg("%s[%d] is %.9g, expected %.9g", what, n, got, expected);
+}
+
+static void check_gradients(definition *d, const tensors *t, const float *ddecay, int decayed, uint64_t *seed) {
+    static const char *const names[TENSORS] = {"dq", "dk", "dv", "", "dgate"};
+    for (int i = 0; i < TENSORS; i++)
+        for (int n = 0; n < 40 && i != 3; n++) {
+            const int at = draw_int(seed, 0, H * T * width_of(i) - 1);
+            close_to(names[i], at, (double)t->d[i][at], difference(d, &d->x[i][at]), 2e-4);
+        }
+    for (int h = 0; h < H && decayed; h++) close_to("ddecay", h, (double)ddecay[h], difference(d, &d->decay[h]), 2e-4);
+}
+
+static void check_stream(const ll_attention *op, tensors *t, const double *y) {
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    for (int at = 0, n; at < T; at += n) {
+        n = at % 3 == 0 && at + 7 <= T ? 7 : 1;
+        ll_attention_call c = call_of(t, at, n, NULL);
+        CHECK_OK(ll_attention_stream_feed_gated(s, n, c.q, c.k, c.v, c.gate, c.y));
+    }
+    for (int n = 0; n < H * T * E; n++) close_to("y of a stream", n, (double)t->y[n], y[n], 2e-5);
+    ll_attention_stream_free(s);
+}
+
+static void test_against_definition(void **state) {
+    (void)state;
+    static const ll_kernel kernels[] = {LL_KERNEL_RELU, LL_KERNEL_ELU1, LL_KERNEL_EXP, LL_KERNEL_IDENTITY};
+    uint64_t seed = 4;
+    for (int i = 0; i < 8; i++) {
+        const int decayed = i % 2;
+        definition *d = definition_create(kernels[i / 2], decayed, (uint64_t)i + 1);
+        const float decay[H] = {(float)d->decay[0], (float)d->decay[1]};
+        const ll_attention_config c = config_of(kernels[i / 2], decayed ? decay : NULL);
+        ll_attention *op;
+        double y[H * T * E];
+        CHECK_OK(ll_attention_create(&op, &c));
+        loss_of(d, y);
+        for (int pass = 0; pass < 4; pass++) {
+            float ddecay[H] = {0};
+            tensors t = tensors_create(d);
+            ll_attention_set_tile(op, pass == 1 ? 8 : 0);
+            ll_set_threads(pass == 3 ? 3 : 1);
+            run(op, &t, pass == 2 ? 37 : T, ddecay);
+            for (int n = 0; n < H * T * E; n++) close_to("y", n, (double)t.y[n], y[n], 2e-5);
+            check_gradients(d, &t, ddecay, decayed, &seed);
+            check_stream(op, &t, y);
+            tensors_free(&t);
+        }
+        ll_attention_free(op);
+        free(d);
+    }
+    ll_set_threads(0);
+}
+
+/* A gate of log r everywhere is a decay of r; rope-linear has gates in numerator and denominator. */
+static void test_constant_gates(void **state) {
+    (void)state;
+    static const ll_position positions[] = {LL_POSITION_NONE, LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR};
+    const float decay[H] = {0.9f, 0.8f};
+    for (int p = 0; p < 3; p++) {
+        definition *d = definition_create(LL_KERNEL_ELU1, 0, 77);
+        for (int n = 0; n < H * T; n++) d->x[4][n] = log((double)decay[n / T]);
+        tensors gated = tensors_create(d), decayed = tensors_create(d);
+        for (int which = 0; which < 2; which++) {
+            float ddecay[H] = {0};
+            tensors *t = which ? &decayed : &gated;
+            ll_attention_config c = config_of(LL_KERNEL_ELU1, which ? decay : NULL);
+            c.position = positions[p];
+            ll_attention *op;
+            CHECK_OK(ll_attention_create(&op, &c));
+            for (int n = 0; n < H * T && which; n++) t->x[4][n] = 0;
+            run(op, t, T, ddecay);
+            for (int h = 0; h < H && which; h++) { /* dr = sum of dlog r / r */
+                double sum = 0;
+                for (int n = 0; n < T; n++) sum += (double)gated.d[4][h * T + n];
+                close_to("ddecay", h, sum / (double)decay[h], (double)ddecay[h], 1e-4);
+            }
+            ll_attention_free(op);
+        }
+        for (int n = 0; n < H * T * E; n++) close_to("y", n, (double)gated.y[n], (double)decayed.y[n], 1e-5);
+        for (int i = 0; i < 3; i++)
+            for (int n = 0; n < H * T * width_of(i); n++)
+                close_to("gradient", n, (double)gated.d[i][n], (double)decayed.d[i][n], 1e-4);
+        tensors_free(&gated), tensors_free(&decayed);
+        free(d);
+    }
+}
+
+static void test_what_cannot_be(void **state) {
+    (void)state;
+    ll_attention_config c = config_of(LL_KERNEL_SOFTMAX, NULL);
+    ll_attention *op;
+    float x = 0;
+    const ll_attention_call call = {.B = 1, .gate = {.data = &x}};
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "no state that could decay");
+    ll_attention_free(op);
+    c.kernel = LL_KERNEL_ELU1, c.causal = 0;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "both directions");
+    ll_attention_free(op);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_definition),
+        cmocka_unit_test(test_constant_gates),
+        cmocka_unit_test(test_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
