@@ -21,9 +21,6 @@ typedef struct {
 /* The file comes from its beginning, in this version: the part is emptied, and the note written. */
 LL_MUST_USE ll_status ll_partial_begin(ll_partial *part, const char *version);
 
-/* Reads the version from the note; it stays empty where there is no note, or it is of another address. */
-void ll_partial_resume(ll_partial *part);
-
 /* Appends what is missing. A file that the server can only send whole, or that is not the same any more, comes from its
  * beginning. */
 LL_MUST_USE ll_status ll_fetch_into(ll_partial *part, ll_done_fn *progress, void *arg);
