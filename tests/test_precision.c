@@ -1,6 +1,6 @@
 /* Training with products of bfloat16 (train.precision = bf16): gradients near those of float products, but not the
  * same; the loss of the same run within what rounding may cost; what is no training stays as it was; and the same bits
- * on any number of threads, and for a run that was stopped. Tiers agree on the products: test_half.c. */
+ * on any number of threads, and for a run that was stopped. Tiers agree on the products: test_bf16.c. */
 #include "runs.h"
 
 static const char *const models[] = {

@@ -24,8 +24,8 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
     return s;
 }
 
-/* Rows to be asked for; it does no harm where nothing is. */
-static ll_prefetch some_ahead(uint64_t *from, const float *data) {
+/* Rows to be check_prefetch for; it does no harm where nothing is. */
+static ll_prefetch draw_prefetch(uint64_t *from, const float *data) {
     ll_prefetch next = {.parts = below(from, 5)};
     for (int i = 0; i < next.parts; i++) {
         next.part[i] = (ll_prefetch_part){data, (size_t)below(from, 4096), 1 + below(from, 40), 1 + below(from, 20)};
@@ -34,8 +34,8 @@ static ll_prefetch some_ahead(uint64_t *from, const float *data) {
     return next;
 }
 
-/* Asking has come to the end, or to a place in a row. */
-static void asked(const ll_prefetch *next) {
+/* The prefetch has come to its end, or to a place within a row. */
+static void check_prefetch(const ll_prefetch *next) {
     assert_in_range(next->at, 0, next->parts);
     if (next->line) assert_in_range(next->left, 1, 16 * 20);
 }
@@ -43,10 +43,10 @@ static void asked(const ll_prefetch *next) {
 static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
     const int M = size[0], N = size[1], K = size[2];
     uint64_t from = seed;
-    const int turned = below(&from, 2), add = below(&from, 2);
+    const int transposed = below(&from, 2), add = below(&from, 2);
     const size_t gap = (size_t)below(&from, 5), ldb = (size_t)N + gap, ldc = (size_t)N + (size_t)below(&from, 9);
     /* A as rows, or as columns. */
-    const size_t row = turned ? 1 : (size_t)K + gap, col = turned ? (size_t)M + gap : 1;
+    const size_t row = transposed ? 1 : (size_t)K + gap, col = transposed ? (size_t)M + gap : 1;
     const size_t extent = M && K ? (size_t)(M - 1) * row + (size_t)(K - 1) * col + 1 : 0;
     guarded A = guard_random(extent, gap % 4, &from), B = guard_random(K ? (size_t)K * ldb - gap : 0, 1, &from);
     guarded C = guard_random((size_t)M * ldc, 3, &from), was = guard((size_t)M * ldc, 0);
@@ -69,9 +69,9 @@ static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
         guarded part = guard((size_t)m * (size_t)n, 1);
         for (int i = 0; i < m; i++)
             memcpy(part.p + i * n, was.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float));
-        ll_prefetch next = some_ahead(&from, A.p);
+        ll_prefetch next = draw_prefetch(&from, A.p);
         k->gemm_prefetch(m, n, K, A.p + (size_t)i0 * row, row, col, B.p + j0, ldb, part.p, (size_t)n, add, &next);
-        asked(&next);
+        check_prefetch(&next);
         for (int i = 0; i < m; i++)
             if (memcmp(part.p + i * n, C.p + (size_t)(i0 + i) * ldc + j0, (size_t)n * sizeof(float)))
                 fail_msg("%s gemm: %d x %d x %d, seed %llx: rows %d+%d, columns %d+%d alone give other bits", k->name,

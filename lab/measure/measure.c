@@ -1,4 +1,5 @@
-/* The machine's own limits, measured with the tier in use; and the most memory that the program had. */
+/* Measures the limits of the machine with the tier in use (peak rate, matrix products, memory), and the most memory
+ * that the program had. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -40,7 +41,7 @@ double ll_measure_product(int n, int threads, double seconds) {
     const size_t count = (size_t)n * (size_t)n;
     float *block = n > 0 ? ll_alloc(3 * count + ll_gemm_scratch(n, n, n), sizeof *block) : NULL;
     if (!block) return 0;
-    for (size_t i = 0; i < 3 * count; i++) block[i] = (float)(i % 17) - 8; /* touches the result's memory, too */
+    for (size_t i = 0; i < 3 * count; i++) block[i] = (float)(i % 17) - 8; /* also touches the pages of the result */
     const int before = ll_threads();
     ll_set_threads(threads);
     double best = 0;
@@ -56,7 +57,7 @@ double ll_measure_product(int n, int threads, double seconds) {
     return best;
 }
 
-enum { SIDE = 1 << 25, PIECES = 256 }; /* floats that are read, or written; and tasks */
+enum { SIDE = 1 << 25, PIECES = 256 }; /* floats that are read or written; number of tasks */
 
 typedef struct {
     const ll_kernels *k;

@@ -12,37 +12,6 @@
 
 static ll_status unwritable(const char *path) { return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno)); }
 
-/* ---- The note: the address, and the version, a line each ---- */
-
-ll_status ll_partial_begin(ll_partial *part, const char *version) {
-    char text[LL_VERSION_TEXT + 1];
-    if (fflush(part->file) || ftruncate(fileno(part->file), 0)) return unwritable("what comes");
-    part->bytes = 0;
-    snprintf(part->version, sizeof part->version, "%s", version);
-    unlink(part->note);
-    if (!*version) return LL_OK;
-    const size_t n = (size_t)snprintf(text, sizeof text, "%s\n", version), all = strlen(part->url) + 1 + n;
-    char *note = ll_alloc(all + 1, 1);
-    if (!note) return LL_ENOMEM;
-    snprintf(note, all + 1, "%s\n%s", part->url, text);
-    const ll_status status = ll_file_write(part->note, note, all);
-    ll_free(note);
-    return status;
-}
-
-/* Leaves the version empty where there is no note, or it is of another address. */
-static void read_note(ll_partial *part) {
-    ll_bytes note = {0};
-    const size_t n = strlen(part->url);
-    if (access(part->note, F_OK) || ll_file_read(&note, part->note, 1 << 16)) return;
-    const char *text = (const char *)note.data, *version = text + n + 1;
-    if (note.size > n + 1 && !memcmp(text, part->url, n) && text[n] == '\n')
-        snprintf(part->version, sizeof part->version, "%.*s", (int)strcspn(version, "\n"), version);
-    ll_bytes_free(&note);
-}
-
-/* ---- The part ---- */
-
 /* Where neither a version nor a checksum will tell whether the rest is of the same file, it comes from its beginning.
  */
 static ll_status fetch_part(const char *path, const char *note, const char *url, int checked, ll_done_fn *progress,
@@ -51,7 +20,7 @@ static ll_status fetch_part(const char *path, const char *note, const char *url,
     if (!part.file) return unwritable(path);
     fseeko(part.file, 0, SEEK_END);
     part.bytes = ftello(part.file);
-    read_note(&part);
+    ll_partial_note_read(&part);
     ll_status status = part.bytes && !*part.version && !checked ? ll_partial_begin(&part, "") : LL_OK;
     if (!status) status = ll_fetch_into(&part, progress, arg);
     if (!status && (fflush(part.file) || fsync(fileno(part.file)))) status = unwritable(path);

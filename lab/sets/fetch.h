@@ -20,6 +20,8 @@ typedef struct {
 
 /* The file comes from its beginning, in this version: the part is emptied, and the note written. */
 LL_MUST_USE ll_status ll_partial_begin(ll_partial *part, const char *version);
+/* Reads the version from the note; leaves it empty where there is none, or it is of another address. */
+void ll_partial_note_read(ll_partial *part);
 
 /* Appends what is missing. A file that the server can only send whole, or that is not the same any more, comes from its
  * beginning. */

@@ -1,4 +1,4 @@
-/* The kernels of body.h for machines with AVX512; nothing elsewhere. */
+/* The kernels of body.h for machines with AVX-512. The file is empty on other architectures. */
 #if defined(__x86_64__)
 #define LL_TIER ll_avx512
 #define LL_TIER_NAME "avx512"

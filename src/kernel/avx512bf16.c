@@ -1,5 +1,5 @@
-/* The kernels of body.h for machines with AVX512 that also multiply bfloat16 (AVX512_BF16: Cooper Lake, Zen 4 and
- * later); nothing elsewhere. Results are those of avx512, to the last bit but for subnormal sums. */
+/* The kernels of body.h for machines with AVX-512 that also multiply bfloat16 (AVX512_BF16: Cooper Lake, Zen 4 and
+ * later). The file is empty on other architectures. Results have the bits of avx512, except for subnormal sums. */
 #if defined(__x86_64__)
 #define LL_TIER ll_avx512bf16
 #define LL_TIER_NAME "avx512bf16"

@@ -1,7 +1,6 @@
-/* Every kernel of the table, written once against the vector vocabulary that a vec_*.h file defines
- * before this one is included; LL_TIER is the name of the table and LL_TIER_NAME its text. What each
- * function means stands in kernel.h. Sums run in lanes and then over lanes: their order depends on the
- * size alone. */
+/* Every kernel of the table, written once against the vector operations of a vec_*.h header, which is included before
+ * this one. LL_TIER is the name of the table and LL_TIER_NAME the same as a string. kernel.h specifies each function.
+ * Sums run within lanes first and over the lanes last, so that their order depends on the size alone. */
 #include <math.h>
 
 #include "kernel/kernel.h"

@@ -1,11 +1,13 @@
-/* GELU: x Phi(x), where Phi(x) = 1 - Q(x) = Q(-x) and Q is the upper tail of the normal distribution. Near 0 it is a
- * polynomial, x / 2 + x^2 P(x^2). Beyond it is made of e^(-a^2/2) W(a), a = |x|, for W(a) = a Q(a) e^(a^2/2) hardly
- * changes: from 0.2 to 0.4. Every number is rounded where that costs least, so that all are within 2 ulp. */
+/* GELU: x Phi(x), where Phi(x) = 1 - Q(x) = Q(-x) and Q is the upper tail of the standard normal distribution. For
+ * |x| < NEAR it is the polynomial x / 2 + x^2 P(x^2). For larger a = |x|, a Q(a) = e^(-a^2/2) W(a). W(a) = a Q(a)
+ * e^(a^2/2) varies only between 0.2 and 0.4, so that polynomials give it well. The order of the operations keeps the
+ * error within 2 ulp. */
 
 #define TWICE(...) {__VA_ARGS__, __VA_ARGS__}
 
-/* W in eight pieces, from 2, 3, 4, 6, 8 on, and from NEAR, 1 and 1.5 on: centres, and polynomials of degree 7 around
- * them, the highest power first (Chebyshev nodes; error 1e-8; centres are where W is a float). */
+/* W in eight pieces, which begin at 2, 3, 4, 6, 8, NEAR, 1 and 1.5. The first row has the centres of the pieces. The
+ * other rows have the coefficients of polynomials of degree 7 around the centres, the highest power first. They
+ * interpolate at Chebyshev nodes, with an error of 1e-8. The centres are where W is exactly a float. */
 static const float tail_pieces[9][16] = {
     TWICE(2.49804688f, 3.57861328f, 4.97460938f, 6.8894043f, 10.5913086f, 0.820556641f, 1.20336914f, 1.71557617f),
     TWICE(2.68193853e-05f, 4.32868774e-06f, 4.54097091e-07f, 3.7927645e-08f, 9.56627555e-10f,
@@ -26,8 +28,9 @@ static const float tail_pieces[9][16] = {
           0.236634061f, 0.284013391f, 0.322251588f),
 };
 
-#define NEAR 0.7f
+#define NEAR 0.7f /* the polynomial in x^2 is used below it */
 
+/* A row of the table for the piece of each lane. */
 static inline vf tail_piece(int row, vi piece) { return v_permute(v_load(tail_pieces[row]), piece); }
 
 /* W(a) for NEAR <= a <= 14.5. */
@@ -47,14 +50,14 @@ static inline vf near_slope(vf s) {
     return v_fma(p, s, v_set(0.398942292f));
 }
 
-/* e^(-a^2/2) = 2^k (1 + z): not rounded yet, and with what a^2 loses by rounding. */
+/* Returns z of e^(-a^2/2) = 2^k (1 + z) and sets k. It corrects the rounding of a^2, and 1 + z is not rounded yet. */
 static inline vf gauss_part(vf a, vf *k) {
     const vf s = v_mul(a, a), lost = v_fma(v_mul(a, v_set(-0.5f)), a, v_mul(s, v_set(0.5f)));
     const vf r = v_add(exp_reduce(v_mul(s, v_set(-0.5f)), k), lost);
     return v_fma(v_mul(exp_rest(r), r), r, r);
 }
 
-/* Beyond 14.42, x Phi(x) is x or 0. */
+/* |x|, at most 14.42: beyond it, x Phi(x) is x or 0. */
 static inline vf gelu_tail(vf x) { return v_min(v_set(14.42f), v_abs(x)); }
 
 static void gelu(size_t n, const float *x, float *y) {

@@ -1,4 +1,4 @@
-/* Layers: norm, loss, Adam. */
+/* Kernels of layers: LayerNorm, softmax cross-entropy, AdamW. */
 
 #define LL_NORM_EPS 1e-5f
 
@@ -11,7 +11,7 @@ static void norm(int rows, int n, const float *x, const float *gain, const float
         const vf vmu = v_set(mu);
         for (size_t i = 0; i < N; i += VW) {
             vf d = v_sub(load_upto(x + i, N - i), vmu);
-            if (N - i < VW) store_upto(y + i, N - i, d), d = load_upto(y + i, N - i); /* drop the empty lanes */
+            if (N - i < VW) store_upto(y + i, N - i, d), d = load_upto(y + i, N - i); /* zeroes the other lanes */
             square = v_fma(d, d, square);
         }
         const float rs = 1.0f / sqrtf(v_sum(square) / (float)n + LL_NORM_EPS);

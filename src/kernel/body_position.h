@@ -1,7 +1,9 @@
-/* Positions that turn or weigh numbers: waves over tokens, their products with rows, and random codes. */
+/* Kernels for positions: random words, normal numbers, sinusoids over tokens, rotations of pairs and scaling of
+ * blocks. */
 
-/* log u for 0 < u <= 1, given 1 - u, too, which says more where u is near 1. u = 2^e m, 1/2 < m^2 <= 2, m = 1 + f:
- * log u = e log 2 + f - f^2/2 + f^3 p(f), p by Remez for a relative error of 6e-9. */
+/* log u for 0 < u <= 1. rest = 1 - u is given too, because it has more digits than u where u is near 1. With u = 2^e m,
+ * 1/2 < m^2 <= 2 and m = 1 + f, log u = e log 2 + f - f^2/2 + f^3 p(f). p is a Remez polynomial; the relative error is
+ * 6e-9. */
 static inline vf log_part(vf u, vf rest) {
     const vf two = v_mantissa(u), high = v_sub(two, v_set(1.41421356f));
     const vf e = v_add(v_exponent(u), v_positive(high, v_set(1)));
@@ -19,7 +21,8 @@ static inline vf log_part(vf u, vf rest) {
     return v_fma(e, v_set(0.693147181f), v_add(small, f));
 }
 
-/* sin(2 pi w / 2^32): half turns change the sign, and what is left, up to a quarter, is odd. */
+/* sin(2 pi w / 2^32). Half revolutions change the sign. The rest, at most a quarter revolution, takes an odd
+ * polynomial. */
 static inline vf sin_of_revolutions(vi w) {
     const vf t = v_mul(v_from(vi_add(w, w)), v_set(0x1p-33f)), s = v_mul(t, t);
     vf p = v_fma(v_set(39.7109182f), s, v_set(-76.5749922f));
@@ -29,7 +32,8 @@ static inline vf sin_of_revolutions(vi w) {
     return v_flip(v_mul(t, p), vi_add(w, vi_set(1 << 30)));
 }
 
-/* Both lanes of a pair have its radius and its angle, the first a quarter turn ahead: its sine is the cosine. */
+/* Box and Muller for each pair of lanes. Both lanes have the radius and the angle of the pair. The first lane adds a
+ * quarter revolution to the angle, so that its sine is the cosine. */
 static inline vf normal_pairs(vi words) {
     enum { Q = 1 << 30 };
     static const int quarter[16] = {Q, 0, Q, 0, Q, 0, Q, 0, Q, 0, Q, 0, Q, 0, Q, 0};
@@ -50,7 +54,7 @@ static void normals(size_t n, const uint32_t *words, float *x) {
     v_store_n(x + i, n - i, normal_pairs(vi_load(rest)));
 }
 
-/* One block of Philox in every lane: ten rounds on (index, index / 2^32, stream, stream / 2^32). */
+/* One block of Philox4x32-10 in each lane: ten rounds on the words (index, index / 2^32, stream, stream / 2^32). */
 static inline void philox(vi c[4], uint64_t seed) {
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     const vi m0 = vi_set((int)0xd2511f53), m1 = vi_set((int)0xcd9e8d57);
@@ -63,7 +67,7 @@ static inline void philox(vi c[4], uint64_t seed) {
     }
 }
 
-/* Blocks lie in the lanes in the order in which vi_store_blocks writes them. */
+/* The lanes hold the blocks in the order in which vi_store_blocks writes them. */
 static void random_words(size_t blocks, uint64_t seed, uint64_t stream, uint64_t index, uint32_t *words) {
     uint32_t low[VW], high[VW], some[4 * VW];
     for (size_t done = 0; done < blocks; done += VW) {
@@ -80,7 +84,8 @@ static void random_words(size_t blocks, uint64_t seed, uint64_t stream, uint64_t
     }
 }
 
-/* NV vectors of waves, the last of `tail` if TAIL; both are constants after inlining. */
+/* NV vectors of sinusoids; if TAIL, only `tail` sinusoids of the last vector exist. NV and TAIL are constants after
+ * inlining. */
 ALWAYS void sinusoids_few(const int NV, const int TAIL, size_t tail, const double *c1, const double *s1, double *c,
                           double *s, int C, float *out, size_t ldo) {
     vd x[4], y[4], cos1[4], sin1[4], minus_sin1[4];

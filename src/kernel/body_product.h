@@ -1,9 +1,9 @@
-/* Products. One register tile of VROWS x 2 vectors does all the work: per k it loads two vectors of B
- * and broadcasts VROWS numbers of A, so that the FMA units, not the loads, are the limit. */
+/* Matrix products. One register tile of VROWS rows and 2 vectors does all the work. For each k it loads two vectors of
+ * B and broadcasts VROWS numbers of A. So the FMA units are the limit, not the loads. */
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* Opens the next row of what will be wanted. */
+/* Makes the next row of `next` the current one. */
 static __attribute__((noinline)) void open_row(ll_prefetch *next) {
     next->line = NULL;
     if (next->at == next->parts) return;
@@ -13,7 +13,7 @@ static __attribute__((noinline)) void open_row(ll_prefetch *next) {
     if (++next->row == p->rows) next->row = 0, next->at++;
 }
 
-/* Step k of a register tile. */
+/* Adds term k, or pair k if BF16, to the sums of a register tile. */
 ALWAYS void micro_step(const int BF16, const int MR, const int NV, const int TAIL, size_t tail, const float *restrict A,
                        size_t row, const float *restrict B, vf acc[VROWS][2]) {
     vf b[2];
@@ -27,13 +27,14 @@ ALWAYS void micro_step(const int BF16, const int MR, const int NV, const int TAI
     }
 }
 
-/* C (MR x NV vectors, the last of `tail` floats if TAIL) = or += A B, of BF16 or of floats; all but K, strides and
- * pointers are constants after inlining. */
+/* One register tile: C = A B, or C += A B if `add`. C has MR rows of NV vectors; if TAIL, only `tail` floats of the
+ * last vector exist. BF16: A and B hold pairs of bfloat16. Each step prefetches the address `pace` floats after that of
+ * the step before; 0: no prefetch. BF16, MR, NV and TAIL are constants after inlining. */
 ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, size_t tail, int K,
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
                   float *restrict C, size_t ldc, int add, ll_prefetch *next, int pace) {
     vf acc[VROWS][2];
-    /* C is asked for even where nothing is added: a line is read before a part of it is written. */
+    /* C is prefetched even without `add`: the processor reads a line before it writes a part of it. */
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
@@ -42,7 +43,7 @@ ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, si
             __builtin_prefetch(C + (size_t)i * ldc + v * VW, 1, 3);
         }
     int k = 0;
-    /* Every step asks, as a step less often would be a branch more; into L2, for L1 has the work at hand. */
+    /* Every step prefetches, because to skip steps would need a branch. Lines go to L2; L1 holds the operands. */
     while (pace && k < K && next->line) {
         const float *line = next->line;
         const int steps = (next->left + pace - 1) / pace, end = steps < K - k ? k + steps : K;
@@ -68,8 +69,8 @@ ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, si
         }
 }
 
-/* All rows of one panel of columns: whole register tiles, then 4, 2 and 1 rows. pace: so many floats further each step
- * of a whole tile asks. */
+/* All rows of one panel of columns: whole register tiles first, then tiles of 4, 2 and 1 rows. Only whole tiles
+ * prefetch. */
 ALWAYS void micro_rows(const int BF16, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
                        size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add,
                        ll_prefetch *next, int pace) {
@@ -82,7 +83,8 @@ ALWAYS void micro_rows(const int BF16, const int NV, const int TAIL, size_t tail
     if (M) micro(BF16, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
 }
 
-/* One of the strides of A is the constant 1 after inlining. */
+/* The whole product, panel by panel. One of the strides of A is the constant 1 after inlining. The pace of prefetching
+ * is chosen so that the lines of `next` are spread over all steps. */
 ALWAYS void gemm_strided(const int BF16, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
                          size_t ldb, float *C, size_t ldc, int add, ll_prefetch *next) {
     const int64_t steps = (int64_t)(M / VROWS) * (N / (2 * VW)) * K, wanted = next ? next->lines * 16 : 0;
@@ -141,11 +143,13 @@ static void to_bf16(size_t n, const float *x, float *y) {
     v_store_n(y + i / 2, (rest + 1) / 2, v_to_bf16(a, b));
 }
 
-/* One row x B. B is read once, so the limit is memory: some rows of B at a time, which spares trips of y, and those
- * after them are asked for, as the next row of a wide matrix lies where no hardware looks ahead. */
+/* gemv reads B once, so memory is its limit. It takes GEMV_ROWS rows of B at a time, so that y is loaded and stored
+ * less often, and prefetches the rows after them. The hardware would not: the next row of a wide matrix is too far
+ * away. */
 enum { GEMV_ROWS = 8 };
 
-/* Numbers of a matrix as floats; one of the three is not NULL. scale: of each column of bytes. */
+/* A matrix in float, bfloat16 or 8-bit integers; the other two pointers are NULL. `scale` has a factor for each column
+ * of int8. */
 typedef struct {
     const float *f;
     const uint16_t *bf16;
@@ -153,10 +157,11 @@ typedef struct {
     const float *scale;
 } gemv_matrix;
 
+/* The address of element `at`. */
 ALWAYS const void *gemv_place(gemv_matrix B, size_t at) {
     return B.f ? (const void *)(B.f + at) : B.bf16 ? (const void *)(B.bf16 + at) : (const void *)(B.int8 + at);
 }
-/* VW, or the first n < VW, of the numbers at place `at`. */
+/* VW elements from `at` on, or the first n < VW of them, as floats. */
 ALWAYS vf gemv_load(gemv_matrix B, size_t at, vf scale) {
     return B.f ? v_load(B.f + at) : B.bf16 ? v_load_bf16(B.bf16 + at) : v_mul(v_load_int8(B.int8 + at), scale);
 }
@@ -167,7 +172,8 @@ ALWAYS vf gemv_load_n(gemv_matrix B, size_t at, vf scale, size_t n) {
     return B.bf16 ? v_load(x) : v_mul(v_load(x), scale);
 }
 
-/* y += x B for `rows` rows of B from place `at` on; prefetch: as many after them will be read next. */
+/* y += x B for the `rows` rows of B that begin at element `at`. With `prefetch`, as many rows follow, and
+ * are prefetched. */
 ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, gemv_matrix B, size_t at, size_t ldb,
                      float *y) {
     const int whole = N - N % VW;
@@ -193,6 +199,7 @@ ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, gemv_m
     v_store_n(y + whole, n, s);
 }
 
+/* y = or += x B for a matrix of any of the three types. */
 ALWAYS void gemv_of(int N, int K, const float *x, gemv_matrix B, size_t ldb, float *y, int add) {
     int k = 0;
     if (!add)
@@ -214,7 +221,8 @@ static void gemv_int8(int N, int K, const float *x, const int8_t *B, size_t ldb,
     gemv_of(N, K, x, (gemv_matrix){.int8 = B, .scale = scale}, ldb, y, 0);
 }
 
-/* Rows times x, side by side, so that their sums do not wait for each other; each has the bits it has alone. */
+/* `rows` <= 4 rows of A times x at a time, so that their sums do not wait for each other. Each sum has the bits that it
+ * has alone. */
 ALWAYS void gemv_rows_few(const int rows, size_t K, const float *A, size_t lda, const float *x, float *y, int add) {
     vf sum[4];
 #pragma GCC unroll 4
@@ -239,7 +247,7 @@ static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, 
     for (; M > 0; M--, A += lda, y++) gemv_rows_few(1, (size_t)K, A, lda, x, y, add);
 }
 
-/* Blocks of 16 x 16 keep the lines of both sides in L1. */
+/* Blocks of 16 x 16 keep the cache lines of both matrices in L1. */
 static void transpose(int rows, int cols, const float *in, size_t ldi, float *out, size_t ldo) {
     for (int r = 0; r < rows; r += 16)
         for (int c = 0; c < cols; c += 16) {

@@ -1,11 +1,12 @@
-/* Permutations in cycle order are rotations: a few contiguous copies a token, in whole vectors, from the last cycle to
- * the first, so that what a vector has before its run is written over. Cycles shorter than a vector are taken together,
- * as many as fit one vector, and moved by one permutation of its lanes. What else has to be done to the numbers is done
- * on the way, for a pass over a tile costs as much as the rotation. */
+/* Powers of permutations in cycle order. Each cycle is rotated by two contiguous copies of runs of columns. Copies use
+ * whole vectors. A vector that begins before its run overwrites columns of the cycles before it, so cycles are copied
+ * from the last to the first, and the right numbers are written later. Cycles that together fit one vector are moved by
+ * one permutation of its lanes. The epilogue is applied during the copy, because a pass of its own over the tile would
+ * cost as much as the rotation. */
 
 enum { NO_EPILOGUE = -1 };
 
-/* `epilogue` for one row, in registers. */
+/* The parameters of an epilogue for one row, in registers. low: e^x in units of 2^exponent is 0 below it. */
 typedef struct {
     vf eps, shift, exponent, low;
     const float *factor;
@@ -23,7 +24,7 @@ ALWAYS epilogue_row epilogue_at(const int kind, const ll_epilogue *epilogue, int
     return r;
 }
 
-/* f of numbers that were loaded together with their factors. */
+/* f(x) for a vector x and its factors. */
 ALWAYS vf epilogue_apply(const int kind, const epilogue_row *r, vf x, vf factor) {
     switch (kind) {
     case LL_EPILOGUE_RELU: return v_add(v_max(v_set(0), x), r->eps);
@@ -36,6 +37,7 @@ ALWAYS vf epilogue_apply(const int kind, const epilogue_row *r, vf x, vf factor)
 
 ALWAYS int has_factor(const int kind) { return kind == LL_EPILOGUE_TIMES || kind == LL_EPILOGUE_WHERE; }
 
+/* f of the VW numbers at column `at` of a row, or of n < VW of them. */
 ALWAYS vf epilogue_load(const int kind, const epilogue_row *r, const float *in, size_t at) {
     return epilogue_apply(kind, r, v_load(in + at), has_factor(kind) ? v_load(r->factor + at) : v_set(0));
 }
@@ -44,8 +46,9 @@ ALWAYS vf epilogue_load_n(const int kind, const epilogue_row *r, const float *in
     return epilogue_apply(kind, r, v_load_n(in + at, n), has_factor(kind) ? v_load_n(r->factor + at, n) : v_set(0));
 }
 
-/* n floats from place `at` of a row. A run that ends in part of a vector stores the whole vector that ends there, if as
- * many floats are its own or come `before` it, here and there: those are still to be written. */
+/* Copies the n floats from column `at` of a row to `out`. `before` floats of the cycles lie before the run in both
+ * rows; those of the output are still to be written. If the run ends within a vector, the last store is a whole vector
+ * that ends where the run ends, provided that n + before floats are enough for it. */
 ALWAYS void copy_run(const int kind, const epilogue_row *r, size_t n, size_t before, const float *in, size_t at,
                      float *out) {
     size_t i = 0;
@@ -58,14 +61,15 @@ ALWAYS void copy_run(const int kind, const epilogue_row *r, size_t n, size_t bef
     }
 }
 
-/* position mod length for a position that is mostly the previous one, or one more. */
+/* position mod length, without a division where the position is the previous one or one more. */
 ALWAYS int advance(int shift, int length, int64_t step, int64_t position) {
     if (step == 0) return shift;
     if (step == 1) return shift + 1 == length ? 0 : shift + 1;
     return (int)(position % length);
 }
 
-/* The `fixed` numbers after the cycle stay where they are; `before` others of the row come before it. */
+/* A cycle longer than a vector, and the `fixed` columns after it, which are cycles of length 1. `before` columns of
+ * other cycles lie before it. */
 ALWAYS void rotate_long(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, ll_cycle cycle,
                         int fixed, int before, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     int shift = (int)(position[0] % cycle.length);
@@ -80,13 +84,14 @@ ALWAYS void rotate_long(const int kind, const ll_epilogue *epilogue, int C, cons
     }
 }
 
-/* Cycles that fit one vector, n floats: the last of a whole one if so many come before them, too. */
+/* Cycles that fit one vector. If enough columns lie before them, a whole vector that ends with them is loaded and
+ * stored; its first lanes stay in place. */
 ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position,
                          const ll_cycle *cycle, int cycles, int before, int back, const float *in, size_t ldi,
                          float *out, size_t ldo) {
     const int n = cycle[cycles - 1].start + cycle[cycles - 1].length - cycle->start, whole = n + before >= VW;
     const int start = whole ? cycle->start + n - VW : cycle->start;
-    int index[VW], next[VW]; /* of the current token; one step of the permutation */
+    int index[VW], next[VW]; /* lanes for the current token; one step of the permutation */
     for (int a = 0; a < VW; a++) index[a] = next[a] = a;
     for (int c = 0; c < cycles; c++)
         for (int a = 0, at = cycle[c].start - start, last = cycle[c].length - 1; a <= last; a++)
@@ -114,14 +119,14 @@ ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, con
     }
 }
 
-/* From the last cycle to the first. */
+/* All cycles, from the last to the first. */
 ALWAYS void rotate_all(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
                        const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     while (cycles > 0) {
         const int end = cycle[cycles - 1].start + cycle[cycles - 1].length;
         int first = cycles - 1;
         while (first > 0 && cycle[first].length == 1) first--;
-        const int alone = cycle[first].length > VW; /* but for fixed points after it */
+        const int alone = cycle[first].length > VW; /* apart from the cycles of length 1 after it */
         if (!alone)
             for (first = cycles; first > 0 && end - cycle[first - 1].start <= VW;) first--;
         const int before = cycle[first].start - cycle[0].start, n = cycles - first;

@@ -1,5 +1,6 @@
 /* Sums, exponentials and feature maps over one row of floats. */
 
+/* Loads or stores a whole vector, or only its first n < VW numbers. */
 static inline vf load_upto(const float *p, size_t n) { return n >= VW ? v_load(p) : v_load_n(p, n); }
 static inline void store_upto(float *p, size_t n, vf a) {
     if (n >= VW) {
@@ -60,14 +61,14 @@ static float max(size_t n, const float *x) {
     return m;
 }
 
-/* t = k ln 2 + r with |r| <= ln 2 / 2: r. ln 2 is subtracted in two parts, the first short enough for k times it to be
- * exact. */
+/* Returns r of t = k ln 2 + r, |r| <= ln 2 / 2, and sets k. ln 2 is subtracted in two parts. The first part has so few
+ * digits that k times it is exact. */
 static inline vf exp_reduce(vf t, vf *k) {
     *k = v_round(v_mul(t, v_set(1.44269504f)));
     return v_fma(*k, v_set(-1.42860677e-6f), v_fma(*k, v_set(-0.693145752f), t));
 }
 
-/* (e^r - 1 - r) / r^2, a polynomial of degree 4 (error of e^r: 1e-8). */
+/* (e^r - 1 - r) / r^2 by a polynomial of degree 4. The error of e^r is 1e-8. */
 static inline vf exp_rest(vf r) {
     vf p = v_fma(v_set(0.00139261836f), r, v_set(0.00836317905f));
     p = v_fma(p, r, v_set(0.0416665546f));
@@ -75,14 +76,14 @@ static inline vf exp_rest(vf r) {
     return v_fma(p, r, v_set(0.5f));
 }
 
-/* e^t 2^-e, by an exact scaling with 2^(k - e). */
+/* e^t / 2^e. Scaling by 2^(k - e) is exact. */
 static inline vf exp_scaled(vf t, vf e) {
     vf k;
     const vf r = exp_reduce(t, &k), p = exp_rest(r);
     return v_scale2(v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f))), v_sub(k, e));
 }
 
-/* Beyond -104 and 89 the result is 0 or infinity. */
+/* e^x. Below -104 the result is 0, and above 89 it is infinity. */
 static inline vf exp_vector(vf x) { return exp_scaled(v_min(v_set(89.0f), v_max(v_set(-104.0f), x)), v_set(0)); }
 
 static void exp_all(size_t n, const float *x, float *y) {
@@ -94,7 +95,7 @@ static int exp2_exponent(size_t n, float shift, const float *x) {
     return top > -1e9f && top < 1e9f ? (int)ceilf(top * 1.44269504f) : 0;
 }
 
-/* What lies below this becomes 0 in units of 2^e; to clamp it there keeps the polynomial's parts small. */
+/* e^t / 2^e is 0 for t below this. Clamping t here keeps the terms of the polynomial small. */
 static inline float exp2_floor(int e) { return (float)e * 0.693147181f - 201; }
 
 static int exp2_rows(size_t n, float shift, const float *x, float *y) {
@@ -136,7 +137,7 @@ static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
         store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), exp_vector(v_min(zero, load_upto(x + i, n - i)))));
 }
 
-/* 12 chains of multiply-adds, none waiting for another: n times 12 vectors, which fit the registers of every tier. */
+/* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */
 static float peak(size_t n) {
     vf a[12];
     for (int j = 0; j < 12; j++) a[j] = v_set((float)j);

@@ -1,15 +1,16 @@
-/* The running state of linear attention, in double: some tokens into it and out of it in one pass. A panel of a few
- * rows of S stays in registers while all tokens go through it, so that memory is touched once a call, not once a
- * token. Every number is computed as if tokens came one by one. */
+/* The running state of linear attention, in double. A panel of a few rows of S stays in registers while all tokens of
+ * the call update and read it. So S is loaded and stored once for each call, not once for each token. Every number is
+ * computed as if tokens came one by one. */
 
 enum { STATE_ROWS = 4 };
 
-/* Some rows of keys and queries of all tokens. */
+/* STATE_ROWS features of the keys and queries of all tokens. */
 typedef struct {
     double k[LL_STATE_TOKENS][STATE_ROWS], q[LL_STATE_TOKENS][STATE_ROWS];
 } state_rows;
 
-/* R rows by NV vectors of S, the last of `tail` numbers if TAIL; R and NV are constants after inlining. */
+/* A panel of S: R rows of NV vectors; if TAIL, only `tail` numbers of the last vector exist. R, NV and TAIL are
+ * constants after inlining. */
 ALWAYS void state_panel(const int R, const int NV, const int TAIL, size_t tail, int C, const double *factor,
                         const state_rows *x, const double *v, double *num, size_t ldv, double *S, size_t n) {
     vd s[STATE_ROWS][2];
@@ -52,7 +53,7 @@ ALWAYS void state_panel(const int R, const int NV, const int TAIL, size_t tail, 
         }
 }
 
-/* R rows of S over all its columns, and of z. den: a sum for every row of the block. */
+/* R rows of S over all columns, and of z. den[t][r] collects the products of row r for token t. */
 ALWAYS void state_block(const int R, int C, int n, const double *factor, const float *k, const float *q, size_t ld,
                         const double *v, size_t ldv, double *S, double *z, double *num,
                         double den[LL_STATE_TOKENS][STATE_ROWS]) {

@@ -1,4 +1,4 @@
-/* Which kernel table runs: the fastest the processor has, unless LL_CPU or ll_set_cpu names another. */
+/* Chooses the kernel table: the fastest one that the processor runs, unless LL_CPU or ll_set_cpu names another. */
 #include "kernel/tiers.h"
 
 #include <stdatomic.h>
@@ -22,13 +22,13 @@ static int has_avx512(void) {
 static int has_avx512bf16(void) {
     return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
-/* Intel's need two cycles for a vector of pairs, half the rate of floats: avx512 does without, and faster. */
+/* On Intel processors VDPBF16PS has half the rate of an fma, so that bfloat16 gains nothing. avx512 is faster there. */
 static int gains_by_bf16(void) {
     return has_avx512bf16() && !__builtin_cpu_is("intel");
 }
 #endif
 
-/* Best first. */
+/* The fastest first. */
 static const struct {
     const ll_kernels *table;
     int (*runs_here)(void), (*is_fast_here)(void);
@@ -50,7 +50,7 @@ const ll_kernels *ll_kernel_tier(const char *name) {
     return NULL;
 }
 
-/* The first that is fast here, or that runs at all. */
+/* The first tier that is fast on this machine, or, without `fast`, the first that runs. */
 static const ll_kernels *best(int fast) {
     int i = 0;
     while (!(fast ? tiers[i].is_fast_here() : tiers[i].runs_here())) i++;

@@ -12,8 +12,8 @@
 
 enum {
     DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of them */
-    TERMS = 2048,          /* of a piece of B, which is packed before it is used, */
-    ROOM = 1 << 20,        /* and floats, packed */
+    PIECE_TERMS = 2048,          /* of a piece of B, which is packed before it is used, */
+    PIECE_FLOATS = 1 << 20,        /* and floats, packed */
     WIDEST = 32,           /* columns of a strip on any tier */
     GROUP = 128,           /* columns that are packed together */
     ROWS = 128,            /* rows of a block */
@@ -22,13 +22,13 @@ enum {
     LEAST = 32,            /* rows and columns of one, for more tasks */
     TASKS = 4,             /* for each thread, at least */
     PAD = 16,              /* floats that keep packed rows out of each other's sets of L1 */
-    AHEAD = 8,             /* rows that are asked for while B is packed */
+    PREFETCH_ROWS = 8,             /* rows that are asked for while B is packed */
     /* Packing does not pay for fewer rows than this that B is multiplied by, or columns that A is, */
     FEW_ROWS = 16,
     FEW_COLS = 256,
     /* nor where rows in memory lie closer than this: they leave each other in L1. */
     CLOSE = 128,
-    CLOSE_ALONG = 512, /* of A, along k */
+    CLOSE_A = 512, /* of A, along k */
     LINE = 16          /* floats of a cache line */
 };
 
@@ -74,7 +74,7 @@ static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 
 
 /* A slice of n columns of B, which is transposed, as a strip; of pairs, which are made first, so that half as much is
  * transposed, some columns at a time. */
-static void turn_strip(const product *p, int n, int depth, const float *B, float *packed) {
+static void pack_transposed_strip(const product *p, int n, int depth, const float *B, float *packed) {
     enum { SOME = 32 };
     _Alignas(64) float lines[SOME * (DEPTH + PAD)];
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
@@ -86,11 +86,12 @@ static void turn_strip(const product *p, int n, int depth, const float *B, float
 }
 
 /* Row k of B, or that and the next as pairs, columns first to end: strip by strip, which are `apart`. */
-static void pack_row(const product *p, int k, int first, int end, int ask, float *packed, size_t apart) {
+static void pack_row(const product *p, int k, int first, int end, int prefetch, float *packed, size_t apart) {
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
         const size_t n = (size_t)least(p->strip, end - j);
-        for (size_t line = 0; line < n && ask; line += 16) __builtin_prefetch(from + AHEAD * p->ldb + line);
+        for (size_t line = 0; line < n && prefetch; line += 16)
+            __builtin_prefetch(from + PREFETCH_ROWS * p->ldb + line);
         if (p->pairs) {
             p->k->interleave_bf16(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
         } else if (n == WIDEST) {
@@ -106,9 +107,9 @@ static void pack_columns(const product *p, int k0, int first, int end, float *pa
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
-        turn_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
+        pack_transposed_strip(p, least(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
-        pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + AHEAD < depth, packed, apart);
+        pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + PREFETCH_ROWS < depth, packed, apart);
 }
 
 /* The strip of a packed slice that begins at column j of the piece. */
@@ -126,15 +127,15 @@ static void pack_group(void *arg, size_t index, int worker) {
 }
 
 /* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
-static void turn_rows(const product *p, int m, int depth, const float *A, float *room) {
+static void pack_transposed_rows(const product *p, int m, int depth, const float *A, float *buffer) {
     enum { SOME = 32 };
     _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
-    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, room, p->row);
-    for (int k = 0; k < depth && p->pairs; k += SOME, room += SOME / 2) {
+    if (!p->pairs) p->k->transpose(depth, m, A, p->lda, buffer, p->row);
+    for (int k = 0; k < depth && p->pairs; k += SOME, buffer += SOME / 2) {
         const int some = least(SOME, depth - k);
         for (int i = 0; i < some; i += 2, A += 2 * p->lda)
             p->k->interleave_bf16((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
-        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, room, p->row);
+        p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, buffer, p->row);
     }
 }
 
@@ -145,20 +146,20 @@ typedef struct {
 } operand;
 
 /* Rows i0 to i0 + m of op(A), the slice that begins at k0, for n columns. */
-static operand rows_at(const product *p, int i0, int m, int k0, int n, float *room) {
+static operand rows_at(const product *p, int i0, int m, int k0, int n, float *buffer) {
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
-    const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_ALONG);
+    const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_A);
     if ((close || n < FEW_COLS) && !p->pairs) return p->ta ? (operand){A, 1, p->lda} : (operand){A, p->lda, 1};
-    if (p->ta) turn_rows(p, m, depth, A, room);
+    if (p->ta) pack_transposed_rows(p, m, depth, A, buffer);
     for (int i = 0; i < m && !p->ta; i++, A += p->lda) {
-        float *row = room + (size_t)i * p->row;
+        float *row = buffer + (size_t)i * p->row;
         if (p->pairs) {
             p->k->to_bf16((size_t)depth, A, row);
         } else {
             memcpy(row, A, (size_t)depth * sizeof *row);
         }
     }
-    return (operand){room, p->row, 1};
+    return (operand){buffer, p->row, 1};
 }
 
 /* ---- Multiplying ---- */
@@ -177,7 +178,7 @@ static void begin_block(const product *p, int m, int n, const float *bias, float
 }
 
 /* n columns of B from column j of the piece on, the slice that begins at k0, will be read. */
-static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
+static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
     const int depth = depth_at(p, k0);
     if (p->packing == BEFORE) {
         ll_prefetch_rows(next, strip_at(p, k0, j), 0, 1, steps(p, depth) * n);
@@ -188,12 +189,12 @@ static void ask_columns(const product *p, ll_prefetch *next, int k0, int j, int 
 
 /* While `strip` columns from j on of a block are multiplied, those are asked for that come next, and their share of the
  * next slice of A, in rows as they lie in memory. */
-static ll_prefetch after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
+static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
-    if (then < n) ask_columns(p, &next, k0, j0 + then, least(strip, n - then));
+    if (then < n) prefetch_columns(p, &next, k0, j0 + then, least(strip, n - then));
     if (deeper >= p->k1) return next;
-    if (then >= n) ask_columns(p, &next, deeper, j0, least(strip, n));
+    if (then >= n) prefetch_columns(p, &next, deeper, j0, least(strip, n));
     const int depth = depth_at(p, deeper), rows = p->ta ? depth : m;
     const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * least(n, then) / n);
     const float *A = at(p->A, p->lda, !p->ta, deeper, i0) + (size_t)begin * p->lda;
@@ -214,7 +215,7 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
         } else {
             B = strip_at(p, k0, j0 + j);
         }
-        ll_prefetch next = after(p, i0, m, j0, n, j, strip, k0);
+        ll_prefetch next = prefetch_after(p, i0, m, j0, n, j, strip, k0);
         (p->pairs ? p->k->gemm_bf16 : p->k->gemm_prefetch)(m, some, steps(p, depth_at(p, k0)), A.x, A.row, A.col, B,
                                                          p->packing == IN_PLACE ? p->ldb : (size_t)strip, C + j,
                                                          p->ldc, add, &next);
@@ -248,7 +249,7 @@ static void block(void *arg, size_t index, int worker) {
 }
 
 /* Blocks of a piece: equal ones, or smaller where those would be few. Where tasks pack B, each has all rows. */
-static void cut(product *p) {
+static void cut_blocks(product *p) {
     const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
     while (pieces(p->M, rows) * pieces(p->wide, cols) < tasks && ((rows > LEAST && cut_rows) || cols > LEAST)) {
@@ -261,8 +262,8 @@ static void cut(product *p) {
 
 /* A piece of B: all k at once where nothing is packed before. */
 static void multiply_piece(product *p) {
-    const int terms = p->packing == BEFORE ? TERMS : p->K;
-    cut(p);
+    const int terms = p->packing == BEFORE ? PIECE_TERMS : p->K;
+    cut_blocks(p);
     p->k0 = 0;
     do {
         p->k1 = terms < p->K - p->k0 ? p->k0 + terms : p->K;
@@ -274,7 +275,7 @@ static void multiply_piece(product *p) {
     } while (p->k0 < p->K);
 }
 
-/* Steps that a packed slice has room for: whole lines, and with PAD no power of two. */
+/* Steps that a packed slice has buffer for: whole lines, and with PAD no power of two. */
 static size_t room_of(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
 
 static size_t strip_floats(int K) { return GROUP * room_of(K); }
@@ -294,7 +295,8 @@ static void multiply(product p, float *scratch) {
     const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
     p.strip = p.packing == BY_TASKS ? GROUP : p.k->width > 1 ? 2 * p.k->width : WIDEST;
-    const int packed = steps(&p, least(p.K, TERMS)), most = packed ? ROOM / packed / WIDEST * WIDEST : p.N;
+    const int packed = steps(&p, least(p.K, PIECE_TERMS)),
+              most = packed ? PIECE_FLOATS / packed / WIDEST * WIDEST : p.N;
     const int wide = p.packing == BEFORE ? part(p.N, most, WIDEST) : p.N;
     for (p.j0 = 0; p.j0 < p.N; p.j0 += wide) {
         p.wide = least(wide, p.N - p.j0);
@@ -303,8 +305,8 @@ static void multiply(product p, float *scratch) {
 }
 
 size_t ll_gemm_scratch(int M, int N, int K) {
-    const size_t all = (size_t)least(K, TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
-    return LINE + strip_floats(K) + rows_floats(M, K) + (M <= MOST_ROWS ? 0 : all < ROOM ? all : ROOM);
+    const size_t all = (size_t)least(K, PIECE_TERMS) * (size_t)pieces(N, WIDEST) * WIDEST;
+    return LINE + strip_floats(K) + rows_floats(M, K) + (M <= MOST_ROWS ? 0 : all < PIECE_FLOATS ? all : PIECE_FLOATS);
 }
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,

@@ -247,8 +247,8 @@ void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, co
  * multiplies bfloat16 (AVX512_BF16), and gives the same bits on machines that do not. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
-/* Floats of scratch for a product of this size and for all smaller ones: for more than 256 rows N K, at most 2^20, and
- * 103,000 or less for what the calling thread packs. */
+/* Floats of scratch for a product of this size and for all smaller ones: at most 103,000 for what the calling thread
+ * packs, and about N K, at most 2^20, if M exceeds 256. */
 size_t ll_gemm_scratch(int M, int N, int K);
 
 #endif

@@ -1,6 +1,6 @@
-/* Every kernel in plain C: the definition that the faster tiers are tested against, and what runs on
- * machines without them. Written to be read. Sums are kept in double where that costs nothing in
- * clarity; the matrix product sums in float, as the other tiers do. */
+/* Every kernel in plain C, written to be read. It defines what the faster tiers are tested against, and it runs on
+ * machines that have none of them. Sums are in double where the code stays as clear. Matrix products sum in float, as
+ * the other tiers do. */
 #include "kernel/tiers.h"
 
 #include <float.h>
@@ -22,6 +22,7 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
         }
 }
 
+/* The 16 bits of x rounded to bfloat16. A NaN stays a NaN. */
 static uint32_t bf16_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -41,7 +42,7 @@ static void to_bf16(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += 2) interleave_bf16(1, x + i, i + 1 < n ? x + i + 1 : NULL, y + i / 2);
 }
 
-/* Both numbers of a pair. */
+/* The two numbers of a pair, as floats. */
 static void split_bf16(const float *pair, float *low, float *high) {
     uint32_t bits;
     memcpy(&bits, pair, sizeof bits);
@@ -51,11 +52,11 @@ static void split_bf16(const float *pair, float *low, float *high) {
 
 static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                           float *C, size_t ldc, int add, ll_prefetch *next) {
-    (void)next; /* multiplying takes so long that memory is no matter */
+    (void)next; /* plain C multiplies more slowly than memory delivers */
     gemm(M, N, K, A, row, col, B, ldb, C, ldc, add);
 }
 
-/* Products are exact in float, so that a sum is rounded once a step, as by fma. */
+/* A product of two bfloat16 is exact in float. So each step rounds once, as an fma does. */
 static void gemm_bf16(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                       size_t ldc, int add, ll_prefetch *next) {
     (void)next;
@@ -76,6 +77,7 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
 }
 
+/* y = x B, where B is in bfloat16 or, with a scale for each column, in 8-bit integers; the other pointer is NULL. */
 static void gemv_quantized(int N, int K, const float *x, const uint16_t *bf16, const int8_t *int8, size_t ldb,
                            const float *scale, float *y) {
     for (int j = 0; j < N; j++) {
@@ -163,8 +165,8 @@ static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
     for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : dy[i] * (float)exp((double)x[i]);
 }
 
-/* e^t / 2^e: exp(t) = 2^k p with k = rint(t / ln 2): p depends on t alone and is rounded once, so that another e
- * moves the exponent and no bit of the fraction. NaN or +inf gives NaN; below FLT_MIN: 0. */
+/* e^t / 2^e. With k = rint(t / ln 2), e^t = 2^k p. p depends on t alone and is rounded once, so that another e changes
+ * the exponent of the result and no bit of its fraction. NaN and +inf give NaN. A result below FLT_MIN is 0. */
 static float exp_in_units(float t, int e) {
     const double log2e = 1.4426950408889634074, ln2 = 0.69314718055994530942;
     const double k = rint(t * log2e);
@@ -186,6 +188,7 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
     for (size_t i = 0; i < n; i++) y[i] = factor * (expf(x[i] - shift) + eps);
 }
 
+/* f(x) for the number x in row i and column `at` of the input. */
 static float epilogue_one(const ll_epilogue *epilogue, int i, size_t at, float x) {
     if (!epilogue) return x;
     const float factor = epilogue->factor ? epilogue->factor[i * epilogue->ld + at] : 0;
@@ -263,12 +266,12 @@ static void norm_back(int rows, int n, const float *x, const float *gain, const 
     }
 }
 
-/* Phi(x), the distribution function of the standard normal. */
+/* Phi(x), the distribution function of the standard normal distribution. */
 static double normal_cdf(double x) {
     return 0.5 * erfc(-x * 0.70710678118654752440);
 }
 
-/* Below -40 all is 0, and -inf times 0 is not to be a NaN. */
+/* x Phi(x) is 0 below -40. The limit keeps -inf times 0 from giving a NaN. */
 static double gelu_input(float x) { return x < -40 ? -40 : x; }
 
 static void gelu(size_t n, const float *x, float *y) {
@@ -304,7 +307,7 @@ static void adam(size_t n, float *p, float *m, float *v, const float *g, float g
     }
 }
 
-/* Twelve chains that do not wait for one another. */
+/* Twelve independent chains. */
 static float peak(size_t n) {
     float a[12] = {0}, total = 0;
     for (size_t i = 0; i < n; i++)

@@ -1,4 +1,5 @@
-/* The part of scalar.c for positions: random words, normal numbers, waves over tokens and their products with rows. */
+/* The part of scalar.c for positions: random words, normal numbers, sinusoids over tokens, rotations of pairs and
+ * scaling of blocks. */
 #include "base/random.h"
 #include "kernel/kernel.h"
 

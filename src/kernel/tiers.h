@@ -1,4 +1,4 @@
-/* The kernel tables that exist, for cpu.c, which chooses among them. */
+/* The kernel tables that exist. cpu.c chooses one of them. */
 #ifndef LL_TIERS_H
 #define LL_TIERS_H
 

@@ -1,4 +1,5 @@
-/* The vector vocabulary of body.h in AVX2 with FMA: 8 floats. */
+/* The vector operations of body.h in AVX2 with FMA: 8 floats. vec_avx512.h describes what is not
+ * described here. */
 #ifndef LL_VEC_AVX2_H
 #define LL_VEC_AVX2_H
 
@@ -49,7 +50,7 @@ static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST
 static inline vf v_power2(__m256i n) { /* 2^n for -126 <= n <= 127 */
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
-/* In three factors, so that results underflow gradually and overflow to infinity. */
+/* Three factors let results underflow gradually and overflow to infinity. */
 static inline vf v_scale2(vf a, vf n) {
     n = _mm256_min_ps(_mm256_set1_ps(378.0f), _mm256_max_ps(_mm256_set1_ps(-378.0f), n));
     const __m256i i = _mm256_cvtps_epi32(n);
@@ -70,7 +71,7 @@ static inline float v_hmax(vf a) {
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
-/* Doubles. */
+/* Vectors of VD doubles. */
 #define VD 4
 typedef __m256d vd;
 static inline __m256i vd_mask(size_t n) {
@@ -84,7 +85,8 @@ static inline vd vd_set(double a) { return _mm256_set1_pd(a); }
 static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
 
-/* Pairs (x, y): swapped; of two vectors of doubles; turned by pairs (c, s), to (c x - s y, c y + s x), and by -s. */
+/* Pairs (x, y) of neighbouring lanes. v_swap: (y, x). v_pairs: lanes of two vectors of doubles as pairs of floats.
+ * v_rotate_pairs: (c x - s y, c y + s x) for pairs (c, s) of cs. v_rotate_pairs_back: the same with -s. */
 static inline vf v_swap(vf a) { return _mm256_permute_ps(a, 0xb1); }
 static inline vf v_pairs(vd a, vd b) {
     const __m128 x = _mm256_cvtpd_ps(a), y = _mm256_cvtpd_ps(b);
@@ -98,7 +100,8 @@ static inline vf v_rotate_pairs_back(vf a, vf cs) {
 }
 
 static inline vi vi_load(const int *p) { return _mm256_loadu_si256((const __m256i *)p); }
-/* Words of 32 bits: the first, the second of each pair twice; their halves; as floats, with a sign. */
+/* Words of 32 bits. vi_even, vi_odd: the first or the second word of each pair, twice. vi_high, vi_low: the upper or
+ * lower 16 bits. v_from: signed words as floats. */
 static inline vi vi_even(vi a) { return _mm256_shuffle_epi32(a, 0xa0); }
 static inline vi vi_odd(vi a) { return _mm256_shuffle_epi32(a, 0xf5); }
 static inline vi vi_high(vi a) { return _mm256_srli_epi32(a, 16); }
@@ -107,13 +110,14 @@ static inline vf v_from(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_set(int a) { return _mm256_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
-/* Halves of the products of unsigned numbers. */
+/* The lower and the upper 32 bits of products of unsigned words. */
 static inline vi vi_mul_low(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
 static inline vi vi_mul_high(vi a, vi b) {
     const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
     return _mm256_blend_epi32(even, _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)), 0xaa);
 }
-/* Word w of block number i is in lane i / (VW/4) + 4 (i mod VW/4) of c[w]; out has block after block. */
+/* Stores VW blocks of four words, one after the other. Word w of block i is in lane i / (VW/4) + 4 (i mod VW/4) of
+ * c[w]. */
 static inline void vi_store_blocks(uint32_t *out, const vi c[4]) {
     const vi a = _mm256_unpacklo_epi32(c[0], c[1]), b = _mm256_unpackhi_epi32(c[0], c[1]);
     const vi d = _mm256_unpacklo_epi32(c[2], c[3]), e = _mm256_unpackhi_epi32(c[2], c[3]);
@@ -122,11 +126,11 @@ static inline void vi_store_blocks(uint32_t *out, const vi c[4]) {
     _mm256_storeu_si256((__m256i *)(out + 2 * VW), _mm256_unpacklo_epi64(b, e));
     _mm256_storeu_si256((__m256i *)(out + 3 * VW), _mm256_unpackhi_epi64(b, e));
 }
-/* The sign of a changes where bit 31 of b is set. */
+/* Changes the sign of a where bit 31 of b is set. */
 static inline vf v_flip(vf a, vi b) {
     return _mm256_castsi256_ps(_mm256_xor_si256(_mm256_castps_si256(a), _mm256_and_si256(b, vi_set(INT32_MIN))));
 }
-/* a = 2^exponent mantissa with 1 <= mantissa < 2, for normal a > 0. */
+/* Exponent and mantissa of a normal a > 0: a = 2^exponent mantissa, 1 <= mantissa < 2. */
 static inline vf v_exponent(vf a) {
     return v_from(_mm256_sub_epi32(_mm256_srli_epi32(_mm256_castps_si256(a), 23), _mm256_set1_epi32(127)));
 }
@@ -134,13 +138,16 @@ static inline vf v_mantissa(vf a) {
     const __m256i digits = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x7fffff));
     return _mm256_castsi256_ps(_mm256_or_si256(digits, _mm256_set1_epi32(0x3f800000)));
 }
-/* Half octaves [1, 1.5), [1.5, 2), [2, 3) .. have numbers that count, whose last three bits are 6, 7, 0 .. */
+/* The number of the half octave of a. [1, 1.5), [1.5, 2), [2, 3), .. have consecutive numbers, whose last three bits
+ * are 6, 7, 0, .. */
 static inline vi v_half_octave(vf a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 22); }
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
 
-/* Pairs of bfloat16 in the bits of floats: a pair of numbers i from both, and 2 VW numbers in their order. */
-static inline __m256i v_round_bf16(vf a) { /* to nearest even in the upper half; the lower half is of no use */
+/* Pairs of bfloat16, each in the bits of one float. v_interleave_bf16: pair i is (low[i], high[i]). v_to_bf16: the 2 VW
+ * numbers of both vectors in their order. v_fma_bf16: adds the products of both halves to c, the upper half first. */
+/* a rounded to nearest even, in the upper half of each word. The lower half is undefined. */
+static inline __m256i v_round_bf16(vf a) {
     const __m256i bits = _mm256_castps_si256(a), odd = _mm256_srli_epi32(_mm256_slli_epi32(bits, 15), 31);
     const __m256i r = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
@@ -162,6 +169,7 @@ static inline vf v_fma_bf16(vf a, vf b, vf c) {
     return v_fma(v_lower(a), v_lower(b), v_fma(v_upper(a), v_upper(b), c));
 }
 
+/* Transposes a block of 8 x 8. */
 static inline void v_transpose8(const float *in, size_t ldi, float *out, size_t ldo) {
     __m256 a[8], b[8];
     for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(in + (size_t)i * ldi);
@@ -179,7 +187,7 @@ static inline void v_transpose8(const float *in, size_t ldi, float *out, size_t 
         _mm256_storeu_ps(out + (size_t)(c + 4) * ldo, _mm256_permute2f128_ps(a[c], a[c + 4], 0x31));
     }
 }
-/* A block of 16 x 16 as four of 8 x 8. */
+/* Transposes a block of 16 x 16 as four of 8 x 8. */
 static inline void v_transpose16(const float *in, size_t ldi, float *out, size_t ldo) {
     v_transpose8(in, ldi, out, ldo);
     v_transpose8(in + 8, ldi, out + 8 * ldo, ldo);

@@ -1,4 +1,4 @@
-/* The vector vocabulary of body.h in AVX-512: 16 floats. */
+/* The vector operations of body.h in AVX-512: 16 floats. */
 #ifndef LL_VEC_AVX512_H
 #define LL_VEC_AVX512_H
 
@@ -18,10 +18,10 @@ typedef __m512i vi;
 static inline __mmask16 v_mask(size_t n) { return (__mmask16)((1u << n) - 1u); }
 static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
-/* The first n < VW floats; the rest of a loaded vector is 0. */
+/* Only the first n < VW floats. The other lanes of a loaded vector are 0. */
 static inline vf v_load_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(v_mask(n), p); }
 static inline void v_store_n(float *p, size_t n, vf a) { _mm512_mask_storeu_ps(p, v_mask(n), a); }
-/* bfloat16 and bytes as floats. */
+/* VW numbers in bfloat16 or int8, as floats. */
 static inline vf v_load_bf16(const uint16_t *p) {
     const __m256i bf16 = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
@@ -36,7 +36,7 @@ static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 static inline vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-/* Where one of the two is NaN, the result is b. */
+/* If either is NaN, the result is b. */
 static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf v_abs(vf a) { return _mm512_abs_ps(a); }
@@ -48,11 +48,12 @@ static inline vf v_select_positive(vf a, vf b, vf c) {
     return _mm512_mask_mov_ps(c, _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), b);
 }
 static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-/* a * 2^n for integral n, with gradual underflow. */
+/* a 2^n for integral n, with gradual underflow. */
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+/* The sum and the largest of all lanes. */
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 static inline float v_hmax(vf a) { return _mm512_reduce_max_ps(a); }
-/* Doubles: VD of them; a tail has n <= VD. */
+/* Vectors of VD doubles. vd_load_n and vd_store_n take the first n <= VD. */
 #define VD 8
 typedef __m512d vd;
 static inline __mmask8 vd_mask(size_t n) { return (__mmask8)((1u << n) - 1u); }
@@ -64,7 +65,8 @@ static inline vd vd_set(double a) { return _mm512_set1_pd(a); }
 static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
 
-/* Pairs (x, y): swapped; of two vectors of doubles; turned by pairs (c, s), to (c x - s y, c y + s x), and by -s. */
+/* Pairs (x, y) of neighbouring lanes. v_swap: (y, x). v_pairs: lanes of two vectors of doubles as pairs of floats.
+ * v_rotate_pairs: (c x - s y, c y + s x) for pairs (c, s) of cs. v_rotate_pairs_back: the same with -s. */
 static inline vf v_swap(vf a) { return _mm512_permute_ps(a, 0xb1); }
 static inline vf v_pairs(vd a, vd b) {
     const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -79,7 +81,8 @@ static inline vf v_rotate_pairs_back(vf a, vf cs) {
 }
 
 static inline vi vi_load(const int *p) { return _mm512_loadu_si512(p); }
-/* Words of 32 bits: the first, the second of each pair twice; their halves; as floats, with a sign. */
+/* Words of 32 bits. vi_even, vi_odd: the first or the second word of each pair, twice. vi_high, vi_low: the upper or
+ * lower 16 bits. v_from: signed words as floats. */
 static inline vi vi_even(vi a) { return _mm512_shuffle_epi32(a, 0xa0); }
 static inline vi vi_odd(vi a) { return _mm512_shuffle_epi32(a, 0xf5); }
 static inline vi vi_high(vi a) { return _mm512_srli_epi32(a, 16); }
@@ -88,13 +91,14 @@ static inline vf v_from(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_set(int a) { return _mm512_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
-/* Halves of the products of unsigned numbers. */
+/* The lower and the upper 32 bits of products of unsigned words. */
 static inline vi vi_mul_low(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
 static inline vi vi_mul_high(vi a, vi b) {
     const __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
     return _mm512_mask_mov_epi32(even, 0xaaaa, _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32)));
 }
-/* Word w of block number i is in lane i / (VW/4) + 4 (i mod VW/4) of c[w]; out has block after block. */
+/* Stores VW blocks of four words, one after the other. Word w of block i is in lane i / (VW/4) + 4 (i mod VW/4) of
+ * c[w]. */
 static inline void vi_store_blocks(uint32_t *out, const vi c[4]) {
     const vi a = _mm512_unpacklo_epi32(c[0], c[1]), b = _mm512_unpackhi_epi32(c[0], c[1]);
     const vi d = _mm512_unpacklo_epi32(c[2], c[3]), e = _mm512_unpackhi_epi32(c[2], c[3]);
@@ -103,19 +107,21 @@ static inline void vi_store_blocks(uint32_t *out, const vi c[4]) {
     _mm512_storeu_si512(out + 2 * VW, _mm512_unpacklo_epi64(b, e));
     _mm512_storeu_si512(out + 3 * VW, _mm512_unpackhi_epi64(b, e));
 }
-/* The sign of a changes where bit 31 of b is set. */
+/* Changes the sign of a where bit 31 of b is set. */
 static inline vf v_flip(vf a, vi b) {
     return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_and_si512(b, vi_set(INT32_MIN))));
 }
-/* a = 2^exponent mantissa with 1 <= mantissa < 2, for normal a > 0. */
+/* Exponent and mantissa of a normal a > 0: a = 2^exponent mantissa, 1 <= mantissa < 2. */
 static inline vf v_exponent(vf a) { return _mm512_getexp_ps(a); }
 static inline vf v_mantissa(vf a) { return _mm512_getmant_ps(a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src); }
-/* Half octaves [1, 1.5), [1.5, 2), [2, 3) .. have numbers that count, whose last three bits are 6, 7, 0 .. */
+/* The number of the half octave of a. [1, 1.5), [1.5, 2), [2, 3), .. have consecutive numbers, whose last three bits
+ * are 6, 7, 0, .. */
 static inline vi v_half_octave(vf a) { return _mm512_srli_epi32(_mm512_castps_si512(a), 22); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
 
-/* Pairs of bfloat16 in the bits of floats: a pair of numbers i from both, and 2 VW numbers in their order. */
+/* Pairs of bfloat16, each in the bits of one float. v_interleave_bf16: pair i is (low[i], high[i]). v_to_bf16: the 2 VW
+ * numbers of both vectors in their order. v_fma_bf16: adds the products of both halves to c, the upper half first. */
 #if defined(__AVX512BF16__)
 static inline vf v_to_bf16(vf first, vf second) {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(second, first));
@@ -130,7 +136,7 @@ static inline vf v_fma_bf16(vf a, vf b, vf c) {
     return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
 #else
-/* To nearest even in the upper half; the lower half is of no use. */
+/* a rounded to nearest even, in the upper half of each word. The lower half is undefined. */
 static inline __m512i v_round_bf16(vf a) {
     const __m512i bits = _mm512_castps_si512(a), odd = _mm512_srli_epi32(_mm512_slli_epi32(bits, 15), 31);
     __m512i r = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
@@ -153,7 +159,7 @@ static inline vf v_fma_bf16(vf a, vf b, vf c) {
 }
 #endif
 
-/* A block of 16 x 16: pairs of lanes, then of 64, 128 and 256 bits change places. */
+/* Transposes a block of 16 x 16: exchanges lanes of 32, then of 64, 128 and 256 bits. */
 static inline void v_transpose16(const float *in, size_t ldi, float *out, size_t ldo) {
     __m512 a[16], b[16];
     for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(in + (size_t)i * ldi);

@@ -50,10 +50,10 @@ static void slab_task(void *arg, size_t i) {
         const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
         const size_t at = (size_t)k0 * j->ld + (size_t)first;
         float *to = adds ? part : out;
-        if (j->W.half) {
-            j->k->gemv_bf16(n, depth, j->x + k0, j->W.half + at, j->ld, to);
-        } else if (j->W.byte) {
-            j->k->gemv_int8(n, depth, j->x + k0, j->W.byte + at, j->ld, j->W.scale + first, to);
+        if (j->W.bf16) {
+            j->k->gemv_bf16(n, depth, j->x + k0, j->W.bf16 + at, j->ld, to);
+        } else if (j->W.int8) {
+            j->k->gemv_int8(n, depth, j->x + k0, j->W.int8 + at, j->ld, j->W.scale + first, to);
         } else {
             j->k->gemv(n, depth, j->x + k0, j->W.f + at, j->ld, to, 0);
         }

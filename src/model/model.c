@@ -35,7 +35,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
 void ll_model_free(ll_model *m) {
     if (!m) return;
     ll_operators_free(m);
-    ll_quantized_free(m->narrow);
+    ll_quantized_free(m->quantized);
     ll_free(m->data);
     ll_safetensors_free(m->file);
     ll_free(m->param);

@@ -1,18 +1,31 @@
 /* A model: one block of parameters described by one table, and the functions over it.
  *
- *   params.c           the table and the block       param_at.c          where a parameter lies
- *   operators.c        an operator a layer, its draws
- *   layers.c           linear, norm, dropout         embed.c             tokens to vectors, and back
- *   sublayer.c         around a sublayer             attention_layer.c   attention, own and cross
- *   block.c            one Transformer block         head.c              vectors to logits, loss, back
- *   network.c          all of it in order            stack.c             which stacks a model has
- *   network_report.c   how far a call has come
- *   pair.c             two texts side by side        workspace.c         activations and scratch, planned first
- *   model_stream.c     one token after another       stream_file.c       its state in a file
- *   sample.c           a token from logits           infer.c             scores, embeddings
- *   quantize.c         weights in fewer bits         adopt.c             what another model has learned
- *   model.c            create, describe              model_file.c        load, save
- *   position_params.c  parameters of positions       approximate_params.c  of kernels that papers compare with
+ *   params.c              the table and the block
+ *   param_at.c            where a parameter lies
+ *   layers.c              linear, norm, dropout
+ *   sublayer.c            around a sublayer
+ *   block.c               one Transformer block
+ *   attention_layer.c     its attention, self and cross
+ *   attention_maps.c      attention as matrices
+ *   embed.c               tokens to vectors, and back
+ *   head.c                vectors to logits, loss, back
+ *   pair.c                two texts side by side
+ *   stack.c               which stacks a model has
+ *   network.c             all of it in order
+ *   network_report.c      how far a call has come
+ *   workspace.c           activations and scratch, planned first
+ *   operators.c           one attention operator for each layer, its draws
+ *   position_params.c     parameters of positions
+ *   approximate_params.c  parameters of approximate operators
+ *   model.c               create, describe
+ *   model_file.c          load, save
+ *   adopt.c               what another model has learned
+ *   override.c            which settings of a model may still change
+ *   quantize.c            quantized weights, for generation
+ *   model_stream.c        one token after another
+ *   stream_file.c         its state in a file
+ *   sample.c              a token from logits
+ *   infer.c               scores, embeddings
  */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
@@ -56,7 +69,7 @@ struct ll_model {
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
-    struct ll_quantized *narrow; /* weights in fewer bits, for streams; or NULL */
+    struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */

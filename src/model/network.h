@@ -197,16 +197,16 @@ LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors 
 void ll_operators_free(ll_model *model);
 LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
 
-/* ---- narrow.c: weights in fewer bits ---- */
+/* ---- quantize.c: weights in fewer bits ---- */
 
 typedef struct ll_quantized ll_quantized;
 void ll_quantized_free(ll_quantized *w);
-/* One matrix in whatever form it is kept: a row alone is multiplied with half or byte where they are not NULL. */
+/* A matrix as floats and, if it is quantized, in bf16 or int8. Products of one row use the quantized form. */
 typedef struct {
     const float *f;
-    const uint16_t *half;
-    const int8_t *byte;
-    const float *scale; /* of byte, a column each */
+    const uint16_t *bf16;
+    const int8_t *int8;
+    const float *scale; /* one for each column of int8 */
 } ll_matrix;
 ll_matrix ll_quantized_find(const ll_model *model, const float *weight);
 

@@ -1,4 +1,4 @@
-/* Weights in fewer bits: the kernels have the bits of gemv on the same numbers, rounding is to the nearest, and a model
+/* Quantized weights: the kernels have the bits of gemv on the same numbers, rounding is to the nearest, and a model
  * computes the same whichever way a token takes. */
 #include "guard.h"
 #include "models.h"
@@ -15,31 +15,31 @@ static void test_products(void **state) {
                 uint64_t seed = 100 * c + r + 1;
                 guarded x = guard_random((size_t)K, c % 4, &seed), y = guard_random((size_t)N, r % 4, &seed);
                 guarded z = guard_random((size_t)N, 1, &seed), scale = guard_random((size_t)N, 2, &seed);
-                uint16_t *half = calloc(n + 1, sizeof *half);
-                int8_t *byte = calloc(n + 1, 1);
+                uint16_t *bf16 = calloc(n + 1, sizeof *bf16);
+                int8_t *int8 = calloc(n + 1, 1);
                 float *w = calloc(n + 1, sizeof *w);
                 for (size_t i = 0; i < n; i++) {
-                    half[i] = (uint16_t)(0x3f00 + next64(&seed) % 256 + (next64(&seed) % 2 << 15));
-                    byte[i] = (int8_t)(next64(&seed) % 255 - 127);
-                    w[i] = ll_bf16_to_float(half[i]);
+                    bf16[i] = (uint16_t)(0x3f00 + next64(&seed) % 256 + (next64(&seed) % 2 << 15));
+                    int8[i] = (int8_t)(next64(&seed) % 255 - 127);
+                    w[i] = ll_bf16_to_float(bf16[i]);
                 }
                 k->gemv(N, K, x.p, w, ld, z.p, 0);
-                k->gemv_bf16(N, K, x.p, half, ld, y.p);
+                k->gemv_bf16(N, K, x.p, bf16, ld, y.p);
                 assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
                 for (int i = 0; i < K; i++)
                     for (int j = 0; j < N; j++)
-                        w[(size_t)i * ld + (size_t)j] = (float)byte[(size_t)i * ld + (size_t)j] * scale.p[j];
+                        w[(size_t)i * ld + (size_t)j] = (float)int8[(size_t)i * ld + (size_t)j] * scale.p[j];
                 k->gemv(N, K, x.p, w, ld, z.p, 0);
-                k->gemv_int8(N, K, x.p, byte, ld, scale.p, y.p);
+                k->gemv_int8(N, K, x.p, int8, ld, scale.p, y.p);
                 assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
-                guard_end(x, "x", k->name), guard_end(y, "gemv_half", k->name);
+                guard_end(x, "x", k->name), guard_end(y, "gemv_bf16", k->name);
                 guard_end(z, "gemv", k->name), guard_end(scale, "scale", k->name);
-                free(half), free(byte), free(w);
+                free(bf16), free(int8), free(w);
             }
 }
 
 /* The nearest of the two neighbours that bfloat16 has, in double. */
-static void check_half(float before, float after) {
+static void check_bf16(float before, float after) {
     uint32_t bits;
     memcpy(&bits, &before, sizeof bits);
     const double below = ll_bf16_to_float((uint16_t)(bits >> 16)),
@@ -70,7 +70,7 @@ static void test_rounding(void **state) {
                     if (!matrix)
                         assert_true(before[at] == model->data[at]);
                     else if (kind == LL_BFLOAT16)
-                        check_half(before[at], model->data[at]);
+                        check_bf16(before[at], model->data[at]);
                     else
                         assert_true(fabs((double)model->data[at] - before[at]) <= 0.50001 * most / 127);
                 }
@@ -97,7 +97,7 @@ static void test_smallest(void **state) {
     ll_model_free(model);
 }
 
-/* One token after the other takes the narrow weights, a block the rounded floats. */
+/* One token after the other takes the quantized weights, a block the rounded floats. */
 static void test_same_bits(void **state) {
     (void)state;
     enum { TOKENS = 40 };

@@ -1,14 +1,14 @@
-/* Products of bfloat16: rounding against the nearest number found in double, sums against an oracle in double, and
- * every tier against the bits of the plain definition, also where the machine has an instruction for it. */
+/* Products of bfloat16. Rounding is compared with the nearest number found in double, and sums with an oracle in
+ * double. Every tier must have the bits of the scalar tier, also where the machine has an instruction for bfloat16. */
 #include "products.h"
 
-static double half_at(const float *pairs, size_t i) {
+static double bf16_at(const float *pairs, size_t i) {
     uint32_t bits;
     memcpy(&bits, pairs + i / 2, sizeof bits);
     return (double)ll_bf16_to_float((uint16_t)(bits >> (i % 2 * 16)));
 }
 
-/* The nearest bfloat16, of two as near the even one; beyond the largest, infinity; below the least normal float, 0. */
+/* The nearest bfloat16; of two equally near, the even one. Beyond the largest it is infinity, below FLT_MIN 0. */
 static double rounded(float x) {
     if (isnan(x) || isinf(x)) return (double)x;
     if (fabsf(x) < FLT_MIN) return 0;
@@ -36,17 +36,18 @@ static void test_rounding(void **state) {
             guarded a = guard(n, n % 3), b = guard(n, 1), row = guard((n + 1) / 2, 2), both = guard(n, 0);
             for (size_t i = 0; i < n; i++) a.p[i] = draw(&seed), b.p[i] = draw(&seed);
             k->to_bf16(n, a.p, row.p);
-            for (size_t i = 0; i < n; i++) near(k->name, "halve", n, i, n, half_at(row.p, i), rounded(a.p[i]), 0);
-            if (n % 2) assert_true(half_at(row.p, n) == 0);
+            for (size_t i = 0; i < n; i++) near(k->name, "to_bf16", n, i, n, bf16_at(row.p, i), rounded(a.p[i]), 0);
+            if (n % 2) assert_true(bf16_at(row.p, n) == 0);
             for (int alone = 0; alone < 2; alone++) {
                 k->interleave_bf16(n, a.p, alone ? NULL : b.p, both.p);
                 for (size_t i = 0; i < n; i++) {
-                    near(k->name, "pair", n, i, n, half_at(both.p, 2 * i), rounded(a.p[i]), 0);
-                    near(k->name, "pair", n, i, n, half_at(both.p, 2 * i + 1), alone ? 0 : rounded(b.p[i]), 0);
+                    near(k->name, "interleave_bf16", n, i, n, bf16_at(both.p, 2 * i), rounded(a.p[i]), 0);
+                    near(k->name, "interleave_bf16", n, i, n, bf16_at(both.p, 2 * i + 1), alone ? 0 : rounded(b.p[i]),
+                         0);
                 }
             }
-            guard_end(a, "pair", k->name), guard_end(b, "pair", k->name);
-            guard_end(row, "halve", k->name), guard_end(both, "pair", k->name);
+            guard_end(a, "interleave_bf16", k->name), guard_end(b, "interleave_bf16", k->name);
+            guard_end(row, "to_bf16", k->name), guard_end(both, "interleave_bf16", k->name);
         }
 }
 
@@ -55,7 +56,7 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
     double s = 0;
     *terms = 0;
     for (size_t i = 0; i < 2 * (size_t)K; i++) {
-        const double t = half_at(A + i / 2 * step_a, i % 2) * half_at(B + i / 2 * step_b, i % 2);
+        const double t = bf16_at(A + i / 2 * step_a, i % 2) * bf16_at(B + i / 2 * step_b, i % 2);
         s += t, *terms += fabs(t);
     }
     return s;
@@ -70,11 +71,11 @@ static guarded guard_pairs(size_t n, size_t shift, uint64_t *seed) {
     return g;
 }
 
-static void pairs_once(int M, int N, int K, uint64_t seed) {
+static void gemm_bf16_once(int M, int N, int K, uint64_t seed) {
     uint64_t from = seed;
-    const int turned = below(&from, 2), add = below(&from, 2);
+    const int transposed = below(&from, 2), add = below(&from, 2);
     const size_t gap = (size_t)below(&from, 5), ldb = (size_t)N + gap, ldc = (size_t)N + (size_t)below(&from, 9);
-    const size_t row = turned ? 1 : (size_t)K + gap, col = turned ? (size_t)M + gap : 1;
+    const size_t row = transposed ? 1 : (size_t)K + gap, col = transposed ? (size_t)M + gap : 1;
     const size_t extent = M && K ? (size_t)(M - 1) * row + (size_t)(K - 1) * col + 1 : 0;
     guarded A = guard_pairs(extent, gap % 4, &from), B = guard_pairs(K ? (size_t)K * ldb - gap : 0, 1, &from);
     guarded was = guard_random((size_t)M * ldc, 0, &from), first = guard((size_t)M * ldc, 0);
@@ -85,9 +86,9 @@ static void pairs_once(int M, int N, int K, uint64_t seed) {
         k->gemm_bf16(M, N, K, A.p, row, col, B.p, ldb, C.p, ldc, add, NULL);
         if (t == 0) memcpy(first.p, C.p, C.n * sizeof(float));
         if (C.n && memcmp(first.p, C.p, C.n * sizeof(float)))
-            fail_msg("%s gemm_pairs: %d x %d x %d, seed %llx: other bits than the plain one", k->name, M, N, K,
+            fail_msg("%s gemm_bf16: %d x %d x %d, seed %llx: other bits than the plain one", k->name, M, N, K,
                      (unsigned long long)seed);
-        guard_end(C, "gemm_pairs", k->name);
+        guard_end(C, "gemm_bf16", k->name);
     }
     for (size_t i = 0; i < (size_t)M; i++)
         for (size_t j = 0; j < ldc; j++) {
@@ -98,13 +99,13 @@ static void pairs_once(int M, int N, int K, uint64_t seed) {
                 expect = s + (add ? was.p[at] : 0);
                 allowed = slack(2 * K) * terms + (add ? FLT_EPSILON * (fabs(expect) + fabs(s)) : 0);
             }
-            near("scalar", "gemm_pairs", (size_t)K, at, seed, first.p[at], expect, allowed);
+            near("scalar", "gemm_bf16", (size_t)K, at, seed, first.p[at], expect, allowed);
         }
     guarded all[] = {A, B, was, first};
-    for (size_t i = 0; i < 4; i++) guard_end(all[i], "gemm_pairs", "all");
+    for (size_t i = 0; i < 4; i++) guard_end(all[i], "gemm_bf16", "all");
 }
 
-static void test_pairs(void **state) {
+static void test_gemm_bf16(void **state) {
     (void)state;
     static const int sizes[] = {0, 1, 2, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 61, 64, 97};
     enum { SIZES = sizeof sizes / sizeof sizes[0] };
@@ -113,7 +114,7 @@ static void test_pairs(void **state) {
         int size[3];
         for (int i = 0; i < 3; i++) size[i] = sizes[below(&seed, SIZES)];
         size[round % 3] = sizes[round / 3 % SIZES];
-        pairs_once(size[0], size[1], size[2], next64(&seed));
+        gemm_bf16_once(size[0], size[1], size[2], next64(&seed));
     }
 }
 
@@ -138,7 +139,7 @@ static void test_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_gemm_bf16),
         cmocka_unit_test(test_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

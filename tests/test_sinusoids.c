@@ -1,5 +1,5 @@
-/* Waves, turns, weighted rows and random numbers of every tier against double precision and Random123: sizes around the
- * vector width, unaligned addresses, guard bytes, gaps between rows left alone. */
+/* Sinusoids, rotated pairs, scaled blocks and random numbers of every tier against double precision and Random123:
+ * sizes around the vector width, unaligned addresses, guard bytes, and gaps between rows that stay as they were. */
 #include "guard.h"
 
 #include <float.h>
@@ -31,37 +31,37 @@ static guarded sevens(size_t n, size_t shift) {
     return x;
 }
 
-/* Forty turns, of which the first ten are not written. */
-static void waves(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
-    enum { TURNS = 40, LEFT_OUT = 10 };
+/* Forty tokens, of which the first ten are not written. */
+static void sinusoids(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    enum { TOKENS = 40, SKIPPED = 10 };
     const size_t ld = 2 * n + GAP;
     double w[70], c1[70], s1[70], c[70], s[70], size[70];
     for (size_t j = 0; j < n; j++) {
         w[j] = 3 * (double)signed_one(&seed), size[j] = 1 + (double)signed_one(&seed) / 2;
         c1[j] = cos(w[j]), s1[j] = sin(w[j]), c[j] = size[j], s[j] = 0;
     }
-    guarded out = sevens((TURNS - LEFT_OUT) * ld, shift);
-    k->sinusoids(n, c1, s1, c, s, LEFT_OUT, NULL, 0);
-    k->sinusoids(n, c1, s1, c, s, TURNS - LEFT_OUT, out.p, ld);
-    for (size_t t = LEFT_OUT; t < TURNS; t++)
+    guarded out = sevens((TOKENS - SKIPPED) * ld, shift);
+    k->sinusoids(n, c1, s1, c, s, SKIPPED, NULL, 0);
+    k->sinusoids(n, c1, s1, c, s, TOKENS - SKIPPED, out.p, ld);
+    for (size_t t = SKIPPED; t < TOKENS; t++)
         for (size_t j = 0; j < n; j++) {
-            const float *got = out.p + (t - LEFT_OUT) * ld + 2 * j;
-            near(k->name, "waves", n, j, seed, got[0], size[j] * cos(w[j] * (double)t), EPS);
-            near(k->name, "waves", n, j, seed, got[1], size[j] * sin(w[j] * (double)t), EPS);
+            const float *got = out.p + (t - SKIPPED) * ld + 2 * j;
+            near(k->name, "sinusoids", n, j, seed, got[0], size[j] * cos(w[j] * (double)t), EPS);
+            near(k->name, "sinusoids", n, j, seed, got[1], size[j] * sin(w[j] * (double)t), EPS);
         }
     for (size_t j = 0; j < n; j++) {
-        near(k->name, "waves", n, j, seed, c[j], size[j] * cos(w[j] * TURNS), 1e-13);
-        near(k->name, "waves", n, j, seed, s[j], size[j] * sin(w[j] * TURNS), 1e-13);
+        near(k->name, "sinusoids", n, j, seed, c[j], size[j] * cos(w[j] * TOKENS), 1e-13);
+        near(k->name, "sinusoids", n, j, seed, s[j], size[j] * sin(w[j] * TOKENS), 1e-13);
     }
-    check_gaps(k, "waves", out, 2 * n, ld);
-    guard_end(out, "waves", k->name);
+    check_gaps(k, "sinusoids", out, 2 * n, ld);
+    guard_end(out, "sinusoids", k->name);
 }
-static void test_waves(void **state) {
+static void test_sinusoids(void **state) {
     (void)state;
-    everywhere(waves);
+    everywhere(sinusoids);
 }
 
-static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+static void rotate_pairs(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     const size_t ld = 2 * n, ldo = ld + GAP;
     guarded x = guard_random(ROWS * ld, shift, &from), cs = guard_random(ROWS * ld, 3 - shift, &from);
@@ -72,27 +72,27 @@ static void turn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
             for (size_t j = 0; j < n; j++) {
                 const float *t = cs.p + i * ld + 2 * j, *a = x.p + i * ld + 2 * j, *got = out.p + i * ldo + 2 * j;
                 const double s = (back ? -1 : 1) * (double)t[1], size = 2 * EPS * hypot(t[0], t[1]) * hypot(a[0], a[1]);
-                near(k->name, "turn", n, j, seed, got[0], (double)t[0] * a[0] - s * a[1], size);
-                near(k->name, "turn", n, j, seed, got[1], (double)t[0] * a[1] + s * a[0], size);
+                near(k->name, "rotate_pairs", n, j, seed, got[0], (double)t[0] * a[0] - s * a[1], size);
+                near(k->name, "rotate_pairs", n, j, seed, got[1], (double)t[0] * a[1] + s * a[0], size);
             }
-        check_gaps(k, "turn", out, 2 * n, ldo);
-        guard_end(out, "turn", k->name);
+        check_gaps(k, "rotate_pairs", out, 2 * n, ldo);
+        guard_end(out, "rotate_pairs", k->name);
     }
     guarded apart = guard(ROWS * ld, shift);
     k->rotate_pairs(ROWS, n, 0, cs.p, ld, x.p, ld, apart.p, ld);
     k->rotate_pairs(ROWS, n, 0, cs.p, ld, x.p, ld, x.p, ld);
-    for (size_t i = 0; i < x.n; i++) near(k->name, "turn in place", n, i, seed, x.p[i], apart.p[i], 0);
-    guard_end(apart, "turn", k->name);
-    guard_end(x, "turn", k->name);
-    guard_end(cs, "turn", k->name);
+    for (size_t i = 0; i < x.n; i++) near(k->name, "rotate_pairs in place", n, i, seed, x.p[i], apart.p[i], 0);
+    guard_end(apart, "rotate_pairs", k->name);
+    guard_end(x, "rotate_pairs", k->name);
+    guard_end(cs, "rotate_pairs", k->name);
 }
-static void test_turn(void **state) {
+static void test_rotate_pairs(void **state) {
     (void)state;
-    everywhere(turn);
+    everywhere(rotate_pairs);
 }
 
-/* n numbers for each of 3. */
-static void spread(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+/* Three blocks of n numbers. */
+static void scale_blocks(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     enum { M = 3 };
     const size_t ld = M * n, ldo = ld + GAP;
@@ -101,18 +101,18 @@ static void spread(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     k->scale_blocks(ROWS, M, (int)n, x.p, M, a.p, ld, out.p, ldo);
     for (size_t i = 0; i < ROWS; i++)
         for (size_t j = 0; j < ld; j++)
-            near(k->name, "spread", n, j, seed, out.p[i * ldo + j], x.p[i * M + j / n] * a.p[i * ld + j], 0);
-    check_gaps(k, "spread", out, ld, ldo);
-    guard_end(x, "spread", k->name);
-    guard_end(a, "spread", k->name);
-    guard_end(out, "spread", k->name);
+            near(k->name, "scale_blocks", n, j, seed, out.p[i * ldo + j], x.p[i * M + j / n] * a.p[i * ld + j], 0);
+    check_gaps(k, "scale_blocks", out, ld, ldo);
+    guard_end(x, "scale_blocks", k->name);
+    guard_end(a, "scale_blocks", k->name);
+    guard_end(out, "scale_blocks", k->name);
 }
-static void test_spread(void **state) {
+static void test_scale_blocks(void **state) {
     (void)state;
-    everywhere(spread);
+    everywhere(scale_blocks);
 }
 
-static void spread_back(const ll_kernels *k, size_t half, size_t shift, uint64_t seed) {
+static void scale_blocks_back(const ll_kernels *k, size_t half, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     enum { M = 3 };
     const size_t n = 2 * half, ld = M * n, ldx = M + GAP;
@@ -128,27 +128,28 @@ static void spread_back(const ll_kernels *k, size_t half, size_t shift, uint64_t
             expect[1] += weight * a.p[i * ld + (j ^ 1)];
             expect[2] += weight * a.p[i * ld + (j ^ 1)] * (double)i;
         }
-        for (size_t s = 0; s < 3; s++) near(k->name, "spread_back", n, j, seed, sum.p[s * ld + j], expect[s], 40 * EPS);
+        for (size_t s = 0; s < 3; s++)
+            near(k->name, "scale_blocks_back", n, j, seed, sum.p[s * ld + j], expect[s], 40 * EPS);
     }
     for (size_t i = 0; i < ROWS; i++)
         for (size_t c = 0; c < M; c++) {
             double expect = 0;
             for (size_t j = c * n; j < (c + 1) * n; j++) expect += (double)a.p[i * ld + j] * dout.p[i * ld + j];
-            near(k->name, "spread_back", n, c, seed, dx.p[i * ldx + c], expect, 8 * EPS * sqrt((double)n));
+            near(k->name, "scale_blocks_back", n, c, seed, dx.p[i * ldx + c], expect, 8 * EPS * sqrt((double)n));
         }
-    check_gaps(k, "spread_back", dx, M, ldx);
-    guard_end(x, "spread_back", k->name);
-    guard_end(a, "spread_back", k->name);
-    guard_end(dout, "spread_back", k->name);
-    guard_end(dx, "spread_back", k->name);
-    guard_end(sum, "spread_back", k->name);
+    check_gaps(k, "scale_blocks_back", dx, M, ldx);
+    guard_end(x, "scale_blocks_back", k->name);
+    guard_end(a, "scale_blocks_back", k->name);
+    guard_end(dout, "scale_blocks_back", k->name);
+    guard_end(dx, "scale_blocks_back", k->name);
+    guard_end(sum, "scale_blocks_back", k->name);
 }
-static void test_spread_back(void **state) {
+static void test_scale_blocks_back(void **state) {
     (void)state;
-    everywhere(spread_back);
+    everywhere(scale_blocks_back);
 }
 
-/* Beyond 2^32, too. */
+/* Numbers of blocks on both sides of 2^32. */
 static void random_words(const ll_kernels *k, size_t blocks, size_t shift, uint64_t seed) {
     const uint64_t index = 0xfffffff0 + shift, stream = next64(&seed);
     guarded x = guard(4 * blocks, shift);
@@ -194,12 +195,9 @@ static void test_normals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waves),
-        cmocka_unit_test(test_turn),
-        cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_spread_back),
-        cmocka_unit_test(test_random_words),
-        cmocka_unit_test(test_normals),
+        cmocka_unit_test(test_sinusoids),    cmocka_unit_test(test_rotate_pairs),
+        cmocka_unit_test(test_scale_blocks), cmocka_unit_test(test_scale_blocks_back),
+        cmocka_unit_test(test_random_words), cmocka_unit_test(test_normals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
