@@ -68,7 +68,7 @@ flags=$(pkg-config --cflags --static --libs longline-lab |
 t 0 cc lab.c $flags -o lab-static
 LD_LIBRARY_PATH= t 0 ./lab-static
 
-# A program may close the library while threads of the pool still look for work.
+# A program may close the libraries while threads of the pool still look for work.
 cat >close.c <<'END'
 #include <dlfcn.h>
 #include <longline.h>
@@ -76,7 +76,7 @@ cat >close.c <<'END'
 #include <unistd.h>
 int main(void) {
     for (int i = 0; i < 20; i++) {
-        void *library = dlopen("liblongline.so", RTLD_NOW);
+        void *library = dlopen("liblongline-lab.so", RTLD_NOW);
         double (*measure)(int, double) = library ? (double (*)(int, double))dlsym(library, "ll_measure_peak") : NULL;
         if (!measure) return puts(dlerror()), 1;
         measure(4, 0.001);
