@@ -153,7 +153,7 @@ const ll_command ll_command_demo = {
     .name = "demo",
     .words = "",
     .summary = "train, measure, and write text, in two minutes",
-    .text = "Trains a small causal PermuteFormer on text that is part of the program (its own sources and\n"
+    .text = "Trains a small causal PermuteFormer on text that is part of the program (its own\n"
             "documentation), compares it on held-out text with a table of byte pairs, writes text several times\n"
             "as long as it was trained on, and says where the model and the picture of its training are.\n\n"
             "  longline demo\n"

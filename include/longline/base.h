@@ -24,10 +24,10 @@
 LL_C_BEGIN
 
 #define LL_VERSION_MAJOR 0
-#define LL_VERSION_MINOR 1
+#define LL_VERSION_MINOR 2
 #define LL_VERSION_PATCH 0
 
-/* "0.1.0", of the library that runs (not of the header compiled against). */
+/* "0.2.0", of the library that runs (not of the header compiled against). */
 LL_API const char *ll_version(void);
 
 /* ---- Status ---- */
