@@ -1,0 +1,222 @@
+#!/bin/sh
+# Runs the experiments of recipes/queue/queue.txt one after another, each on one thread, and writes what they come to into
+# docs/results. It can be killed at any moment; the same command goes on with the run that it was at, to the same bits.
+#
+#     LL_RUNS=/somewhere recipes/queue/run.sh          all that is not done yet; setsid nohup ... & for the background
+#     LL_RUNS=/somewhere recipes/queue/run.sh next     the next one alone
+#     recipes/queue/run.sh list                        what is done, what comes next, and the hours of both
+#     recipes/queue/run.sh command ID                  the command of one experiment
+#
+# LL_RUNS     folder for runs, outside of the tree: models and states, which may be lost; what counts is in docs/results
+# LL_SHARED   folder with data/, else ../shared beside the tree; recipes name data/..., and made/... for what is drawn
+# LL_PROGRAM  the program, else build/longline; it is copied into LL_RUNS, so that a later build changes no run
+# LL_COMMIT   1: each result is committed as it comes
+# LL_ONLY     a pattern of ids, as 'lra-text-*'
+set -eu
+tree=$(cd "$(dirname "$0")/../.." && pwd)
+queue=$tree/recipes/queue
+results=$tree/docs/results
+only=${LL_ONLY:-*}
+
+# ---- The queue: lines "ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE.." ----
+
+entries() { # in order: by priority, then as they stand
+    grep -v '^ *\(#\|$\)' "$queue/queue.txt" | sort -s -n -k 2,2
+}
+
+is_done() { # ID
+    [ -f "$results/runs.csv" ] && grep -q "^$1," "$results/runs.csv"
+}
+
+wanted() { # ID
+    # shellcheck disable=SC2254
+    case $1 in $only) return 0 ;; esac
+    return 1
+}
+
+# The keys that an entry sets, as "--set KEY=VALUE ..".
+settings() { # SYSTEM SEED KEY=VALUE..
+    system=$1
+    seed=$2
+    shift 2
+    keys=$(sed -n "s/^$system  *//p" "$queue/systems.txt")
+    [ -n "$keys" ] || {
+        echo "run.sh: systems.txt has no system $system" >&2
+        exit 2
+    }
+    for key in $keys "train.seed=$seed" "$@"; do printf ' --set %s' "$key"; done
+}
+
+list() {
+    entries | while read -r id priority hours recipe system seed more; do
+        wanted "$id" || continue
+        state=-
+        if is_done "$id"; then state='done'; fi
+        printf '%-4s %-36s %2s %5s h  %s %s %s\n' "$state" "$id" "$priority" "$hours" "$recipe" "$system" "$seed $more"
+    done | awk '{ print; hours[$1] += $4 } END { printf "core-hours as estimated: done %.1f, left %.1f\n", hours["done"], hours["-"] }'
+}
+
+# ---- One run ----
+
+prepare() {
+    runs=${LL_RUNS:?"LL_RUNS is to name a folder for runs, outside of the tree"}
+    mkdir -p "$runs/made" "$results/curves"
+    runs=$(cd "$runs" && pwd)
+    commit=$(git -C "$tree" log -1 --format=%h -- src include cli lab Makefile rules.mk)
+    program=$runs/longline-$commit
+    [ -x "$program" ] || cp "${LL_PROGRAM:-$tree/build/longline}" "$program"
+    ln -sfn "$(cd "${LL_SHARED:-$tree/../shared}/data" && pwd)" "$runs/data"
+    machine=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1 | tr -d ',')
+    if grep -q avx512_bf16 /proc/cpuinfo 2>/dev/null; then machine="$machine avx512bf16"; fi
+    if [ -f "$runs/runner" ] && kill -0 "$(cat "$runs/runner")" 2>/dev/null; then
+        echo "run.sh: already at work here, process $(cat "$runs/runner")" >&2
+        exit 0
+    fi
+    echo $$ >"$runs/runner"
+    cd "$runs"
+}
+
+# Data that are drawn, the same for the same seed.
+make_data() { # RECIPE
+    sed -n 's/^train *= *\(made\/.*\)/\1/p' "$tree/recipes/$1" | while read -r path; do
+        [ ! -e "$path" ] || continue
+        line=$(grep "^$path " "$queue/made.txt")
+        # shellcheck disable=SC2086
+        nice -n 19 "$program" data make ${line#"$path" } --out "$path.part" --threads 1 >&2
+        mv "$path.part" "$path"
+    done
+}
+
+# Seconds of processor time of a process, into a file now and then: a run may be killed several times.
+watch_time() { # PID FILE
+    while kill -0 "$1" 2>/dev/null; do
+        awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) / hz }' "/proc/$1/stat" >"$2.part" 2>/dev/null || :
+        if [ -s "$2.part" ]; then mv "$2.part" "$2"; fi
+        sleep 5
+    done
+}
+
+# Trains, or goes on; its standard output is the run's `out`.
+train() { # ID RECIPE SETTINGS
+    if [ -f "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; then # of a runner that was killed
+        kill -TERM "$(cat "$1/pid")"
+        while kill -0 "$(cat "$1/pid")" 2>/dev/null; do sleep 1; done
+    fi
+    mkdir -p "$1"
+    own=$program
+    if [ -f "$1/program" ] && [ -x "$(cat "$1/program")" ]; then own=$(cat "$1/program"); fi
+    echo "$own" >"$1/program"
+    if [ -f "$1/last.safetensors" ]; then
+        nice -n 19 "$own" train --resume "$1" --threads 1 >"$1/out" 2>>"$1/err" &
+    else
+        # shellcheck disable=SC2086
+        nice -n 19 "$own" train "$tree/recipes/$2" --out "$1" --threads 1 $3 >"$1/out" 2>>"$1/err" &
+    fi
+    child=$!
+    echo $child >"$1/pid"
+    watch_time $child "$1/time-$(date +%s)" &
+    wait $child
+}
+
+# Lines "eval.loss=0.5" of a measurement -> rows "ID,NAME,loss,0.5".
+measure() { # ID
+    while read -r pattern name command arguments; do
+        # shellcheck disable=SC2254
+        case $1 in $pattern) ;; *) continue ;; esac
+        # shellcheck disable=SC2086
+        nice -n 19 "$own" "$command" "$1/best.safetensors" $arguments --threads 1 2>>"$1/err" >"$1/measured" ||
+            echo "$command.state=failed" >"$1/measured"
+        sed -n "s/^[a-z]*\.\([a-z_0-9.-]*\)=\(.*\)/$1,$name,\1,\2/p" "$1/measured" | grep -v ',seconds,'
+    done <"$1/measures"
+}
+
+append() { # FILE HEADER FROM
+    { if [ -f "$1" ]; then cat "$1"; else echo "$2"; fi && cat "$3"; } >"$1.part"
+    mv "$1.part" "$1"
+}
+
+value() { # ID KEY
+    sed -n "s/^train\.$2=//p" "$1/out" | tail -n 1
+}
+
+# All that a run came to, into docs/results: the row of runs.csv last, as it is what says that the run is done.
+record() { # ID RECIPE SYSTEM SEED STATE SETTINGS
+    grep -v '^ *\(#\|$\)' "$queue/measures.txt" >"$1/measures"
+    : >"$1/rows"
+    if [ "$5" = "done" ]; then measure "$1" >"$1/rows"; fi
+    time=$(cat "$1"/time-* 2>/dev/null | awk '{ s += $1 } END { printf "%.0f", s }')
+    awk -F, 'NR == 1 || $6 != ""' OFS=, "$1/metrics.csv" >"$results/curves/$1.csv"
+    append "$results/measures.csv" id,measure,key,value "$1/rows"
+    tokens=$(awk -F, 'END { print $3 }' "$1/metrics.csv")
+    last=$(awk -F, 'END { print $1 }' "$1/metrics.csv")
+    made=${own##*longline-}
+    echo "$1,$2,$3,$4,$5,$last,$tokens,$(value "$1" valid_loss),$(value "$1" valid_accuracy),$time,$(value "$1" seconds),\
+$made,$machine,$(date -u +%Y-%m-%d),longline train recipes/$2 --threads 1$6" >"$1/row"
+    append "$results/runs.csv" "id,recipe,system,seed,state,steps,tokens,valid_loss,valid_accuracy,cpu_seconds,seconds,\
+commit,machine,date,command" "$1/row"
+    if [ "${LL_COMMIT:-0}" = 1 ]; then
+        git -C "$tree" add docs/results && git -C "$tree" commit -q -m "results: $1" -- docs/results ||
+            echo "run.sh: $1 is not committed" >&2
+    fi
+}
+
+run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
+    id=$1 recipe=$4 system=$5 seed=$6
+    shift 6
+    set=$(settings "$system" "$seed" "$@")
+    echo "$(date -u +%H:%M) $id"
+    make_data "$recipe"
+    code=0
+    train "$id" "$recipe" "$set" || code=$?
+    child=
+    if [ $code = 0 ] && [ -n "$(value "$id" steps)" ]; then
+        record "$id" "$recipe" "$system" "$seed" "done" "$set"
+    elif [ $code = 0 ]; then
+        echo "$(date -u +%H:%M) $id was stopped" # and goes on
+    elif grep -qi diverge "$id/err"; then
+        record "$id" "$recipe" "$system" "$seed" diverged "$set"
+    else
+        echo "$(date -u +%H:%M) $id has failed (code $code), see $runs/$id/err" >&2
+        echo "$id" >>failed
+    fi
+}
+
+next() { # prints the first entry that is neither done nor failed here
+    entries | while read -r line; do
+        id=${line%% *}
+        if ! wanted "$id" || is_done "$id" || grep -qx "$id" failed 2>/dev/null; then continue; fi
+        echo "$line"
+        break
+    done
+}
+
+stop() {
+    if [ -n "$child" ] && kill -TERM "$child" 2>/dev/null; then wait "$child" || :; fi
+    rm -f "$runs/runner"
+    exit 0
+}
+
+case ${1:-all} in
+list) list ;;
+command)
+    # shellcheck disable=SC2086
+    entries | while read -r id priority hours recipe system seed more; do
+        [ "$id" != "${2:?command needs an ID}" ] || echo "longline train recipes/$recipe --threads 1$(settings "$system" "$seed" $more)"
+    done
+    ;;
+all | next)
+    prepare
+    child=
+    trap stop INT TERM HUP
+    while line=$(next) && [ -n "$line" ]; do
+        # shellcheck disable=SC2086
+        run $line
+        [ "${1:-all}" = all ] || break
+    done
+    rm -f "$runs/runner"
+    ;;
+*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
