@@ -40,10 +40,14 @@ settings() { # SYSTEM SEED KEY=VALUE..
     seed=$2
     shift 2
     keys=$(sed -n "s/^$system  *//p" "$queue/systems.txt")
-    [ -n "$keys" ] || {
+    case ${keys:+known}$system in
+    known*) ;;
+    *+*) keys="attention.kernel=${system%%+*} position.type=${system#*+}" ;;
+    *)
         echo "run.sh: systems.txt has no system $system" >&2
         exit 2
-    }
+        ;;
+    esac
     for key in $keys "train.seed=$seed" "$@"; do printf ' --set %s' "$key"; done
 }
 
@@ -58,6 +62,11 @@ list() {
 
 # ---- One run ----
 
+# Is the process alive whose number is in a file, and is it what it was?
+is_alive() { # FILE WORD
+    [ -s "$1" ] && ps -o args= -p "$(cat "$1")" 2>/dev/null | grep -q "$2"
+}
+
 prepare() {
     runs=${LL_RUNS:?"LL_RUNS is to name a folder for runs, outside of the tree"}
     mkdir -p "$runs/made" "$results/curves"
@@ -68,7 +77,7 @@ prepare() {
     ln -sfn "$(cd "${LL_SHARED:-$tree/../shared}/data" && pwd)" "$runs/data"
     machine=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1 | tr -d ',')
     if grep -q avx512_bf16 /proc/cpuinfo 2>/dev/null; then machine="$machine avx512bf16"; fi
-    if [ -f "$runs/runner" ] && kill -0 "$(cat "$runs/runner")" 2>/dev/null; then
+    if is_alive "$runs/runner" run.sh; then
         echo "run.sh: already at work here, process $(cat "$runs/runner")" >&2
         exit 0
     fi
@@ -76,15 +85,17 @@ prepare() {
     cd "$runs"
 }
 
-# Data that are drawn, the same for the same seed.
-make_data() { # RECIPE
-    sed -n 's/^train *= *\(made\/.*\)/\1/p' "$tree/recipes/$1" | while read -r path; do
-        [ ! -e "$path" ] || continue
-        line=$(grep "^$path " "$queue/made.txt")
-        # shellcheck disable=SC2086
-        nice -n 19 "$program" data make ${line#"$path" } --out "$path.part" --threads 1 >&2
-        mv "$path.part" "$path"
-    done
+# Data that are drawn, the same for the same seed: made/NAME, wherever the recipe or the settings name it.
+make_data() { # RECIPE SETTINGS
+    { cat "$tree/recipes/$1" && echo "$2"; } | grep -v '^#' | grep -o 'made/[A-Za-z0-9_.-]*' | sort -u |
+        while read -r path; do
+            [ ! -e "$path" ] || continue
+            line=$(grep "^$path " "$queue/made.txt")
+            rm -rf "$path.part"
+            # shellcheck disable=SC2086
+            nice -n 19 "$program" data make ${line#"$path" } --out "$path.part" --threads 1 >&2
+            mv "$path.part" "$path"
+        done
 }
 
 # Seconds of processor time of a process, into a file now and then: a run may be killed several times.
@@ -98,9 +109,9 @@ watch_time() { # PID FILE
 
 # Trains, or goes on; its standard output is the run's `out`.
 train() { # ID RECIPE SETTINGS
-    if [ -f "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; then # of a runner that was killed
+    if is_alive "$1/pid" longline; then # of a runner that was killed
         kill -TERM "$(cat "$1/pid")"
-        while kill -0 "$(cat "$1/pid")" 2>/dev/null; do sleep 1; done
+        while is_alive "$1/pid" longline; do sleep 1; done
     fi
     mkdir -p "$1"
     own=$program
@@ -165,7 +176,7 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
     shift 6
     set=$(settings "$system" "$seed" "$@")
     echo "$(date -u +%H:%M) $id"
-    make_data "$recipe"
+    make_data "$recipe" "$set"
     code=0
     train "$id" "$recipe" "$set" || code=$?
     child=
@@ -173,6 +184,8 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
         record "$id" "$recipe" "$system" "$seed" "done" "$set"
     elif [ $code = 0 ]; then
         echo "$(date -u +%H:%M) $id was stopped" # and goes on
+    elif [ $code -gt 128 ] && echo $code >>"$id/killed" && [ "$(wc -l <"$id/killed")" -lt 9 ]; then
+        echo "$(date -u +%H:%M) $id was killed" # and goes on, but not for ever
     elif grep -qi diverge "$id/err"; then
         record "$id" "$recipe" "$system" "$seed" diverged "$set"
     else
@@ -190,33 +203,40 @@ next() { # prints the first entry that is neither done nor failed here
     done
 }
 
+# shellcheck disable=SC2317 # a signal calls it
 stop() {
     if [ -n "$child" ] && kill -TERM "$child" 2>/dev/null; then wait "$child" || :; fi
     rm -f "$runs/runner"
     exit 0
 }
 
-case ${1:-all} in
-list) list ;;
-command)
-    # shellcheck disable=SC2086
-    entries | while read -r id priority hours recipe system seed more; do
-        [ "$id" != "${2:?command needs an ID}" ] || echo "longline train recipes/$recipe --threads 1$(settings "$system" "$seed" $more)"
-    done
-    ;;
-all | next)
-    prepare
-    child=
-    trap stop INT TERM HUP
-    while line=$(next) && [ -n "$line" ]; do
+main() {
+    case ${1:-all} in
+    list) list ;;
+    command)
         # shellcheck disable=SC2086
-        run $line
-        [ "${1:-all}" = all ] || break
-    done
-    rm -f "$runs/runner"
-    ;;
-*)
-    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-    ;;
-esac
+        entries | while read -r id priority hours recipe system seed more; do
+            [ "$id" != "${2:?command needs an ID}" ] ||
+                echo "longline train recipes/$recipe --threads 1$(settings "$system" "$seed" $more)"
+        done
+        ;;
+    all | next)
+        prepare
+        child=
+        trap stop INT TERM HUP
+        while line=$(next) && [ -n "$line" ]; do
+            # shellcheck disable=SC2086
+            run $line
+            [ "${1:-all}" = all ] || break
+        done
+        rm -f "$runs/runner"
+        ;;
+    *)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+}
+
+main "$@"
+exit # a shell reads a script as it goes: what is written here meanwhile is not run
