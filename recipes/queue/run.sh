@@ -92,8 +92,12 @@ make_data() { # RECIPE SETTINGS
             [ ! -e "$path" ] || continue
             line=$(grep "^$path " "$queue/made.txt")
             rm -rf "$path.part"
+            line=${line#"$path" }
             # shellcheck disable=SC2086
-            nice -n 19 "$program" data make ${line#"$path" } --out "$path.part" --threads 1 >&2
+            case $line in
+            sh\ *) OUT=$path.part sh -c "${line#sh }" ;;
+            *) nice -n 19 "$program" data make $line --out "$path.part" --threads 1 >&2 ;;
+            esac
             mv "$path.part" "$path"
         done
 }
