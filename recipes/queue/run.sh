@@ -21,11 +21,11 @@ only=${LL_ONLY:-*}
 # ---- The queue: lines "ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE.." ----
 
 entries() { # in order: by priority, then as they stand
-    grep -v '^ *\(#\|$\)' "$queue/queue.txt" | sort -s -n -k 2,2
+    { cat "$queue/queue.txt" && sh "$queue/pairs.sh"; } | grep -v '^ *\(#\|$\)' | sort -s -n -k 2,2
 }
 
 is_done() { # ID
-    [ -f "$results/runs.csv" ] && grep -q "^$1," "$results/runs.csv"
+    [ -f "$results/runs.csv" ] && cut -d, -f1 "$results/runs.csv" | grep -qxF "$1"
 }
 
 wanted() { # ID
@@ -160,7 +160,8 @@ record() { # ID RECIPE SYSTEM SEED STATE SETTINGS
     : >"$1/rows"
     if [ "$5" = "done" ]; then measure "$1" >"$1/rows"; fi
     time=$(cat "$1"/time-* 2>/dev/null | awk '{ s += $1 } END { printf "%.0f", s }')
-    awk -F, 'NR == 1 || $6 != ""' OFS=, "$1/metrics.csv" >"$results/curves/$1.csv"
+    awk -F, 'NR == 1 || $6 != ""' "$1/metrics.csv" >"$1/curve"
+    [ "$(wc -l <"$1/curve")" -lt 3 ] || cp "$1/curve" "$results/curves/$1.csv"
     append "$results/measures.csv" id,measure,key,value "$1/rows"
     tokens=$(awk -F, 'END { print $3 }' "$1/metrics.csv")
     last=$(awk -F, 'END { print $1 }' "$1/metrics.csv")
@@ -169,10 +170,16 @@ record() { # ID RECIPE SYSTEM SEED STATE SETTINGS
 $made,$machine,$(date -u +%Y-%m-%d),longline train recipes/$2 --threads 1$6" >"$1/row"
     append "$results/runs.csv" "id,recipe,system,seed,state,steps,tokens,valid_loss,valid_accuracy,cpu_seconds,seconds,\
 commit,machine,date,command" "$1/row"
-    if [ "${LL_COMMIT:-0}" = 1 ]; then
-        git -C "$tree" add docs/results && git -C "$tree" commit -q -m "results: $1" -- docs/results ||
-            echo "run.sh: $1 is not committed" >&2
-    fi
+    case $1 in pair-*) [ $(($(date +%s) - committed)) -ge 900 ] || return 0 ;; esac # they take seconds each
+    commit_results "$1"
+}
+
+commit_results() { # ID
+    committed=$(date +%s)
+    [ "${LL_COMMIT:-0}" = 1 ] || return 0
+    [ -n "$(git -C "$tree" status --porcelain docs/results)" ] || return 0
+    git -C "$tree" add docs/results && git -C "$tree" commit -q -m "results: up to $1" -- docs/results ||
+        echo "run.sh: $1 is not committed" >&2
 }
 
 run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
@@ -210,6 +217,7 @@ next() { # prints the first entry that is neither done nor failed here
 # shellcheck disable=SC2317 # a signal calls it
 stop() {
     if [ -n "$child" ] && kill -TERM "$child" 2>/dev/null; then wait "$child" || :; fi
+    commit_results "$id"
     rm -f "$runs/runner"
     exit 0
 }
@@ -227,12 +235,15 @@ main() {
     all | next)
         prepare
         child=
+        committed=0
+        id=
         trap stop INT TERM HUP
         while line=$(next) && [ -n "$line" ]; do
             # shellcheck disable=SC2086
             run $line
             [ "${1:-all}" = all ] || break
         done
+        commit_results "the end"
         rm -f "$runs/runner"
         ;;
     *)
