@@ -12,6 +12,9 @@
 # LL_PROGRAM  the program, else build/longline; it is copied into LL_RUNS, so that a later build changes no run
 # LL_COMMIT   1: each result is committed as it comes
 # LL_ONLY     a pattern of ids, as 'lra-text-*'
+#
+# An entry of the queue is ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..; rate=PREFIX among its keys is the learning rate with
+# the lowest held-out loss of the runs PREFIX-RATE.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 queue=$tree/recipes/queue
@@ -48,7 +51,20 @@ settings() { # SYSTEM SEED KEY=VALUE..
         exit 2
         ;;
     esac
-    for key in $keys "train.seed=$seed" "$@"; do printf ' --set %s' "$key"; done
+    for key in $keys "train.seed=$seed" "$@"; do
+        case $key in rate=*) key=$(best_rate "${key#rate=}") ;; esac
+        [ -z "$key" ] || printf ' --set %s' "$key"
+    done
+}
+
+# Of runs PREFIX-RATE, the rate with the lowest held-out loss; nothing, which is the recipe's, where there are none.
+best_rate() { # PREFIX
+    [ ! -f "$results/measures.csv" ] || awk -F, -v prefix="$1-" '
+        index($1, prefix) == 1 && $2 == "valid" && $3 == "loss" && (best == "" || $4 < least) {
+            least = $4
+            best = substr($1, length(prefix) + 1)
+        }
+        END { if (best != "") print "train.learning-rate=" best }' "$results/measures.csv"
 }
 
 list() {
@@ -207,8 +223,8 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
 
 next() { # prints the first entry that is neither done nor failed here
     entries | while read -r line; do
-        id=${line%% *}
-        if ! wanted "$id" || is_done "$id" || grep -qx "$id" failed 2>/dev/null; then continue; fi
+        first=${line%% *}
+        if ! wanted "$first" || is_done "$first" || grep -qx "$first" failed 2>/dev/null; then continue; fi
         echo "$line"
         break
     done
