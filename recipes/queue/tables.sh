@@ -9,7 +9,7 @@ tree=$(cd "$(dirname "$0")/../.." && pwd)
 here=$tree/recipes/queue
 
 draw() { # NAME
-    awk -v wanted="$1" '
+    awk -v wanted="$1" -v docs="$tree/docs" '
     function as(x, how) {
         return how == "percent" ? 100 * x : how == "bits" ? x / log(2) : how == "perplexity" ? exp(x) : x
     }
@@ -37,9 +37,25 @@ draw() { # NAME
     !on { next }
     $1 == "list" { list = 1; pattern = $2; measure = $3; key = $4; how = $5 }
     $1 == "column" { c++; prefix[c] = $2; measures[c] = $3; keys[c] = $4; hows[c] = $5; heading[c] = rest(6) }
+    $1 == "csv" {
+        file = docs "/" $2
+        for (n = 0; (getline line < file) > 0; n++) {
+            split(line, f, ",")
+            row = "|"
+            rule = "|"
+            for (i = 3; i <= NF; i++) {
+                row = row " " (f[$i] ~ /^-?[0-9.e+-]+$/ ? sprintf("%.4g", f[$i]) : f[$i]) " |"
+                rule = rule " --- |"
+            }
+            print row
+            if (!n) print rule
+        }
+        exit
+    }
     $1 == "row" { r++; names[r] = $2; label[r] = rest(3) }
     $1 == "published" { published[$2, $3] = $4; has[$2] = 1 }
     END {
+        if (!list && !c) exit
         if (list) {
             sub(/[*]$/, "", pattern)
             print "| run | steps | seconds | " measure ", " key " |\n| --- | --- | --- | --- |"
