@@ -73,7 +73,9 @@ list() {
         state=-
         if is_done "$id"; then state='done'; fi
         printf '%-4s %-36s %2s %5s h  %s %s %s\n' "$state" "$id" "$priority" "$hours" "$recipe" "$system" "$seed $more"
-    done | awk '{ print; hours[$1] += $4 } END { printf "core-hours as estimated: done %.1f, left %.1f\n", hours["done"], hours["-"] }'
+    done | awk '
+        { print; hours[$1] += $4 }
+        END { printf "core-hours as estimated: done %.1f, left %.1f\n", hours["done"], hours["-"] }'
 }
 
 # ---- One run ----
