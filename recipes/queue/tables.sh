@@ -1,0 +1,109 @@
+#!/bin/sh
+# Draws the tables of docs/study.md from docs/results: what stands there between <!-- table NAME --> and <!-- end --> is
+# written anew.
+#
+#     recipes/queue/tables.sh           into docs/study.md
+#     recipes/queue/tables.sh NAME      to standard output
+set -eu
+tree=$(cd "$(dirname "$0")/../.." && pwd)
+here=$tree/recipes/queue
+
+draw() { # NAME
+    awk -v wanted="$1" -v docs="$tree/docs" '
+    function as(x, how) {
+        return how == "percent" ? 100 * x : how == "bits" ? x / log(2) : how == "perplexity" ? exp(x) : x
+    }
+    function number(x, how) { return sprintf(how == "bits" || how == "as-is" ? "%.3f" : "%.2f", x) }
+    function rest(from,    text, i) {
+        for (i = from; i <= NF; i++) text = text (i > from ? " " : "") $i
+        return text
+    }
+    function cell(prefix, measure, key, how, who,    n, sum, square, seed, x, mean) {
+        for (seed = 1; seed < 10; seed++) {
+            if (!((prefix "-" who "-" seed, measure, key) in value)) continue
+            x = as(value[prefix "-" who "-" seed, measure, key], how)
+            n++; sum += x; square += x * x
+        }
+        if (!n) return ""
+        mean = sum / n
+        if (n == 1) return number(mean, how)
+        return number(mean, how) " ± " number(sqrt((square - n * mean * mean > 0 ? square - n * mean * mean : 0) / (n - 1)), how) \
+            " (" n ")"
+    }
+    FILENAME ~ /measures.csv$/ { split($0, f, ","); value[f[1], f[2], f[3]] = f[4]; ids[FNR] = f[1]; rows = FNR; next }
+    FILENAME ~ /runs.csv$/ { split($0, f, ","); steps[f[1]] = f[6]; cpu[f[1]] = f[10]; next }
+    /^#/ || !NF { next }
+    $1 == "table" { on = $2 == wanted; next }
+    !on { next }
+    $1 == "list" { list = 1; pattern = $2; measure = $3; key = $4; how = $5 }
+    $1 == "column" { c++; prefix[c] = $2; measures[c] = $3; keys[c] = $4; hows[c] = $5; heading[c] = rest(6) }
+    $1 == "csv" {
+        file = docs "/" $2
+        for (n = 0; (getline line < file) > 0; n++) {
+            split(line, f, ",")
+            row = "|"
+            rule = "|"
+            for (i = 3; i <= NF; i++) {
+                row = row " " (f[$i] ~ /^-?[0-9.e+-]+$/ ? sprintf("%.4g", f[$i]) : f[$i]) " |"
+                rule = rule " --- |"
+            }
+            print row
+            if (!n) print rule
+        }
+        exit
+    }
+    $1 == "row" { r++; names[r] = $2; label[r] = rest(3) }
+    $1 == "published" { published[$2, $3] = $4; has[$2] = 1 }
+    END {
+        if (!list && !c) exit
+        if (list) {
+            sub(/[*]$/, "", pattern)
+            print "| run | steps | seconds | " measure ", " key " |\n| --- | --- | --- | --- |"
+            for (i = 1; i <= rows; i++)
+                if (index(ids[i], pattern) == 1 && !(ids[i] in seen)) {
+                    seen[ids[i]] = 1
+                    print "| `" ids[i] "` | " steps[ids[i]] " | " cpu[ids[i]] " | " \
+                        number(as(value[ids[i], measure, key], how), how) " |"
+                }
+            exit
+        }
+        line = "| system |"; rule = "| --- |"
+        for (k = 1; k <= c; k++) {
+            line = line " " heading[k] " |"; rule = rule " --- |"
+            first[prefix[k]] = first[prefix[k]] ? first[prefix[k]] : k
+            if (has[prefix[k]] && first[prefix[k]] == k) { line = line " published |"; rule = rule " --- |" }
+        }
+        print line "\n" rule
+        for (i = 1; i <= r; i++) {
+            line = "| " label[i] " |"
+            for (k = 1; k <= c; k++) {
+                line = line " " cell(prefix[k], measures[k], keys[k], hows[k], names[i]) " |"
+                if (has[prefix[k]] && first[prefix[k]] == k) line = line " " published[prefix[k], names[i]] " |"
+            }
+            print line
+        }
+    }' "$tree/docs/results/measures.csv" "$tree/docs/results/runs.csv" "$here/tables.txt"
+}
+
+if [ $# = 1 ]; then
+    draw "$1"
+    exit
+fi
+page=$tree/docs/study.md
+while IFS= read -r line; do
+    case $line in
+    '<!-- table '*)
+        name=${line#<!-- table }
+        printf '%s\n\n' "$line"
+        draw "${name% -->}"
+        printf '\n'
+        inside=1
+        ;;
+    '<!-- end -->')
+        inside=
+        printf '%s\n' "$line"
+        ;;
+    *) if [ -z "${inside-}" ]; then printf '%s\n' "$line"; fi ;;
+    esac
+done <"$page" >"$page.part"
+mv "$page.part" "$page"
