@@ -100,7 +100,8 @@ ll_attention_config draw_config(uint64_t *seed) {
         c.M += 20;
         c.input_scale = 0.1f;
     }
-    c.position = (ll_position)draw_int(seed, 0, c.causal ? 1 : 2);
+    static const ll_position drawn_positions[] = {LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D};
+    c.position = drawn_positions[draw_int(seed, 0, c.causal ? 1 : 2)];
     if (c.position == LL_POSITION_PERMUTE2D) {
         c.M += c.M % 2;
         c.D += c.M ? 0 : c.D % 2;
@@ -228,9 +229,11 @@ const char *drawn_name(const drawn *d) {
     static const char *kernel[] = {"softmax", "favor", "relu",  "elu1",     "exp",    "sigmoid",
                                    "abs",     "gelu",  "cos",   "tanh",     "identity", "square",
                                    "value",   "local", "linformer", "nystrom", "reformer"};
-    static const char *position[] = {"", " permute", " permute2d"}, *kind[] = {"", " hyp", " trig", " gauss"};
+    static const char *kind[] = {"", " hyp", " trig", " gauss"};
     const ll_attention_config *c = &d->config;
-    const char *place = c->position > LL_POSITION_PERMUTE2D ? "" : position[c->position];
+    const char *place = c->position == LL_POSITION_PERMUTE     ? " permute"
+                        : c->position == LL_POSITION_PERMUTE2D ? " permute2d"
+                                                               : "";
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s B%d H%d T%d S%d D%d E%d M%d scale %g eps %g max q%d k%d%s%s den %d %g",
              kernel[c->kernel], kind[c->features], place, c->decay ? " decay" : "", c->causal ? " causal" : "",
              d->call.lengths ? " lengths" : "", d->call.key_mask ? " mask" : "", d->call.B, c->H, d->call.T, d->call.S,

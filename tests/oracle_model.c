@@ -98,8 +98,8 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
             continue;
         }
         raw[i] = E[o->tokens[b * o->T + p] * C + i];
-        if (c->position.type == LL_POS_LEARNED) raw[i] += learned[p * C + i];
-        if (c->position.type == LL_POS_SINUSOIDAL) {
+        if (c->position.type == LL_POSITION_LEARNED) raw[i] += learned[p * C + i];
+        if (c->position.type == LL_POSITION_SINUSOIDAL) {
             const double angle = p * pow(10000, -2.0 * (i / 2) / C);
             raw[i] += ll_config_init_std(c) * (i % 2 ? cos(angle) : sin(angle));
         }
@@ -120,22 +120,22 @@ static ll_attention_config mechanism(const oracle_model *o, int op, int causal, 
     ll_attention_config a = {.causal = causal, .H = c->model.heads, .D = D, .E = E, .input_scale = 1};
     if (placed) oracle_place_describe(o, &a);
     const int W = oracle_width(&a);
-    if (c->attention.kernel == LL_ATT_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel == LL_ATT_FAVOR) {
+    if (c->attention.kernel == LL_KERNEL_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
+    if (c->attention.kernel == LL_KERNEL_FAVOR) {
         a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(W)));
         a.features = (ll_feature_kind)c->attention.features;
-        a.M = c->attention.features == LL_FEAT_POSITIVE ? c->attention.num_features : c->attention.num_features / 2;
+        a.M = c->attention.features == LL_FEATURES_POSITIVE ? c->attention.num_features : c->attention.num_features / 2;
     }
     a.baseline.window = c->attention.window, a.baseline.rank = c->attention.linformer_rank;
     a.baseline.rotations = draws->baseline.rotations;
     a.baseline.buckets = c->attention.buckets, a.baseline.chunk = c->attention.chunk,
     a.baseline.rounds = c->attention.rounds;
     a.baseline.landmarks = c->attention.landmarks, a.baseline.iterations = c->attention.iterations;
-    if (c->attention.kernel > LL_ATT_SQUARE)
+    if (c->attention.kernel > LL_KERNEL_SQUARE)
         a.kernel = (ll_kernel)c->attention.kernel, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel >= LL_ATT_RELU && c->attention.kernel <= LL_ATT_SQUARE) {
-        const int zero = c->attention.kernel == LL_ATT_ELU1 || c->attention.kernel == LL_ATT_EXP ||
-                         c->attention.kernel == LL_ATT_SIGMOID;
+    if (c->attention.kernel >= LL_KERNEL_RELU && c->attention.kernel <= LL_KERNEL_SQUARE) {
+        const int zero = c->attention.kernel == LL_KERNEL_ELU1 || c->attention.kernel == LL_KERNEL_EXP ||
+                         c->attention.kernel == LL_KERNEL_SIGMOID;
         a.kernel = (ll_kernel)c->attention.kernel, a.feature_eps = zero ? 0 : 1e-3f;
         if (c->attention.projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->attention.num_features;
     }
@@ -146,8 +146,8 @@ static ll_attention_config mechanism(const oracle_model *o, int op, int causal, 
     if (c->attention.feature_eps >= 0) a.feature_eps = (float)c->attention.feature_eps;
     if (!c->attention.normalise) a.den = LL_DEN_NONE;
     a.permutation = draws->permutation;
-    if (c->position.type == LL_POS_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
-    if (c->position.type == LL_POS_PERMUTE2D) {
+    if (c->position.type == LL_POSITION_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
+    if (c->position.type == LL_POSITION_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->position.width, a.height = c->position.height, a.before = front(o);
     }

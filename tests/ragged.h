@@ -12,10 +12,10 @@ enum { H = 2, D = 6, E = 5, M = 8, ROOM = 70, ROWS = 2, SCALES = 2, SINES = 2, R
 static const char *const kernel_names[] = {"softmax", "favor", "relu",      "elu1",    "exp",      "sigmoid",
                                            "abs",     "gelu",  "cos",       "tanh",    "identity", "square",
                                            "value",   "local", "linformer", "nystrom", "reformer"};
-static const char *const position_names[] = {"none",        "permute",  "permute2d", "rope",
+static const char *const position_names[] = {"none",        "sinusoidal", "learned", "permute",  "permute2d", "rope",
                                              "rope-linear", "sine-spe", "conv-spe",  "relative-s1",
                                              "relative-s2", "t5",       "shaw",      "orthogonal"};
-enum { KERNELS = 17, POSITIONS = 12, LINEAR = LL_KERNEL_SQUARE };
+enum { KERNELS = 17, POSITIONS = 14, LINEAR = LL_KERNEL_SQUARE };
 
 /* Numbers for whatever a position needs. */
 static float numbers[2048];
@@ -62,6 +62,7 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     w->clip = CLIP, w->keyless = 1, w->rpe = numbers + 800, w->bias = numbers + 830;
     w->distance_k = numbers + 40, w->distance_v = numbers + 60;
     if (kernel > LINEAR) return baseline(c, position, causal, cross);
+    if (position == LL_POSITION_SINUSOIDAL || position == LL_POSITION_LEARNED) return 0; /* not of operators */
     const int softmax = kernel == LL_KERNEL_SOFTMAX, features = ll_feature_count(c);
     if (softmax && (position == LL_POSITION_PERMUTE || position == LL_POSITION_PERMUTE2D)) return 0;
     if (softmax && position == LL_POSITION_ROPE_LINEAR) return 0;

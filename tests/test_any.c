@@ -54,13 +54,14 @@ static void add(drawn *x, const char *key, const char *values, uint64_t seed, in
 
 /* Weights that may be negative have sums near 0, by which nothing can be divided to any number of digits. */
 static int is_sound(const ll_model_config *c) {
-    const int waves = c->attention.kernel == LL_ATT_FAVOR &&
-                      (c->attention.features == LL_FEAT_TRIGONOMETRIC || c->attention.features == LL_FEAT_GAUSSIAN);
-    const int maps = c->attention.kernel == LL_ATT_COS || c->attention.kernel == LL_ATT_TANH ||
-                     c->attention.kernel == LL_ATT_IDENTITY || c->attention.kernel == LL_ATT_GELU;
+    const int waves = c->attention.kernel == LL_KERNEL_FAVOR && (c->attention.features == LL_FEATURES_TRIGONOMETRIC ||
+                                                                 c->attention.features == LL_FEATURES_GAUSSIAN);
+    const int maps = c->attention.kernel == LL_KERNEL_COS || c->attention.kernel == LL_KERNEL_TANH ||
+                     c->attention.kernel == LL_KERNEL_IDENTITY || c->attention.kernel == LL_KERNEL_GELU;
     const int bounded = c->model.final_norm || c->model.norm == LL_NORM_POST;
-    if (!c->attention.normalise && (c->attention.kernel == LL_ATT_EXP || !bounded)) return 0; /* as large as can be */
-    return !c->attention.normalise || !(waves || maps || c->position.type == LL_POS_ORTHOGONAL);
+    if (!c->attention.normalise && (c->attention.kernel == LL_KERNEL_EXP || !bounded))
+        return 0; /* as large as can be */
+    return !c->attention.normalise || !(waves || maps || c->position.type == LL_POSITION_ORTHOGONAL);
 }
 
 /* Most switches stay as they are half of the time: recipes that set all of them are nearly all refused. */

@@ -20,7 +20,8 @@ typedef struct {
 static const char *kernel_names[] = {"exact", NULL,   "relu", "elu1", "exp",      "sigmoid",
                                      "abs",   "gelu", "cos",  "tanh", "identity", "square"};
 static const char *kind_names[] = {"softmax-pos", "softmax-hyp", "softmax-trig", "gauss-trig"};
-static const char *position_names[] = {"none", "permute", "permute2d"};
+static const char *position_names[] = {
+    [LL_POSITION_NONE] = "none", [LL_POSITION_PERMUTE] = "permute", [LL_POSITION_PERMUTE2D] = "permute2d"};
 static const char *max_names[] = {"prefix", "token", "sequence", "batch", "none"};
 static const char *den_names[] = {"sum", "sum+eps", "sum+eps*phi", "sum+L*eps", "google", "none"};
 

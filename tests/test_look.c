@@ -91,8 +91,9 @@ static void matrices_are_attention(void **state) {
                 if (causal && j > r % N) assert_true(weights[r * N + j] == 0);
             }
             /* Nystroem's inverse is not exact, and linformer sums values with weights of its own. */
-            const int sums = m->c->attention.kernel != LL_ATT_NYSTROM && m->c->attention.kernel != LL_ATT_LINFORMER;
-            if (sums && m->c->attention.normalise && m->c->position.type != LL_POS_ROPE_LINEAR)
+            const int sums =
+                m->c->attention.kernel != LL_KERNEL_NYSTROM && m->c->attention.kernel != LL_KERNEL_LINFORMER;
+            if (sums && m->c->attention.normalise && m->c->position.type != LL_POSITION_ROPE_LINEAR)
                 assert_true(fabs(sum - 1) < 1e-5);
         }
         free(weights);

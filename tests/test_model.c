@@ -189,7 +189,7 @@ static void test_padding(void **state) {
         batch_run(x, other, 1);
         assert_true(x->tally.loss == loss);
         assert_memory_equal(other, x->grad, x->model->size * sizeof *other);
-        const int more = x->model->c->position.type == LL_POS_LEARNED ? 0 : 4;
+        const int more = x->model->c->position.type == LL_POSITION_LEARNED ? 0 : 4;
         float *longer = logp_of(x, T + more, x->lengths, &longer_size);
         const size_t V = x->classify ? size : (size_t)x->model->c->model.vocab;
         for (int b = 0; b < (x->classify ? 1 : B); b++)

@@ -47,7 +47,7 @@ static int either_sign(const pair *p) {
 
 static void describe(pair *p, const char *kernel_form, const char *position_form) {
     const ll_mechanism *k = ll_kernel_at(p->kernel), *x = ll_position_at(p->position);
-    const char *s2 = ll_position_at(LL_POS_RELATIVE_S2)->name; /* half of its heads have no state that could decay */
+    const char *s2 = ll_position_at(LL_POSITION_RELATIVE_S2)->name; /* half of its heads have no state to decay */
     snprintf(
         p->keys, sizeof p->keys,
         "model.task=%s model.layers=1 model.width=8 model.heads=2 model.ff=6 model.vocab=%d model.classes=%d "

@@ -112,7 +112,7 @@ static void test_every_pair(void **state) {
             }
     /* All of softmax and the linear kernels but permutations, rope-linear and orthogonal of softmax, permute2d causal,
      * and t5 and shaw of linear ones; the baselines in two forms each. */
-    assert_int_equal(pairs, LINEAR * (POSITIONS * 3 - 1 - 6) + (POSITIONS - 4) * 3 + 2 * (1 + 5 + 5 + 5 + 2));
+    assert_int_equal(pairs, LINEAR * ((POSITIONS - 2) * 3 - 1 - 6) + (POSITIONS - 6) * 3 + 2 * (1 + 5 + 5 + 5 + 2));
 }
 
 /* Masks of keys go with their tokens. */

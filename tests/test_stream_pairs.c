@@ -132,7 +132,7 @@ static int run(const char *kernel, const char *position, const char *decay) {
     check_tiles(model, tokens, alone, what);
     check_pieces(model, tokens, alone, 12, 1, what);
     check_pieces(model, tokens, alone, 290, 2, what);
-    check_size(model, tokens, model->c->attention.kernel == LL_ATT_SOFTMAX);
+    check_size(model, tokens, model->c->attention.kernel == LL_KERNEL_SOFTMAX);
     ll_model_free(model);
     return 1;
 }

@@ -33,7 +33,9 @@ typedef enum {
     LL_FEATURES_GAUSSIAN       /* the same without exp(n): estimates exp(-|x - y|^2 / 2) */
 } ll_feature_kind;
 typedef enum {
-    LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
+    LL_POSITION_NONE,
+    LL_POSITION_SINUSOIDAL, LL_POSITION_LEARNED, /* added to the vectors of tokens by a model: an operator has none */
+    LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
     LL_POSITION_ROPE,        /* q and k turned by angles that grow with the position; any kernel */
     LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */

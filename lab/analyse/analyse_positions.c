@@ -64,8 +64,9 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
     if (!p) return LL_ENOMEM;
     for (size_t i = 0; i < C * (size_t)c->model.vocab; i++)
         content += (double)tokens[i] * (double)tokens[i] / (double)c->model.vocab;
-    if (c->position.type == LL_POS_SINUSOIDAL) ll_sinus(p, T, c->model.width, 0, ll_config_init_std(c));
-    if (c->position.type == LL_POS_LEARNED) memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
+    if (c->position.type == LL_POSITION_SINUSOIDAL) ll_sinus(p, T, c->model.width, 0, ll_config_init_std(c));
+    if (c->position.type == LL_POSITION_LEARNED)
+        memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double sum = content;
@@ -84,10 +85,10 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     if (layer < 0 || layer >= c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
-    if (c->position.type == LL_POS_LEARNED && T > c->position.max_length)
+    if (c->position.type == LL_POSITION_LEARNED && T > c->position.max_length)
         return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)", c->position.max_length);
     memset(P, 0, heads * n * n * sizeof *P);
-    const int embedded = c->position.type == LL_POS_SINUSOIDAL || c->position.type == LL_POS_LEARNED;
+    const int embedded = c->position.type == LL_POSITION_SINUSOIDAL || c->position.type == LL_POSITION_LEARNED;
     const ll_status status = embedded ? in_embedding(m, T, P) : in_attention(m, layer, T, contents, seed, P);
     for (size_t h = 0; h < heads && !status; h++) {
         double diagonal = 0;
@@ -176,7 +177,7 @@ static ll_status all_positions(ll_table *t, int T, const ll_analysis *how) {
     ll_status status = LL_OK;
     for (int i = 0; i <= count && !status; i++) {
         const char *name = i < count ? ll_position_row(i)->about.name : "none";
-        if (i < count && ll_pair_check(LL_ATT_RELU, i, 1)) continue;
+        if (i < count && ll_pair_check(LL_KERNEL_RELU, i, 1)) continue;
         ll_model *model = NULL;
         status = fresh(&model, name, i < count ? "none" : "fixed", T, how);
         if (!status) status = measure(t, i < count ? name : "decay", model, 0, T, how);

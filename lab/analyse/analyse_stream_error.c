@@ -57,7 +57,7 @@ static int wanted(const ll_analysis *how, const pair *p) {
     const int kernel = how->kernels ? listed(how->kernels, ll_kernel_at(p->kernel)->name) : 1;
     if (how->positions) return kernel && listed(how->positions, position);
     if (how->kernels) return kernel;
-    return p->kernel == LL_ATT_FAVOR || p->kernel == LL_ATT_SOFTMAX || p->position == LL_POS_NONE;
+    return p->kernel == LL_KERNEL_FAVOR || p->kernel == LL_KERNEL_SOFTMAX || p->position == LL_POSITION_NONE;
 }
 
 /* Does the pair stream, and is it another operator than the one without a position? */
@@ -66,20 +66,20 @@ static int streams(const pair *p) {
     if (!kernel->causal || kernel->stream == LL_STREAM_NONE) return 0;
     if (p->position == p->last) return kernel->decay;
     const ll_status status = ll_pair_check(p->kernel, p->position, 1);
-    return !status && p->position != LL_POS_SINUSOIDAL && p->position != LL_POS_LEARNED;
+    return !status && p->position != LL_POSITION_SINUSOIDAL && p->position != LL_POSITION_LEARNED;
 }
 
 static ll_status create(ll_model **model, const pair *p, const ll_analysis *how) {
     const ll_map *map = ll_map_of((ll_kernel)p->kernel);
     /* Sums of weights of either sign come near 0, where a quotient shows nothing but that. */
-    const int orthogonal = p->position == LL_POS_ORTHOGONAL, either = orthogonal || (map && map->sign);
+    const int orthogonal = p->position == LL_POSITION_ORTHOGONAL, either = orthogonal || (map && map->sign);
     char keys[600];
     snprintf(keys, sizeof keys,
              "model.layers=1|model.width=32|model.heads=2|model.ff=1|model.vocab=2|model.task=lm|attention.kernel=%s|"
              "attention.num-features=64|attention.features=%s|attention.window=64|attention.normalise=%s|position.type="
              "%s|position.decay=%s|"
              "position.realizations=16|train.length=64|train.seed=%llu",
-             ll_kernel_at(p->kernel)->name, p->kernel == LL_ATT_FAVOR && orthogonal ? "gaussian" : "positive",
+             ll_kernel_at(p->kernel)->name, p->kernel == LL_KERNEL_FAVOR && orthogonal ? "gaussian" : "positive",
              either ? "off" : "on", p->position == p->last ? "none" : ll_position_at(p->position)->name,
              p->position == p->last ? "fixed" : "none", (unsigned long long)(how->seed % 1000000000));
     return ll_analyse_model(model, keys);
@@ -111,7 +111,7 @@ static int report(double share, void *arg) {
 
 static int64_t tokens_of(const ll_analysis *how, const pair *p) {
     const int64_t T = how->length ? how->length : how->quick ? 2000 : 20000;
-    return p->kernel == LL_ATT_SOFTMAX && T > SQUARE_MOST ? SQUARE_MOST : T;
+    return p->kernel == LL_KERNEL_SOFTMAX && T > SQUARE_MOST ? SQUARE_MOST : T;
 }
 
 static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) {

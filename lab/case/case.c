@@ -65,7 +65,7 @@ static ll_status read_kernel(ll_case *a) {
                               : kernel <= 4 ? LL_KERNEL_FAVOR
                                             : LL_KERNEL_RELU + kernel - 5);
     a->c.features = (ll_feature_kind)(a->c.kernel == LL_KERNEL_FAVOR ? kernel - 1 : 0);
-    a->c.position = (ll_position)position;
+    a->c.position = (ll_position)(position ? LL_POSITION_PERMUTE + position - 1 : LL_POSITION_NONE);
     a->c.causal = causal;
     if (ll_operator_of_kernel(a->c.kernel)->linear) return LL_OK;
     status = ll_case_number(a, "logit_scale", ll_operator_of_kernel(a->c.kernel)->reads ? NAN : 1, &logit);

@@ -88,15 +88,15 @@ static double bias(const place *p, size_t head, int d) {
 
 /* Are they numbers that heads add to logits? */
 static int is_added(const ll_study *s) {
-    return s->c->position.type == LL_POS_RELATIVE_S1 || s->c->position.type == LL_POS_T5;
+    return s->c->position.type == LL_POSITION_RELATIVE_S1 || s->c->position.type == LL_POSITION_T5;
 }
 
 /* Row `row` of a panel: a feature of the panel's head, or of what is added a head (along the panel's axis). */
 static double value(const place *p, int row, int d) {
-    if (p->s->c->position.type == LL_POS_T5) return bias(p, (size_t)row, d);
+    if (p->s->c->position.type == LL_POSITION_T5) return bias(p, (size_t)row, d);
     if (is_added(p->s)) return wave(p, (size_t)row, d);
     const size_t c = (size_t)p->head * (size_t)p->features + (size_t)row;
-    return p->s->c->position.type == LL_POS_SINE_SPE ? sine(p, c, d) : convolution(p, c, d);
+    return p->s->c->position.type == LL_POSITION_SINE_SPE ? sine(p, c, d) : convolution(p, c, d);
 }
 
 int ll_study_layer(const ll_study *s, int i, int n) {

@@ -31,7 +31,7 @@ typedef struct {
 
 /* The row of distance number i: shaw's go from the farthest key after the query to the farthest before it, by
  * j - i = -clip .. clip, and its columns are turned here, so that distances are i - j. */
-static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL_POS_SHAW ? v->n - 1 - i : i; }
+static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL_POSITION_SHAW ? v->n - 1 - i : i; }
 
 /* A panel: rows are the numbers of the vectors, columns distances. */
 static float *turn(vectors *v, int picture, int k, float *at) {
@@ -76,7 +76,7 @@ static void fill(vectors *v, const char *axis) {
 
 static void show(vectors *v) {
     const ll_config *c = v->s->c;
-    const int s2 = c->position.type == LL_POS_RELATIVE_S2;
+    const int s2 = c->position.type == LL_POSITION_RELATIVE_S2;
     const char *what = s2 && c->position.image           ? "pixels away"
                        : c->model.task == LL_TASK_LM ? "tokens back"
                        : s2                    ? "tokens away"
@@ -107,7 +107,7 @@ ll_status ll_study_vectors(const ll_study *s) {
     const ll_config *c = s->c;
     vectors *v = ll_alloc(1, sizeof *v);
     if (!v) return LL_ENOMEM;
-    const int s2 = c->position.type == LL_POS_RELATIVE_S2, both = !s2 && c->model.task != LL_TASK_LM;
+    const int s2 = c->position.type == LL_POSITION_RELATIVE_S2, both = !s2 && c->model.task != LL_TASK_LM;
     v->s = s;
     v->side = s2 ? instead : added;
     v->sides = !s2 && c->position.distance_values ? 2 : 1;

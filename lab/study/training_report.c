@@ -8,7 +8,7 @@
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
-    if (s->c->position.type == LL_POS_LEARNED && T > s->c->position.max_length) T = s->c->position.max_length;
+    if (s->c->position.type == LL_POSITION_LEARNED && T > s->c->position.max_length) T = s->c->position.max_length;
     while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }
@@ -44,11 +44,11 @@ static int is_classifier(const ll_config *c) {
     return !ll_config_per_token(c);
 }
 static int learns_distance(const ll_config *c) {
-    return c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE ||
-           c->position.type == LL_POS_RELATIVE_S1 || c->position.type == LL_POS_T5;
+    return c->position.type == LL_POSITION_SINE_SPE || c->position.type == LL_POSITION_CONV_SPE ||
+           c->position.type == LL_POSITION_RELATIVE_S1 || c->position.type == LL_POSITION_T5;
 }
 static int learns_vectors(const ll_config *c) {
-    return c->position.type == LL_POS_SHAW || c->position.type == LL_POS_RELATIVE_S2;
+    return c->position.type == LL_POSITION_SHAW || c->position.type == LL_POSITION_RELATIVE_S2;
 }
 static int is_protein(const ll_config *c) {
     return c->data.format == LL_DATA_FASTA;

@@ -11,7 +11,7 @@ static const char *const names[] = {"attention.linformer_k", "attention.linforme
 
 int ll_approximate_tensors(const ll_model *m, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]) {
     const ll_model_config *c = m->c;
-    if (c->attention.kernel != LL_ATT_LINFORMER) return 0;
+    if (c->attention.kernel != LL_KERNEL_LINFORMER) return 0;
     for (int i = 0; i < LL_APPROXIMATE_TENSORS; i++)
         tensor[i] = (ll_position_tensor){names[i], c->attention.linformer_length, c->attention.linformer_rank};
     return LL_APPROXIMATE_TENSORS;

@@ -3,27 +3,8 @@
 #define LL_ATTENTION_OPTIONS_H
 
 #include "base/key.h"
+#include "longline.h"
 
-enum { /* as ll_kernel */
-       LL_ATT_SOFTMAX,
-       LL_ATT_FAVOR,
-       LL_ATT_RELU,
-       LL_ATT_ELU1,
-       LL_ATT_EXP,
-       LL_ATT_SIGMOID,
-       LL_ATT_ABS,
-       LL_ATT_GELU,
-       LL_ATT_COS,
-       LL_ATT_TANH,
-       LL_ATT_IDENTITY,
-       LL_ATT_SQUARE,
-       LL_ATT_VALUE,
-       LL_ATT_LOCAL,
-       LL_ATT_LINFORMER,
-       LL_ATT_NYSTROM,
-       LL_ATT_REFORMER
-};
-enum { LL_FEAT_POSITIVE, LL_FEAT_HYPERBOLIC, LL_FEAT_TRIGONOMETRIC, LL_FEAT_GAUSSIAN }; /* as ll_feature_kind */
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
 enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
 enum {
@@ -36,8 +17,9 @@ enum {
 };
 
 typedef struct {
-    int kernel, query_multiple /* query/key width as a multiple of the head size */, redraw;
-    int features /* kind */, num_features, projection, row_norms;
+    int kernel; /* ll_kernel */
+    int query_multiple /* query/key width as a multiple of the head size */, redraw;
+    int features /* ll_feature_kind */, num_features, projection, row_norms;
     int normalise;
     double feature_eps;
     int window; /* local */

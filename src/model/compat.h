@@ -6,7 +6,7 @@
 #include "model/model_config.h"
 
 typedef struct {
-    int compat, kernel; /* LL_COMPAT_...; LL_ATT_FAVOR, LL_ATT_RELU, or LL_ANY_MAP */
+    int compat, kernel; /* LL_COMPAT_...; LL_KERNEL_FAVOR, LL_KERNEL_RELU, or LL_ANY_MAP */
     int features;       /* LL_FEAT_..., kernel favor */
     double eps;         /* added to features; -1: the map's own */
     ll_max query_max, key_max;

@@ -95,21 +95,21 @@ static double attention_cost(const ll_model_config *c, double D, double E, doubl
     const double F = ll_config_features(c);
     const int causal = c->model.task == LL_TASK_LM;
     switch (c->attention.kernel) {
-    case LL_ATT_SOFTMAX: return T * (D + E);
-    case LL_ATT_VALUE: return 0;
-    case LL_ATT_REFORMER:
+    case LL_KERNEL_SOFTMAX: return T * (D + E);
+    case LL_KERNEL_VALUE: return 0;
+    case LL_KERNEL_REFORMER:
         return c->attention.rounds *
                (D * c->attention.buckets / 2 + fmin(T, (causal ? 1.5 : 2) * c->attention.chunk) * (D + E));
-    case LL_ATT_NYSTROM: return nystrom_cost(c, D, E, T);
-    case LL_ATT_LINFORMER: return 2.0 * c->attention.linformer_rank * (D + E);
-    case LL_ATT_LOCAL: return fmin(T, causal ? c->attention.window : 2.0 * c->attention.window - 1) * (D + E);
+    case LL_KERNEL_NYSTROM: return nystrom_cost(c, D, E, T);
+    case LL_KERNEL_LINFORMER: return 2.0 * c->attention.linformer_rank * (D + E);
+    case LL_KERNEL_LOCAL: return fmin(T, causal ? c->attention.window : 2.0 * c->attention.window - 1) * (D + E);
     default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);
     }
 }
 
 /* One head without keys: its vectors' features and what a window sums. */
 static double keyless_cost(const ll_model_config *c, double D, double E) {
-    const double F = c->attention.kernel == LL_ATT_SOFTMAX ? D : ll_config_features(c),
+    const double F = c->attention.kernel == LL_KERNEL_SOFTMAX ? D : ll_config_features(c),
                  reach = c->position.distances - 1.0;
     const double window = c->position.image             ? 2 * reach * (reach + 1) + 1
                           : c->model.task == LL_TASK_LM ? reach + 1
@@ -136,14 +136,14 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
     const size_t ring = (size_t)(c->position.distances - 1) * (size_t)(c->position.image ? c->position.width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (!ll_task_causal(c->model.task) || c->attention.kernel == LL_ATT_VALUE) return 0;
-    if (c->attention.kernel == LL_ATT_REFORMER) {
+    if (!ll_task_causal(c->model.task) || c->attention.kernel == LL_KERNEL_VALUE) return 0;
+    if (c->attention.kernel == LL_KERNEL_REFORMER) {
         const size_t row = (queries + values) * sizeof(float), count = (size_t)c->model.heads * sizeof(double);
         return layers * (size_t)c->attention.rounds * (size_t)c->attention.buckets *
                (2 * (size_t)c->attention.chunk * row + count);
     }
-    const size_t keys = c->attention.kernel == LL_ATT_SOFTMAX ? (size_t)T
-                        : c->attention.kernel == LL_ATT_LOCAL ? (size_t)c->attention.window
+    const size_t keys = c->attention.kernel == LL_KERNEL_SOFTMAX ? (size_t)T
+                        : c->attention.kernel == LL_KERNEL_LOCAL ? (size_t)c->attention.window
                                                               : 0;
     if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);

@@ -42,11 +42,11 @@ static ll_status check_model(const ll_model_config *c) {
 }
 
 int ll_config_linear(const ll_model_config *c) {
-    return c->attention.kernel >= LL_ATT_FAVOR && c->attention.kernel <= LL_ATT_SQUARE;
+    return (ll_kernel_row(c->attention.kernel)->has & LL_HAS_FEATURES) != 0;
 }
 
 int ll_config_sides(const ll_model_config *c) {
-    return c->attention.kernel == LL_ATT_VALUE ? 0 : c->attention.kernel == LL_ATT_REFORMER ? 1 : 2;
+    return c->attention.kernel == LL_KERNEL_VALUE ? 0 : c->attention.kernel == LL_KERNEL_REFORMER ? 1 : 2;
 }
 
 static const char *kernel_name(const ll_model_config *c) {
@@ -63,14 +63,16 @@ int ll_config_query_size(const ll_model_config *c) {
 
 int ll_config_encoded_size(const ll_model_config *c) {
     const int size = ll_config_query_size(c);
-    if (c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE) return c->position.realizations;
-    return c->position.type == LL_POS_RELATIVE_S1 ? size + 2 * c->position.scales * (1 + c->position.image) : size;
+    if (c->position.type == LL_POSITION_SINE_SPE || c->position.type == LL_POSITION_CONV_SPE)
+        return c->position.realizations;
+    return c->position.type == LL_POSITION_RELATIVE_S1 ? size + 2 * c->position.scales * (1 + c->position.image) : size;
 }
 
 int ll_config_projection(const ll_model_config *c) {
     if (c->attention.projection != LL_PROJ_AUTO) return c->attention.projection;
     const ll_rules *rules = ll_config_rules(c);
-    return c->attention.kernel == LL_ATT_FAVOR || (rules && rules->projection > 0) ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
+    const int projected = c->attention.kernel == LL_KERNEL_FAVOR || (rules && rules->projection > 0);
+    return projected ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
 }
 
 int ll_config_features(const ll_model_config *c) {
@@ -78,7 +80,7 @@ int ll_config_features(const ll_model_config *c) {
 }
 
 int ll_config_rows(const ll_model_config *c) {
-    const int pairs = c->attention.kernel == LL_ATT_FAVOR && c->attention.features != LL_FEAT_POSITIVE;
+    const int pairs = c->attention.kernel == LL_KERNEL_FAVOR && c->attention.features != LL_FEATURES_POSITIVE;
     return ll_config_projection(c) == LL_PROJ_NONE ? 0
            : pairs                                 ? c->attention.num_features / 2
                                                    : c->attention.num_features;
@@ -86,16 +88,16 @@ int ll_config_rows(const ll_model_config *c) {
 
 static ll_status check_features(const ll_model_config *c) {
     char room[LL_NUMBER_TEXT];
-    if (c->attention.features == LL_FEAT_POSITIVE) return LL_OK;
+    if (c->attention.features == LL_FEATURES_POSITIVE) return LL_OK;
     const char *kind = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.features"), room);
-    if (c->attention.kernel != LL_ATT_FAVOR)
+    if (c->attention.kernel != LL_KERNEL_FAVOR)
         return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
                        kind);
     if (c->attention.num_features % 2)
         return ll_fail(LL_EINVAL,
                        "attention.features = %s makes pairs of features, and attention.num-features = %d is odd", kind,
                        c->attention.num_features);
-    if (c->attention.features != LL_FEAT_HYPERBOLIC && c->attention.feature_eps > 0)
+    if (c->attention.features != LL_FEATURES_HYPERBOLIC && c->attention.feature_eps > 0)
         return ll_fail(LL_EINVAL,
                        "attention.features = %s have both signs, so that attention.feature-eps = %g makes them no "
                        "safer; set it to 0",
@@ -110,7 +112,7 @@ static ll_status check_projection(const ll_model_config *c) {
     const int own = ll_config_encoded_size(c),
               size = bare && !ll_is_power_of_two(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
     if (projection == LL_PROJ_NONE) {
-        if (c->attention.kernel == LL_ATT_FAVOR)
+        if (c->attention.kernel == LL_KERNEL_FAVOR)
             return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
                                       "use orthogonal");
         if (c->attention.row_norms != LL_ROWS_CHI)
@@ -135,7 +137,7 @@ static ll_status check_projection(const ll_model_config *c) {
 /* Cross attention has queries and keys of different sequences, and its decoder sees earlier tokens alone. */
 static ll_status check_cross(const ll_model_config *c) {
     const ll_mechanism_row *position = ll_position_row(c->position.type);
-    if (c->attention.kernel != LL_ATT_SOFTMAX && !ll_config_linear(c))
+    if (c->attention.kernel != LL_KERNEL_SOFTMAX && !ll_config_linear(c))
         return ll_fail(LL_EINVAL,
                        "attention.kernel = %s compares within one sequence, and the cross attention of model.task = "
                        "seq2seq reads another; use softmax, favor or relu",
@@ -144,7 +146,7 @@ static ll_status check_cross(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
                        position->about.name, position->whole, position->whole_other);
-    if (c->position.type > LL_POS_RELATIVE_S1)
+    if (position->has & LL_WITHIN)
         return ll_fail(LL_EINVAL,
                        "position.type = %s weighs distances within one sequence, and model.task = seq2seq has two; use "
                        "permute, rope or relative-s1",
@@ -165,7 +167,7 @@ static ll_status check_seq2seq(const ll_model_config *c) {
     }
     const ll_status status = check_cross(c);
     if (status) return status;
-    if (c->position.cross != LL_CROSS_NONE && c->position.type < LL_POS_PERMUTE)
+    if (c->position.cross != LL_CROSS_NONE && ll_position_row(c->position.type)->has & LL_EMBEDDED)
         return ll_fail(LL_EINVAL, "position.cross needs positions inside attention, such as position.type = permute "
                                   "or rope; set it to none");
     if (c->position.cross == LL_CROSS_BOTH && c->model.heads < 2)
@@ -179,11 +181,11 @@ static ll_status check_seq2seq(const ll_model_config *c) {
 /* The kernels that papers compare with. */
 static ll_status check_approximate(const ll_model_config *c) {
     const int front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
-    if (c->attention.kernel == LL_ATT_REFORMER && c->attention.buckets % 2)
+    if (c->attention.kernel == LL_KERNEL_REFORMER && c->attention.buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
                        c->attention.buckets);
-    if (c->attention.kernel == LL_ATT_LINFORMER && c->length + front > c->attention.linformer_length)
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && c->length + front > c->attention.linformer_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "
                        "raise it",
@@ -236,7 +238,7 @@ static ll_status check_turned(const ll_model_config *c) {
                        "position.type = rope-linear turns pairs of features, and %d is odd; change "
                        "attention.num-features or model.width",
                        ll_config_features(c));
-    if (c->attention.kernel == LL_ATT_FAVOR && (eps > 0 || !c->attention.normalise))
+    if (c->attention.kernel == LL_KERNEL_FAVOR && (eps > 0 || !c->attention.normalise))
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
                        "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
@@ -261,7 +263,7 @@ static ll_status check_orthogonal(const ll_model_config *c) {
                        "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
                        "change attention.num-features or attention.query-multiple",
                        ll_config_features(c));
-    if (c->attention.kernel == LL_ATT_FAVOR && c->attention.feature_eps > 0)
+    if (c->attention.kernel == LL_KERNEL_FAVOR && c->attention.feature_eps > 0)
         return ll_fail(LL_EINVAL,
                        "position.type = orthogonal with attention.kernel = favor would turn the eps, too; set "
                        "attention.feature-eps=0");
@@ -271,7 +273,7 @@ static ll_status check_orthogonal(const ll_model_config *c) {
 /* What positions that may know images need there. */
 static ll_status check_image(const ll_model_config *c) {
     if (!c->position.image) return LL_OK;
-    if (c->model.task == LL_TASK_LM && c->position.type == LL_POS_CONV_SPE)
+    if (c->model.task == LL_TASK_LM && c->position.type == LL_POSITION_CONV_SPE)
         return ll_fail(LL_EINVAL,
                        "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
                        "tokens alone; set position.image=off");
@@ -321,14 +323,14 @@ static ll_status check_position(const ll_model_config *c) {
     if (!status) status = check_decay(c);
     if (status) return status;
     switch (c->position.type) {
-    case LL_POS_LEARNED: return check_learned(c);
-    case LL_POS_PERMUTE2D: return check_permute2d(c);
-    case LL_POS_ROPE: return check_rope(c);
-    case LL_POS_ROPE_LINEAR: return check_turned(c);
-    case LL_POS_ORTHOGONAL: return check_orthogonal(c);
-    case LL_POS_RELATIVE_S2: return check_relative_s2(c);
-    case LL_POS_CONV_SPE:
-    case LL_POS_RELATIVE_S1: return check_image(c);
+    case LL_POSITION_LEARNED: return check_learned(c);
+    case LL_POSITION_PERMUTE2D: return check_permute2d(c);
+    case LL_POSITION_ROPE: return check_rope(c);
+    case LL_POSITION_ROPE_LINEAR: return check_turned(c);
+    case LL_POSITION_ORTHOGONAL: return check_orthogonal(c);
+    case LL_POSITION_RELATIVE_S2: return check_relative_s2(c);
+    case LL_POSITION_CONV_SPE:
+    case LL_POSITION_RELATIVE_S1: return check_image(c);
     default: return LL_OK;
     }
 }

@@ -33,7 +33,7 @@ static ll_status begin(ll_stream **out, ll_model *model) {
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
-    const int learned = c->position.type == LL_POS_LEARNED && c->position.max_length < PIECE;
+    const int learned = c->position.type == LL_POSITION_LEARNED && c->position.max_length < PIECE;
     const ll_stack *top = ll_top_stack(model);
     status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->position.max_length : PIECE, 0, LL_STREAM);
     if (!status) {
@@ -164,7 +164,7 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     if (status) return status;
     int64_t at = s->position - s->document;
     for (int i = 0; i < n && at <= c->position.max_length; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
-    if (c->position.type == LL_POS_LEARNED && at > c->position.max_length)
+    if (c->position.type == LL_POSITION_LEARNED && at > c->position.max_length)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
                        c->position.max_length);
     return LL_OK;

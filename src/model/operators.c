@@ -13,9 +13,6 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-_Static_assert((int)LL_ATT_REFORMER == (int)LL_KERNEL_REFORMER && (int)LL_FEAT_GAUSSIAN == (int)LL_FEATURES_GAUSSIAN,
-               "recipes number kernels and features as the operator does");
-
 /* All but the draws. */
 static ll_attention_config describe(const ll_model *m, int op) {
     const ll_model_config *c = m->c;
@@ -38,14 +35,14 @@ static ll_attention_config describe(const ll_model *m, int op) {
     a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
     a.den = !c->attention.normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
     a.den_eps = (float)rules->den_eps;
-    if (c->position.type == LL_POS_PERMUTE && (!at.cross || c->position.cross != LL_CROSS_NONE))
+    if (c->position.type == LL_POSITION_PERMUTE && (!at.cross || c->position.cross != LL_CROSS_NONE))
         a.position = LL_POSITION_PERMUTE;
-    if (c->position.type == LL_POS_PERMUTE2D) {
+    if (c->position.type == LL_POSITION_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
         a.width = c->position.width, a.height = c->position.height, a.before = m->front;
     }
     ll_position_params_config(m, op, &a);
-    const float root = (float)pow(ll_attention_width(&a), c->attention.kernel == LL_ATT_FAVOR || map ? -0.25 : -0.5);
+    const float root = (float)pow(ll_attention_width(&a), c->attention.kernel == LL_KERNEL_FAVOR || map ? -0.25 : -0.5);
     a.input_scale = map && !rules->scaled ? 1 : root;
     return a;
 }

@@ -69,7 +69,7 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     char text[64];
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
     stack->at.position =
-        c->position.type == LL_POS_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
+        c->position.type == LL_POSITION_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
     if (m->front) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
@@ -81,7 +81,7 @@ static void add_places(ll_model *m) {
     ll_position_tensor tensor[LL_POSITION_TENSORS];
     const int n = ll_position_params_tensors(m, tensor);
     m->at.frequencies = m->at.where = -1;
-    if (m->c->position.type == LL_POS_RELATIVE_S1)
+    if (m->c->position.type == LL_POSITION_RELATIVE_S1)
         m->at.frequencies = add(m, "position.inv_freq", m->c->position.scales, 1, 0);
     if (n) m->at.where = m->count;
     const int cross = m->c->position.cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
@@ -135,7 +135,7 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
                        c->model.width, c->model.heads, c->model.ff);
     if (2 * queries + values > INT_MAX / 2)
         return ll_fail(LL_EINVAL, "heads %d of size %d make projections too wide", c->model.heads, c->model.head_size);
-    if (c->position.type == LL_POS_LEARNED && c->position.max_length < 1)
+    if (c->position.type == LL_POSITION_LEARNED && c->position.max_length < 1)
         return ll_fail(LL_EINVAL, "position.max-length is %d; learned positions need one", c->position.max_length);
     return LL_OK;
 }
@@ -146,11 +146,12 @@ static double estimate(const ll_model_config *c, double queries, double values) 
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;
-    const double spe = c->position.type == LL_POS_CONV_SPE
+    const double spe = c->position.type == LL_POSITION_CONV_SPE
                            ? (double)c->position.taps * (c->position.image ? c->position.taps : 1)
                            : c->position.sines + 1.0;
-    const double linformer =
-        c->attention.kernel == LL_ATT_LINFORMER ? 2.0 * c->attention.linformer_length * c->attention.linformer_rank : 0;
+    const double linformer = c->attention.kernel == LL_KERNEL_LINFORMER
+                                 ? 2.0 * c->attention.linformer_length * c->attention.linformer_rank
+                                 : 0;
     const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
     return match + blocks * (block + 3 * queries * (spe + c->position.scales) + linformer) +
            c->model.width * (2.0 * c->model.vocab + c->model.classes + 2.0 * c->position.max_length);
@@ -169,7 +170,7 @@ ll_status ll_params_plan(ll_model *m) {
         return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->model.width,
                        c->model.layers);
     m->queries = (int)queries;
-    m->keys = c->position.type == LL_POS_RELATIVE_S2 ? m->queries / 2 : m->queries;
+    m->keys = c->position.type == LL_POSITION_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->sides = ll_config_sides(c);
     m->front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;

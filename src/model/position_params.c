@@ -5,40 +5,41 @@
 
 #include "attention/operator.h"
 #include "base/random.h"
+#include "model/mechanism.h"
 #include "model/network.h"
 
-/* Cross attention may know no positions. */
+/* Does the position act in attention, other than by permuting features? Cross attention may know no positions. */
 static int is_placed(const ll_model *m, int op) {
-    return m->c->position.type >= LL_POS_ROPE &&
-           (m->c->position.cross != LL_CROSS_NONE || !ll_operator_at(m, op).cross);
+    const int type = m->c->position.type;
+    return !(ll_position_row(type)->has & LL_EMBEDDED) && type != LL_POSITION_PERMUTE &&
+           type != LL_POSITION_PERMUTE2D && (m->c->position.cross != LL_CROSS_NONE || !ll_operator_at(m, op).cross);
 }
 static int is_spe(const ll_model_config *c) {
-    return c->position.type == LL_POS_SINE_SPE || c->position.type == LL_POS_CONV_SPE;
+    return c->position.type == LL_POSITION_SINE_SPE || c->position.type == LL_POSITION_CONV_SPE;
 }
 static int is_image(const ll_model_config *c) {
-    return c->position.image && (c->position.type == LL_POS_CONV_SPE || c->position.type == LL_POS_RELATIVE_S1 ||
-                                 c->position.type == LL_POS_RELATIVE_S2);
+    return c->position.image && ll_position_row(c->position.type)->has & LL_IMAGE;
 }
 
 int ll_position_params_tensors(const ll_model *m, ll_position_tensor tensor[LL_POSITION_TENSORS]) {
     const ll_model_config *c = m->c;
     const int taps = c->position.taps * (is_image(c) ? c->position.taps : 1);
     int n = 0;
-    if (c->position.type == LL_POS_SINE_SPE) {
+    if (c->position.type == LL_POSITION_SINE_SPE) {
         tensor[n++] = (ll_position_tensor){"freqs", m->queries, c->position.sines};
         tensor[n++] = (ll_position_tensor){"offsets", m->queries, c->position.sines};
         tensor[n++] = (ll_position_tensor){"gains", m->queries, c->position.sines};
-    } else if (c->position.type == LL_POS_CONV_SPE) {
+    } else if (c->position.type == LL_POSITION_CONV_SPE) {
         tensor[n++] = (ll_position_tensor){"filter_q", m->queries, taps};
         tensor[n++] = (ll_position_tensor){"filter_k", m->queries, taps};
-    } else if (c->position.type == LL_POS_RELATIVE_S1) {
+    } else if (c->position.type == LL_POSITION_RELATIVE_S1) {
         tensor[n++] = (ll_position_tensor){"alpha", c->model.heads, c->position.scales * (1 + c->position.image)};
         tensor[n++] = (ll_position_tensor){"beta", c->model.heads, c->position.scales * (1 + c->position.image)};
-    } else if (c->position.type == LL_POS_RELATIVE_S2) {
+    } else if (c->position.type == LL_POSITION_RELATIVE_S2) {
         tensor[n++] = (ll_position_tensor){"rpe", c->position.distances + 1, m->queries / c->model.heads};
-    } else if (c->position.type == LL_POS_T5) {
+    } else if (c->position.type == LL_POSITION_T5) {
         tensor[n++] = (ll_position_tensor){"bias", c->model.heads, 32};
-    } else if (c->position.type == LL_POS_SHAW) {
+    } else if (c->position.type == LL_POSITION_SHAW) {
         const int distances = c->position.distances * (c->model.task == LL_TASK_LM ? 1 : 2) + 1;
         tensor[n++] = (ll_position_tensor){"distance_k", distances, m->queries / c->model.heads};
         if (c->position.distance_values)
@@ -64,9 +65,9 @@ static void init_gains(const ll_param *p, float *x, size_t n, uint64_t seed, uin
 /* relative-s2 starts from vectors that are 0, and all keys alike. Features that are flat or 0 there would never learn:
  * such kernels start as other weights do. */
 static void init_vectors(const ll_model_config *c, float *x, size_t n, uint64_t stream) {
-    const int smooth = c->attention.kernel == LL_ATT_SOFTMAX || c->attention.kernel == LL_ATT_FAVOR ||
-                       c->attention.kernel == LL_ATT_ELU1 || c->attention.kernel == LL_ATT_EXP ||
-                       c->attention.kernel == LL_ATT_SIGMOID;
+    const int smooth = c->attention.kernel == LL_KERNEL_SOFTMAX || c->attention.kernel == LL_KERNEL_FAVOR ||
+                       c->attention.kernel == LL_KERNEL_ELU1 || c->attention.kernel == LL_KERNEL_EXP ||
+                       c->attention.kernel == LL_KERNEL_SIGMOID;
     if (!smooth) ll_normal_fill(x, n, (uint64_t)c->seed, stream, 0);
     for (size_t i = 0; i < n; i++) x[i] *= smooth ? 0 : (float)ll_config_init_std(c);
 }
@@ -75,7 +76,7 @@ int ll_position_params_init(const ll_model *m, const ll_param *p, float *x, uint
     const char *name = strstr(p->name, "position.");
     const size_t n = (size_t)p->rows * (size_t)p->cols;
     const uint64_t seed = (uint64_t)m->c->seed;
-    if (!name || m->c->position.type < LL_POS_ROPE) return 0;
+    if (!name || ll_position_row(m->c->position.type)->has & LL_EMBEDDED) return 0;
     name += strlen("position.");
     if (!strcmp(name, "inv_freq")) { /* periods from 1 to 64 */
         for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
@@ -137,13 +138,10 @@ ll_position_gradients ll_position_params_gradients(const ll_model *m, int op, fl
 }
 
 void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a) {
-    static const ll_position positions[] = {LL_POSITION_ROPE,     LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
-                                            LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1, LL_POSITION_RELATIVE_S2,
-                                            LL_POSITION_T5,       LL_POSITION_SHAW,        LL_POSITION_ORTHOGONAL};
     const ll_model_config *c = m->c;
     ll_position_config *w = &a->where;
     if (!is_placed(m, op)) return;
-    a->position = positions[c->position.type - LL_POS_ROPE];
+    a->position = (ll_position)c->position.type;
     const ll_position_gradients at = tensors(m, op, NULL);
     w->freqs = at.freqs, w->offsets = at.offsets, w->gains = at.gains;
     w->filter_q = at.filter_q, w->filter_k = at.filter_k, w->gate = at.gate;
@@ -153,10 +151,10 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
     w->taps = c->position.taps, w->taps2 = is_image(c) ? c->position.taps : 0;
     w->bias = at.bias, w->distance_k = at.distance_k, w->distance_v = at.distance_v;
     w->clip = c->position.distances, w->rpe = at.rpe,
-    w->keyless = c->position.type == LL_POS_RELATIVE_S2 ? c->model.heads / 2 : 0;
+    w->keyless = c->position.type == LL_POSITION_RELATIVE_S2 ? c->model.heads / 2 : 0;
     w->seed = (uint64_t)c->seed, w->layer = c->position.shared ? 0 : op;
     if (is_image(c)) a->width = c->position.width, a->height = c->position.height;
-    if (is_image(c) || c->position.type == LL_POS_RELATIVE_S1 || c->position.type == LL_POS_RELATIVE_S2)
+    if (is_image(c) || c->position.type == LL_POSITION_RELATIVE_S1 || c->position.type == LL_POSITION_RELATIVE_S2)
         a->before = m->front;
 }
 

@@ -107,7 +107,7 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->wrong = c->model.task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
     ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
     if (c->model.task == LL_TASK_MATCH) plan_match(ws, p, chunk);
-    if (c->position.type == LL_POS_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
+    if (c->position.type == LL_POSITION_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
     if (ws->mode != LL_TRAIN) return;
     ws->dpool = classify ? (double *)take(p, B, 2 * C) : NULL;
     ws->gradient = take(p, chunk, C);
@@ -137,10 +137,10 @@ static size_t lay_out(ll_workspace *ws, float *base) {
 static ll_status check(const ll_model *m, int B, int T) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (c->position.type == LL_POS_LEARNED && T > c->position.max_length)
+    if (c->position.type == LL_POSITION_LEARNED && T > c->position.max_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
                        c->position.max_length);
-    if (c->attention.kernel == LL_ATT_LINFORMER && (int64_t)T + m->front > c->attention.linformer_length)
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->front > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
                        T + m->front, c->attention.linformer_length);
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/mechanism.h"
 #include "train/train_internal.h"
 
 /* A resumed run stays the same run when these change: how long it is, how fast it learns from here on, how
@@ -55,8 +56,8 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (width > 0 && (int64_t)width * height > c->train.length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
                        c->train.length, width, height, (long long)width * height);
-    const int image =
-        c->position.type == LL_POS_PERMUTE2D || (c->position.type >= LL_POS_CONV_SPE && c->position.image);
+    const unsigned has = ll_position_row(c->position.type)->has;
+    const int image = c->position.type == LL_POSITION_PERMUTE2D || (has & LL_IMAGE && c->position.image);
     if (image && (width != c->position.width || height != c->position.height))
         return ll_fail(LL_EINVAL,
                        "position.width and position.height are %d and %d, but the images of the data are %d x %d",

@@ -43,7 +43,7 @@ static int too_late(const ll_config *c, int64_t step) {
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
 static ll_status redraw(ll_model *model, int64_t step) {
     const int64_t every = model->c->attention.redraw, done = step - 1;
-    if (model->c->attention.kernel != LL_ATT_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
+    if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
     return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
 }
 
