@@ -65,10 +65,12 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
     snprintf(bias, sizeof bias, "%s.bias", name);
     const double *g = param(o, layer, gain), *b = param(o, layer, bias);
     const int C = o->model->c->model.width;
+    const int rms = o->model->c->model.norm_kind == LL_NORM_RMS;
     double mean = 0, variance = 0;
-    for (int i = 0; i < C; i++) mean += x[i] / C;
+    for (int i = 0; i < C && !rms; i++) mean += x[i] / C;
     for (int i = 0; i < C; i++) variance += (x[i] - mean) * (x[i] - mean) / C;
-    for (int i = 0; i < C; i++) y[i] = (x[i] - mean) / sqrt(variance + 1e-5) * g[i] + b[i];
+    for (int i = 0; i < C; i++)
+        y[i] = (x[i] - mean) / sqrt(variance + o->model->c->model.norm_eps) * g[i] + (rms ? 0 : b[i]);
 }
 
 /* x (C) of token t in sequence b under the mask of a site: 16 bits of four words for each of 8 columns. */
@@ -87,6 +89,23 @@ static void dropout(const oracle_model *o, int layer, int site, int b, int t, do
     }
 }
 
+/* How many separators stand before token p, at most the last type. */
+static int type_of(const oracle_model *o, int b, int p) {
+    const ll_model_options *m = &o->model->c->model;
+    int type = 0;
+    for (int i = 0; i < p; i++) type += o->tokens[b * o->T + i] == m->type_separator;
+    return type < m->token_types ? type : m->token_types - 1;
+}
+
+/* What ESM-2 multiplies the vectors of tokens by. */
+static double mask_scale(const oracle_model *o, int b, int token) {
+    const int mask = o->model->c->model.mask_token, n = length(o, b) - front(o);
+    double masks = 0;
+    for (int i = 0; i < n; i++) masks += o->tokens[b * o->T + i] == mask;
+    if (mask < 0) return 1;
+    return token == mask ? 0 : 0.88 / (1 - masks / n);
+}
+
 static void embed(const oracle_model *o, int b, int t, double *x) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, p = t - front(o);
@@ -97,8 +116,10 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
             raw[i] = param(o, -1, "embedding.first")[i];
             continue;
         }
-        raw[i] = E[o->tokens[b * o->T + p] * C + i];
-        if (c->position.type == LL_POSITION_LEARNED) raw[i] += learned[p * C + i];
+        const int token = o->tokens[b * o->T + p];
+        raw[i] = E[token * C + i] * mask_scale(o, b, token);
+        if (c->model.token_types) raw[i] += shared(o, "embedding.type")[type_of(o, b, p) * C + i];
+        if (c->position.type == LL_POSITION_LEARNED) raw[i] += learned[(p + c->position.offset) * C + i];
         if (c->position.type == LL_POSITION_SINUSOIDAL) {
             const double angle = p * pow(10000, -2.0 * (i / 2) / C);
             raw[i] += ll_config_init_std(c) * (i % 2 ? cos(angle) : sin(angle));
@@ -171,6 +192,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     static const char *const names[2][3] = {
         {"attention.query.weight", "attention.key.weight", "attention.value.weight"},
         {"cross.query.weight", "cross.key.weight", "cross.value.weight"}};
+    static const char *const biases[] = {"attention.query.bias", "attention.key.bias", "attention.value.bias"};
     const int C = o->model->c->model.width, B = o->B, from = o->model->c->position.cross, S = cross ? o->S : T;
     const int op = o->first + layer + (cross ? o->layers : 0);
     oracle_case s = {.c = mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
@@ -180,11 +202,14 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     for (int b = 0; b < B; b++) lengths[b] = !cross ? length(o, b) : o->source_lengths ? o->source_lengths[b] : S;
     for (int i = 0; i < 3; i++) {
         const int n = i < 2 ? s.c.D : E, heads = i == 1 ? keyed : H, N = i ? S : T;
+        const int few = i ? o->model->c->model.kv_heads : 0, own = few ? few : heads, group = heads / own;
         const double *W = param(o, layer, names[cross][i]); /* some kernels lack queries or keys */
+        const double *bias = cross ? NULL : param(o, layer, biases[i]);
         part[i] = zeros((size_t)(B * H * N * n));
         for (int r = 0; W && r < B * N; r++) {
-            linear(C, heads * n, (i && cross ? o->top : a) + r * C, W, NULL, row);
-            for (int e = 0; e < heads * n; e++) part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e];
+            linear(C, own * n, (i && cross ? o->top : a) + r * C, W, bias, row);
+            for (int e = 0; e < heads * n; e++)
+                part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e / n / group * n + e % n];
         }
         for (int b = 0; i && cross && from >= LL_CROSS_END && b < B; b++)
             turn_round(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
@@ -199,34 +224,44 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     part[0] = s.q, part[1] = s.k;
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
-        linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"), NULL,
-               out + r * C);
+        linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"),
+               cross ? NULL : param(o, layer, "attention.output.bias"), out + r * C);
     }
     for (int i = 0; i < 3; i++) free(part[i]);
     free(row), free(y), free(lengths), free(query_lengths), free(s.r);
 }
 
 static double activation(const ll_model_config *c, double u) {
-    return c->model.activation == LL_ACT_RELU ? fmax(u, 0) : u * 0.5 * erfc(-u / sqrt(2));
+    switch (c->model.activation) {
+    case LL_ACT_RELU: return fmax(u, 0);
+    case LL_ACT_GELU_TANH: return 0.5 * u * (1 + tanh(sqrt(2 / acos(-1)) * (u + 0.044715 * u * u * u)));
+    case LL_ACT_SILU:
+    case LL_ACT_SWIGLU: return u / (1 + exp(-u));
+    default: return u * 0.5 * erfc(-u / sqrt(2));
+    }
 }
 
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
     const int C = o->model->c->model.width, ff = o->model->c->model.ff;
-    double *u = zeros((size_t)ff);
+    const int gated = o->model->c->model.activation == LL_ACT_SWIGLU;
+    double *u = zeros((size_t)ff), *gate = zeros((size_t)ff);
     linear(C, ff, a, param(o, layer, "feed.in.weight"), param(o, layer, "feed.in.bias"), u);
-    for (int i = 0; i < ff; i++) u[i] = activation(o->model->c, u[i]);
+    if (gated) linear(C, ff, a, param(o, layer, "feed.gate.weight"), param(o, layer, "feed.gate.bias"), gate);
+    for (int i = 0; i < ff; i++)
+        u[i] = gated ? u[i] * activation(o->model->c, gate[i]) : activation(o->model->c, u[i]);
     linear(ff, C, u, param(o, layer, "feed.out.weight"), param(o, layer, "feed.out.bias"), out);
-    free(u);
+    free(u), free(gate);
 }
 
-/* x (B T, C) becomes what sublayer j makes of it. */
-static void sublayer(const oracle_model *o, int j, int T, double *x) {
-    const int C = o->model->c->model.width, rows = o->B * T, pre = o->model->c->model.norm == LL_NORM_PRE;
+/* x (B T, C) becomes what sublayer j makes of it; `block` is what entered the block. */
+static void sublayer(const oracle_model *o, int j, int T, const double *block, double *x) {
+    const int C = o->model->c->model.width, rows = o->B * T, pre = o->model->c->model.norm != LL_NORM_POST;
     const int parts = o->cross ? 3 : 2, layer = j / parts, which = j % parts, feeds = which == parts - 1;
     const char *name = feeds ? "feed.norm" : which ? "cross.norm" : "attention.norm";
     double *a = zeros((size_t)(rows * C)), *F = zeros((size_t)(rows * C));
     memcpy(a, x, (size_t)(rows * C) * sizeof *a);
-    for (int r = 0; pre && r < rows; r++) norm(o, layer, name, x + r * C, a + r * C);
+    const double *read = feeds && o->model->c->model.norm == LL_NORM_PARALLEL ? block : x;
+    for (int r = 0; pre && r < rows; r++) norm(o, layer, name, read + r * C, a + r * C);
     if (!feeds) attention(o, layer, which, T, a, F);
     for (int r = 0; r < rows; r++) {
         if (feeds) feed(o, layer, a + r * C, F + r * C);
@@ -241,17 +276,26 @@ static void sublayer(const oracle_model *o, int j, int T, double *x) {
     free(a), free(F);
 }
 
+/* The layer of model.head-transform, in place. */
+static void head_transform(const oracle_model *o, double *x) {
+    const int C = o->model->c->model.width;
+    double u[256];
+    linear(C, C, x, shared(o, "head.transform.weight"), shared(o, "head.transform.bias"), u);
+    for (int i = 0; i < C; i++) u[i] = activation(o->model->c, u[i]);
+    norm(o, -1, "head.norm", u, x);
+}
+
 static void head(const oracle_model *o, const double *x, double *logits) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, classify = !ll_task_per_token(c->model.task),
               V = classify ? c->model.classes : c->model.vocab;
     const double *W = shared(o, "head.weight"), *E = shared(o, "embedding.weight");
     if (W) {
-        linear(C, V, x, W, classify ? shared(o, "head.bias") : NULL, logits);
+        linear(C, V, x, W, shared(o, "head.bias"), logits);
         return;
     }
     for (int v = 0; v < V; v++) {
-        logits[v] = 0;
+        logits[v] = shared(o, "head.bias") ? shared(o, "head.bias")[v] : 0;
         for (int i = 0; i < C; i++) logits[v] += x[i] * E[v * C + i];
     }
 }
@@ -295,11 +339,15 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
 static double *stack(const oracle_model *o) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, T = o->T + front(o), rows = o->B * T;
-    double *x = zeros((size_t)(rows * C)), last[256];
+    double *x = zeros((size_t)(rows * C)), *block = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
-    for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) sublayer(o, j, T, x);
-    for (int r = 0; c->model.final_norm && c->model.norm == LL_NORM_PRE && r < rows; r++) {
+    for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) {
+        if (j % 2 == 0) memcpy(block, x, (size_t)(rows * C) * sizeof *x);
+        sublayer(o, j, T, block, x);
+    }
+    free(block);
+    for (int r = 0; c->model.final_norm && c->model.norm != LL_NORM_POST && r < rows; r++) {
         memcpy(last, x + r * C, (size_t)C * sizeof *last);
         norm(o, -1, "norm", last, x + r * C);
     }
@@ -325,7 +373,11 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
     } else if (c->model.task == LL_TASK_CLASSIFY) {
         classify(&o, T, x, logits);
     } else {
-        for (int r = 0; r < o.B * T; r++) head(&o, x + r * c->model.width, logits + r * c->model.vocab);
+        for (int r = 0; r < o.B * T; r++) {
+            double *row = x + r * c->model.width;
+            if (c->model.head_transform) head_transform(&o, row);
+            head(&o, row, logits + r * c->model.vocab);
+        }
     }
     free(x);
     free(top);

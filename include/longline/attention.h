@@ -70,6 +70,8 @@ typedef enum {
  * stochastic positions: when it is made or reset). */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
+    double base;        /* rope, in place of 10000; 0: 10000 */
+    int rotary;         /* rope: the first channels of a head turn, an even number, and the others stay; 0: all turn */
     const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
                          * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */

@@ -8,7 +8,7 @@
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
-    if (s->c->position.type == LL_POSITION_LEARNED && T > s->c->position.max_length) T = s->c->position.max_length;
+    if (s->c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&s->c->position)) T = ll_position_learned(&s->c->position);
     while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }

@@ -41,6 +41,32 @@ static ll_status check_model(const ll_model_config *c) {
     return LL_OK;
 }
 
+/* What imported models have, and which tasks and kernels it fits. */
+static ll_status check_parts(const ll_model_config *c) {
+    const ll_model_options *m = &c->model;
+    const int seq2seq = m->task == LL_TASK_SEQ2SEQ, marked = m->token_types || m->mask_token >= 0;
+    if (seq2seq && (m->norm == LL_NORM_PARALLEL || m->kv_heads || m->bias == LL_BIAS_ALL || m->bias == LL_BIAS_QKV))
+        return ll_fail(LL_EINVAL, "model.norm = parallel, model.kv-heads and biases of attention are for models of one "
+                                  "stack, and model.task = seq2seq has two; set norm=pre, kv-heads=0 and bias=feed");
+    if (m->kv_heads && m->heads % m->kv_heads)
+        return ll_fail(LL_EINVAL, "model.kv-heads = %d does not divide model.heads = %d; change one, or set 0",
+                       m->kv_heads, m->heads);
+    if (m->kv_heads && c->position.type == LL_POSITION_RELATIVE_S2)
+        return ll_fail(LL_EINVAL, "position.type = relative-s2 has heads without keys; set model.kv-heads=0");
+    if (marked && ll_task_causal(m->task))
+        return ll_fail(LL_EINVAL, "model.token-types and model.mask-token are of tasks that read whole sequences; set "
+                                  "model.task=mlm or classify, or leave them out");
+    if (m->type_separator >= 0 && !m->token_types)
+        return ll_fail(LL_EINVAL, "model.type-separator = %d parts types, and there are none; set model.token-types",
+                       m->type_separator);
+    if (m->head_transform && m->task != LL_TASK_MLM)
+        return ll_fail(LL_EINVAL, "model.head-transform = on is of masked language models; set model.task=mlm, or off");
+    if (m->head_bias && !ll_task_per_token(m->task))
+        return ll_fail(LL_EINVAL, "model.head-bias = on is of language models, and the others always have one; set it "
+                                  "to off");
+    return LL_OK;
+}
+
 int ll_config_linear(const ll_model_config *c) {
     return (ll_kernel_row(c->attention.kernel)->has & LL_HAS_FEATURES) != 0;
 }
@@ -254,6 +280,10 @@ static ll_status check_rope(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
                        ll_config_query_size(c));
+    if (c->position.rotary % 2 || c->position.rotary > ll_config_query_size(c))
+        return ll_fail(LL_EINVAL,
+                       "position.rotary = %d must be an even number up to the %d channels of a head's queries; 0 = all",
+                       c->position.rotary, ll_config_query_size(c));
     return LL_OK;
 }
 
@@ -295,10 +325,13 @@ static ll_status check_relative_s2(const ll_model_config *c) {
 }
 
 static ll_status check_learned(const ll_model_config *c) {
-    if (c->length > c->position.max_length)
+    if (c->position.offset >= c->position.max_length)
+        return ll_fail(LL_EINVAL, "position.offset = %d leaves nothing of position.max-length = %d; make it smaller",
+                       c->position.offset, c->position.max_length);
+    if (c->length > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       c->length, c->position.max_length);
+                       c->length, ll_position_learned(&c->position));
     return LL_OK;
 }
 
@@ -337,6 +370,7 @@ static ll_status check_position(const ll_model_config *c) {
 
 ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
+    if (!status) status = check_parts(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);

@@ -9,6 +9,7 @@
  *   attention_maps.c      attention as matrices
  *   embed.c               tokens to vectors, and back
  *   head.c                vectors to logits, loss, back
+ *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
@@ -45,6 +46,7 @@ typedef struct {
 
 /* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
  * both ways, seq2seq both: an encoder, and a decoder whose blocks also attend to what leaves the encoder. */
+enum { LL_BLOCK_MOST = 32 };
 typedef struct {
     const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
@@ -54,6 +56,8 @@ typedef struct {
     struct {            /* numbers of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
     } at;
+    int tensors;   /* of a block, at most LL_BLOCK_MOST, ... */
+    int tensor[LL_BLOCK_MOST]; /* ... and where each is among them, by the numbers of network.h; -1: it has none */
 } ll_stack;
 
 struct ll_model {
@@ -77,9 +81,10 @@ struct ll_model {
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     ll_done_fn *progress;     /* ll_model_watch, or NULL */
     void *progress_arg;
+    int key_heads;            /* heads that keys and values are projected for: heads, or model.kv-heads */
     int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, first, match, head;
+        int embedding, first, match, head, head_bias, transform, types;
         int where, frequencies; /* the first operator's position parameters; those that all share */
         int baseline;           /* the first operator's parameters of its kernel */
     } at;

@@ -33,9 +33,9 @@ static ll_status begin(ll_stream **out, ll_model *model) {
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
-    const int learned = c->position.type == LL_POSITION_LEARNED && c->position.max_length < PIECE;
+    const int learned = c->position.type == LL_POSITION_LEARNED && ll_position_learned(&c->position) < PIECE;
     const ll_stack *top = ll_top_stack(model);
-    status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->position.max_length : PIECE, 0, LL_STREAM);
+    status = ll_workspace_make(&s->ws, model, top, 1, learned ? ll_position_learned(&c->position) : PIECE, 0, LL_STREAM);
     if (!status) {
         s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->model.vocab, sizeof *s->logits);
@@ -163,10 +163,10 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     int64_t at = s->position - s->document;
-    for (int i = 0; i < n && at <= c->position.max_length; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
-    if (c->position.type == LL_POSITION_LEARNED && at > c->position.max_length)
+    for (int i = 0; i < n && at <= ll_position_learned(&c->position); i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
+    if (c->position.type == LL_POSITION_LEARNED && at > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
-                       c->position.max_length);
+                       ll_position_learned(&c->position));
     return LL_OK;
 }
 

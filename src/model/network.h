@@ -7,6 +7,7 @@
  *
  *   pre-norm    a_j = N_j(r_j)                                    r_(j+1) = r_j + F_j(a_j)
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
+ *   parallel    as pre-norm, but a_j of feed-forward is N_j(r_(j-1)), what enters the block
  *
  * What leaves the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post); an encoder keeps
  * it, and every cross attention makes its keys and values from it.
@@ -21,25 +22,30 @@
 #include "kernel/kernel.h"
 #include "model/model_internal.h"
 
-/* Tensors of a block, in table order; a gain is followed by its bias. */
+/* Tensors of a block, in table order. A block has those that its recipe asks for. */
 enum {
-    LL_ATTENTION_NORM,
-    LL_QUERY_WEIGHT = 2,
+    LL_ATTENTION_NORM, /* the gain; a bias follows each but RMSNorm's */
+    LL_QUERY_WEIGHT,
     LL_KEY_WEIGHT,
     LL_VALUE_WEIGHT,
     LL_OUTPUT_WEIGHT,
+    LL_QUERY_BIAS,
+    LL_KEY_BIAS,
+    LL_VALUE_BIAS,
+    LL_OUTPUT_BIAS,
     LL_FEED_NORM,
-    LL_IN_WEIGHT = 8,
+    LL_FEED_GATE_WEIGHT, /* of swiglu */
+    LL_FEED_GATE_BIAS,
+    LL_IN_WEIGHT,
     LL_IN_BIAS,
     LL_OUT_WEIGHT,
     LL_OUT_BIAS,
-    LL_BLOCK_TENSORS,
-    LL_CROSS_NORM = LL_BLOCK_TENSORS, /* of a decoder that reads an encoder */
-    LL_CROSS_QUERY_WEIGHT = 14,
+    LL_CROSS_NORM, /* of a decoder that reads an encoder */
+    LL_CROSS_QUERY_WEIGHT,
     LL_CROSS_KEY_WEIGHT,
     LL_CROSS_VALUE_WEIGHT,
     LL_CROSS_OUTPUT_WEIGHT,
-    LL_DECODER_TENSORS
+    LL_BLOCK_TENSORS
 };
 
 enum {
@@ -75,6 +81,7 @@ struct ll_workspace {
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
+    float **gates;    /* as hidden: of swiglu, which of these makes the gate */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
     float **cross_query, **cross_source, **cross_mixed, **cross_saved;
@@ -82,12 +89,17 @@ struct ll_workspace {
     float *sinus;     /* (T, C) sinusoidal positions, or NULL */
     /* Backward. */
     float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
+    float *dparallel; /* (rows, C) what feed-forward adds to it beside attention; norm = parallel alone */
     float *dproject; /* (rows, ll_row_width) */
     float *dmixed;   /* (rows, H E) */
     float *dsource;  /* (source rows, H D + H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
     float *wide, *dwide;              /* (chunk, ff) */
+    float *grouped;                   /* (chunk, keys or values of the heads that have own ones), with kv-heads */
+    float *transform[4];              /* (chunk, C) of head_transform.c: u, act(u), its norm, their gradients */
+    float *token_scale;               /* (B) model.mask-token: what token vectors are multiplied by */
+    int *type;                        /* (rows) types of tokens, or NULL: all are of the first */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
@@ -159,7 +171,7 @@ LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, cha
 /* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
-/* Number of a tensor of a layer; not of a projection that its kernel does not have. */
+/* Number of a tensor of a layer; -1: the blocks of its stack have none. */
 int ll_block_tensor(const ll_stack *stack, int layer, int which);
 /* Width of what a stack's own attention projects: queries and keys, as far as the kernel has them, and values. */
 size_t ll_row_width(const ll_model *model);
@@ -226,12 +238,17 @@ void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const fl
                           float *din, size_t ldi, int add);
 /* db (N) += column sums of dout (n, N). */
 void ll_bias_back(int n, int N, const float *dout, float *db);
-/* Norm whose gain is tensor `gain` (its bias follows); the statistics stay in the workspace for ... */
+/* The same of rows ldo apart. */
+void ll_bias_back_rows(int n, int N, const float *dout, size_t ldo, float *db);
+/* Norm whose gain is tensor `gain` (a bias follows that of LayerNorm); the statistics stay in the workspace for ... */
 void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y);
 /* ... dx += and the gradients of gain and bias, after ll_norm of the same rows. */
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx);
-void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y);
-void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx);
+/* y = f(x), and times x with a gate: f(gate) x. gate NULL: none. */
+void ll_activate(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *y);
+/* dx from dy; with a gate, dy becomes the gate's gradient. */
+void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *dy,
+                      float *dx);
 enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED, LL_SITE_CROSS };
 /* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) keeps, else 0; the same
  * call forward and backward. Nothing is dropped where no gradient is wanted. y == x is allowed if !add. */
@@ -264,7 +281,7 @@ const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, floa
 /* After it: where the gradient at a_j is to go, and whether it is added to what is there; then, from there on to d. */
 float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add);
 void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d);
-/* Parameter or gradient `which` of a layer. */
+/* Parameter or gradient `which` of a layer; NULL: it has none. */
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
@@ -295,6 +312,14 @@ void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
+
+/* ---- head_transform.c ---- */
+
+/* What the output layer reads, of n rows x that leave the stack: x itself, or what model.head-transform makes of it. */
+const float *ll_head_transform(const ll_batch_run *run, int n, const float *x);
+/* After it, of the same rows: from the gradient dy of what it gave to that of x, in place, and the gradients of its
+ * tensors. */
+void ll_head_transform_back(const ll_batch_run *run, int n, const float *x, float *dy);
 
 /* ---- match.c ---- */
 

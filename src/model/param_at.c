@@ -10,9 +10,8 @@ const float *ll_param_at(const ll_model *m, int i) {
 }
 
 int ll_block_tensor(const ll_stack *stack, int layer, int which) {
-    const int missing = 2 - stack->sides; /* of query and key, the last */
-    const int tensors = (stack->parts < 3 ? LL_BLOCK_TENSORS : LL_DECODER_TENSORS) - missing;
-    return stack->at.blocks + layer * tensors + which - (which > LL_KEY_WEIGHT ? missing : 0);
+    const int number = stack->tensor[which];
+    return number < 0 ? -1 : stack->at.blocks + layer * stack->tensors + number;
 }
 
 size_t ll_row_width(const ll_model *m) {
