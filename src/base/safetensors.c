@@ -38,8 +38,8 @@ static const struct {
 } dtypes[] = {
     {"F32", LL_F32, 4},       {"F64", LL_F64, 8},    {"I32", LL_I32, 4},   {"I64", LL_I64, 8},
     {"U8", LL_U8, 1},         {"BOOL", LL_OTHER, 1}, {"I8", LL_OTHER, 1},  {"F8_E4M3", LL_OTHER, 1},
-    {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_OTHER, 2},
-    {"BF16", LL_OTHER, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
+    {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_F16, 2},
+    {"BF16", LL_BF16, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
 };
 
 static ll_status parse_header(json_t **header, ll_safetensors *f) {
@@ -113,6 +113,7 @@ static ll_status read_entry(entry *e, const ll_safetensors *f, const char *name,
         return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements of type %s but %zu bytes", f->path, name, t->count,
                        dtype, e->end - e->begin);
     t->data = f->data + e->begin;
+    t->bytes = bytes;
     return LL_OK;
 }
 
@@ -196,6 +197,11 @@ const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
     return json_string_value(json_object_get(file->meta, key));
 }
 
+const char *ll_safetensors_header(const ll_safetensors *file, size_t *size) {
+    *size = (size_t)(file->data - file->bytes.data) - 8;
+    return (const char *)file->bytes.data + 8;
+}
+
 int ll_safetensors_count(const ll_safetensors *file) {
     return file->count;
 }
@@ -217,12 +223,15 @@ static double element(const ll_st_tensor *t, size_t i) {
     double d;
     int32_t i32;
     int64_t i64;
+    uint16_t half;
     switch (t->dtype) {
     case LL_F32: return memcpy(&f, p + 4 * i, 4), (double)f;
     case LL_F64: return memcpy(&d, p + 8 * i, 8), d;
     case LL_I32: return memcpy(&i32, p + 4 * i, 4), (double)i32;
     case LL_I64: return memcpy(&i64, p + 8 * i, 8), (double)i64;
     case LL_U8: return p[i];
+    case LL_F16:
+    case LL_BF16: return memcpy(&half, p + 2 * i, 2), (double)ll_half_to_float(t->dtype, half);
     case LL_OTHER: break;
     }
     return NAN;

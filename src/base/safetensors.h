@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_OTHER };
+enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_F16, LL_BF16, LL_OTHER };
 
 typedef struct {
     char *name;
@@ -12,6 +12,7 @@ typedef struct {
     int rank;
     size_t shape[8];
     size_t count; /* elements */
+    size_t bytes;
     const void *data; /* inside the file's bytes; may be unaligned */
 } ll_st_tensor;
 
@@ -21,6 +22,8 @@ typedef struct ll_safetensors ll_safetensors;
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
 void ll_safetensors_free(ll_safetensors *file);
 const char *ll_safetensors_path(const ll_safetensors *file);
+/* The header as it stands in the file. */
+const char *ll_safetensors_header(const ll_safetensors *file, size_t *size);
 /* Metadata value of a key, or NULL. */
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
 int ll_safetensors_count(const ll_safetensors *file);
@@ -29,6 +32,10 @@ const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *
 /* Copies a numeric tensor of any type into floats (or doubles); count elements. LL_OTHER becomes NaN. */
 void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
+
+/* A number of LL_F16 or LL_BF16 as a float, and the nearest such number, ties to even. */
+float ll_half_to_float(enum ll_dtype dtype, uint16_t bits);
+uint16_t ll_half_of_float(enum ll_dtype dtype, float x);
 
 /* Writing: add metadata and tensors (data borrowed until save), then save atomically. The data begin at a
  * multiple of 64 in the file; as the format allows no holes, a tensor is aligned to its element alone. */

@@ -20,6 +20,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
     if (!status) {
         ll_params_init(m);
         if (from) status = ll_params_adopt(m, from, told);
+        if (from && !status) status = ll_origin_copy(m, from);
     }
     if (!status) status = ll_operators_create(m, NULL, from);
     if (status) {
@@ -43,6 +44,7 @@ void ll_model_free(ll_model *m) {
     ll_safetensors_free(m->file);
     ll_free(m->param);
     ll_bytes_free(&m->vocabulary);
+    ll_origin_free(m);
     ll_recipe_free(m->recipe);
     ll_free(m);
 }

@@ -34,6 +34,7 @@ ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
     }
     if (!status && m->vocabulary.size)
         status = ll_st_add(writer, vocabulary, LL_U8, 1, &m->vocabulary.size, m->vocabulary.data);
+    if (!status) status = ll_origin_write(m, writer);
     return status ? status : ll_operators_write(m, writer);
 }
 
@@ -149,6 +150,7 @@ static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_p
     }
     if (!status) status = read_tensors(m, file, in_place);
     if (!status) status = read_vocabulary(m, file);
+    if (!status) status = ll_origin_read(m, file);
     if (!status) status = ll_operators_create(m, file, NULL);
     if (status) {
         ll_model_free(m);

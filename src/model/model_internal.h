@@ -20,6 +20,7 @@
  *   approximate_params.c  parameters of approximate operators
  *   model.c               create, describe
  *   model_file.c          load, save
+ *   origin.c              files of the folder that a model was imported from
  *   adopt.c               what another model has learned
  *   override.c            which settings of a model may still change
  *   quantize.c            quantized weights, for generation
@@ -60,6 +61,12 @@ typedef struct {
     int tensor[LL_BLOCK_MOST]; /* ... and where each is among them, by the numbers of network.h; -1: it has none */
 } ll_stack;
 
+/* A file of the folder that a model was imported from. */
+typedef struct {
+    char *name;
+    ll_bytes bytes;
+} ll_origin;
+
 struct ll_model {
     ll_recipe *recipe;        /* own copy */
     ll_model_config config;   /* what it says of a model, ... */
@@ -74,6 +81,8 @@ struct ll_model {
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
+    int origins;
+    ll_origin *origin;        /* of an imported model: files of the folder that it came from */
     struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
@@ -104,6 +113,11 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 
 /* Keeps a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
+
+/* Keeps a copy of a file of the folder that a model came from; the one of this name, or NULL. They go into the model
+ * file, and to models that begin with this one. */
+LL_MUST_USE ll_status ll_model_keep_origin(ll_model *model, const char *name, const void *data, size_t size);
+const ll_bytes *ll_model_origin(const ll_model *model, const char *name);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
  * carry more. Loading names the tensor that is missing or has another shape. ll_model_read copies, into one block. */

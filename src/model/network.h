@@ -209,6 +209,13 @@ LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors 
 void ll_operators_free(ll_model *model);
 LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
 
+/* ---- origin.c ---- */
+
+LL_MUST_USE ll_status ll_origin_copy(ll_model *model, const ll_model *from);
+LL_MUST_USE ll_status ll_origin_write(const ll_model *model, ll_st_writer *writer);
+LL_MUST_USE ll_status ll_origin_read(ll_model *model, const ll_safetensors *file);
+void ll_origin_free(ll_model *model);
+
 /* ---- quantize.c: weights in fewer bits ---- */
 
 typedef struct ll_quantized ll_quantized;

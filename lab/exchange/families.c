@@ -1,0 +1,57 @@
+/* The table of families, and what their configurations share. */
+#include "exchange/families.h"
+
+#include <string.h>
+
+static const ll_family *const families[] = {
+    &ll_family_gpt2, &ll_family_neox,    &ll_family_llama,    &ll_family_mistral, &ll_family_qwen2,
+    &ll_family_bert, &ll_family_roberta, &ll_family_roformer, &ll_family_esm,
+};
+
+const ll_family *ll_family_of(const char *type) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(families[i]->type, type)) return families[i];
+    return NULL;
+}
+
+const char *ll_families_text(void) {
+    return "gpt2, gpt_neox, llama, mistral, qwen2, bert, roberta, roformer, esm";
+}
+
+static const char *activation(ll_reading *r, const char *theirs) {
+    static const char *const names[][2] = {
+        {"gelu", "gelu"},           {"gelu_new", "gelu-tanh"}, {"gelu_pytorch_tanh", "gelu-tanh"},
+        {"gelu_fast", "gelu-tanh"}, {"relu", "relu"},          {"silu", "silu"},
+        {"swish", "silu"},          {"swiglu", "swiglu"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i][0], theirs)) return names[i][1];
+    if (!r->status)
+        r->status = ll_fail(LL_EINVAL, "%s: the activation \"%.40s\" is not supported; gelu, gelu_new, relu, silu are",
+                            r->path, theirs);
+    return "gelu";
+}
+
+void ll_family_sizes(ll_reading *r, ll_family_size size) {
+    ll_config_set(r, "model.task", "lm");
+    ll_config_set(r, "model.vocab", "%lld", (long long)ll_config_integer(r, "vocab_size", LL_NEEDED));
+    ll_config_set(r, "model.layers", "%lld", (long long)size.layers);
+    ll_config_set(r, "model.heads", "%lld", (long long)size.heads);
+    ll_config_set(r, "model.width", "%lld", (long long)size.width);
+    ll_config_set(r, "model.ff", "%lld", (long long)size.ff);
+    ll_config_set(r, "model.norm-eps", "%.9g", size.eps);
+    ll_config_set(r, "model.activation", "%s", activation(r, size.activation));
+    ll_config_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
+}
+
+void ll_family_rope(ll_reading *r, double base) {
+    json_t *given = json_object_get(r->json, "rope_parameters"); /* newer files */
+    const json_t *theta = json_object_get(given, "rope_theta");
+    const char *kind = json_string_value(json_object_get(given, "rope_type"));
+    ll_config_only(r, "rope_scaling", "null");
+    if (kind && strcmp(kind, "default") && !r->status)
+        r->status = ll_fail(LL_EINVAL, "%s: rope_type = %.40s is not supported; only default is", r->path, kind);
+    if (json_is_number(theta)) base = json_number_value(theta);
+    ll_config_set(r, "position.type", "rope");
+    ll_config_set(r, "position.base", "%.17g", base);
+}
