@@ -5,7 +5,7 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
     libxxhash-dev libmd-dev
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev midicsv locales
+    libarchive-dev libsentencepiece-dev midicsv locales python3-numpy
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.

@@ -35,23 +35,23 @@ static const ll_tensor_rule gpt2_rules[] = {
 };
 
 static void read_gpt2(ll_reading *r) {
-    const int64_t width = ll_config_integer(r, "n_embd", LL_NEEDED), length = ll_config_integer(r, "n_positions", 1024);
-    ll_config_only(r, "add_cross_attention", "false");
-    ll_config_only(r, "scale_attn_weights", "true");
-    ll_config_only(r, "scale_attn_by_inverse_layer_idx", "false");
+    const int64_t width = ll_hf_integer(r, "n_embd", LL_NEEDED), length = ll_hf_integer(r, "n_positions", 1024);
+    ll_hf_only(r, "add_cross_attention", "false");
+    ll_hf_only(r, "scale_attn_weights", "true");
+    ll_hf_only(r, "scale_attn_by_inverse_layer_idx", "false");
     ll_family_sizes(r, (ll_family_size){
-                           .layers = ll_config_integer(r, "n_layer", LL_NEEDED),
-                           .heads = ll_config_integer(r, "n_head", LL_NEEDED),
+                           .layers = ll_hf_integer(r, "n_layer", LL_NEEDED),
+                           .heads = ll_hf_integer(r, "n_head", LL_NEEDED),
                            .width = width,
-                           .ff = ll_config_integer(r, "n_inner", 4 * width),
+                           .ff = ll_hf_integer(r, "n_inner", 4 * width),
                            .length = length,
-                           .eps = ll_config_number(r, "layer_norm_epsilon", 1e-5),
-                           .activation = ll_config_text(r, "activation_function", "gelu_new"),
+                           .eps = ll_hf_number(r, "layer_norm_epsilon", 1e-5),
+                           .activation = ll_hf_text(r, "activation_function", "gelu_new"),
                        });
-    ll_config_set(r, "model.bias", "all");
-    ll_config_set(r, "position.type", "learned");
-    ll_config_set(r, "position.max-length", "%lld", (long long)length);
-    ll_config_set(r, "model.tied-embedding", ll_config_flag(r, "tie_word_embeddings", 1) ? "on" : "off");
+    ll_hf_set(r, "model.bias", "all");
+    ll_hf_set(r, "position.type", "learned");
+    ll_hf_set(r, "position.max-length", "%lld", (long long)length);
+    ll_hf_set(r, "model.tied-embedding", ll_hf_flag(r, "tie_word_embeddings", 1) ? "on" : "off");
 }
 
 const ll_family ll_family_gpt2 = {"gpt2", "GPT-2", "transformer.", gpt2_rules, read_gpt2};
@@ -88,25 +88,25 @@ static const ll_tensor_rule neox_rules[] = {
 };
 
 static void read_neox(ll_reading *r) {
-    const int64_t width = ll_config_integer(r, "hidden_size", LL_NEEDED);
-    const int64_t heads = ll_config_integer(r, "num_attention_heads", LL_NEEDED);
-    const double share = ll_config_number(r, "rotary_pct", 0.25);
+    const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
+    const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
+    const double share = ll_hf_number(r, "rotary_pct", 0.25);
     ll_family_sizes(r, (ll_family_size){
-                           .layers = ll_config_integer(r, "num_hidden_layers", LL_NEEDED),
+                           .layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED),
                            .heads = heads,
                            .width = width,
-                           .ff = ll_config_integer(r, "intermediate_size", LL_NEEDED),
-                           .length = ll_config_integer(r, "max_position_embeddings", 2048),
-                           .eps = ll_config_number(r, "layer_norm_eps", 1e-5),
-                           .activation = ll_config_text(r, "hidden_act", "gelu"),
+                           .ff = ll_hf_integer(r, "intermediate_size", LL_NEEDED),
+                           .length = ll_hf_integer(r, "max_position_embeddings", 2048),
+                           .eps = ll_hf_number(r, "layer_norm_eps", 1e-5),
+                           .activation = ll_hf_text(r, "hidden_act", "gelu"),
                        });
-    ll_config_only(r, "attention_bias", "true");
-    ll_config_set(r, "model.bias", "all");
-    ll_config_set(r, "model.norm", ll_config_flag(r, "use_parallel_residual", 1) ? "parallel" : "pre");
-    ll_config_set(r, "model.tied-embedding", ll_config_flag(r, "tie_word_embeddings", 0) ? "on" : "off");
+    ll_hf_only(r, "attention_bias", "true");
+    ll_hf_set(r, "model.bias", "all");
+    ll_hf_set(r, "model.norm", ll_hf_flag(r, "use_parallel_residual", 1) ? "parallel" : "pre");
+    ll_hf_set(r, "model.tied-embedding", ll_hf_flag(r, "tie_word_embeddings", 0) ? "on" : "off");
     const int rotary = heads ? (int)((double)(width / heads) * share) : 0;
-    ll_family_rope(r, ll_config_number(r, "rotary_emb_base", 10000));
-    ll_config_set(r, "position.rotary", "%d", rotary);
+    ll_family_rope(r, ll_hf_number(r, "rotary_emb_base", 10000));
+    ll_hf_set(r, "position.rotary", "%d", rotary);
 }
 
 const ll_family ll_family_neox = {"gpt_neox", "GPT-NeoX", "gpt_neox.", neox_rules, read_neox};
@@ -135,29 +135,29 @@ static const ll_tensor_rule llama_rules[] = {
 };
 
 static void read_llama(ll_reading *r) {
-    const int64_t width = ll_config_integer(r, "hidden_size", LL_NEEDED);
-    const int64_t heads = ll_config_integer(r, "num_attention_heads", LL_NEEDED);
-    const int64_t kv = ll_config_integer(r, "num_key_value_heads", heads), head = ll_config_integer(r, "head_dim", 0);
-    ll_config_only(r, "hidden_act", "silu");
-    ll_config_only(r, "attention_bias", "false");
-    ll_config_only(r, "mlp_bias", "false");
-    ll_config_only(r, "use_sliding_window", "false");
-    if (strcmp(r->family->type, "qwen2")) ll_config_only(r, "sliding_window", "null");
+    const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
+    const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
+    const int64_t kv = ll_hf_integer(r, "num_key_value_heads", heads), head = ll_hf_integer(r, "head_dim", 0);
+    ll_hf_only(r, "hidden_act", "silu");
+    ll_hf_only(r, "attention_bias", "false");
+    ll_hf_only(r, "mlp_bias", "false");
+    ll_hf_only(r, "use_sliding_window", "false");
+    if (strcmp(r->family->type, "qwen2")) ll_hf_only(r, "sliding_window", "null");
     ll_family_sizes(r, (ll_family_size){
-                           .layers = ll_config_integer(r, "num_hidden_layers", LL_NEEDED),
+                           .layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED),
                            .heads = heads,
                            .width = width,
-                           .ff = ll_config_integer(r, "intermediate_size", LL_NEEDED),
-                           .length = ll_config_integer(r, "max_position_embeddings", 2048),
-                           .eps = ll_config_number(r, "rms_norm_eps", 1e-6),
+                           .ff = ll_hf_integer(r, "intermediate_size", LL_NEEDED),
+                           .length = ll_hf_integer(r, "max_position_embeddings", 2048),
+                           .eps = ll_hf_number(r, "rms_norm_eps", 1e-6),
                            .activation = "swiglu",
                        });
-    ll_config_set(r, "model.bias", strcmp(r->family->type, "qwen2") ? "none" : "qkv");
-    ll_config_set(r, "model.norm-kind", "rms");
-    if (head) ll_config_set(r, "model.head-size", "%lld", (long long)head);
-    if (kv != heads) ll_config_set(r, "model.kv-heads", "%lld", (long long)kv);
-    ll_config_set(r, "model.tied-embedding", ll_config_flag(r, "tie_word_embeddings", 0) ? "on" : "off");
-    ll_family_rope(r, ll_config_number(r, "rope_theta", 10000));
+    ll_hf_set(r, "model.bias", strcmp(r->family->type, "qwen2") ? "none" : "qkv");
+    ll_hf_set(r, "model.norm-kind", "rms");
+    if (head) ll_hf_set(r, "model.head-size", "%lld", (long long)head);
+    if (kv != heads) ll_hf_set(r, "model.kv-heads", "%lld", (long long)kv);
+    ll_hf_set(r, "model.tied-embedding", ll_hf_flag(r, "tie_word_embeddings", 0) ? "on" : "off");
+    ll_family_rope(r, ll_hf_number(r, "rope_theta", 10000));
 }
 
 const ll_family ll_family_llama = {"llama", "LLaMA", "model.", llama_rules, read_llama};

@@ -53,40 +53,40 @@ static void check_head(ll_reading *r) {
 
 static void read_encoder(ll_reading *r, const char *head_bias) {
     check_head(r);
-    ll_config_only(r, "is_decoder", "false");
-    ll_config_only(r, "add_cross_attention", "false");
+    ll_hf_only(r, "is_decoder", "false");
+    ll_hf_only(r, "add_cross_attention", "false");
     ll_family_sizes(r, (ll_family_size){
-                           .layers = ll_config_integer(r, "num_hidden_layers", LL_NEEDED),
-                           .heads = ll_config_integer(r, "num_attention_heads", LL_NEEDED),
-                           .width = ll_config_integer(r, "hidden_size", LL_NEEDED),
-                           .ff = ll_config_integer(r, "intermediate_size", LL_NEEDED),
-                           .length = ll_config_integer(r, "max_position_embeddings", 512),
-                           .eps = ll_config_number(r, "layer_norm_eps", 1e-12),
-                           .activation = ll_config_text(r, "hidden_act", "gelu"),
+                           .layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED),
+                           .heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED),
+                           .width = ll_hf_integer(r, "hidden_size", LL_NEEDED),
+                           .ff = ll_hf_integer(r, "intermediate_size", LL_NEEDED),
+                           .length = ll_hf_integer(r, "max_position_embeddings", 512),
+                           .eps = ll_hf_number(r, "layer_norm_eps", 1e-12),
+                           .activation = ll_hf_text(r, "hidden_act", "gelu"),
                        });
-    const char *head = ll_config_has(r, head_bias) ? "on" : "off";
-    ll_config_set(r, "model.task", "mlm");
-    ll_config_set(r, "model.bias", "all");
-    ll_config_set(r, "model.head-transform", "%s", head);
-    ll_config_set(r, "model.head-bias", "%s", head);
-    ll_config_set(r, "model.tied-embedding", ll_config_flag(r, "tie_word_embeddings", 1) ? "on" : "off");
+    const char *head = ll_hf_has(r, head_bias) ? "on" : "off";
+    ll_hf_set(r, "model.task", "mlm");
+    ll_hf_set(r, "model.bias", "all");
+    ll_hf_set(r, "model.head-transform", "%s", head);
+    ll_hf_set(r, "model.head-bias", "%s", head);
+    ll_hf_set(r, "model.tied-embedding", ll_hf_flag(r, "tie_word_embeddings", 1) ? "on" : "off");
 }
 
 static void read_post_norm(ll_reading *r, const char *head_bias) {
     read_encoder(r, head_bias);
-    ll_config_set(r, "model.norm", "post");
-    ll_config_set(r, "model.embedding-norm", "on");
-    ll_config_set(r, "model.token-types", "%lld", (long long)ll_config_integer(r, "type_vocab_size", 2));
+    ll_hf_set(r, "model.norm", "post");
+    ll_hf_set(r, "model.embedding-norm", "on");
+    ll_hf_set(r, "model.token-types", "%lld", (long long)ll_hf_integer(r, "type_vocab_size", 2));
 }
 
 /* Learned positions, of which the first `offset` are not of tokens. */
 static void read_positions(ll_reading *r, int64_t offset) {
-    const int64_t rows = ll_config_integer(r, "max_position_embeddings", 512), reach = rows - offset;
-    ll_config_only(r, "position_embedding_type", "absolute");
-    ll_config_set(r, "position.type", "learned");
-    ll_config_set(r, "position.max-length", "%lld", (long long)rows);
-    ll_config_set(r, "position.offset", "%lld", (long long)offset);
-    ll_config_set(r, "train.length", "%lld", (long long)(reach < 1024 ? reach : 1024));
+    const int64_t rows = ll_hf_integer(r, "max_position_embeddings", 512), reach = rows - offset;
+    ll_hf_only(r, "position_embedding_type", "absolute");
+    ll_hf_set(r, "position.type", "learned");
+    ll_hf_set(r, "position.max-length", "%lld", (long long)rows);
+    ll_hf_set(r, "position.offset", "%lld", (long long)offset);
+    ll_hf_set(r, "train.length", "%lld", (long long)(reach < 1024 ? reach : 1024));
 }
 
 /* ---- BERT (Devlin et al. 2019) ---- */
@@ -130,7 +130,7 @@ static const ll_tensor_rule roberta_rules[] = {
 
 static void read_roberta(ll_reading *r) {
     read_post_norm(r, "lm_head.bias");
-    read_positions(r, ll_config_integer(r, "pad_token_id", 1) + 1);
+    read_positions(r, ll_hf_integer(r, "pad_token_id", 1) + 1);
 }
 
 const ll_family ll_family_roberta = {"roberta", "RoBERTa", "roberta.", roberta_rules, read_roberta};
@@ -150,12 +150,12 @@ static const ll_tensor_rule roformer_rules[] = {
 };
 
 static void read_roformer(ll_reading *r) {
-    const int64_t width = ll_config_integer(r, "hidden_size", LL_NEEDED);
+    const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
     read_post_norm(r, "cls.predictions.bias");
-    if (ll_config_integer(r, "embedding_size", width) != width && !r->status)
+    if (ll_hf_integer(r, "embedding_size", width) != width && !r->status)
         r->status = ll_fail(LL_EINVAL, "%s: embedding_size differs from hidden_size, which is not supported", r->path);
-    ll_config_only(r, "rotary_value", "false");
-    ll_config_set(r, "position.type", "rope");
+    ll_hf_only(r, "rotary_value", "false");
+    ll_hf_set(r, "position.type", "rope");
 }
 
 const ll_family ll_family_roformer = {"roformer", "RoFormer", "roformer.", roformer_rules, read_roformer};
@@ -180,13 +180,13 @@ static const ll_tensor_rule esm_rules[] = {
 
 static void read_esm(ll_reading *r) {
     read_encoder(r, "lm_head.bias");
-    ll_config_only(r, "is_folding_model", "false");
-    if (!r->status && strcmp(ll_config_text(r, "position_embedding_type", "absolute"), "rotary"))
+    ll_hf_only(r, "is_folding_model", "false");
+    if (!r->status && strcmp(ll_hf_text(r, "position_embedding_type", "absolute"), "rotary"))
         r->status = ll_fail(LL_EINVAL, "%s: position_embedding_type is not rotary: this is no ESM-2", r->path);
-    ll_config_set(r, "model.embedding-norm", ll_config_flag(r, "emb_layer_norm_before", 0) ? "on" : "off");
-    ll_config_set(r, "position.type", "rope");
-    if (ll_config_flag(r, "token_dropout", 0))
-        ll_config_set(r, "model.mask-token", "%lld", (long long)ll_config_integer(r, "mask_token_id", LL_NEEDED));
+    ll_hf_set(r, "model.embedding-norm", ll_hf_flag(r, "emb_layer_norm_before", 0) ? "on" : "off");
+    ll_hf_set(r, "position.type", "rope");
+    if (ll_hf_flag(r, "token_dropout", 0))
+        ll_hf_set(r, "model.mask-token", "%lld", (long long)ll_hf_integer(r, "mask_token_id", LL_NEEDED));
 }
 
 const ll_family ll_family_esm = {"esm", "ESM-2", "esm.", esm_rules, read_esm};

@@ -90,7 +90,7 @@ static size_t dtype_size(enum ll_dtype dtype) {
 
 static void put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
     const double wide = (double)x;
-    const uint16_t half = dtype == LL_F16 || dtype == LL_BF16 ? ll_half_of_float(dtype, x) : 0;
+    const uint16_t half = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_half_of_float(dtype, x) : 0;
     out += i * dtype_size(dtype);
     switch (dtype) {
     case LL_F64: memcpy(out, &wide, 8); break;
@@ -107,7 +107,7 @@ static ll_status read_wanted(wanted *w, const char *name, const json_t *about) {
     static const struct {
         const char *name;
         enum ll_dtype dtype;
-    } types[] = {{"F32", LL_F32}, {"F64", LL_F64}, {"F16", LL_F16}, {"BF16", LL_BF16}};
+    } types[] = {{"F32", LL_F32}, {"F64", LL_F64}, {"F16", LL_ST_F16}, {"BF16", LL_ST_BF16}};
     const char *dtype = json_string_value(json_object_get(about, "dtype"));
     const json_t *offsets = json_object_get(about, "data_offsets"), *shape = json_object_get(about, "shape");
     *w = (wanted){.name = name, .dtype = LL_OTHER, .count = 1};

@@ -33,25 +33,25 @@ static const char *activation(ll_reading *r, const char *theirs) {
 }
 
 void ll_family_sizes(ll_reading *r, ll_family_size size) {
-    ll_config_set(r, "model.task", "lm");
-    ll_config_set(r, "model.vocab", "%lld", (long long)ll_config_integer(r, "vocab_size", LL_NEEDED));
-    ll_config_set(r, "model.layers", "%lld", (long long)size.layers);
-    ll_config_set(r, "model.heads", "%lld", (long long)size.heads);
-    ll_config_set(r, "model.width", "%lld", (long long)size.width);
-    ll_config_set(r, "model.ff", "%lld", (long long)size.ff);
-    ll_config_set(r, "model.norm-eps", "%.9g", size.eps);
-    ll_config_set(r, "model.activation", "%s", activation(r, size.activation));
-    ll_config_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
+    ll_hf_set(r, "model.task", "lm");
+    ll_hf_set(r, "model.vocab", "%lld", (long long)ll_hf_integer(r, "vocab_size", LL_NEEDED));
+    ll_hf_set(r, "model.layers", "%lld", (long long)size.layers);
+    ll_hf_set(r, "model.heads", "%lld", (long long)size.heads);
+    ll_hf_set(r, "model.width", "%lld", (long long)size.width);
+    ll_hf_set(r, "model.ff", "%lld", (long long)size.ff);
+    ll_hf_set(r, "model.norm-eps", "%.9g", size.eps);
+    ll_hf_set(r, "model.activation", "%s", activation(r, size.activation));
+    ll_hf_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
 }
 
 void ll_family_rope(ll_reading *r, double base) {
     json_t *given = json_object_get(r->json, "rope_parameters"); /* newer files */
     const json_t *theta = json_object_get(given, "rope_theta");
     const char *kind = json_string_value(json_object_get(given, "rope_type"));
-    ll_config_only(r, "rope_scaling", "null");
+    ll_hf_only(r, "rope_scaling", "null");
     if (kind && strcmp(kind, "default") && !r->status)
         r->status = ll_fail(LL_EINVAL, "%s: rope_type = %.40s is not supported; only default is", r->path, kind);
     if (json_is_number(theta)) base = json_number_value(theta);
-    ll_config_set(r, "position.type", "rope");
-    ll_config_set(r, "position.base", "%.17g", base);
+    ll_hf_set(r, "position.type", "rope");
+    ll_hf_set(r, "position.base", "%.17g", base);
 }

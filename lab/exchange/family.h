@@ -69,16 +69,16 @@ const ll_st_tensor *ll_weights_find(const ll_weights *w, const char *name);
 /* An integer, a number, a flag, a text; a key that is missing or null is `fallback`, or an error where it is LL_NEEDED
  * or NULL. */
 enum { LL_NEEDED = -1000000 };
-int64_t ll_config_integer(ll_reading *r, const char *key, int64_t fallback);
-double ll_config_number(ll_reading *r, const char *key, double fallback);
-int ll_config_flag(ll_reading *r, const char *key, int fallback);
-const char *ll_config_text(ll_reading *r, const char *key, const char *fallback);
+int64_t ll_hf_integer(ll_reading *r, const char *key, int64_t fallback);
+double ll_hf_number(ll_reading *r, const char *key, double fallback);
+int ll_hf_flag(ll_reading *r, const char *key, int fallback);
+const char *ll_hf_text(ll_reading *r, const char *key, const char *fallback);
 /* Fails unless the key is missing, null, or this text. */
-void ll_config_only(ll_reading *r, const char *key, const char *value);
+void ll_hf_only(ll_reading *r, const char *key, const char *value);
 /* Sets a key of the recipe. */
-void ll_config_set(ll_reading *r, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ll_hf_set(ll_reading *r, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Is there a tensor of this name ('*': the prefix)? */
-int ll_config_has(const ll_reading *r, const char *theirs);
+int ll_hf_has(const ll_reading *r, const char *theirs);
 
 /* ---- mapping.c ---- */
 

@@ -53,7 +53,7 @@ static ll_status check_shape(const import *x, const ll_mapped *m, const ll_st_te
                          : ll_fail(LL_EFORMAT,
                                    "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu, %zu)",
                                    x->folder, m->theirs, t->rank, t->count, shape[0], shape[1]);
-    if (t->dtype != LL_F32 && t->dtype != LL_F16 && t->dtype != LL_BF16 && t->dtype != LL_F64)
+    if (t->dtype != LL_F32 && t->dtype != LL_ST_F16 && t->dtype != LL_ST_BF16 && t->dtype != LL_F64)
         return ll_fail(LL_EFORMAT, "%s: tensor %s is not of type F32, F16, BF16 or F64", x->folder, m->theirs);
     return LL_OK;
 }
@@ -190,7 +190,7 @@ static void set_separator(import *x) {
     const char *types = ll_recipe_get(x->reading.recipe, "model.token-types");
     if (path && types && strcmp(types, "0") && !access(path, F_OK) && !ll_file_read(&bytes, path, FILE_MOST)) {
         const int token = token_of(&bytes, "[SEP]");
-        if (token >= 0) ll_config_set(&x->reading, "model.type-separator", "%d", token);
+        if (token >= 0) ll_hf_set(&x->reading, "model.type-separator", "%d", token);
     }
     ll_bytes_free(&bytes);
     ll_free(path);

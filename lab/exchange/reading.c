@@ -22,7 +22,7 @@ static void wrong(ll_reading *r, const char *key, const char *what) {
     if (!r->status) r->status = ll_fail(LL_EFORMAT, "%s: %s is not %s", r->path, key, what);
 }
 
-int64_t ll_config_integer(ll_reading *r, const char *key, int64_t fallback) {
+int64_t ll_hf_integer(ll_reading *r, const char *key, int64_t fallback) {
     const json_t *value = value_of(r, key, fallback == LL_NEEDED);
     if (!value) return fallback == LL_NEEDED ? 1 : fallback;
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > 1 << 30) {
@@ -32,7 +32,7 @@ int64_t ll_config_integer(ll_reading *r, const char *key, int64_t fallback) {
     return json_integer_value(value);
 }
 
-double ll_config_number(ll_reading *r, const char *key, double fallback) {
+double ll_hf_number(ll_reading *r, const char *key, double fallback) {
     const json_t *value = value_of(r, key, fallback == LL_NEEDED);
     if (!value) return fallback;
     if (!json_is_number(value) || !isfinite(json_number_value(value))) {
@@ -42,14 +42,14 @@ double ll_config_number(ll_reading *r, const char *key, double fallback) {
     return json_number_value(value);
 }
 
-int ll_config_flag(ll_reading *r, const char *key, int fallback) {
+int ll_hf_flag(ll_reading *r, const char *key, int fallback) {
     const json_t *value = value_of(r, key, fallback == LL_NEEDED);
     if (!value) return fallback;
     if (!json_is_boolean(value)) wrong(r, key, "true or false");
     return json_is_true(value);
 }
 
-const char *ll_config_text(ll_reading *r, const char *key, const char *fallback) {
+const char *ll_hf_text(ll_reading *r, const char *key, const char *fallback) {
     const json_t *value = value_of(r, key, !fallback);
     if (!value) return fallback ? fallback : "";
     if (!json_is_string(value)) {
@@ -71,7 +71,7 @@ static void describe(char text[64], const json_t *value) {
     }
 }
 
-void ll_config_only(ll_reading *r, const char *key, const char *only) {
+void ll_hf_only(ll_reading *r, const char *key, const char *only) {
     char text[64];
     const json_t *value = value_of(r, key, 0);
     if (!value || r->status) return;
@@ -80,7 +80,7 @@ void ll_config_only(ll_reading *r, const char *key, const char *only) {
         r->status = ll_fail(LL_EINVAL, "%s: %s = %s is not supported; only %s is", r->path, key, text, only);
 }
 
-void ll_config_set(ll_reading *r, const char *key, const char *format, ...) {
+void ll_hf_set(ll_reading *r, const char *key, const char *format, ...) {
     char text[200];
     const int n = snprintf(text, sizeof text, "%s=", key);
     va_list list;
@@ -92,7 +92,7 @@ void ll_config_set(ll_reading *r, const char *key, const char *format, ...) {
     if (r->status) r->status = ll_fail_in(LL_EFORMAT, r->path);
 }
 
-int ll_config_has(const ll_reading *r, const char *theirs) {
+int ll_hf_has(const ll_reading *r, const char *theirs) {
     char name[LL_TENSOR_NAME];
     snprintf(name, sizeof name, "%s%s", *theirs == '*' ? r->prefix : "", theirs + (*theirs == '*'));
     return json_object_get(r->names, name) != NULL;
@@ -114,7 +114,7 @@ ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *pa
     r->json = json_loadb((const char *)config->data, config->size, JSON_REJECT_DUPLICATES, &error);
     if (!r->json) return ll_fail(LL_EFORMAT, "%s: no JSON at byte %d: %s", path, error.position, error.text);
     if (!json_is_object(r->json)) return ll_fail(LL_EFORMAT, "%s: no JSON object", path);
-    const char *type = ll_config_text(r, "model_type", NULL);
+    const char *type = ll_hf_text(r, "model_type", NULL);
     if (r->status) return r->status;
     r->family = ll_family_of(type);
     if (!r->family)

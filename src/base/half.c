@@ -5,7 +5,7 @@
 #include "base/safetensors.h"
 
 float ll_half_to_float(enum ll_dtype dtype, uint16_t bits) {
-    if (dtype == LL_BF16) {
+    if (dtype == LL_ST_BF16) {
         const uint32_t wide = (uint32_t)bits << 16;
         float x;
         memcpy(&x, &wide, sizeof x);
@@ -39,5 +39,5 @@ static uint16_t to_f16(float x) {
 }
 
 uint16_t ll_half_of_float(enum ll_dtype dtype, float x) {
-    return dtype == LL_BF16 ? to_bf16(x) : to_f16(x);
+    return dtype == LL_ST_BF16 ? to_bf16(x) : to_f16(x);
 }

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_F16, LL_BF16, LL_OTHER };
+enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_ST_F16, LL_ST_BF16, LL_OTHER };
 
 typedef struct {
     char *name;
@@ -33,7 +33,7 @@ const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *
 void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
 
-/* A number of LL_F16 or LL_BF16 as a float, and the nearest such number, ties to even. */
+/* A number of LL_ST_F16 or LL_ST_BF16 as a float, and the nearest such number, ties to even. */
 float ll_half_to_float(enum ll_dtype dtype, uint16_t bits);
 uint16_t ll_half_of_float(enum ll_dtype dtype, float x);
 

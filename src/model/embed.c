@@ -30,25 +30,27 @@ void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
     }
 }
 
-/* Place of a row: its sequence, its position among the caller's tokens (-1: the class token), and in its document. */
+/* Where a row belongs: its sequence, its position among the caller's tokens (-1: the class token), and in its document.
+ */
 typedef struct {
     size_t b;
     int t, used, at;
-} place;
+} token_position;
 
-static place place_of(const ll_batch_run *run, size_t row) {
+static token_position token_position_of(const ll_batch_run *run, size_t row) {
     const size_t b = row / (size_t)run->T;
     const int t = (int)(row % (size_t)run->T);
-    const int front = run->model->front, used = t < run->lengths[b];
-    return (place){b, t - front, used, run->ws->place && used ? run->ws->place[row] : t - front};
+    const int cls_tokens = run->model->cls_tokens, used = t < run->lengths[b];
+    return (token_position){b, t - cls_tokens, used,
+                            run->ws->position && used ? run->ws->position[row] : t - cls_tokens};
 }
 
-static int token_at(const ll_batch_run *run, place p) {
-    return run->tokens[p.b * (size_t)(run->T - run->model->front) + (size_t)p.t];
+static int token_at(const ll_batch_run *run, token_position p) {
+    return run->tokens[p.b * (size_t)(run->T - run->model->cls_tokens) + (size_t)p.t];
 }
 
 /* What the token's vector is multiplied by, with model.mask-token. */
-static float scale_of(const ll_batch_run *run, place p) {
+static float scale_of(const ll_batch_run *run, token_position p) {
     return token_at(run, p) == run->c->model.mask_token ? 0 : run->ws->token_scale[p.b];
 }
 
@@ -60,18 +62,18 @@ static size_t type_of(const ll_batch_run *run, size_t row) {
 static void find_types(const ll_batch_run *run) {
     const int last = run->c->model.token_types - 1;
     for (size_t row = 0; row < run->rows; row++) {
-        const place p = place_of(run, row);
+        const token_position p = token_position_of(run, row);
         const int follows = p.used && p.t > 0, before = follows ? run->ws->type[row - 1] : 0;
-        const int parted = follows && token_at(run, place_of(run, row - 1)) == run->c->model.type_separator;
+        const int parted = follows && token_at(run, token_position_of(run, row - 1)) == run->c->model.type_separator;
         run->ws->type[row] = before + (parted && before < last);
     }
 }
 
 static void find_scales(const ll_batch_run *run) {
     static const double IN_TRAINING = 0.15 * 0.8;
-    const int T = run->T - run->model->front;
+    const int T = run->T - run->model->cls_tokens;
     for (int b = 0; b < run->B; b++) {
-        const int n = run->lengths[b] - run->model->front;
+        const int n = run->lengths[b] - run->model->cls_tokens;
         int hidden = 0;
         for (int t = 0; t < n; t++)
             hidden += run->tokens[(size_t)b * (size_t)T + (size_t)t] == run->c->model.mask_token;
@@ -83,7 +85,7 @@ static void find_scales(const ll_batch_run *run) {
 static void gather(const ll_batch_run *run, size_t row, float *out) {
     const ll_model *m = run->model;
     const size_t C = (size_t)run->c->model.width;
-    const place p = place_of(run, row);
+    const token_position p = token_position_of(run, row);
     if (!p.used) {
         memset(out, 0, C * sizeof *out);
         return;
@@ -148,7 +150,7 @@ static void scatter_task(void *arg, size_t i) {
     const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
     float *tokens = ll_param_in(m, run->grad, m->at.embedding) + first;
     for (size_t row = 0; row < run->rows; row++) {
-        const place p = place_of(run, row);
+        const token_position p = token_position_of(run, row);
         const float *d = run->ws->d + row * C + first;
         if (!p.used) continue;
         if (p.t < 0) {

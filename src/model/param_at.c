@@ -15,5 +15,6 @@ int ll_block_tensor(const ll_stack *stack, int layer, int which) {
 }
 
 size_t ll_row_width(const ll_model *m) {
-    return (size_t)(m->sides > 0 ? m->queries : 0) + (size_t)(m->sides > 1 ? m->keys : 0) + (size_t)m->values;
+    return (size_t)(m->projections > 0 ? m->queries : 0) + (size_t)(m->projections > 1 ? m->keys : 0) +
+           (size_t)m->values;
 }

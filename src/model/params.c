@@ -57,12 +57,12 @@ static int block_tensors(const ll_model *m, const ll_stack *stack, block_tensor 
     const int fed = o->bias == LL_BIAS_FEED || all, gated = o->activation == LL_ACT_SWIGLU, cross = stack->parts > 2;
     const block_tensor table[] = {
         {LL_ATTENTION_NORM, NULL, "attention.norm", 1, 0, 0},
-        {LL_QUERY_WEIGHT, "attention.query.weight", NULL, m->sides > 0, C, q},
-        {LL_KEY_WEIGHT, "attention.key.weight", NULL, m->sides > 1, C, k},
+        {LL_QUERY_WEIGHT, "attention.query.weight", NULL, m->projections > 0, C, q},
+        {LL_KEY_WEIGHT, "attention.key.weight", NULL, m->projections > 1, C, k},
         {LL_VALUE_WEIGHT, "attention.value.weight", NULL, 1, C, kv},
         {LL_OUTPUT_WEIGHT, "attention.output.weight", NULL, 1, v, C},
-        {LL_QUERY_BIAS, "attention.query.bias", NULL, qkv && m->sides > 0, q, 1},
-        {LL_KEY_BIAS, "attention.key.bias", NULL, qkv && m->sides > 1, k, 1},
+        {LL_QUERY_BIAS, "attention.query.bias", NULL, qkv && m->projections > 0, q, 1},
+        {LL_KEY_BIAS, "attention.key.bias", NULL, qkv && m->projections > 1, k, 1},
         {LL_VALUE_BIAS, "attention.value.bias", NULL, qkv, kv, 1},
         {LL_OUTPUT_BIAS, "attention.output.bias", NULL, all, C, 1},
         {LL_FEED_NORM, NULL, "feed.norm", 1, 0, 0},
@@ -103,7 +103,7 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
     stack->at.position =
         c->position.type == LL_POSITION_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
-    if (m->front) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
+    if (m->cls_tokens) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
@@ -128,7 +128,7 @@ static void add_places(ll_model *m) {
         }
 }
 
-static void add_baselines(ll_model *m) {
+static void add_approximate_params(ll_model *m) {
     ll_position_tensor tensor[LL_APPROXIMATE_TENSORS];
     const int n = ll_approximate_tensors(m, tensor);
     m->at.baseline = n ? m->count : -1;
@@ -162,7 +162,7 @@ static void add_all(ll_model *m) {
     if (classify || c->model.head_bias)
         m->at.head_bias = add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
     add_places(m);
-    add_baselines(m);
+    add_approximate_params(m);
 }
 
 static ll_status check(const ll_model_config *c, int64_t queries, int64_t values) {
@@ -212,9 +212,9 @@ ll_status ll_params_plan(ll_model *m) {
     m->queries = (int)queries;
     m->keys = c->position.type == LL_POSITION_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
-    m->sides = ll_config_sides(c);
+    m->projections = ll_config_projections(c);
     m->key_heads = c->model.kv_heads ? c->model.kv_heads : c->model.heads;
-    m->front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    m->cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
     const size_t own = 20, norms = 3, /* biases of norms */
                  most = LL_BLOCK_TENSORS + norms + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
