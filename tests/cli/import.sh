@@ -18,9 +18,6 @@ for folder in models/*/; do
     check "$name comes back byte for byte" diff -r "models/$name" "again/$name"
 done
 
-# A language model streams as it computes whole sequences, and generates.
-t 0 "$longline" generate llama.safetensors --prompt a --tokens 5 --temperature 0 2>/dev/null || :
-
 # What is not the family's is refused by its name.
 damage() { # what has to be said, how it comes about
     rm -rf bad
