@@ -229,16 +229,6 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     free(row), free(y), free(lengths), free(query_lengths), free(s.r);
 }
 
-static double activation(const ll_model_config *c, double u) {
-    switch (c->model.activation) {
-    case LL_ACT_RELU: return fmax(u, 0);
-    case LL_ACT_GELU_TANH: return 0.5 * u * (1 + tanh(sqrt(2 / acos(-1)) * (u + 0.044715 * u * u * u)));
-    case LL_ACT_SILU:
-    case LL_ACT_SWIGLU: return u / (1 + exp(-u));
-    default: return u * 0.5 * erfc(-u / sqrt(2));
-    }
-}
-
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
     const int C = o->model->c->model.width, ff = o->model->c->model.ff;
     const int gated = o->model->c->model.activation == LL_ACT_SWIGLU;
@@ -246,7 +236,7 @@ static void feed(const oracle_model *o, int layer, const double *a, double *out)
     linear(C, ff, a, param(o, layer, "feed.in.weight"), param(o, layer, "feed.in.bias"), u);
     if (gated) linear(C, ff, a, param(o, layer, "feed.gate.weight"), param(o, layer, "feed.gate.bias"), gate);
     for (int i = 0; i < ff; i++)
-        u[i] = gated ? u[i] * activation(o->model->c, gate[i]) : activation(o->model->c, u[i]);
+        u[i] = gated ? u[i] * oracle_activation(o->model->c, gate[i]) : oracle_activation(o->model->c, u[i]);
     linear(ff, C, u, param(o, layer, "feed.out.weight"), param(o, layer, "feed.out.bias"), out);
     free(u), free(gate);
 }
@@ -279,7 +269,7 @@ static void head_transform(const oracle_model *o, double *x) {
     const int C = o->model->c->model.width;
     double u[256];
     linear(C, C, x, shared(o, "head.transform.weight"), shared(o, "head.transform.bias"), u);
-    for (int i = 0; i < C; i++) u[i] = activation(o->model->c, u[i]);
+    for (int i = 0; i < C; i++) u[i] = oracle_activation(o->model->c, u[i]);
     norm(o, -1, "head.norm", u, x);
 }
 
@@ -327,7 +317,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
             both[2 * C + i] = u[i] * v[i], both[3 * C + i] = u[i] - v[i];
         }
         linear(4 * C, ff, both, shared(o, "head.in.weight"), shared(o, "head.in.bias"), hidden);
-        for (int i = 0; i < ff; i++) hidden[i] = activation(c, hidden[i]);
+        for (int i = 0; i < ff; i++) hidden[i] = oracle_activation(c, hidden[i]);
         linear(ff, c->model.classes, hidden, shared(o, "head.weight"), shared(o, "head.bias"),
                logits + b / 2 * c->model.classes);
     }

@@ -1,12 +1,10 @@
 /* Every row kernel of every tier of this machine against double precision: sizes around the vector
  * width, unaligned addresses, guard bytes, extremes. Products are in test_products.c, rotations in
  * test_rotate.c. */
-#include "guard.h"
+#include "everywhere.h"
 
 #include <float.h>
 
-static const int sizes[] = {0, 1, 2, 3, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 61, 64, 97, 255, 256, 257};
-enum { SIZES = sizeof sizes / sizeof sizes[0] };
 static const double EPS = FLT_EPSILON;
 
 /* The distance of floats at x. */
@@ -14,17 +12,6 @@ static double ulp(double x) {
     const float a = fabsf((float)x);
     if (isinf(a)) return ldexp(1, 104);
     return a < FLT_MIN ? ldexp(1, -149) : (double)(nextafterf(a, INFINITY) - a);
-}
-
-typedef void check_fn(const ll_kernels *k, size_t n, size_t shift, uint64_t seed);
-
-/* A check in every tier, size and misalignment. */
-static void everywhere(check_fn *check) {
-    uint64_t seed = 1;
-    const ll_kernels *k;
-    for (int t = 0; (k = tier_at(t)); t++)
-        for (int s = 0; s < SIZES; s++)
-            for (size_t shift = 0; shift < 4; shift++) check(k, (size_t)sizes[s], shift, next64(&seed));
 }
 
 static void reductions(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
@@ -238,30 +225,8 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         const double v = x.p[i], slope = 0.5 * erfc(-v / sqrt(2)) + v * exp(-v * v / 2) / sqrt(2 * acos(-1));
         near(k->name, "gelu_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * 2e-7);
     }
-    for (int tanh_like = 0; tanh_like < 2; tanh_like++) {
-        const float a = tanh_like ? 1.59576912f : 1, b = tanh_like ? 0.0713548163f : 0;
-        guarded way = guard(n, shift);
-        k->swish(n, a, b, x.p, y.p);
-        k->swish_back(n, a, b, x.p, d.p, way.p);
-        for (size_t i = 0; i < n; i++) {
-            const double v = x.p[i], s = 1 / (1 + exp(-v * ((double)a + (double)b * v * v)));
-            const double slope = s + v * s * (1 - s) * ((double)a + 3 * (double)b * v * v);
-            near(k->name, "swish", n, i, seed, y.p[i], v * s, fabs(v) * 4e-7);
-            near(k->name, "swish_back", n, i, seed, way.p[i], d.p[i] * slope, fabs(d.p[i]) * (1 + v * v) * 1e-6);
-        }
-        guard_end(way, "swish", k->name);
-    }
     if (n) {
-        const float far[] = {-INFINITY, INFINITY, -1e30f, 1e30f, -300, 300}, one = 1;
-        for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
-            k->swish(1, 1, 0.1f, far + i, y.p);
-            near(k->name, "swish far away", n, i, seed, y.p[0], far[i] > 0 ? far[i] : 0, 1e-36);
-            k->swish_back(1, 1, 0.1f, far + i, &one, y.p);
-            near(k->name, "swish_back far away", n, i, seed, y.p[0], far[i] > 0, 1e-36);
-        }
         x.p[n - 1] = NAN;
-        k->swish(n, 1, 0, x.p, y.p);
-        near(k->name, "swish of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
         k->relu(n, 0, x.p, y.p);
         near(k->name, "relu of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
         k->gelu(n, x.p, y.p);
@@ -321,43 +286,9 @@ static void norms(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     guarded all[] = {x, gain, bias, y, dy, dx, dgain, dbias, mean, rstd, dx0, dgain0, dbias0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "norm", k->name);
 }
-/* RMSNorm and its gradients. */
-static void rms_norms(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
-    enum { ROWS = 3 };
-    if (n == 0) return;
-    uint64_t from = seed;
-    guarded x = guard_random(ROWS * n, shift, &from), gain = guard_random(n, 1, &from), y = guard(ROWS * n, shift);
-    guarded dy = guard_random(ROWS * n, 3, &from), dx = guard_random(ROWS * n, 1, &from), dx0 = guard(ROWS * n, 0);
-    guarded dgain = guard_random(n, 2, &from), dgain0 = guard(n, 0), rrms = guard(ROWS, 2);
-    memcpy(dx0.p, dx.p, ROWS * n * sizeof(float));
-    memcpy(dgain0.p, dgain.p, n * sizeof(float));
-    k->rms_norm(ROWS, (int)n, 1e-3f, x.p, gain.p, y.p, rrms.p);
-    k->rms_norm_back(ROWS, (int)n, x.p, gain.p, rrms.p, dy.p, dx.p, dgain.p);
-    for (size_t i = 0; i < ROWS; i++) {
-        double square = 0, mean = 0;
-        for (size_t j = 0; j < n; j++) square += (double)x.p[i * n + j] * x.p[i * n + j] / (double)n;
-        const double r = 1 / sqrt(square + 1e-3f), slack = 40 * EPS * fmax(1, r);
-        near(k->name, "rms_norm rrms", n, i, seed, rrms.p[i], r, slack * r);
-        for (size_t j = 0; j < n; j++)
-            mean += (double)dy.p[i * n + j] * gain.p[j] * x.p[i * n + j] * r / (double)n;
-        for (size_t j = 0; j < n; j++) {
-            const double xhat = x.p[i * n + j] * r, t = (double)dy.p[i * n + j] * gain.p[j];
-            near(k->name, "rms_norm", n, i * n + j, seed, y.p[i * n + j], xhat * gain.p[j], slack * (1 + fabs(xhat)));
-            near(k->name, "rms_norm_back x", n, i * n + j, seed, dx.p[i * n + j],
-                 dx0.p[i * n + j] + r * (t - xhat * mean), slack * r * (2 + fabs(xhat)));
-            dgain0.p[j] += (float)(dy.p[i * n + j] * xhat);
-            if (i == ROWS - 1)
-                near(k->name, "rms_norm_back gain", n, j, seed, dgain.p[j], dgain0.p[j], 4 * slack);
-        }
-    }
-    guarded all[] = {x, gain, y, dy, dx, dx0, dgain, dgain0, rrms};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "rms_norm", k->name);
-}
-
 static void test_norms(void **state) {
     (void)state;
     everywhere(norms);
-    everywhere(rms_norms);
 }
 
 static void losses(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {

@@ -18,10 +18,14 @@
         LINEAR("*encoder.layer.#.intermediate.dense", "blocks.#.feed.in", 0),                                          \
         LINEAR("*encoder.layer.#.output.dense", "blocks.#.feed.out", 0),                                               \
         NORM("*encoder.layer.#." feed_norm, "blocks.#.feed.norm")
-#define WORDS {"*embeddings.word_embeddings.weight", "embedding.weight", LL_TABLE, 0, 0}
-#define POSITIONS {"*embeddings.position_embeddings.weight", "embedding.position", LL_TABLE, 0, 0}
-#define TYPES {"*embeddings.token_type_embeddings.weight", "embedding.type", LL_TABLE, 0, 0}
-#define KEPT(theirs) {theirs, NULL, LL_KEPT, 0, 0}
+#define WORDS                                                                                                          \
+    { "*embeddings.word_embeddings.weight", "embedding.weight", LL_TABLE, 0, 0 }
+#define POSITIONS                                                                                                      \
+    { "*embeddings.position_embeddings.weight", "embedding.position", LL_TABLE, 0, 0 }
+#define TYPES                                                                                                          \
+    { "*embeddings.token_type_embeddings.weight", "embedding.type", LL_TABLE, 0, 0 }
+#define KEPT(theirs)                                                                                                   \
+    { theirs, NULL, LL_KEPT, 0, 0 }
 /* An output layer: its transform, its bias, and its weight, which may be the embedding's. */
 #define HEAD(dense, norm, bias, decoder)                                                                               \
     LINEAR(dense, "head.transform", 0), NORM(norm, "head.norm"), {bias, "head.bias", LL_TABLE, 0, 0},                  \
@@ -46,8 +50,9 @@ static void check_head(ll_reading *r) {
         const size_t n = strlen(name), e = strlen(fine[i]);
         if (n >= e && !strcmp(name + n - e, fine[i])) return;
     }
-    r->status = ll_fail(LL_EINVAL, "%s: the head of %.60s is not supported; masked language models are, and models "
-                                   "without a head",
+    r->status = ll_fail(LL_EINVAL,
+                        "%s: the head of %.60s is not supported; masked language models are, and models "
+                        "without a head",
                         r->path, name);
 }
 

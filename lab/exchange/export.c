@@ -22,9 +22,7 @@ static int is_weights(const char *name) {
     return n > e && !strcmp(name + n - e, ".safetensors");
 }
 
-static int is_kept(const char *name) {
-    return !strncmp(name, "kept/", 5);
-}
+static int is_kept(const char *name) { return !strncmp(name, "kept/", 5); }
 
 static json_t *header_of(const ll_origin *o) {
     return json_loadb((const char *)o->bytes.data, o->bytes.size, JSON_REJECT_DUPLICATES, NULL);
@@ -84,9 +82,7 @@ typedef struct {
     size_t count, begin, end;
 } wanted;
 
-static size_t dtype_size(enum ll_dtype dtype) {
-    return dtype == LL_F64 ? 8 : dtype == LL_F32 ? 4 : 2;
-}
+static size_t dtype_size(enum ll_dtype dtype) { return dtype == LL_F64 ? 8 : dtype == LL_F32 ? 4 : 2; }
 
 static void put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
     const double wide = (double)x;
@@ -201,8 +197,9 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     export x = {.model = model, .folder = folder};
     const ll_bytes *config = ll_model_origin(model, "config.json");
     if (!config)
-        return ll_fail(LL_EINVAL, "the model was not imported, so that no other program has its architecture; only what "
-                                  "'longline import' made, and what was trained from that, can be exported");
+        return ll_fail(LL_EINVAL,
+                       "the model was not imported, so that no other program has its architecture; only what "
+                       "'longline import' made, and what was trained from that, can be exported");
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, "config.json", x.names);
     if (!status) status = check_recipe(&x);

@@ -10,12 +10,12 @@
 
 /* How a tensor of theirs lies. */
 enum {
-    LL_TABLE = 0,      /* as ours: vectors, embeddings, weights (in, out) of GPT-2 */
-    LL_OUT_IN = 1,     /* weights (out, in) */
-    LL_ROTATED = 2,    /* channels i and i + n/2 turn together, ours 2i and 2i + 1 */
-    LL_BY_HEAD = 4,    /* a fused tensor has its parts side by side within each head, not one after the other */
-    LL_DUPLICATE = 8,  /* the same numbers as another tensor; it may be missing */
-    LL_KEPT = 16       /* not of our model: kept for an export; it may be missing */
+    LL_TABLE = 0,     /* as ours: vectors, embeddings, weights (in, out) of GPT-2 */
+    LL_OUT_IN = 1,    /* weights (out, in) */
+    LL_ROTATED = 2,   /* channels i and i + n/2 turn together, ours 2i and 2i + 1 */
+    LL_BY_HEAD = 4,   /* a fused tensor has its parts side by side within each head, not one after the other */
+    LL_DUPLICATE = 8, /* the same numbers as another tensor; it may be missing */
+    LL_KEPT = 16      /* not of our model: kept for an export; it may be missing */
 };
 
 typedef struct {
@@ -64,7 +64,7 @@ LL_MUST_USE ll_status ll_weights_open(ll_weights *w, const char *folder);
 void ll_weights_close(ll_weights *w);
 const ll_st_tensor *ll_weights_find(const ll_weights *w, const char *name);
 
-/* ---- reading.c: keys of config.json ---- */
+/* ---- config_keys.c: keys of config.json ---- */
 
 /* An integer, a number, a flag, a text; a key that is missing or null is `fallback`, or an error where it is LL_NEEDED
  * or NULL. */
@@ -96,6 +96,8 @@ int ll_mapped_at(ll_mapped *m, const ll_model *model, const ll_family *family, c
 int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[2]);
 /* Where element (row, col) of ours is in theirs. */
 size_t ll_mapped_index(const ll_model *model, const ll_mapped *m, int row, int col);
+
+/* ---- reading.c ---- */
 
 /* The recipe that config.json and the names of all tensors mean, which are borrowed. path: for errors. r is to be freed
  * with ll_reading_free, also on failure. */

@@ -14,9 +14,20 @@ enum { FILE_MOST = 1 << 26 }; /* of files beside the weights */
 
 /* Files that belong to a model, kept for an export where they are there. */
 static const char *const beside[] = {
-    "config.json",  "generation_config.json", "tokenizer.json", "tokenizer_config.json",       "special_tokens_map.json",
-    "vocab.txt",    "vocab.json",             "merges.txt",     "added_tokens.json",           "tokenizer.model",
-    "README.md",    "preprocessor_config.json", "chat_template.jinja", "model.safetensors.index.json",
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "added_tokens.json",
+    "tokenizer.model",
+    "README.md",
+    "preprocessor_config.json",
+    "chat_template.jinja",
+    "model.safetensors.index.json",
 };
 
 typedef struct {
@@ -48,11 +59,11 @@ static ll_status check_shape(const import *x, const ll_mapped *m, const ll_st_te
     size_t shape[2] = {0, 0};
     const int rank = ll_mapped_shape(x->model, m, shape);
     if (t->rank != rank || t->shape[0] != shape[0] || (rank > 1 && t->shape[1] != shape[1]))
-        return rank == 1 ? ll_fail(LL_EFORMAT, "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu)",
-                                   x->folder, m->theirs, t->rank, t->count, shape[0])
-                         : ll_fail(LL_EFORMAT,
-                                   "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu, %zu)",
-                                   x->folder, m->theirs, t->rank, t->count, shape[0], shape[1]);
+        return rank == 1
+                   ? ll_fail(LL_EFORMAT, "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu)",
+                             x->folder, m->theirs, t->rank, t->count, shape[0])
+                   : ll_fail(LL_EFORMAT, "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu, %zu)",
+                             x->folder, m->theirs, t->rank, t->count, shape[0], shape[1]);
     if (t->dtype != LL_F32 && t->dtype != LL_ST_F16 && t->dtype != LL_ST_BF16 && t->dtype != LL_F64)
         return ll_fail(LL_EFORMAT, "%s: tensor %s is not of type F32, F16, BF16 or F64", x->folder, m->theirs);
     return LL_OK;
@@ -223,7 +234,7 @@ static ll_status read_folder(import *x) {
 }
 
 ll_status ll_model_import(ll_model **model, const char *folder, ll_done_fn *progress, void *arg) {
-    import x = {.folder = folder, .progress = progress, .arg = arg};
+import x = {.folder = folder, .progress = progress, .arg = arg };
     const ll_status status = read_folder(&x);
     ll_free(x.filled);
     ll_reading_free(&x.reading);

@@ -63,7 +63,8 @@ int ll_mapped_shape(const ll_model *m, const ll_mapped *x, size_t shape[2]) {
 /* The channel of theirs, within all parts, that is output number o of ours. */
 static size_t output_of(const ll_model *m, const ll_mapped *x, size_t o, size_t outputs) {
     const size_t D = (size_t)(m->queries / m->c->model.heads), n = (size_t)m->c->position.rotary;
-    const size_t turned = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1), part = (size_t)x->rule->part;
+    const size_t turned = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1),
+                 part = (size_t)x->rule->part;
     size_t head = o / D, d = o % D;
     if (x->rule->flags & LL_ROTATED && d < turned) d = d / 2 + (d % 2 ? turned / 2 : 0);
     if (!(x->rule->flags & (LL_ROTATED | LL_BY_HEAD))) return part * outputs + o;
@@ -75,7 +76,7 @@ size_t ll_mapped_index(const ll_model *m, const ll_mapped *x, int row, int col) 
     const ll_param *p = &m->param[x->tensor];
     const int rank = ll_mapped_shape(m, x, shape);
     if (rank == 1) return output_of(m, x, (size_t)row, (size_t)p->rows);
-    const size_t out = x->rule->parts || x->rule->flags & LL_ROTATED ? output_of(m, x, (size_t)col, (size_t)p->cols)
-                                                                     : (size_t)col;
+    const size_t out =
+        x->rule->parts || x->rule->flags & LL_ROTATED ? output_of(m, x, (size_t)col, (size_t)p->cols) : (size_t)col;
     return x->rule->flags & LL_OUT_IN ? out * shape[1] + (size_t)row : (size_t)row * shape[1] + out;
 }

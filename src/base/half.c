@@ -38,6 +38,4 @@ static uint16_t to_f16(float x) {
     return (uint16_t)(sign | (steps + ((shift + 24) << 10)));
 }
 
-uint16_t ll_half_of_float(enum ll_dtype dtype, float x) {
-    return dtype == LL_ST_BF16 ? to_bf16(x) : to_f16(x);
-}
+uint16_t ll_half_of_float(enum ll_dtype dtype, float x) { return dtype == LL_ST_BF16 ? to_bf16(x) : to_f16(x); }

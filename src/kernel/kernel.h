@@ -193,7 +193,7 @@ typedef struct {
 
     /* ---- Layers ---- */
 
-    /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, where rstd = 1 / sqrt(variance +
+    /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, with rstd = 1 / sqrt(variance +
      * eps). gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
     void (*norm)(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y, float *mean,
                  float *rstd);

@@ -19,7 +19,7 @@ static const ll_key keys[] = {
     INT("model.separator", separator, "-1", -1, 999999,
         "token that begins a document anew, so that nothing before it is seen: 10 = lines, 0 = files; -1 = none"),
     CHOICE("model.norm", norm, "pre", "pre|post|parallel",
-           "layer norm before each sublayer, or after its sum; parallel: before, attention and feed-forward side by side"),
+           "layer norm before each sublayer, or after its sum; parallel: before, attention and feed-forward at once"),
     CHOICE("model.norm-kind", norm_kind, "layer", "layer|rms", "LayerNorm, or RMSNorm, which has no mean and no bias"),
     NUMBER("model.norm-eps", norm_eps, "1e-05", 0, 1, "added to the variance"),
     CHOICE("model.activation", activation, "gelu", "gelu|relu|gelu-tanh|silu|swiglu",

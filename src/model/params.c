@@ -194,7 +194,8 @@ static double estimate(const ll_model_config *c, double queries, double values) 
                                  : 0;
     const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
     return match + blocks * (block + 3 * queries * (spe + c->position.scales) + linformer) +
-           c->model.width * (2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes + 2.0 * c->position.max_length);
+           c->model.width * (2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
+                             2.0 * c->position.max_length);
 }
 
 ll_status ll_params_plan(ll_model *m) {
