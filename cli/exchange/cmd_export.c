@@ -35,7 +35,7 @@ const ll_command ll_command_export = {
         "(longline train --from), as long as its recipe is still what its config.json says.\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"
         "  longline train recipes/text-bytes.ini --from gpt2.safetensors --data my.txt\n"
-        "  longline export runs/text-bytes-1/best.safetensors --to hf gpt2-tuned",
+        "  longline export runs/text-bytes-1/best.safetensors gpt2-tuned --to hf",
     .args = args,
     .run = export,
 };

@@ -45,7 +45,7 @@ const ll_command ll_command_import = {
         "must have a place here; an error names the one that has none.\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"
         "  longline inspect gpt2.safetensors\n"
-        "  longline export gpt2.safetensors --to hf gpt2-again",
+        "  longline export gpt2.safetensors gpt2-again --to hf",
     .args = args,
     .run = import,
 };
