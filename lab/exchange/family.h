@@ -58,7 +58,7 @@ struct ll_family {
 const ll_family *ll_family_of(const char *type);
 const char *ll_families_text(void);
 
-/* ---- weights.c ---- */
+/* ---- folder_weights.c ---- */
 
 LL_MUST_USE ll_status ll_weights_open(ll_weights *w, const char *folder);
 void ll_weights_close(ll_weights *w);

@@ -195,8 +195,8 @@ typedef struct {
 
     /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, with rstd = 1 / sqrt(variance +
      * eps). gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
-    void (*norm)(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y, float *mean,
-                 float *rstd);
+    void (*norm)(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
+                 float *mean, float *rstd);
     /* The gradients of norm from dy (rows, n). They are added to dx (rows, n), dgain (n) and dbias (n). */
     void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
                       const float *dy, float *dx, float *dgain, float *dbias);
