@@ -13,9 +13,7 @@ typedef struct {
     float ddecay[H];
 } tensors;
 
-static int width(int i) {
-    return i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
-}
+static int width(int i) { return i == 0 || i == 1 || i == 5 || i == 6 ? D : E; }
 
 static tensors tensors_create(int T, uint64_t seed) {
     tensors t = {.T = T};
@@ -45,7 +43,7 @@ static ll_attention_call call_of(tensors *t, int from, int queries, int keys) {
 }
 
 static float *saved_for(const ll_attention *op, const ll_attention_call *c) {
-    float *saved = calloc(ll_attention_saved(op, 1, c->T, c->S) + 1, sizeof *saved);
+    float *saved = calloc(ll_attention_saved(op, c) + 1, sizeof *saved);
     assert_non_null(saved);
     return saved;
 }

@@ -86,8 +86,8 @@ static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) 
     const ll_approximate_config *a = &from->baseline;
     const size_t rotations = (size_t)a->rounds * H * (size_t)op->D * (size_t)(a->buckets / 2);
     c->projection = copy(from->projection, (size_t)c->M * (size_t)op->D, sizeof(float), &status);
-    c->permutation = copy(from->permutation, H * (m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1)),
-                          sizeof(int32_t), &status);
+    c->permutation =
+        copy(from->permutation, H * (m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1)), sizeof(int32_t), &status);
     c->decay = copy(from->decay, H, sizeof(float), &status);
     c->baseline.rotations =
         copy(c->kernel == LL_KERNEL_REFORMER ? a->rotations : NULL, rotations, sizeof(float), &status);
@@ -150,9 +150,7 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
     if (op->kind->set_tile) op->kind->set_tile(op, tile);
 }
 
-int ll_attention_tile(const ll_attention *op) {
-    return op->tile ? op->tile : op->usual_tile;
-}
+int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : op->usual_tile; }
 
 void ll_attention_set_projection(ll_attention *op, const float *projection) {
     const size_t size = (size_t)op->c.M * (size_t)op->D;
@@ -230,21 +228,70 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
 /* What the kind saves of a call. Where it does not walk over segments itself, it saves of one sequence a constant,
  * numbers of its tokens, and less than 16 floats for each array that is rounded up: of all sequences no more than what
  * those of one token save, and what the tokens do in rows. */
-static size_t kind_saved(const ll_attention *op, int B, int T, int S, int segments) {
-    if (op->kind->packs) return op->kind->saved(op, B, T, S, segments);
-    return op->kind->saved(op, B, T, S, B) + (size_t)segments * op->kind->saved(op, 1, 1, 1, 1);
+static size_t kind_saved(const ll_attention *op, const ll_attention_call *c) {
+    const int sequences = (int)ll_most_sequences(c);
+    if (op->kind->packs) return op->kind->saved(op, c->B, c->T, c->S, sequences);
+    return op->kind->saved(op, c->B, c->T, c->S, c->B) + (size_t)c->segments * op->kind->saved(op, 1, 1, 1, 1);
 }
 
-size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return ll_premap_floats(op, B, T, S) + op->kind->saved(op, B, T, S, B);
+size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *c) {
+    return ll_premap_floats(op, c->B, c->T, c->S) + kind_saved(op, c);
 }
 
-size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {
-    return ll_premap_floats(op, B, T, S) + kind_saved(op, B, T, S, segments);
+/* ---- Scratch ---- */
+
+/* Of the kind. Where it does not walk over segments itself, they come one after the other, none longer than a row. */
+static size_t kind_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_attention_call one = *c;
+    if (!op->kind->scratch) return 0;
+    if (!op->kind->packs && c->segment) one.B = 1, one.segment = NULL, one.segments = 0;
+    return op->kind->scratch(op, &one, backward);
 }
 
-/* Forward or backward by the kind, whichever way sequences are told apart. A segment's part of saved comes behind that
- * of the one before. */
+/* Encoded queries and keys that no backward will read, or their gradients. */
+static size_t encoded_floats(const ll_attention *op, const ll_attention_call *c, int backward) {
+    return backward || !c->saved ? ll_premap_floats(op, c->B, c->T, c->S) : 0;
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The kind and the stage before it take turns. A line more, so that it may begin anywhere. */
+size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
+    ll_attention_call c = *call;
+    if (!c.threads) c.threads = ll_threads();
+    const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
+    return LL_LINE + encoded_floats(op, &c, backward) + larger(stage, kind_scratch(op, &c, backward));
+}
+
+/* The call with scratch, its own or the caller's, from a cache line on, and with as many threads as that is for. */
+static ll_status with_scratch(const ll_attention *op, const ll_attention_call *call, int backward,
+                              ll_attention_call *out, float **own) {
+    ll_attention_call c = *call;
+    if (!c.threads) c.threads = ll_threads();
+    size_t need = ll_attention_scratch(op, &c, backward);
+    *own = NULL;
+    if (!c.scratch) {
+        c.scratch = *own = ll_alloc(need, sizeof *c.scratch);
+        if (!*own) return LL_ENOMEM;
+        c.scratch_floats = need;
+    }
+    while (need > c.scratch_floats && c.threads > 1) {
+        c.threads--;
+        need = ll_attention_scratch(op, &c, backward);
+    }
+    if (need > c.scratch_floats)
+        return ll_fail(LL_EINVAL, "attention: this call takes %zu floats of scratch, not %zu; ask ll_attention_scratch",
+                       need, c.scratch_floats);
+    const size_t skip = (size_t)(-(uintptr_t)c.scratch / sizeof(float)) % LL_LINE;
+    c.scratch += skip, c.scratch_floats -= skip;
+    *out = c;
+    return LL_OK;
+}
+
+/* ---- By the kind ---- */
+
+/* Forward or backward, whichever way sequences are told apart. A segment's part of saved comes behind that of the one
+ * before. */
 static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
     ll_status (*const compute)(const ll_attention *, const ll_attention_call *) =
         backward ? op->kind->backward : op->kind->forward;
@@ -260,29 +307,37 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
     return status;
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
-    if (!op->premap) return run(op, call, 0);
-    ll_status status = ll_premap_reaches_call(op->premap, call);
-    if (status) return status;
-    float *own = call->saved ? NULL : ll_alloc(ll_premap_floats(op, call->B, call->T, call->S), sizeof *own);
-    if (!call->saved && !own) return LL_ENOMEM;
-    const ll_attention_call c = ll_premap_call(op, call, own ? own : call->saved);
-    status = ll_premap_forward(op, call, &c);
+ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call c;
+    float *own;
+    ll_status status = with_scratch(op, call, 0, &c, &own);
     if (!status) status = run(op, &c, 0);
     ll_free(own);
     return status;
 }
 
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+    if (!op->premap) return run(op, call, 0);
+    const ll_status status = ll_premap_reaches_call(op->premap, call);
+    if (status) return status;
+    ll_arena a = {.base = call->scratch};
+    float *const own = ll_arena_take(&a, encoded_floats(op, call, 0));
+    const ll_attention_call rest = ll_inner_call(call, &a);
+    const ll_attention_call c = ll_premap_call(op, &rest, call->saved ? call->saved : own);
+    ll_premap_forward(op, &rest, &c);
+    return run(op, &c, 0);
+}
+
 static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
     if (!op->premap) return run(op, call, 1);
-    float *gradient = ll_alloc(ll_premap_floats(op, call->B, call->T, call->S), sizeof *gradient);
-    if (!gradient) return LL_ENOMEM;
-    ll_attention_call c = ll_premap_call(op, call, call->saved);
-    const ll_attention_call d = ll_premap_call(op, call, gradient);
+    ll_arena a = {.base = call->scratch};
+    float *const gradient = ll_arena_take(&a, encoded_floats(op, call, 1));
+    const ll_attention_call rest = ll_inner_call(call, &a);
+    ll_attention_call c = ll_premap_call(op, &rest, call->saved);
+    const ll_attention_call d = ll_premap_call(op, &rest, gradient);
     c.dq = d.q, c.dk = d.k;
-    ll_status status = run(op, &c, 1);
-    if (!status) status = ll_premap_backward(op, call, &c);
-    ll_free(gradient);
+    const ll_status status = run(op, &c, 1);
+    if (!status) ll_premap_backward(op, &rest, &c);
     return status;
 }
 
@@ -291,8 +346,13 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
     if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);
     if (status) return status;
-    if (call->segment) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
-    return forward(op, call);
+    ll_attention_call c;
+    float *own;
+    status = with_scratch(op, call, 0, &c, &own);
+    if (call->segment && !status) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
+    if (!status) status = forward(op, &c);
+    ll_free(own);
+    return status;
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
@@ -301,10 +361,16 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
     if (!status) status = check_state(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
-    if (call->segment) {
+    ll_attention_call c;
+    float *own;
+    status = with_scratch(op, call, 1, &c, &own);
+    if (call->segment && !status) {
         if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
         if (call->dk.data) ll_segments_clear(call, 1, &call->dk, ll_keyed_heads(&op->c), op->c.D);
         ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
+        if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
     }
-    return backward(op, call);
+    if (!status) status = backward(op, &c);
+    ll_free(own);
+    return status;
 }

@@ -9,6 +9,7 @@
 #define LL_OPERATOR_H
 
 #include "attention/sequence/sequence.h"
+#include "base/memory.h"
 #include "kernel/kernel.h"
 
 struct ll_recurrence; /* attention_stream.h */
@@ -34,6 +35,9 @@ typedef struct ll_operator {
     void (*project)(ll_attention *op, const float *projection);
     void (*set_tile)(ll_attention *op, int tile);
     size_t (*saved)(const ll_attention *op, int B, int T, int S, int segments); /* floats */
+    /* Floats of the scratch that a call of these sizes takes; of its data nothing is looked at, but whether they are
+     * there. NULL: none. Forward and backward find that much at call->scratch, for call->threads threads. */
+    size_t (*scratch)(const ll_attention *op, const ll_attention_call *call, int backward);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
     /* What a call takes and leaves: floats of a sequence, LL_EINVAL with the reason where it cannot; the state before
@@ -67,6 +71,20 @@ int ll_attention_width(const ll_attention_config *c);
 void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
+
+/* The kind alone, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
+LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);
+/* The most sequences that a call of these sizes can have. */
+static inline size_t ll_most_sequences(const ll_attention_call *c) {
+    return (size_t)(c->segments > c->B ? c->segments : c->B);
+}
+/* The call for an operator that an operator has of its own: with what is left of the scratch. */
+static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const ll_arena *used) {
+    ll_attention_call inner = *c;
+    inner.scratch = c->scratch ? c->scratch + used->used : NULL;
+    inner.scratch_floats = c->scratch ? c->scratch_floats - used->used : 0;
+    return inner;
+}
 
 /* The state of a sequence that has not begun, as state_in NULL is. */
 void ll_attention_state_clear(const ll_attention *op, float *state);

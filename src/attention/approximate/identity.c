@@ -33,7 +33,7 @@ static void copy_block(void *arg, size_t index, int worker) {
 
 static void copy(const ll_attention *op, const ll_attention_call *c, ll_view in, ll_view out, int width) {
     copying x = {c, op->c.H, (c->T + TOKENS - 1) / TOKENS, width, in, out};
-    if (out.data) ll_parallel_among(ll_threads(), (size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
+    if (out.data) ll_parallel_among(c->threads, (size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {

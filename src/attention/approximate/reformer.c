@@ -17,6 +17,7 @@
 
 #include "attention/attention_stream.h"
 #include "attention/table.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -78,28 +79,22 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     return (size_t)B * (size_t)op->c.H * saved_floats(op, T);
 }
 
-static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
-    float *p = pool ? pool + *used : NULL;
-    *used += (rows * ld + 15) / 16 * 16;
-    return p;
-}
-
-/* Cuts a worker's pool (NULL: only measures) into pieces; returns how many floats that takes. */
+/* Cuts a worker's memory into pieces; without memory it only measures. */
 static size_t cut(const reformer *x, head *j, float *pool) {
     const size_t T = (size_t)x->c->T, C = (size_t)x->chunk, buckets = (size_t)x->op->c.baseline.buckets;
-    size_t used = 0;
-    j->m = take(pool, &used, T, 1), j->l = take(pool, &used, T, 1), j->inverse = take(pool, &used, T, 1);
-    j->order = (int *)take(pool, &used, T, 1);
-    j->bucket = (int *)take(pool, &used, T, 1);
-    j->start = (int *)take(pool, &used, buckets + 1, 1);
-    j->hashes = take(pool, &used, HASHED, buckets / 2);
-    j->q = take(pool, &used, C, x->ldd);
-    j->g = take(pool, &used, C, x->lde), j->sum = take(pool, &used, C, x->lde);
-    j->k = take(pool, &used, 2 * C, x->ldd), j->kt = take(pool, &used, (size_t)x->op->D, x->lds);
-    j->v = take(pool, &used, 2 * C, x->lde), j->vt = take(pool, &used, (size_t)x->op->c.E, x->lds);
-    j->P = take(pool, &used, C, x->lds), j->dP = take(pool, &used, C, x->lds);
-    j->dk = take(pool, &used, 2 * C, x->ldd), j->dv = take(pool, &used, 2 * C, x->lde);
-    return used;
+    ll_arena a = {.base = pool};
+    j->m = ll_arena_take(&a, T), j->l = ll_arena_take(&a, T), j->inverse = ll_arena_take(&a, T);
+    j->order = ll_arena_bytes(&a, T, sizeof *j->order);
+    j->bucket = ll_arena_bytes(&a, T, sizeof *j->bucket);
+    j->start = ll_arena_bytes(&a, buckets + 1, sizeof *j->start);
+    j->hashes = ll_arena_take(&a, HASHED * (buckets / 2));
+    j->q = ll_arena_take(&a, C * x->ldd);
+    j->g = ll_arena_take(&a, C * x->lde), j->sum = ll_arena_take(&a, C * x->lde);
+    j->k = ll_arena_take(&a, 2 * C * x->ldd), j->kt = ll_arena_take(&a, (size_t)x->op->D * x->lds);
+    j->v = ll_arena_take(&a, 2 * C * x->lde), j->vt = ll_arena_take(&a, (size_t)x->op->c.E * x->lds);
+    j->P = ll_arena_take(&a, C * x->lds), j->dP = ll_arena_take(&a, C * x->lds);
+    j->dk = ll_arena_take(&a, 2 * C * x->ldd), j->dv = ll_arena_take(&a, 2 * C * x->lde);
+    return a.used;
 }
 
 static float *at(const head *j, const ll_view *view, int token) {
@@ -296,24 +291,29 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 /* ---- Calls ---- */
 
-static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, ll_task *task) {
+static reformer reformer_of(const ll_attention *op, const ll_attention_call *c) {
     reformer x = {.op = op, .c = c, .k = ll_kernel_table(), .chunk = op->c.baseline.chunk};
     head unused;
-    x.ldd = ((size_t)op->D + 15) / 16 * 16 + 16;
-    x.lde = ((size_t)op->c.E + 15) / 16 * 16 + 16;
-    x.lds = (2 * (size_t)x.chunk + 15) / 16 * 16 + 16;
+    x.ldd = ll_round_up((size_t)op->D, 16) + 16;
+    x.lde = ll_round_up((size_t)op->c.E, 16) + 16;
+    x.lds = ll_round_up(2 * (size_t)x.chunk, 16) + 16;
     x.scratch = cut(&x, &unused, NULL);
-    const int threads = ll_threads();
-    x.pool = ll_alloc((size_t)threads * x.scratch, sizeof *x.pool);
-    if (!x.pool) return LL_ENOMEM;
-    ll_parallel_among(threads, (size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
-    ll_free(x.pool);
+    x.pool = c->scratch;
+    return x;
+}
+
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    (void)backward;
+    return (size_t)c->threads * reformer_of(op, c).scratch;
+}
+
+static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, ll_task *task) {
+    reformer x = reformer_of(op, c);
+    ll_parallel_among(c->threads, (size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
     return LL_OK;
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
-    return shared_out(op, c, forward_head);
-}
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) { return shared_out(op, c, forward_head); }
 static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     return shared_out(op, c, backward_head);
 }
@@ -340,6 +340,7 @@ const ll_operator ll_operator_reformer = {
     .check = check,
     .create = create,
     .saved = saved,
+    .scratch = scratch,
     .forward = forward,
     .backward = backward,
     .recurrence = &ll_recurrence_reformer,

@@ -21,7 +21,7 @@
 #include "attention/cross_cache.h"
 #include "attention/exact/logit_bias.h"
 #include "attention/table.h"
-#include "base/memory.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 /* Of a tile: its weights and the packed rows of both sides fit L2. PAD keeps rows out of step with L1. */
@@ -37,6 +37,7 @@ typedef struct {
     size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
     size_t ldsum;                                /* of rows of running sums: of values, and by distance (shaw) */
     ll_distances d;                              /* t5, shaw; d.n = 0: none */
+    int first, group;                            /* sequence of the first task; how many go through backward together */
     int threads;
     float *pool;
     size_t scratch; /* floats a worker */
@@ -58,41 +59,31 @@ typedef struct {
     int *sees;                        /* (queries) */
 } head;
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
-static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
-    float *p = pool ? pool + *used : NULL;
-    *used += (rows * ld + 15) / 16 * 16;
-    return p;
-}
-
-/* Cuts a worker's pool (NULL: only measures) into pieces; returns how many floats that takes. */
+/* Cuts a worker's memory into pieces; without memory it only measures. */
 static size_t cut(const exact *x, head *j, float *pool) {
     const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
-    size_t used = 0;
-    j->q = take(pool, &used, Q, x->ldd);
-    j->g = take(pool, &used, Q, x->lde);
-    j->sum = take(pool, &used, Q, x->ldsum);
-    j->lse = take(pool, &used, Q, 1);
-    j->delta = take(pool, &used, Q, 1);
-    j->k = take(pool, &used, K, x->ldd);
-    j->kt = take(pool, &used, D, x->lds);
-    j->v = take(pool, &used, K, x->lde);
-    j->vt = take(pool, &used, E, x->lds);
-    j->P = take(pool, &used, Q, x->lds);
-    j->dP = take(pool, &used, Q, x->lds);
-    j->R = take(pool, &used, Q, x->d.ld);
-    j->W = take(pool, &used, Q, x->d.ld);
-    j->sees = (int *)(void *)take(pool, &used, Q, 1);
-    return used;
+    ll_arena a = {.base = pool};
+    j->q = ll_arena_take(&a, Q * x->ldd);
+    j->g = ll_arena_take(&a, Q * x->lde);
+    j->sum = ll_arena_take(&a, Q * x->ldsum);
+    j->lse = ll_arena_take(&a, Q);
+    j->delta = ll_arena_take(&a, Q);
+    j->k = ll_arena_take(&a, K * x->ldd);
+    j->kt = ll_arena_take(&a, D * x->lds);
+    j->v = ll_arena_take(&a, K * x->lde);
+    j->vt = ll_arena_take(&a, E * x->lds);
+    j->P = ll_arena_take(&a, Q * x->lds);
+    j->dP = ll_arena_take(&a, Q * x->lds);
+    j->R = ll_arena_take(&a, Q * x->d.ld);
+    j->W = ll_arena_take(&a, Q * x->d.ld);
+    j->sees = ll_arena_bytes(&a, Q, sizeof *j->sees);
+    return a.used;
 }
 
 static head head_at(const exact *x, size_t index, int worker) {
     const ll_attention_call *c = x->c;
     const int H = x->op->c.H, h = (int)(index % (size_t)H);
-    const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
+    const ll_span s = ll_sequence_at(c, x->first + (int)(index / (size_t)H));
     head j = {.x = x, .at = ll_views_at(c, &s, h), .index = index, .h = h, .n = s.queries, .s = s.keys};
     j.query_room = s.query_room, j.key_room = s.key_room;
     if (c->saved) j.saved = c->saved + ((size_t)s.row * (size_t)H + (size_t)h) * (size_t)c->T + (size_t)s.query;
@@ -111,17 +102,17 @@ static int first(const head *j, int i) {
 }
 static int last(const head *j, int i) {
     const int end = j->x->op->c.causal ? i + 1 : j->x->window ? i + j->x->window : j->s;
-    return least(end, j->s);
+    return ll_min(end, j->s);
 }
 
 /* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */
 static int seen(const head *j, int i, int j0) {
     const int n = last(j, i) - j0;
-    return n < 0 ? 0 : least(n, j->x->keys);
+    return n < 0 ? 0 : ll_min(n, j->x->keys);
 }
 static int unseen(const head *j, int i, int j0) {
     const int n = first(j, i) - j0;
-    return n < 0 ? 0 : least(n, seen(j, i, j0));
+    return n < 0 ? 0 : ll_min(n, seen(j, i, j0));
 }
 
 /* A tile as positions in the logits see it. */
@@ -131,7 +122,7 @@ static ll_distance_tile distances(const head *j, int i0, int rows, int j0) {
     for (int i = 0; i < rows; i++) j->sees[i] = seen(j, i0 + i, j0);
     float *sums = x->want_kv ? ll_distances_part(&x->d, j->index, (size_t)(j0 / x->keys)) : NULL;
     return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->D, x->op->c.E, (int64_t)j0 - i0,
-                              j->sees, x->lds, j->q, j->g, x->ldd,     x->lde,     j->R,
+                              j->sees, x->lds, j->q, j->g, x->ldd,   x->lde,     j->R,
                               j->W,    sums};
 }
 
@@ -160,10 +151,10 @@ static void forward_block(void *arg, size_t index, int worker) {
     const size_t blocks = (size_t)x->query_blocks;
     head j = head_at(x, index / blocks, worker);
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
-    const int rows = least(x->queries, j.n - i0);
+    const int rows = ll_min(x->queries, j.n - i0);
     const int sums = x->d.values ? (int)x->ldsum : o->E;
     float *m = j.lse, *l = j.delta;
-    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, least(i0 + x->queries, j.query_room), o->E);
+    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_room), o->E);
     if (rows <= 0) return;
     pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
@@ -247,22 +238,22 @@ static int first_block(const head *j, int j0) {
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(head *j, int k0, int k1, int q0, int q1) {
     const exact *x = j->x;
-    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, least(q1 * x->queries, j->query_room), x->op->D);
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_room), x->op->D);
     if (x->want_kv) {
-        ll_zero_rows(&j->at.dk, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->D);
-        ll_zero_rows(&j->at.dv, k0 * x->keys, least(k1 * x->keys, j->key_room), x->op->c.E);
+        ll_zero_rows(&j->at.dk, k0 * x->keys, ll_min(k1 * x->keys, j->key_room), x->op->D);
+        ll_zero_rows(&j->at.dv, k0 * x->keys, ll_min(k1 * x->keys, j->key_room), x->op->c.E);
     }
-    const int end = least(q1 * x->queries, j->n), none = end <= q0 * x->queries;
+    const int end = ll_min(q1 * x->queries, j->n), none = end <= q0 * x->queries;
     const int from = first(j, q0 * x->queries) / x->keys, to = none ? 0 : last(j, end - 1);
-    for (int j0 = (from > k0 ? from : k0) * x->keys; j0 < least(k1 * x->keys, to); j0 += x->keys) {
+    for (int j0 = (from > k0 ? from : k0) * x->keys; j0 < ll_min(k1 * x->keys, to); j0 += x->keys) {
         int packed = 0;
         const int block = first_block(j, j0);
         for (int i0 = (block > q0 ? block : q0) * x->queries; i0 < end; i0 += x->queries) {
-            const int rows = least(x->queries, j->n - i0), width = seen(j, i0 + rows - 1, j0);
+            const int rows = ll_min(x->queries, j->n - i0), width = seen(j, i0 + rows - 1, j0);
             const int skip = first(j, i0) - j0;
             if (width == 0) continue;
             if (skip >= width) break; /* past the window */
-            if (!packed) pack_keys(j, j0, least(x->keys, j->s - j0));
+            if (!packed) pack_keys(j, j0, ll_min(x->keys, j->s - j0));
             packed = 1;
             pack_queries(j, i0, rows);
             backward_tile(j, i0, rows, j0, skip > 0 ? skip : 0, width);
@@ -307,32 +298,51 @@ static void share_out_backward(exact *x, size_t heads) {
 
 /* ---- Calls ---- */
 
-static int blocks_of(int n, int size) {
-    return (n + size - 1) / size;
+/* Sizes of a call whose longest sequence has so many queries and keys. */
+static exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
+    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
+    if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.baseline.window;
+    x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
+    x.keys = keys < 1 ? 1 : ll_min(keys, most_keys);
+    x.query_blocks = ll_ceil_div(queries, x.queries);
+    x.key_blocks = ll_ceil_div(keys, x.keys);
+    x.ldd = ll_round_up((size_t)op->D, 16) + PAD;
+    x.lde = ll_round_up((size_t)op->c.E, 16) + PAD;
+    x.lds = ll_round_up((size_t)x.keys, 16) + PAD;
+    return x;
 }
 
-static ll_status prepare(exact *x, const ll_attention *op, const ll_attention_call *c) {
-    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+static void lay_out(exact *x, size_t sequences, int backward, ll_arena *a) {
+    head unused;
+    ll_distances_take(&x->d, x->op, a);
+    x->ldsum = x->lde + (x->d.values ? x->d.ld : 0);
+    x->scratch = cut(x, &unused, NULL);
+    x->pool = ll_arena_take(a, (size_t)x->threads * x->scratch);
+    if (backward) ll_distances_take_sums(&x->d, x->op, sequences, (size_t)x->key_blocks, a);
+}
+
+/* Where positions in the logits have gradients, each block of keys has its own sums for them. There is memory for those
+ * of a batch of whole rows; of packed rows so many sequences as fit there go together. */
+static exact prepare(const ll_attention *op, const ll_attention_call *c, int backward) {
     int queries, keys;
     ll_sequence_longest(c, &queries, &keys);
-    *x = (exact){.op = op, .c = c, .k = ll_kernel_table(), .threads = ll_threads()};
-    if (op->c.kernel == LL_KERNEL_LOCAL) x->window = op->c.baseline.window;
-    x->queries = queries < 1 ? 1 : least(queries, most_queries);
-    x->keys = keys < 1 ? 1 : least(keys, most_keys);
-    x->query_blocks = blocks_of(queries, x->queries);
-    x->key_blocks = blocks_of(keys, x->keys);
-    x->ldd = ((size_t)op->D + 15) / 16 * 16 + PAD;
-    x->lde = ((size_t)op->c.E + 15) / 16 * 16 + PAD;
-    x->lds = ((size_t)x->keys + 15) / 16 * 16 + PAD;
-    const ll_status status = ll_distances_create(&x->d, op);
-    if (status) return status;
-    ll_distances_set(&x->d, op);
-    x->ldsum = x->lde + (x->d.values ? x->d.ld : 0);
-    head unused;
-    x->scratch = cut(x, &unused, NULL);
-    x->pool = ll_alloc((size_t)x->threads * x->scratch, sizeof *x->pool);
-    if (!x->pool) ll_distances_free(&x->d);
-    return x->pool ? LL_OK : LL_ENOMEM;
+    exact x = exact_of(op, c, queries, keys);
+    const int blocks = x.key_blocks > 1 ? x.key_blocks : 1, whole = exact_of(op, c, c->T, c->S).key_blocks;
+    x.group = ll_sequence_count(c);
+    if (c->segment && backward && (op->c.position == LL_POSITION_T5 || op->c.position == LL_POSITION_SHAW))
+        x.group = ll_min(x.group, c->B * (whole > 1 ? whole : 1) / blocks);
+    ll_arena a = {.base = c->scratch};
+    lay_out(&x, (size_t)x.group, backward, &a);
+    ll_distances_set(&x.d, op);
+    return x;
+}
+
+size_t ll_exact_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    exact x = exact_of(op, c, c->T, c->S);
+    ll_arena a = {0};
+    lay_out(&x, (size_t)c->B, backward, &a);
+    return a.used;
 }
 
 size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -340,33 +350,25 @@ size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments)
     return (size_t)B * (size_t)op->c.H * (size_t)T;
 }
 
-static void release(exact *x) {
-    ll_distances_free(&x->d);
-    ll_free(x->pool);
-}
-
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
-    exact x;
+    exact x = prepare(op, c, 0);
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
-    const ll_status status = prepare(&x, op, c);
-    if (status) return status;
     ll_parallel_among(x.threads, heads * (size_t)x.query_blocks, forward_block, &x);
-    release(&x);
     return LL_OK;
 }
 
 ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
-    exact x;
-    const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
-    ll_status status = prepare(&x, op, c);
-    if (status) return status;
-    status = ll_distances_want(&x.d, op, heads, (size_t)x.key_blocks);
-    if (!status) {
-        share_out_backward(&x, heads);
-        ll_distances_collect(&x.d, op, &c->dposition);
+    exact x = prepare(op, c, 1);
+    const int sequences = ll_sequence_count(c);
+    ll_distances_begin(&x.d);
+    for (x.first = 0; x.first < sequences; x.first += x.group) {
+        const int now = ll_min(x.group, sequences - x.first);
+        ll_distances_clear(&x.d, (size_t)now);
+        share_out_backward(&x, (size_t)now * (size_t)op->c.H);
+        ll_distances_add(&x.d);
     }
-    release(&x);
-    return status;
+    ll_distances_collect(&x.d, op, &c->dposition);
+    return LL_OK;
 }
 
 /* ---- The kind ---- */
@@ -382,6 +384,7 @@ const ll_operator ll_operator_softmax = {
     .reads = 2,
     .packs = 1,
     .saved = ll_exact_saved,
+    .scratch = ll_exact_scratch,
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
     .recurrence = &ll_recurrence_exact,

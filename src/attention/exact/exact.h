@@ -10,6 +10,7 @@ void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *ro
                      float *sum);
 
 size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments);
+size_t ll_exact_scratch(const ll_attention *op, const ll_attention_call *c, int backward);
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c);
 

@@ -17,20 +17,13 @@
 #include <string.h>
 
 #include "attention/linear/linear.h"
-#include "base/memory.h"
 
 /* ---- Neighbours ---- */
 
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t at_least(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-int ll_near_most(const ll_attention *op) {
-    return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1;
-}
+int ll_near_most(const ll_attention *op) { return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1; }
 
 /* Keys from..to-1, cut to those that there are. */
 static int add_run(ll_near *run, int runs, int64_t from, int64_t to, int64_t centre, int base) {
@@ -67,24 +60,16 @@ const float *ll_value_row(const ll_value_rows *v, int64_t j) {
 
 /* ---- The learnt vectors ---- */
 
-static int is_softmax(const ll_attention *op) {
-    return op->c.kernel == LL_KERNEL_SOFTMAX;
-}
+static int is_softmax(const ll_attention *op) { return op->c.kernel == LL_KERNEL_SOFTMAX; }
 
-ll_status ll_vectors_create(ll_vectors *w, const ll_attention *op) {
+void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a) {
     const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld, ldt = (n + 15) / 16 * 16;
     *w = (ll_vectors){.n = (int)n, .ld = ld, .ldt = ldt};
-    w->raw = ll_alloc(3 * n * ld + ld * ldt + ldt, sizeof *w->raw);
-    if (!w->raw) return LL_ENOMEM;
-    w->phi = w->raw + n * ld;
-    w->work = w->phi + n * ld;
-    w->phi_t = w->work + n * ld;
-    w->unit = w->phi_t + ld * ldt;
-    return LL_OK;
-}
-
-void ll_vectors_free(ll_vectors *w) {
-    ll_free(w->raw);
+    w->raw = ll_arena_take(a, n * ld);
+    w->phi = ll_arena_take(a, n * ld);
+    w->work = ll_arena_take(a, n * ld);
+    w->phi_t = ll_arena_take(a, ld * ldt);
+    w->unit = ll_arena_take(a, ldt);
 }
 
 static ll_feature_tile vectors_tile(const ll_vectors *w, const ll_attention *op) {
@@ -128,25 +113,21 @@ void ll_vectors_set(ll_vectors *w, const ll_attention *op) {
     tile.k->transpose(w->n, (int)m, w->phi, w->ld, w->phi_t, w->ldt);
 }
 
-ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *drpe) {
+void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *dw, float *drpe) {
     const ll_feature_map *map = ll_s2_parts(op)->map;
     const size_t D = (size_t)map->c.D, n = (size_t)w->n;
     const ll_feature_tile tile = vectors_tile(w, op);
     double dtop = 0;
     if (is_softmax(op)) {
         for (size_t t = 0; t < n; t++) tile.k->add(D, dphi + t * w->ld, drpe + t * D);
-        return LL_OK;
+        return;
     }
-    float *dw = ll_alloc(n * D, sizeof *dw);
-    if (!dw) return LL_ENOMEM;
     for (size_t t = 0; t < n; t++) tile.k->scale((size_t)map->features, w->unit[t], dphi + t * w->ld);
     ll_features_back(&tile, w->raw, dphi, dw, D, map->c.max_gradient ? &dtop : NULL);
     if (map->c.max_gradient && shared_rule(map))
         ll_features_top_back(map, 0, w->top.feature, dtop, tile.in + (size_t)w->top.token * D,
                              dw + (size_t)w->top.token * D);
     tile.k->add(n * D, dw, drpe);
-    ll_free(dw);
-    return LL_OK;
 }
 
 /* ---- Weights and rows ---- */

@@ -37,12 +37,11 @@ typedef struct {
     float shift;      /* their common stabiliser, where a rule says one */
     ll_top top;       /* where it comes from */
 } ll_vectors;
-LL_MUST_USE ll_status ll_vectors_create(ll_vectors *w, const ll_attention *op);
-void ll_vectors_free(ll_vectors *w);
+void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a);
 /* Fills them from the parameters as they are now. */
 void ll_vectors_set(ll_vectors *w, const ll_attention *op);
-/* The gradient dphi (n, ld) of phi, destroyed, adds to drpe (n, D). LL_ENOMEM alone can happen. */
-LL_MUST_USE ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *drpe);
+/* The gradient dphi (n, ld) of phi, destroyed, adds to drpe (n, D). dw: (n, D) scratch. */
+void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *dw, float *drpe);
 
 /* a (C, lda): weights of C queries, rows `token` apart, for each distance; phi (C, op->ld) is left with their features
  * (softmax: the scaled queries), work (C, op->ld) with anything. */

@@ -12,6 +12,7 @@
 #include "attention/keyless/relative_s2.h"
 #include "attention/linear/linear.h"
 #include "attention/table.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -25,7 +26,7 @@ typedef struct {
     int threads;
     float *pool; /* (threads, scratch) */
     size_t scratch;
-    float *dphi; /* (B, keyless, n, ld) */
+    float *dphi, *dvectors; /* (B, keyless, n, ld); (n, D) */
 } keyless_call;
 
 /* One head of one sequence. */
@@ -66,12 +67,11 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static int has_keys(const ll_attention *op) {
-    return ll_keyed_heads(&op->c) > 0;
-}
+static int has_keys(const ll_attention *op) { return ll_keyed_heads(&op->c) > 0; }
 
 static size_t keyed_saved(const ll_attention *op, int B, int T, int S, int segments) {
-    return has_keys(op) ? (ll_attention_saved_packed(ll_s2_parts(op)->keyed, B, T, S, segments) + 15) / 16 * 16 : 0;
+    const ll_attention_call call = {.B = B, .T = T, .S = S, .segments = segments};
+    return has_keys(op) ? ll_round_up(ll_attention_saved(ll_s2_parts(op)->keyed, &call), LL_LINE) : 0;
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -80,25 +80,25 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
 
 /* ---- Heads ---- */
 
-static size_t scratch_of(const ll_attention *op, const ll_vectors *w, int tile) {
-    const size_t runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
-    return (size_t)tile * (3 * w->ld + 2 * w->ldt) + 3 * (size_t)op->c.E + runs + 128;
+/* Cuts a worker's memory into pieces; without memory it only measures. */
+static size_t cut(const keyless_call *x, head *j, float *pool) {
+    const size_t tile = (size_t)x->tile, E = (size_t)x->op->c.E;
+    ll_arena a = {.base = pool};
+    j->phi = ll_arena_take(&a, tile * x->w.ld);
+    j->work = ll_arena_take(&a, tile * x->w.ld);
+    j->dphi = ll_arena_take(&a, tile * x->w.ld);
+    j->a = ll_arena_take(&a, tile * x->w.ldt);
+    j->da = ll_arena_take(&a, tile * x->w.ldt);
+    j->num = ll_arena_take(&a, E);
+    j->V = ll_arena_bytes(&a, E, sizeof *j->V);
+    j->run = ll_arena_bytes(&a, (size_t)ll_near_most(x->op), sizeof *j->run);
+    return a.used;
 }
 
 /* Task number `index`: a row and one of the heads. */
 static head head_at(const keyless_call *x, size_t index, int worker) {
-    const ll_attention *op = x->op;
-    const size_t tile = (size_t)x->tile, E = (size_t)op->c.E;
-    head j = {.x = x, .h = (size_t)x->first + index % (size_t)op->c.where.keyless};
-    float *pool = x->pool + (size_t)worker * x->scratch;
-    j.phi = ll_take(&pool, tile * x->w.ld);
-    j.work = ll_take(&pool, tile * x->w.ld);
-    j.dphi = ll_take(&pool, tile * x->w.ld);
-    j.a = ll_take(&pool, tile * x->w.ldt);
-    j.da = ll_take(&pool, tile * x->w.ldt);
-    j.num = ll_take(&pool, E);
-    j.V = (double *)(void *)ll_take(&pool, 2 * E);
-    j.run = (ll_near *)(void *)ll_take(&pool, (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float));
+    head j = {.x = x, .h = (size_t)x->first + index % (size_t)x->op->c.where.keyless};
+    cut(x, &j, x->pool + (size_t)worker * x->scratch);
     return j;
 }
 
@@ -118,9 +118,7 @@ static int next(head *j, size_t index, int *i) {
     return 1;
 }
 
-static int keeps(const head *j, int t) {
-    return !j->v.mask || j->v.mask[t] != 0;
-}
+static int keeps(const head *j, int t) { return !j->v.mask || j->v.mask[t] != 0; }
 
 /* Key t among those seen. */
 static void see(const head *j, int t, double *count) {
@@ -265,64 +263,62 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 /* ---- Calls ---- */
 
-static ll_status prepare(keyless_call *x, const ll_attention *op, const ll_attention_call *c) {
-    *x = (keyless_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
-    x->threads = ll_threads();
-    x->first = ll_keyed_heads(&op->c);
-    if (c->saved) x->saved = c->saved + keyed_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
-    const ll_status status = ll_vectors_create(&x->w, op);
-    if (status) return status;
-    x->scratch = (scratch_of(op, &x->w, x->tile) + 15) / 16 * 16;
-    x->pool = ll_alloc((size_t)x->threads * x->scratch, sizeof *x->pool);
-    if (x->pool) ll_vectors_set(&x->w, op);
-    return x->pool ? LL_OK : LL_ENOMEM;
+static size_t heads(const keyless_call *x) { return (size_t)x->c->B * (size_t)x->op->c.where.keyless; }
+
+/* The heads without keys; those with keys have had the same scratch before. */
+static keyless_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
+    keyless_call x = {.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op), .threads = c->threads};
+    head unused;
+    x.first = ll_keyed_heads(&op->c);
+    if (c->saved) x.saved = c->saved + keyed_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
+    ll_vectors_take(&x.w, op, a);
+    x.scratch = cut(&x, &unused, NULL);
+    x.pool = ll_arena_take(a, (size_t)x.threads * x.scratch);
+    if (!backward) return x;
+    x.dphi = ll_arena_take(a, heads(&x) * (size_t)x.w.n * x.w.ld);
+    x.dvectors = ll_arena_take(a, (size_t)x.w.n * (size_t)ll_s2_parts(op)->map->c.D);
+    return x;
 }
 
-static void finish(keyless_call *x) {
-    ll_vectors_free(&x->w);
-    ll_free(x->pool);
-    ll_free(x->dphi);
-}
-
-static size_t heads(const keyless_call *x) {
-    return (size_t)x->c->B * (size_t)x->op->c.where.keyless;
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_arena a = {0};
+    (void)call_of(op, c, backward, &a);
+    const size_t keyed = has_keys(op) ? ll_attention_scratch(ll_s2_parts(op)->keyed, c, backward) : 0;
+    return keyed > a.used ? keyed : a.used;
 }
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
-    keyless_call x;
-    ll_status status = has_keys(op) ? ll_attention_forward(ll_s2_parts(op)->keyed, call) : LL_OK;
+    const ll_status status = has_keys(op) ? ll_attention_forward(ll_s2_parts(op)->keyed, call) : LL_OK;
     if (status) return status;
-    status = prepare(&x, op, call);
-    if (!status) ll_parallel_among(x.threads, heads(&x), forward_head, &x);
-    finish(&x);
-    return status;
+    ll_arena a = {.base = call->scratch};
+    keyless_call x = call_of(op, call, 0, &a);
+    ll_vectors_set(&x.w, op);
+    ll_parallel_among(x.threads, heads(&x), forward_head, &x);
+    return LL_OK;
 }
 
 /* The vectors' gradient: the sum over rows and heads, in order. */
-static ll_status collect(keyless_call *x) {
+static void collect(keyless_call *x) {
     const size_t size = (size_t)x->w.n * x->w.ld;
-    if (!x->c->dposition.rpe || !heads(x)) return LL_OK;
+    if (!x->c->dposition.rpe || !heads(x)) return;
     for (size_t at = 0; at < size; at++) {
         double sum = 0;
         for (size_t i = 0; i < heads(x); i++) sum += (double)x->dphi[i * size + at];
         x->dphi[at] = (float)sum;
     }
-    return ll_vectors_back(&x->w, x->op, x->dphi, x->c->dposition.rpe);
+    ll_vectors_back(&x->w, x->op, x->dphi, x->dvectors, x->c->dposition.rpe);
 }
 
 static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
-    keyless_call x;
-    ll_status status = has_keys(op) ? ll_attention_backward(ll_s2_parts(op)->keyed, call) : LL_OK;
+    const ll_status status = has_keys(op) ? ll_attention_backward(ll_s2_parts(op)->keyed, call) : LL_OK;
     if (status) return status;
-    status = prepare(&x, op, call);
-    if (!status) {
-        x.dphi = ll_alloc(heads(&x) * (size_t)x.w.n * x.w.ld, sizeof *x.dphi);
-        if (!x.dphi) status = LL_ENOMEM;
-    }
-    if (!status) ll_parallel_among(x.threads, heads(&x), backward_head, &x);
-    if (!status) status = collect(&x);
-    finish(&x);
-    return status;
+    ll_arena a = {.base = call->scratch};
+    keyless_call x = call_of(op, call, 1, &a);
+    ll_vectors_set(&x.w, op);
+    memset(x.dphi, 0, heads(&x) * (size_t)x.w.n * x.w.ld * sizeof *x.dphi);
+    ll_parallel_among(x.threads, heads(&x), backward_head, &x);
+    collect(&x);
+    return LL_OK;
 }
 
 /* ---- The kind ---- */
@@ -358,9 +354,7 @@ static void project(ll_attention *op, const float *projection) {
     ll_feature_map_project(ll_s2_parts(op)->map, projection);
 }
 
-static void set_tile(ll_attention *op, int tile) {
-    ll_attention_set_tile(ll_s2_parts(op)->keyed, tile);
-}
+static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(ll_s2_parts(op)->keyed, tile); }
 
 static ll_status can_stream(const ll_attention *op) {
     /* Without keys there is nothing that a maximum could be over. */
@@ -377,6 +371,7 @@ const ll_operator ll_operator_relative_s2 = {
     .project = project,
     .set_tile = set_tile,
     .saved = saved,
+    .scratch = scratch,
     .forward = forward,
     .backward = backward,
     .can_stream = can_stream,
