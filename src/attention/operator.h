@@ -10,11 +10,24 @@
 
 #include "attention/sequence/sequence.h"
 #include "base/memory.h"
+#include "base/safetensors.h"
 #include "kernel/kernel.h"
 
 struct ll_recurrence; /* attention_stream.h */
 struct ll_cross_kind; /* cross_cache.h */
 struct ll_premap;     /* position/premap.h */
+
+/* One tensor of what is kept between tokens: of a stream, or of the state that a call of one sequence takes and leaves.
+ * Those of a call lie one behind the other, and data is NULL. */
+typedef struct {
+    const char *name;
+    enum ll_dtype dtype; /* LL_F32 or LL_F64 */
+    int rank;
+    size_t shape[4];
+    void *data;
+} ll_state_tensor;
+enum { LL_STATE_TENSORS = 5 };
+size_t ll_state_bytes(const ll_state_tensor *tensor);
 
 typedef struct ll_operator {
     const char *name;
@@ -40,9 +53,9 @@ typedef struct ll_operator {
     size_t (*scratch)(const ll_attention *op, const ll_attention_call *call, int backward);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
-    /* What a call takes and leaves: floats of a sequence, LL_EINVAL with the reason where it cannot; the state before
-     * the first token; what it consists of. NULL: it grows with the sequence. */
-    ll_status (*state_floats)(const ll_attention *op, size_t *floats);
+    /* What a call takes and leaves: its tensors, LL_EINVAL with the reason where it cannot. NULL: it grows with the
+     * sequence. And the state before the first token; NULL: zeros. */
+    ll_status (*state)(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
     void (*state_clear)(const ll_attention *op, float *state);
     /* LL_EINVAL with the reason where later tokens are needed; NULL: causal is enough. */
     ll_status (*can_stream)(const ll_attention *op);
@@ -86,6 +99,8 @@ static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const 
     return inner;
 }
 
+/* The tensors of the state of one sequence. LL_EINVAL as ll_attention_state_floats. */
+LL_MUST_USE ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 /* The state of a sequence that has not begun, as state_in NULL is. */
 void ll_attention_state_clear(const ll_attention *op, float *state);
 

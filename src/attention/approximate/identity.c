@@ -70,9 +70,9 @@ static ll_status feed(ll_feed *f) {
 
 static const ll_recurrence recurrence = {.feed = feed};
 
-static ll_status state_floats(const ll_attention *op, size_t *floats) {
-    (void)op;
-    *floats = 0;
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    (void)op, (void)tensor;
+    *count = 0;
     return LL_OK;
 }
 
@@ -82,6 +82,6 @@ const ll_operator ll_operator_identity = {
     .saved = saved,
     .forward = forward,
     .backward = backward,
-    .state_floats = state_floats,
+    .state = state,
     .recurrence = &recurrence,
 };

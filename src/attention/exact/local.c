@@ -113,5 +113,6 @@ const ll_operator ll_operator_local = {
     .scratch = ll_exact_scratch,
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
+    .state = ll_window_state,
     .recurrence = &recurrence,
 };

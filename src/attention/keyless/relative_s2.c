@@ -26,19 +26,20 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 int ll_near_most(const ll_attention *op) { return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1; }
 
 /* Keys from..to-1, cut to those that there are. */
-static int add_run(ll_near *run, int runs, int64_t from, int64_t to, int64_t centre, int base) {
+static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t to, int64_t centre, int base) {
+    from = at_least(from, begin);
     if (to <= from) return runs;
     run[runs] = (ll_near){from, centre, (int)(to - from), base};
     return runs + 1;
 }
 
-int ll_near_keys(const ll_attention *op, int64_t i, int64_t keys, ll_near *run) {
+int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run) {
     const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
     const int64_t seen = op->c.causal ? at_most(i + 1, keys) : keys;
     const int reach = op->c.where.clip - 1;
     if (op->c.where.axes == 1) {
         if (p < 0) return 0;
-        return add_run(run, 0, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
+        return add_run(run, 0, begin, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
     }
     /* Causal images may go on for ever: rows beyond the height are rows. */
     const int outside = p < 0 || (p >= W * H && !op->c.causal);
@@ -48,14 +49,20 @@ int ll_near_keys(const ll_attention *op, int64_t i, int64_t keys, ll_near *run) 
         const int away = dy < 0 ? -dy : dy, side = reach - away;
         if (y + dy < 0 || (y + dy >= H && !op->c.causal)) continue;
         const int64_t row = before + (y + dy) * W;
-        runs = add_run(run, runs, row + at_least(0, x - side), at_most(seen, row + at_most(W, x + side + 1)), row + x,
-                       away);
+        runs = add_run(run, runs, begin, row + at_least(0, x - side), at_most(seen, row + at_most(W, x + side + 1)),
+                       row + x, away);
     }
     return runs;
 }
 
 const float *ll_value_row(const ll_value_rows *v, int64_t j) {
-    return v->data + (size_t)(v->ring ? j % v->ring : j) * v->token;
+    if (j < v->first) return v->past + (size_t)(j % v->keep) * v->token_past;
+    return v->data + (size_t)(v->ring ? j % v->ring : j - v->first) * v->token;
+}
+
+int ll_value_counts(const ll_value_rows *v, int64_t j) {
+    if (j < v->first) return v->past_kept[j % v->keep] != 0;
+    return !v->mask || v->mask[j - v->first] != 0;
 }
 
 /* ---- The learnt vectors ---- */
@@ -156,12 +163,12 @@ float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a
     double beyond = count;
     float sum = 0;
     for (int r = 0; r < runs; r++)
-        for (int n = 0; n < run[r].n; n++) beyond -= v->mask && v->mask[run[r].first + n] == 0 ? 0 : 1;
+        for (int n = 0; n < run[r].n; n++) beyond -= ll_value_counts(v, run[r].first + n);
     *far = beyond > 0 ? a[op->c.where.clip] : 0;
     for (size_t e = 0; e < E; e++) num[e] = *far * (float)V[e];
     for (int r = 0; r < runs; r++)
         for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
-            if (v->mask && v->mask[j] == 0) continue;
+            if (!ll_value_counts(v, j)) continue;
             const float weight = a[run[r].base + (j < run[r].centre ? run[r].centre - j : j - run[r].centre)];
             sum += weight;
             k->axpy(E, weight - *far, ll_value_row(v, j), num);

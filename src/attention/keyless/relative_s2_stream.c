@@ -41,7 +41,7 @@ ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attentio
     if (!s) return LL_ENOMEM;
     s->op = op;
     s->B = B;
-    s->keep = (int64_t)(op->c.where.clip - 1) * (op->c.where.axes == 2 ? op->c.width : 1) + 1;
+    s->keep = ll_keyless_keep(op);
     ll_status status = create_vectors(s);
     if (!status) {
         s->scratch = (CHUNK * (2 * s->w.ld + s->w.ldt) + E + runs + 5 * 16) / 16 * 16;
@@ -117,7 +117,7 @@ static void feed_head(void *arg, size_t index, int worker) {
             float far, *y = ll_element(&f->y, b, h, t0 + i);
             memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
-            const int runs = ll_near_keys(op, t, t + 1, run);
+            const int runs = ll_near_keys(op, t, 0, t + 1, run);
             const double count = (double)(t + 1);
             const float sum =
                 ll_keyless_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);

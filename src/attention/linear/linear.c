@@ -66,12 +66,10 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
-    const size_t floats = ll_carried_floats(l->op), row = c->state_row ? c->state_row : (size_t)H * floats;
-    const size_t carried = index / (size_t)H * row + (size_t)j.h * floats;
-    if (c->state_in) j.state_in = c->state_in + carried;
-    if (c->state_out) j.state_out = c->state_out + carried;
-    if (c->dstate_in) j.dstate_in = c->dstate_in + carried;
-    if (c->dstate_out) j.dstate_out = c->dstate_out + carried;
+    const size_t floats = ll_carried_floats(l->op);
+    const ll_carried carried =
+        ll_carried_at(c, (size_t)H * floats, (int)(index / (size_t)H), (size_t)j.h * floats);
+    j.state_in = carried.in, j.state_out = carried.out, j.dstate_in = carried.din, j.dstate_out = carried.dout;
     for (int side = 0; side < 2; side++) {
         if (l->top[side] && l->top[side][index].value > -INFINITY) j.shift[side] = l->top[side][index].value;
         if (l->dtop[side]) j.dtop[side] = &l->dtop[side][index];
@@ -282,11 +280,12 @@ static void project(ll_attention *op, const float *projection) {
     ll_feature_map_project(op->own, projection);
 }
 
-static ll_status state_floats(const ll_attention *op, size_t *floats) {
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
         return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
                                   "not in one call; use prefix, token or none");
-    *floats = (size_t)op->c.H * ll_carried_floats(op);
+    tensor[0] = (ll_state_tensor){"state", LL_F32, 2, {(size_t)op->c.H, ll_carried_floats(op)}, NULL};
+    *count = 1;
     return LL_OK;
 }
 
@@ -320,7 +319,7 @@ const ll_operator ll_operator_linear = {
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
-    .state_floats = state_floats,
+    .state = state,
     .state_clear = state_clear,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_linear,

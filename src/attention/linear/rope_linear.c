@@ -238,18 +238,20 @@ static void set_tile(ll_attention *op, int tile) {
     ll_attention_set_tile(ll_rope_linear_parts(op)->denominator, tile);
 }
 
-static ll_status state_floats(const ll_attention *op, size_t *floats) {
-    size_t numerator = 0, denominator = 0;
-    ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &numerator);
-    if (!status) status = ll_attention_state_floats(ll_rope_linear_parts(op)->denominator, &denominator);
-    *floats = numerator + denominator;
-    return status;
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    int more = 0;
+    ll_status status = ll_attention_state(ll_rope_linear_parts(op)->numerator, tensor, count);
+    if (!status) status = ll_attention_state(ll_rope_linear_parts(op)->denominator, tensor + *count, &more);
+    if (status) return status;
+    tensor[*count].name = "sums";
+    *count += more;
+    return LL_OK;
 }
 
 static void state_clear(const ll_attention *op, float *state) {
     size_t floats = 0;
     const ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &floats);
-    if (status) return; /* as state_floats said */
+    if (status) return; /* as state said */
     ll_attention_state_clear(ll_rope_linear_parts(op)->numerator, state);
     ll_attention_state_clear(ll_rope_linear_parts(op)->denominator, state + floats);
 }
@@ -273,7 +275,7 @@ const ll_operator ll_operator_rope_linear = {
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
-    .state_floats = state_floats,
+    .state = state,
     .state_clear = state_clear,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_rope_linear,
