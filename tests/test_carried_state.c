@@ -177,31 +177,18 @@ static void check_pair(const ll_attention_config *c, const char *name, uint64_t 
     ll_attention_free(op);
 }
 
-static void test_cut_is_whole(void **state) {
-    (void)state;
-    uint64_t seed = 3;
-    char name[80];
-    int ran = 0;
-    make_numbers();
-    for (int causal = 0; causal < 2; causal++)
-        for (int kernel = 0; kernel < KERNELS; kernel++)
-            for (int position = 0; position < POSITIONS; position++) {
-                ll_attention_config c;
-                if (!describe(&c, kernel, position, causal, 0)) continue;
-                /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
-                if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || position == LL_POSITION_ORTHOGONAL)
-                    c.den = LL_DEN_NONE;
-                snprintf(name, sizeof name, "%s %s%s", kernel_names[kernel], position_names[position],
-                         causal ? " causal" : "");
-                check_pair(&c, name, &seed);
-                if (kernel == LL_KERNEL_FAVOR && causal && c.position != LL_POSITION_ROPE_LINEAR &&
-                    c.position != LL_POSITION_ORTHOGONAL) {
-                    c.feature_eps = 1e-3f; /* with the sums that an eps needs */
-                    check_pair(&c, name, &seed);
-                }
-                ran++;
-            }
-    assert_true(ran > 150);
+/* Four calls give what one gives, forward the same bits. */
+static void check_bits(const ll_attention_config *c, const int cut[5]) {
+    ll_attention *op;
+    const int T = cut[4];
+    CHECK_OK(ll_attention_create(&op, c));
+    tensors whole = tensors_create(T, 9), parts = tensors_create(T, 9);
+    run_whole(op, &whole);
+    run_causal(op, &parts, cut, 4);
+    assert_memory_equal(whole.x[4], parts.x[4], (size_t)(H * T * E) * sizeof(float));
+    compare("bits", &whole, &parts, 1e-4);
+    tensors_free(&whole), tensors_free(&parts);
+    ll_attention_free(op);
 }
 
 /* Forward the same bits, wherever a call ends at a multiple of 1024 tokens, also beyond the 8192nd. */
@@ -214,18 +201,10 @@ static void test_chunks_keep_bits(void **state) {
         for (int p = 0; p < 4; p++)
             for (int decayed = 0; decayed < 2; decayed++) {
                 ll_attention_config c;
-                ll_attention *op;
-                const int T = 11000, cut[] = {0, 1024, 4096, 9216, 11000};
+                const int cut[] = {0, 1024, 4096, 9216, 11000};
                 if (!describe(&c, kernels[k], positions[p], 1, 0)) continue;
                 if (!decayed) c.decay = NULL;
-                CHECK_OK(ll_attention_create(&op, &c));
-                tensors whole = tensors_create(T, 9), parts = tensors_create(T, 9);
-                run_whole(op, &whole);
-                run_causal(op, &parts, cut, 4);
-                assert_memory_equal(whole.x[4], parts.x[4], (size_t)(H * T * E) * sizeof(float));
-                compare("chunks", &whole, &parts, 1e-4);
-                tensors_free(&whole), tensors_free(&parts);
-                ll_attention_free(op);
+                check_bits(&c, cut);
             }
 }
 
@@ -332,44 +311,47 @@ static void check_gradient(const ll_attention_config *config, const char *name) 
     ll_attention_free(op);
 }
 
-static void test_gradient_of_state(void **state) {
+static void test_cut_is_whole(void **state) {
     (void)state;
+    uint64_t seed = 3;
     char name[80];
+    int ran = 0;
     make_numbers();
     for (int causal = 0; causal < 2; causal++)
         for (int kernel = 0; kernel < KERNELS; kernel++)
             for (int position = 0; position < POSITIONS; position++) {
                 ll_attention_config c;
                 if (!describe(&c, kernel, position, causal, 0)) continue;
+                /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
                 if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || position == LL_POSITION_ORTHOGONAL)
                     c.den = LL_DEN_NONE;
                 snprintf(name, sizeof name, "%s %s%s", kernel_names[kernel], position_names[position],
                          causal ? " causal" : "");
+                check_pair(&c, name, &seed);
                 check_gradient(&c, name);
+                if (kernel == LL_KERNEL_FAVOR && causal && c.position != LL_POSITION_ROPE_LINEAR &&
+                    c.position != LL_POSITION_ORTHOGONAL) {
+                    c.feature_eps = 1e-3f; /* with the sums that an eps needs */
+                    check_pair(&c, name, &seed);
+                }
+                ran++;
             }
+    assert_true(ran > 150);
 }
 
 /* Windows see the same tiles where a call ends at a multiple of 128 tokens; heads without keys sum token by token. */
 static void test_others_keep_bits(void **state) {
     (void)state;
-    const int T = 1500, cut[] = {0, 128, 384, 1024, 1500};
+    const int cut[] = {0, 128, 384, 1024, 1500};
     make_numbers();
     for (int form = 0; form < 4; form++) {
         ll_attention_config c;
-        ll_attention *op;
         const int s2 = form == 3;
         assert_true(describe(&c, s2 ? LL_KERNEL_RELU : LL_KERNEL_LOCAL,
                              s2 ? LL_POSITION_RELATIVE_S2 : form ? LL_POSITION_ROPE : LL_POSITION_NONE, 1, 0));
         if (s2) c.where.keyless = H;
         c.baseline.window = form == 2 ? 700 : 50;
-        CHECK_OK(ll_attention_create(&op, &c));
-        tensors whole = tensors_create(T, 9), parts = tensors_create(T, 9);
-        run_whole(op, &whole);
-        run_causal(op, &parts, cut, 4);
-        assert_memory_equal(whole.x[4], parts.x[4], (size_t)(H * T * E) * sizeof(float));
-        compare("others", &whole, &parts, 1e-4);
-        tensors_free(&whole), tensors_free(&parts);
-        ll_attention_free(op);
+        check_bits(&c, cut);
     }
 }
 
@@ -399,7 +381,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut_is_whole),
         cmocka_unit_test(test_chunks_keep_bits),
-        cmocka_unit_test(test_gradient_of_state),
         cmocka_unit_test(test_others_keep_bits),
         cmocka_unit_test(test_what_cannot_be),
     };

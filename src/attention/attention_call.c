@@ -1,8 +1,7 @@
-/* Calls of the operator: checked, given scratch, encoded by the stage before the feature map, and handed to the kind. */
+/* Calls of the operator: checked, given scratch, encoded by the stage before the feature map, handed to the kind. */
 #include <string.h>
 
 #include "attention/position/premap.h"
-#include "attention/table.h"
 #include "base/memory.h"
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
@@ -29,7 +28,7 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
         if (c->query_lengths[b] < 0 || c->query_lengths[b] > c->T)
             return ll_fail(LL_EINVAL, "attention: query length %d of sequence %d is not in 0..%d", c->query_lengths[b],
                            b, c->T);
-    if (!ll_operator_of_kernel(op->c.kernel)->linear && c->key_mask)
+    if (!op->features && c->key_mask)
         return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
     return LL_OK;
 }

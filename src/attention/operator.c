@@ -126,6 +126,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c.permutation = NULL;
     if (config->position == LL_POSITION_ORTHOGONAL) op->c.where.theta = NULL;
     op->kind = ll_operator_of_config(config);
+    op->features = ll_operator_of_kernel(config->kernel)->linear;
     op->D = ll_attention_width(config);
     op->usual_tile = ll_kernel_table()->tile;
     status = build(op, config);

@@ -50,8 +50,8 @@ int *ll_reformer_buckets(const ll_reformer_tile *j, int round);
 /* Tokens by (bucket, token); bucket a has those from start[a] on. And how many came before in earlier calls. */
 void ll_reformer_sort(const ll_reformer_tile *j, int round);
 int ll_reformer_past_of(const ll_reformer_tile *j, int bucket);
-/* The run after this one (first: rows = 0); 0: there is none. A bucket's runs are cut from its first token on, also where
- * that came in an earlier call. */
+/* The run after this one (first: rows = 0); 0: there is none. A bucket's runs are cut from its first token on, also
+ * where that came in an earlier call. */
 int ll_reformer_next(const ll_reformer_tile *j, ll_reformer_run *r);
 /* Key i of those that a run sees: its token, or -1 and its slot of the bucket's ring. */
 int ll_reformer_key_at(const ll_reformer_tile *j, const ll_reformer_run *r, int i, size_t *slot);

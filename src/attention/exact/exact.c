@@ -10,8 +10,8 @@
  *   dS_ij = P_ij (<g_i, v_j> - delta_i)      dq_i = scale sum_j dS_ij k_j
  *   dv_j = sum_i P_ij g_i                    dk_j = scale sum_i dS_ij q_i
  *
- * exact_tile.c cuts a call into tiles, exact_backward.c has the way back. Positions that live in the logits are added to
- * the rows of a tile (logit_bias.h). */
+ * exact_tile.c cuts a call into tiles, exact_backward.c has the way back. Positions that live in the logits are added
+ * to the rows of a tile (logit_bias.h). */
 #include <math.h>
 #include <string.h>
 

@@ -65,8 +65,8 @@ void ll_distances_values_back(const ll_distance_tile *t, const float *P, float *
 /* From dS to dq (rows `token` apart, added to; NULL: not wanted) and the gradients of what is in the logits. */
 void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float *dq, size_t token);
 
-/* Memory for the sums of which gradients are made, of `sequences` sequences in `parts` parts for each head: one part has
- * one worker. Beside them the totals, in double. */
+/* Memory for the sums of which gradients are made, of `sequences` sequences in `parts` parts for each head: one part
+ * has one worker. Beside them the totals, in double. */
 void ll_distances_take_sums(ll_distances *d, const ll_attention *op, size_t sequences, size_t parts, ll_arena *a);
 /* Zeros for the totals; for the sums of the next sequences; adds those up, in order, to the totals; and these to the
  * gradients. */

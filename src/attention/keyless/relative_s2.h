@@ -58,7 +58,8 @@ ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, 
                                    float *phi, float *work, float *a, size_t lda);
 
 /* Values by token: row j is data[(ring ? j mod ring : j - first) * token]. mask NULL: all count. Rows of tokens before
- * `first`, from `begin` on, are those of earlier calls: row j mod keep of `past`, which counts where `past_kept` is not 0. */
+ * `first`, from `begin` on, are those of earlier calls: row j mod keep of `past`, which counts where `past_kept` is not
+ * 0. */
 typedef struct {
     const float *data;
     size_t token;
@@ -71,8 +72,8 @@ typedef struct {
 const float *ll_value_row(const ll_value_rows *v, int64_t j);
 int ll_value_counts(const ll_value_rows *v, int64_t j);
 
-/* relative_s2_state.c. What the heads without keys take of earlier calls and leave: the sum of all values that count, in
- * double, how many those are, and the last values, which may still be near. */
+/* relative_s2_state.c. What the heads without keys take of earlier calls and leave: the sum of all values that count,
+ * in double, how many those are, and the last values, which may still be near. */
 typedef struct {
     int64_t tokens; /* before the call, at most those that are kept */
     double count;
@@ -87,8 +88,8 @@ LL_MUST_USE ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor
 /* first: floats of the state before those of these heads; floats: of all. head: from 0, of those without keys. */
 ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
                                      int sequence, int head);
-/* Zeros for the gradient at what was taken, or what passes from that at what is left by n tokens from position `at` on; and
- * adds the rest to their gradients. */
+/* Zeros for the gradient at what was taken, or what passes from that at what is left by n tokens from position `at` on;
+ * and adds the rest to their gradients. */
 void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int64_t at, int n, const ll_view *dv);
 /* Leaves the state after a sequence of n tokens from position `at` on: V and count of all of them. */
 void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
