@@ -41,6 +41,9 @@ static ll_status check(const ll_attention_config *c) {
                        "no stabiliser counts");
     if (c->den != LL_DEN_SUM && c->den != LL_DEN_NONE)
         return ll_fail(LL_EINVAL, "drift: is measured with divisors that are the sum of the weights, or none");
+    if (ll_operator_of_kernel(c->kernel)->gated)
+        return ll_fail(LL_EINVAL, "drift: the gate of %s comes with the tokens, and there is none here; use relu",
+                       ll_operator_of_kernel(c->kernel)->name);
     if (image) return ll_fail(LL_EINVAL, "drift: is measured for sequences, not for images");
     return LL_OK;
 }

@@ -6,6 +6,7 @@
 #include "longline.h"
 
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
+enum { LL_OUTPUT_NORM_AUTO, LL_OUTPUT_NORM_OFF, LL_OUTPUT_NORM_ON };
 enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
 enum {
     LL_COMPAT_NONE,
@@ -20,7 +21,7 @@ typedef struct {
     int kernel; /* ll_kernel */
     int query_multiple /* query/key width as a multiple of the head size */, redraw;
     int features /* ll_feature_kind */, num_features, projection, row_norms;
-    int normalise;
+    int normalise, output_norm;
     double feature_eps;
     int window; /* local */
     int linformer_length, linformer_rank;

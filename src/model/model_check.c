@@ -46,7 +46,20 @@ int ll_config_linear(const ll_model_config *c) {
 }
 
 int ll_config_sides(const ll_model_config *c) {
-    return c->attention.kernel == LL_KERNEL_VALUE ? 0 : c->attention.kernel == LL_KERNEL_REFORMER ? 1 : 2;
+    return ll_kernel_row(c->attention.kernel)->kind->reads;
+}
+
+int ll_config_gated(const ll_model_config *c) {
+    return ll_kernel_row(c->attention.kernel)->kind->gated;
+}
+
+int ll_config_head_norm(const ll_model_config *c) {
+    const int choice = c->attention.output_norm;
+    return choice == LL_OUTPUT_NORM_ON || (choice == LL_OUTPUT_NORM_AUTO && ll_config_gated(c));
+}
+
+int ll_config_divides(const ll_model_config *c) {
+    return c->attention.normalise && !ll_config_gated(c);
 }
 
 static const char *kernel_name(const ll_model_config *c) {
@@ -145,7 +158,7 @@ static ll_status check_cross(const ll_model_config *c) {
     if (!position->about.causal)
         return ll_fail(LL_EINVAL,
                        "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
-                       position->about.name, position->whole, position->whole_other);
+                       position->about.name, position->limit, position->limit_other);
     if (position->has & LL_WITHIN)
         return ll_fail(LL_EINVAL,
                        "position.type = %s weighs distances within one sequence, and model.task = seq2seq has two; use "

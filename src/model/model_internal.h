@@ -6,7 +6,8 @@
  *   sublayer.c            around a sublayer
  *   block.c               one Transformer block
  *   attention_layer.c     its attention, self and cross
- *   attention_maps.c      attention as matrices
+ *   gate.c                gates of tokens
+ *   head_norm.c           what heads give, normalised
  *   embed.c               tokens to vectors, and back
  *   head.c                vectors to logits, loss, back
  *   pair.c                two texts side by side
@@ -49,7 +50,7 @@ typedef struct {
     const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
     int parts;          /* sublayers of a block: 2, or 3 with cross attention */
-    int sides;          /* as the model's */
+    int sides, gated;   /* as the model's */
     int first;          /* its attention operators begin at this one; those of cross attention follow its own */
     struct {            /* numbers of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
@@ -74,6 +75,7 @@ struct ll_model {
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int gated;                /* has the kernel a gate for each token and head */
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     ll_done_fn *progress;     /* ll_model_watch, or NULL */
     void *progress_arg;

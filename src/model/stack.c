@@ -8,7 +8,8 @@ void ll_stacks_plan(ll_model *m) {
     const int layers = c->model.layers, encoder = c->model.encoder_layers ? c->model.encoder_layers : layers;
     if (c->model.task != LL_TASK_SEQ2SEQ) {
         m->stack[0] = (ll_stack){
-            .prefix = "", .layers = layers, .causal = c->model.task == LL_TASK_LM, .parts = 2, .sides = m->sides};
+            .prefix = "", .layers = layers, .causal = c->model.task == LL_TASK_LM, .parts = 2, .sides = m->sides,
+            .gated = m->gated};
         m->stacks = 1;
         m->operators = layers;
         return;

@@ -2,8 +2,26 @@
 #ifndef LL_LINEAR_H
 #define LL_LINEAR_H
 
+#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
 #include "attention/feature/features.h"
 #include "attention/operator.h"
+
+/* What all operators of linear attention have. */
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
+ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
+ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
+ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine);
+void ll_linear_free(ll_attention *op);
+void ll_linear_project(ll_attention *op, const float *projection);
+ll_status ll_linear_state_floats(const ll_attention *op, size_t *floats);
+void ll_linear_state_clear(const ll_attention *op, float *state);
+ll_status ll_linear_can_stream(const ll_attention *op);
+#define LL_LINEAR_FUNCTIONS                                                                                            \
+    .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
+    .project = ll_linear_project, .saved = ll_linear_saved, .forward = ll_linear_forward,                              \
+    .backward = ll_linear_backward, .state_floats = ll_linear_state_floats, .state_clear = ll_linear_state_clear,      \
+    .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear, .cross = &ll_cross_linear
 
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
