@@ -21,12 +21,13 @@ typedef struct {
     int kernel; /* ll_kernel */
     int query_multiple /* query/key width as a multiple of the head size */, redraw;
     int features /* ll_feature_kind */, num_features, projection, row_norms;
-    int normalise, output_norm;
+    int normalise;
     double feature_eps;
     int window; /* local */
     int linformer_length, linformer_rank;
     int landmarks, iterations;  /* nystrom */
     int buckets, chunk, rounds; /* reformer */
+    int output_norm;
     int compat;
 } ll_attention_options;
 
