@@ -124,6 +124,7 @@ typedef struct {
     const float *mask;      /* of the tile's keys, or NULL */
     int gated;              /* the decay comes with the call: sums of log r of tokens 0..i, and the next tile's first */
     double sum[LL_TILE_MOST], next_gate;
+    float rise[LL_TILE_MOST]; /* e^-sum, where that is not far */
 } ll_scales;
 /* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
 void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
