@@ -29,7 +29,7 @@ int ll_config_query_size(const ll_model_config *c);
 int ll_config_encoded_size(const ll_model_config *c);
 /* Has the kernel features? Of queries and keys, how many does a layer project: 2, 1 (queries that are keys, too), 0. */
 int ll_config_linear(const ll_model_config *c);
-int ll_config_sides(const ll_model_config *c);
+int ll_config_projections(const ll_model_config *c);
 /* Has the kernel a gate for each token? Is what each head gives normalised? Are sums of a linear kernel divided? */
 int ll_config_gated(const ll_model_config *c);
 int ll_config_head_norm(const ll_model_config *c);

@@ -12,8 +12,8 @@ const float *ll_param_at(const ll_model *m, int i) {
 /* Has a block of the stack this tensor? */
 static int is_there(const ll_stack *stack, int which) {
     switch (which) {
-    case LL_QUERY_WEIGHT: return stack->sides > 0;
-    case LL_KEY_WEIGHT: return stack->sides > 1;
+    case LL_QUERY_WEIGHT: return stack->projections > 0;
+    case LL_KEY_WEIGHT: return stack->projections > 1;
     case LL_GATE_WEIGHT:
     case LL_GATE_BIAS: return stack->gated;
     default: return which < LL_BLOCK_TENSORS || stack->parts > 2;
@@ -30,5 +30,6 @@ int ll_block_tensor(const ll_stack *stack, int layer, int which) {
 }
 
 size_t ll_row_width(const ll_model *m) {
-    return (size_t)(m->sides > 0 ? m->queries : 0) + (size_t)(m->sides > 1 ? m->keys : 0) + (size_t)m->values;
+    return (size_t)(m->projections > 0 ? m->queries : 0) + (size_t)(m->projections > 1 ? m->keys : 0) +
+           (size_t)m->values;
 }
