@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
-#include "attention/table.h"
 #include "base/memory.h"
 
 enum { WORTH = 1 << 16 /* multiply-adds below which waking other threads costs more than it gives */ };
@@ -141,7 +140,7 @@ ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view 
                                          ll_view y) {
     if (gate.data && !s->op->kind->gates)
         return ll_fail(LL_EINVAL, "attention stream: %s has no state that a gate could make decay", s->op->kind->name);
-    if (!gate.data && ll_operator_of_kernel(s->op->c.kernel)->gated)
+    if (!gate.data && s->op->gated)
         return ll_fail(LL_EINVAL, "attention stream: %s needs a gate for every token", s->op->kind->name);
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
     ll_status status = ll_attention_stream_reserve(s, n);

@@ -129,6 +129,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c.permutation = NULL;
     if (config->position == LL_POSITION_ORTHOGONAL) op->c.where.theta = NULL;
     op->kind = ll_operator_of_config(config);
+    op->gated = ll_operator_of_kernel(config->kernel)->gated;
     op->D = ll_attention_width(config);
     op->usual_tile = ll_kernel_table()->tile;
     status = build(op, config);
@@ -195,7 +196,7 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 }
 
 static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) {
-    if (!c->gate.data && ll_operator_of_kernel(op->c.kernel)->gated)
+    if (!c->gate.data && op->gated)
         return ll_fail(LL_EINVAL, "attention: %s needs a gate for every token; the call has none", op->kind->name);
     if (!c->gate.data) return LL_OK;
     if (!op->kind->gates || !op->c.causal)

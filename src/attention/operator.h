@@ -50,6 +50,7 @@ typedef struct ll_operator {
 struct ll_attention {
     ll_attention_config c; /* as the caller gave it; its arrays are our copies, save parameters that train */
     const ll_operator *kind;
+    int gated;                /* every call has to bring a gate */
     int D;                    /* query size after the premap stage */
     int tile;                 /* tokens a tile; 0: as many as follow */
     int usual_tile;           /* the kernel table's when the operator was made, as buffers that last are sized by it */

@@ -7,9 +7,12 @@ void ll_stacks_plan(ll_model *m) {
     const ll_model_config *c = m->c;
     const int layers = c->model.layers, encoder = c->model.encoder_layers ? c->model.encoder_layers : layers;
     if (c->model.task != LL_TASK_SEQ2SEQ) {
-        m->stack[0] = (ll_stack){
-            .prefix = "", .layers = layers, .causal = c->model.task == LL_TASK_LM, .parts = 2, .projections = m->projections,
-            .gated = m->gated};
+        m->stack[0] = (ll_stack){.prefix = "",
+                                 .layers = layers,
+                                 .causal = c->model.task == LL_TASK_LM,
+                                 .parts = 2,
+                                 .projections = m->projections,
+                                 .gated = m->gated};
         m->stacks = 1;
         m->operators = layers;
         return;
