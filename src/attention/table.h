@@ -6,7 +6,8 @@
 #include "attention/operator.h"
 
 extern const ll_operator ll_operator_softmax, ll_operator_local, ll_operator_identity, ll_operator_linformer,
-    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_rope_linear, ll_operator_relative_s2;
+    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_rope_linear,
+    ll_operator_relative_s2;
 
 /* What a kernel has and a position needs: where the position can act. */
 enum {

@@ -25,7 +25,8 @@ static const ll_key keys[] = {
     INT("attention.redraw", redraw, "1000", 0, 1000000000,
         "steps between new draws of the random features, kernel = favor, until the rate falls low; 0 = never"),
     FLAG("attention.normalise", normalise, "on",
-         "divide by the sum of the weights, linear kernels but gla; off where features can be negative and sums come near 0"),
+         "divide by the sum of the weights, linear kernels but gla; off where features can be negative and sums come "
+         "near 0"),
     CHOICE("attention.output-norm", output_norm, "auto", "auto|off|on",
            "RMSNorm of what each head gives; auto = on for gla, whose sums are not divided"),
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,

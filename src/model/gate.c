@@ -52,8 +52,8 @@ ll_view ll_gate_view(const ll_batch_run *run, float *gate) {
     return gate ? (ll_view){gate, (size_t)run->T * H, 1, H} : (ll_view){0};
 }
 
-/* Where u = b_g, head h decays by r = 1 - e^x a token, with x from log 1/32 to log 1/512 over the heads: RetNet's scales
- * (Sun et al. 2023, section 3.1). */
+/* Where u = b_g, head h decays by r = 1 - e^x a token, with x from log 1/32 to log 1/512 over the heads: the scales of
+ * RetNet (Sun et al. 2023). */
 int ll_gate_init(const ll_param *p, float *x) {
     if (!strstr(p->name, "attention.gate.bias")) return 0;
     const int H = p->rows;

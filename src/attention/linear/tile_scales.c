@@ -112,7 +112,7 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, 
     f->carry = exponent == LL_NO_EXPONENT ? 1 : ldexpf(ll_scales_through(f, j, n - 1), exponent - f->next);
 }
 
-/* e^(b_i - b_c) = e^(b_i) e^(-b_c), unless a factor could overflow. Which way is taken hangs on tokens up to i alone. */
+/* e^(b_i - b_c) = e^(b_i) e^(-b_c), unless a factor could overflow. Tokens up to i alone decide which way is taken. */
 static void apply_gate(const ll_scales *f, const ll_head *j, int i, float *row) {
     const size_t n = (size_t)i + 1;
     float factor[LL_TILE_MOST];
