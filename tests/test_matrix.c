@@ -58,7 +58,8 @@ static void test_operators(void **state) {
             check_close(drawn_name(d), size, A, expected, 3e-5);
             streamed++;
         } else {
-            CHECK_FAILS(ll_attention_matrix(op, d->call.q, d->call.k, (ll_view){0}, T, S, 1, A), LL_EINVAL, "attention");
+            CHECK_FAILS(ll_attention_matrix(op, d->call.q, d->call.k, (ll_view){0}, T, S, 1, A), LL_EINVAL,
+                        "attention");
         }
         ll_attention_free(op);
         free(A), free(expected);

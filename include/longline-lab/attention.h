@@ -11,8 +11,8 @@ LL_C_BEGIN
 
 /* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
  * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
- * sequence: q (H, T, D), k (H, S, D), gate (H, T, 1) of gla, else without data. streaming: by a stream, of as many queries
- * as keys. ceil(S / E) passes. */
+ * sequence: q (H, T, D), k (H, S, D), gate (H, T, 1) of gla, else without data. streaming: by a stream, of as many
+ * queries as keys. ceil(S / E) passes. */
 LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
                                                  int S, int streaming, float *A);
 /* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */

@@ -202,6 +202,7 @@ static ll_status mix(const attention *x) {
     if (run->ws->stream)
         return ll_attention_stream_feed_gated(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.gate,
                                               call.y);
+    if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 
@@ -215,6 +216,7 @@ static ll_status mix_back(const attention *x) {
     call.g = mixed_view(x, run->ws->dmixed);
     call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
     call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
+    if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 1);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
 

@@ -1,4 +1,4 @@
-/* What a model is made of: three parts of a recipe, and four numbers of its training. */
+/* What a model is made of: three parts of a recipe, and five numbers of its training. */
 #ifndef LL_MODEL_CONFIG_H
 #define LL_MODEL_CONFIG_H
 
@@ -15,6 +15,7 @@ typedef struct {
     ll_position_options position;
     int batch, length; /* of training, which tables of positions have to reach */
     int bf16;          /* training multiplies in bfloat16 */
+    int carry;         /* windows hand their state on */
     int64_t seed;      /* all that is random follows from it */
 } ll_model_config;
 

@@ -8,6 +8,7 @@
  *   attention_layer.c     its attention, self and cross
  *   gate.c                gates of tokens
  *   head_norm.c           what heads give, normalised
+ *   carry.c               states that windows hand on in training
  *   embed.c               tokens to vectors, and back
  *   head.c                vectors to logits, loss, back
  *   pair.c                two texts side by side
@@ -114,6 +115,25 @@ LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *mod
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
+
+/* What consecutive windows hand on: of every operator and each of B rows. Before a batch goes through the workspace,
+ * offset (B) says how many tokens of its document came before each row. A row whose document begins is cleared. After
+ * the batch, ll_carry_advance makes what the windows left the state of the next ones. LL_EINVAL with the reason where
+ * attention has no state of constant size. */
+typedef struct {
+    const ll_model *model;
+    int B;
+    int64_t *offset;  /* (B) */
+    size_t floats;    /* of a state */
+    size_t count;     /* of all states */
+    float *in, *out;  /* (operators, B, floats) */
+} ll_carry;
+LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B);
+void ll_carry_free(ll_carry *carry);
+void ll_carry_clear(ll_carry *carry, int row);
+void ll_carry_advance(ll_carry *carry);
+/* Batches that go through it from now on take and leave these states; NULL: none. */
+void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 
 /* What a batch came to. */
 typedef struct {

@@ -104,6 +104,7 @@ struct ll_workspace {
     int *lengths;                 /* (B), CLS tokens included */
     int *position;                /* (rows) of each token in its document, or NULL: rows are documents */
     ll_segment *segment;          /* (rows) the documents */
+    ll_carry *carry;              /* states of the tokens before, or NULL */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
     ll_cross_cache **memory; /* (layers), borrowed: cross attention reads these */
@@ -196,10 +197,15 @@ ll_view ll_gate_view(const ll_batch_run *run, float *gate);
 /* First values of a gate's bias; 0: the tensor is none. */
 int ll_gate_init(const ll_param *p, float *x);
 
+/* ---- carry.c ---- */
+
+/* A call of operator `op` whose rows take and leave states, forward or backward. */
+LL_MUST_USE ll_status ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call, int backward);
+
 /* ---- head_norm.c ---- */
 
-/* n rows (H E) of what attention gives, each head normalised where the recipe has it so: x itself, or in ws->heads. Then
- * d, the gradient at that, becomes the one at x. */
+/* n rows (H E) of what attention gives, each head normalised where the recipe has it so: x itself, or in ws->heads.
+ * Then d, the gradient at that, becomes the one at x. */
 const float *ll_head_norm(const ll_batch_run *run, int n, const float *x);
 void ll_head_norm_back(const ll_batch_run *run, int n, const float *x, float *d);
 

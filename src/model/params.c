@@ -144,7 +144,7 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
 static double estimate(const ll_model_config *c, double queries, double values) {
-    const double block = c->model.width * (2 * queries + 2 * values + 2.0 * c->model.ff + c->model.heads + 5) + c->model.ff,
+    const double block = c->model.width * (2 * (queries + values + c->model.ff) + c->model.heads + 5) + c->model.ff,
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;

@@ -40,7 +40,9 @@ static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->hidden[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
         const int most = c->model.separator < 0 ? ws->B : ws->B * ws->T; /* sequences; documents may be of one token */
-        ws->saved[l] = keep ? take(p, ll_attention_saved_packed(op, ws->B, ws->T, ws->T, most), 1) : NULL;
+        size_t saved = ll_attention_saved_packed(op, ws->B, ws->T, ws->T, most);
+        if (c->carry) saved = ll_max_size(saved, (size_t)ws->B * ll_attention_saved(op, 1, ws->T, ws->T));
+        ws->saved[l] = keep ? take(p, saved, 1) : NULL;
     }
 }
 

@@ -125,7 +125,7 @@ static ll_status save(ll_trainer *t) {
     if (status) return status;
     if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
     status = ll_metrics_sync(&t->metrics);
-    if (!status) status = ll_checkpoint_save(t->last, t->model, e->optimizer, &t->state);
+    if (!status) status = ll_checkpoint_save(t->last, e, &t->state);
     if (status) return status;
     t->saved = t->state.step;
     t->unsaved = 0;

@@ -14,6 +14,7 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->train.length, 1);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, c);
+    if (!status && c->train.carry_state) status = ll_carry_create(&e->carry, model, c->train.batch);
     if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
     if (status) {
         ll_engine_free(e);
@@ -27,6 +28,7 @@ void ll_engine_free(ll_engine *e) {
     if (!e) return;
     ll_workspace_free(e->ws);
     ll_optimizer_free(e->optimizer);
+    ll_carry_free(e->carry);
     ll_batch_free(&e->batch);
     ll_free(e->grad);
     ll_free(e);
@@ -40,11 +42,31 @@ static int too_late(const ll_config *c, int64_t step) {
     return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
 
-/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
-static ll_status redraw(ll_model *model, int64_t step) {
+/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. A state belongs to
+ * the features of its draw, and is forgotten with it. */
+static ll_status redraw(ll_engine *e, int64_t step) {
+    ll_model *model = e->model;
     const int64_t every = model->c->attention.redraw, done = step - 1;
     if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
+    if (too_late(&model->recipe->c, step)) return LL_OK;
+    const ll_status status = ll_model_redraw(model, done / every);
+    for (int b = 0; e->carry && !status && b < e->carry->B; b++) ll_carry_clear(e->carry, b);
+    return status;
+}
+
+/* One batch, whose windows may go on from those before. */
+static ll_status run_batch(ll_engine *e, const ll_reader *reader, int64_t number, float scale, ll_tally *tally) {
+    ll_carry *carry = e->carry;
+    if (carry && reader) {
+        ll_reader_offsets(reader, carry->offset, carry->B, number);
+        for (int b = 0; b < carry->B; b++)
+            if (!carry->offset[b]) ll_carry_clear(carry, b);
+        ll_workspace_carry(e->ws, carry);
+    }
+    const ll_status status = ll_model_run(e->model, e->ws, &e->batch, e->grad, scale, number, tally);
+    ll_workspace_carry(e->ws, NULL);
+    if (carry && reader && !status) ll_carry_advance(carry);
+    return status;
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
@@ -54,13 +76,13 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
-    ll_status status = redraw(e->model, step);
+    ll_status status = redraw(e, step);
     if (status) return status;
     memset(e->grad, 0, e->model->size * sizeof *e->grad);
     for (int i = 0; i < parts; i++) {
         const int64_t number = (step - 1) * parts + i;
         if (reader) ll_reader_batch(reader, b, (uint64_t)c->train.seed, number);
-        status = ll_model_run(e->model, e->ws, b, e->grad, (float)(1 / expected), number, &tally);
+        status = run_batch(e, reader, number, (float)(1 / expected), &tally);
         if (status) return status;
         for (int s = 0; s < b->B; s++) tokens += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
     }
