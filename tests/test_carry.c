@@ -1,5 +1,5 @@
-/* train.carry-state: windows that hand their state on give what one long sequence gives, documents begin anew, and a run
- * that was stopped goes on to the same bits. */
+/* train.carry-state: windows that hand their state on give what one long sequence gives, documents begin anew, and a
+ * run that was stopped goes on to the same bits. */
 #include "runs.h"
 
 #include "data/reader.h"
@@ -123,14 +123,16 @@ static void test_order(void **state) {
     CHECK_OK(ll_file_write(at("proteins.fasta"), text, n));
     check_order("train.carry-state=on", 0);
     char more[200];
-    snprintf(more, sizeof more, "train.carry-state=on data.format=fasta data.valid-fraction=0.1 data.valid= data.train=%s",
+    snprintf(more, sizeof more,
+             "train.carry-state=on data.format=fasta data.valid-fraction=0.1 data.valid= data.train=%s",
              at("proteins.fasta"));
     check_order(more, 1);
 }
 
 static void test_a_stopped_run_goes_on_to_the_same_bits(void **state) {
     (void)state;
-    static const char *const more[] = {"train.carry-state=on", "train.carry-state=on attention.kernel=gla train.accumulate=2"};
+    static const char *const more[] = {"train.carry-state=on",
+                                       "train.carry-state=on attention.kernel=gla train.accumulate=2"};
     for (int i = 0; i < 2; i++) {
         const char *straight = i ? "straight1" : "straight0", *stopped = i ? "stopped1" : "stopped0";
         run(more[i], at(straight), NULL, 0, LL_OK);

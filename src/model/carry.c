@@ -1,5 +1,5 @@
 /* State that consecutive windows of a document hand on in training: for each layer and each row of a batch, what
- * attention keeps of the tokens before (operator.h). A call reads `in` and writes `out`, since backward reads `in` again.
+ * attention keeps of the tokens before (operator.h). A call reads `in` and writes `out`; backward reads `in` again.
  * Gradients end at the window (truncated backpropagation through time). */
 #include <string.h>
 
