@@ -10,7 +10,7 @@
  *   head_norm.c           what heads give, normalised
  *   carry.c               states that windows hand on in training
  *   embed.c               tokens to vectors, and back
- *   head.c                vectors to logits, loss, back
+ *   output_head.c         vectors to logits, loss, back
  *   pair.c                two texts side by side
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
