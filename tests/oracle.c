@@ -306,7 +306,7 @@ static void linear_weights(oracle_head *a, int i, double query_shift, double key
         if (!oracle_sees(o, a->b, i, j)) continue;
         for (size_t f = 0; f < m; f++) a->A[j] += a->phi_q[f] * a->phi_k[(size_t)j * m + f];
         a->A[j] *= oracle_decay(o, a->b, a->h, i, j);
-        if (o->c.position == LL_POSITION_ROPE_LINEAR) 
+        if (o->c.position == LL_POSITION_ROPE_LINEAR)
             a->turned[j] = turned(a, i, j) * oracle_decay(o, a->b, a->h, i, j);
     }
 }

@@ -6,7 +6,7 @@
  *   sublayer.c            around a sublayer
  *   block.c               one Transformer block
  *   attention_layer.c     its attention, self and cross
- *   gate.c                gates of tokens
+ *   token_gate.c          gates of tokens
  *   head_norm.c           what heads give, normalised
  *   carry.c               states that windows hand on in training
  *   embed.c               tokens to vectors, and back

@@ -187,7 +187,7 @@ ll_position_gradients ll_position_params_gradients(const ll_model *model, int op
 /* Noise for this pass: its own in training, always the same elsewhere. */
 void ll_position_params_noise(const ll_batch_run *run, int op);
 
-/* ---- gate.c ---- */
+/* ---- token_gate.c ---- */
 
 /* u (n) becomes log r; d (n), the gradient at log r, becomes the one at u. */
 void ll_gate_forward(size_t n, float *u);
