@@ -89,10 +89,10 @@ struct ll_model {
 };
 
 /* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
- * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *told: how
- * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+ * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *summary:
+ * how many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
-                                           char **told);
+                                           char **summary);
 
 /* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);

@@ -159,9 +159,9 @@ LL_MUST_USE ll_status ll_params_plan(ll_model *model);
 LL_MUST_USE ll_status ll_params_allocate(ll_model *model);
 /* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
-/* adopt.c: then takes those that another model has, and tells how many (`told`, to be freed with ll_free). LL_EINVAL
+/* adopt.c: then takes those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
  * where widths or heads differ. */
-LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **told);
+LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **summary);
 /* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
