@@ -75,7 +75,8 @@ static ll_attention_call part_of(const ll_carry *c, int op, const ll_attention_c
 
 ll_status ll_carry_call(const ll_carry *c, int op, const ll_attention_call *call, int backward) {
     const ll_attention *of = c->model->attention[op];
-    const size_t saved = call->saved ? ll_attention_saved(of, 1, call->T, call->S) : 0;
+    const ll_attention_call row = {.B = 1, .T = call->T, .S = call->S};
+    const size_t saved = call->saved ? ll_attention_saved(of, &row) : 0;
     ll_status status = LL_OK;
     for (int b = 0, n; b < call->B && !status; b += n) {
         for (n = 1; b + n < call->B && c->offset[b + n] == c->offset[b];) n++;

@@ -358,7 +358,7 @@ static ll_status check_carry(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "train.carry-state = on hands a state on from earlier tokens to later ones, which only "
                        "model.task = lm has; set it to off");
-    if (!kind->state_floats)
+    if (!kind->state)
         return ll_fail(LL_EINVAL,
                        "train.carry-state = on needs a state of constant size, and %s = %s keeps its tokens; use a "
                        "linear kernel such as relu or gla, or set it to off",

@@ -96,6 +96,8 @@ struct ll_workspace {
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
+    float *scratch;                   /* of attention, for as many threads as there were; NULL: streams need none */
+    size_t scratch_floats;
     float *logits;                    /* (logit_rows, V or classes) */
     int logit_rows;
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */

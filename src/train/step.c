@@ -6,6 +6,10 @@
 #include "base/random.h"
 #include "train/train_internal.h"
 
+static int redraws(const ll_model *model) {
+    return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
+}
+
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
@@ -16,6 +20,8 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     if (!status) status = ll_batch_create(&e->batch, c);
     if (!status && c->train.carry_state) status = ll_carry_create(&e->carry, model, c->train.batch);
     if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
+    if (!status && redraws(model) && !(e->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *e->draws)))
+        status = LL_ENOMEM;
     if (status) {
         ll_engine_free(e);
         return status;
@@ -31,6 +37,7 @@ void ll_engine_free(ll_engine *e) {
     ll_carry_free(e->carry);
     ll_batch_free(&e->batch);
     ll_free(e->grad);
+    ll_free(e->draws);
     ll_free(e);
 }
 
@@ -47,9 +54,9 @@ static int too_late(const ll_config *c, int64_t step) {
 static ll_status redraw(ll_engine *e, int64_t step) {
     ll_model *model = e->model;
     const int64_t every = model->c->attention.redraw, done = step - 1;
-    if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
+    if (!redraws(model) || done <= 0 || done % every) return LL_OK;
     if (too_late(&model->recipe->c, step)) return LL_OK;
-    const ll_status status = ll_model_redraw(model, done / every);
+    const ll_status status = ll_model_redraw_in(model, done / every, e->draws);
     for (int b = 0; e->carry && !status && b < e->carry->B; b++) ll_carry_clear(e->carry, b);
     return status;
 }

@@ -54,6 +54,7 @@ typedef struct {
     ll_carry *carry; /* train.carry-state: states of the windows before, else NULL */
     ll_batch batch;
     float *grad;
+    float *draws; /* scratch for new projections; NULL: none are drawn */
 } ll_engine;
 
 /* What a step came to. */

@@ -14,13 +14,14 @@ ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *ca
 ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine);
 void ll_linear_free(ll_attention *op);
 void ll_linear_project(ll_attention *op, const float *projection);
-ll_status ll_linear_state_floats(const ll_attention *op, size_t *floats);
+ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *call, int backward);
 void ll_linear_state_clear(const ll_attention *op, float *state);
 ll_status ll_linear_can_stream(const ll_attention *op);
 #define LL_LINEAR_FUNCTIONS                                                                                            \
     .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
     .project = ll_linear_project, .saved = ll_linear_saved, .forward = ll_linear_forward,                              \
-    .backward = ll_linear_backward, .state_floats = ll_linear_state_floats, .state_clear = ll_linear_state_clear,      \
+    .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state, .state_clear = ll_linear_state_clear,      \
     .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear, .cross = &ll_cross_linear
 
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
