@@ -52,6 +52,13 @@ static int unknown(const char *name) {
     return ll_usage("there is no command '%s'", name);
 }
 
+/* Joins the other ranks, if there are any. One of them prints. */
+static int join_ranks(void) {
+    if (ll_dist_start()) return ll_failed(LL_EDIST, NULL);
+    if (ll_dist_ranks().rank && !freopen("/dev/null", "w", stdout)) return ll_fail_message("cannot open /dev/null");
+    return -1;
+}
+
 /* Results that did not reach their file are a failure, whatever came before. */
 static int finish(int code) {
     if (!fflush(stdout) && !ferror(stdout)) return code;
@@ -120,6 +127,7 @@ int main(int argc, char **argv) {
     int n = 0;
     const char **words = (const char **)argv + 2;
     int code = ll_args_parse(command, argc - 2, words, &n);
+    if (code < 0) code = join_ranks();
     if (code < 0) code = command->run(n, words);
-    return finish(code);
+    return ll_dist_end(finish(code));
 }

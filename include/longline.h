@@ -31,5 +31,6 @@
 #include "longline/infer.h"     /* scores, embeddings */
 #include "longline/files.h"     /* sequences out of files */
 #include "longline/train.h"     /* training, evaluation */
+#include "longline/dist.h"      /* many processes */
 
 #endif

@@ -191,6 +191,12 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
     return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
 }
 
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
+    ws->ready = ready;
+    ws->ready_arg = arg;
+    if (ws->source) ll_workspace_on_gradient(ws->source, ready, arg);
+}
+
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
     ws->part = part;
     ws->parts = parts;

@@ -16,7 +16,7 @@ typedef struct {
     double learning_rate, final_rate, beta1, beta2, eps, weight_decay, clip;
     int64_t seed;
     int64_t eval_every, checkpoint_every;
-    int eval_batches, report;
+    int eval_batches, report, preempt;
     char *from; /* model to begin with; empty: none */
 } ll_train_options;
 
