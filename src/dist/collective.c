@@ -92,6 +92,7 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     ll_status failed = gather(g, &mine, &room, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
     if (failed || !mine.status) return failed;
+    ll_posts.agreed = 1; /* only a failure that ends the program is asked about */
     if (mine.rank == ll_posts.rank) return mine.status;
     return mine.rank ? ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text) : ll_fail(mine.status, "%s", mine.text);
 }

@@ -21,6 +21,7 @@ typedef struct {
     ll_message *posted; /* not yet seen by the thread */
     int failed, lost;   /* is there a failure; the rank that is lost, or -1 */
     char failure[480];  /* in words */
+    int agreed;         /* all ranks know why they end */
     int leaving, code, left; /* ll_dist_end was called, with this code; all ranks have left */
     double timeout;
 } ll_post;

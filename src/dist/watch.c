@@ -145,7 +145,7 @@ static void exchange_signs(double now, double timeout) {
 /* What the others have to know of the end of this rank. */
 static void leave(int code) {
     note n = {.kind = FAILURE, .rank = ll_posts.rank, .code = code};
-    if (code && !watch.since) {
+    if (code && !watch.since && !ll_posts.agreed) {
         snprintf(n.text, sizeof n.text, "%s", ll_posts.failure);
         tell_all(&n);
     }
