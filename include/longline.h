@@ -31,6 +31,5 @@
 #include "longline/infer.h"     /* scores, embeddings */
 #include "longline/files.h"     /* sequences out of files */
 #include "longline/train.h"     /* training, evaluation */
-#include "longline/dist.h"      /* many processes */
 
 #endif

@@ -1,4 +1,6 @@
-/* Many processes that share the work: ranks, started by mpirun or srun. */
+/* Many processes that share the work: ranks, started by mpirun or srun. For programs that link liblongline.a, as longline
+ * itself does: the shared library does not export these four, since a library that is loaded into another program does
+ * not start and end its MPI. */
 #ifndef LL_DIST_API_H
 #define LL_DIST_API_H
 
@@ -15,14 +17,14 @@ typedef struct {
  * launcher; elsewhere does nothing. To be called by every rank, once, before any other call, and followed by
  * ll_dist_end. Afterwards all ranks make the same calls with the same arguments, and each does its part:
  * ll_trainer_create and ll_trainer_run, ll_evaluate. LL_EDIST where the plug-in is missing or MPI fails. */
-LL_API LL_MUST_USE ll_status ll_dist_start(void);
-LL_API ll_ranks ll_dist_ranks(void);
+LL_MUST_USE ll_status ll_dist_start(void);
+ll_ranks ll_dist_ranks(void);
 /* Rank `from` hands n bytes to rank 0; nothing happens on other ranks, nor where they are the same. All ranks call it
  * in the same order. LL_EDIST where one of the two is lost. */
-LL_API LL_MUST_USE ll_status ll_dist_collect(void *data, size_t n, int from);
+LL_MUST_USE ll_status ll_dist_collect(void *data, size_t n, int from);
 /* Leaves, with the exit code that this rank has: 0, or that of a failure, of which the others are told, and which ends
  * their calls with LL_EDIST. Waits until all ranks leave. Gives the largest code of all. */
-LL_API int ll_dist_end(int code);
+int ll_dist_end(int code);
 
 LL_C_END
 
