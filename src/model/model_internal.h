@@ -10,6 +10,7 @@
  *   embed.c               tokens to vectors, and back
  *   head.c                vectors to logits, loss, back
  *   pair.c                two texts side by side
+ *   shared_sequence.c     sequences that several processes share
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
  *   network_report.c      how far a call has come

@@ -6,6 +6,7 @@
 
 #include "base/finite.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 /* Documents in packed rows: one begins with the row, and with every separator. */
 static int find_documents(const ll_batch_run *run) {
@@ -30,6 +31,7 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     run.T = x->T + m->cls_tokens;
     run.rows = (size_t)run.B * (size_t)run.T;
     run.first = x->first;
+    run.position = ll_shared_offset(ws->shared, x->T);
     assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
     for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->cls_tokens;
     run.lengths = ws->lengths;

@@ -65,6 +65,7 @@ struct ll_workspace {
     const ll_stack *stack;
     ll_workspace *source; /* of the encoder that this stack reads, or NULL */
     int mode;             /* one of the above */
+    struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
     ll_ready_fn *ready;   /* ll_workspace_on_gradient */
     void *ready_arg;
     int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */

@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 enum {
     LINE = 16,              /* floats in a cache line */
@@ -206,6 +207,7 @@ void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
 void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);
+    ll_shared_free(ws->shared);
     ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);

@@ -14,7 +14,8 @@ int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches) {
 }
 
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b) {
-    return (ll_evaluator){model, ws, reader, b, b->B / ll_task_sequences(model->recipe->c.model.task), NULL};
+    const int room = b->B / ll_task_sequences(model->recipe->c.model.task);
+    return (ll_evaluator){.model = model, .ws = ws, .reader = reader, .b = b, .room = room};
 }
 
 ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
@@ -25,6 +26,12 @@ ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspa
     const size_t targets = ll_config_per_token(c) ? (size_t)c->train.length : 1;
     e->each = ll_alloc((size_t)c->train.batch * targets, sizeof *e->each);
     return e->each ? LL_OK : LL_ENOMEM;
+}
+
+ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader) {
+    ll_status status = ll_evaluator_create(e, engine->model, engine->ws, reader, &engine->batch);
+    if (engine->shards.row.count > 1) e->shards = &engine->shards, e->part = &engine->part;
+    return status;
 }
 
 void ll_evaluator_free(ll_evaluator *e) {
@@ -39,7 +46,8 @@ static const float NOT_COUNTED = -FLT_MAX;
 static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index, float *each) {
     const ll_config *c = &e->model->recipe->c;
     const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
-    const size_t targets = ll_config_per_token(c) ? (size_t)c->train.length : 1;
+    const size_t whole = ll_config_per_token(c) ? (size_t)c->train.length : 1;
+    const size_t targets = e->shards ? (size_t)e->part->T : whole;
     size_t kept = 0;
     ll_status status = LL_OK;
     for (int first = 0; first < batch && !status; first += e->room) {
@@ -50,7 +58,8 @@ static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index
         float *part = each ? each + (size_t)first * targets : NULL;
         for (size_t j = 0; each && j < (size_t)n * targets; j++) part[j] = NOT_COUNTED;
         tally->each = part;
-        status = ll_model_run(e->model, e->ws, e->b, NULL, 0, 0, tally);
+        const ll_batch *b = e->shards ? ll_shards_part(e->shards, e->b, e->part) : e->b;
+        status = ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
         for (size_t j = 0; each && j < (size_t)n * targets; j++)
             if (part[j] != NOT_COUNTED) each[kept++] = part[j];
     }
@@ -59,8 +68,9 @@ static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index
 }
 
 /* What a rank found goes to rank 0, which adds the losses one by one, as it would have done itself. */
-static ll_status hand_over(ll_tally *tally, ll_tally *found, float *each, int from) {
+static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, int from) {
     const int me = ll_dist_ranks().rank;
+    ll_tally copy = *own, *found = &copy;
     ll_status status = ll_dist_collect(found, sizeof *found, from);
     if (!status) status = ll_dist_collect(each, (size_t)found->count * sizeof *each, from);
     if (status || me) return status;
@@ -76,11 +86,14 @@ ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, i
     /* Spread over the split: its beginning alone may be one file, or one class. */
     const int64_t index = i * ll_reader_eval_batches(e->reader) / n;
     const ll_ranks ranks = ll_dist_ranks();
-    const int turn = (int)(i % ranks.size);
+    const int width = e->shards ? e->shards->row.count : 1; /* ranks that share a batch */
+    const int turn = (int)(i % (ranks.size / width)) * width;
     ll_tally found = {0};
     if (!e->each) return run_batch(tally, e, index, NULL);
-    const ll_status status = turn == ranks.rank ? run_batch(&found, e, index, e->each) : LL_OK;
-    return status ? status : hand_over(tally, &found, e->each, turn);
+    ll_status status = LL_OK;
+    if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, index, e->each);
+    for (int r = turn; r < turn + width && !status; r++) status = hand_over(tally, &found, e->each, r);
+    return status;
 }
 
 ll_status ll_evaluate_share(ll_tally *tally) {

@@ -48,11 +48,19 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     if (!e) return LL_ENOMEM;
     e->model = model;
     ll_status status = ll_shards_plan(&e->shards, c);
-    ll_config part = *c; /* a shard of it */
+    if (status) {
+        ll_free(e);
+        return status;
+    }
+    ll_config part = *c; /* a shard of it, and a part of that */
+    const int length = c->train.length / e->shards.row.count;
     part.train.batch = e->shards.most;
-    if (!status) status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), c->train.length, 1);
+    if (!status) status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), length, 1);
+    if (!status) status = ll_shards_share(&e->shards, e->ws);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, &part);
+    part.train.length = length;
+    if (!status && e->shards.row.count > 1) status = ll_batch_create(&e->part, &part);
     if (!status) status = create_exchange(e);
     if (!status && !(e->sums = ll_alloc(sums_count(e), sizeof *e->sums))) status = LL_ENOMEM;
     if (status) {
@@ -70,6 +78,7 @@ void ll_engine_free(ll_engine *e) {
     ll_workspace_free(e->ws);
     ll_optimizer_free(e->optimizer);
     ll_batch_free(&e->batch);
+    ll_batch_free(&e->part);
     ll_exchange_free(e->exchange);
     ll_free(e->sums);
     ll_free(e);
@@ -98,26 +107,26 @@ static int parts_of(const ll_engine *e) {
 
 static void on_gradient(void *arg, size_t from, size_t to) { ll_exchange_ready(arg, from, to); }
 
-/* Reads shard number `shard` of batch number `number`. */
-static void read_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t number) {
+/* Reads shard number `shard` of batch number `number`: this rank's part of it. */
+static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t number) {
     const ll_config *c = &e->model->recipe->c;
     const int first = ll_shard_begin(&e->shards, shard), n = ll_shard_begin(&e->shards, shard + 1) - first;
     e->batch.B = n * ll_task_sequences(c->model.task);
     e->batch.first = first * ll_task_sequences(c->model.task);
     if (reader) ll_reader_rows(reader, &e->batch, (uint64_t)c->train.seed, number * c->train.batch + first);
+    return ll_shards_part(&e->shards, &e->batch, &e->part);
 }
 
 /* The gradient of one shard, over all batches of the step. */
 static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
     const int parts = parts_of(e);
     const int leaf = e->shards.row.me * e->shards.shards + shard, last = shard + 1 == e->shards.first + e->shards.count;
-    const ll_batch *b = &e->batch;
     float *grad = ll_exchange_leaf(e->exchange);
     ll_tally tally = {0};
     ll_status status = LL_OK;
     for (int i = 0; i < parts && !status; i++) {
         const int64_t number = (step - 1) * parts + i;
-        read_shard(e, reader, shard, number);
+        const ll_batch *b = read_shard(e, reader, shard, number);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
         status = ll_model_run(e->model, e->ws, b, grad, scale, number, &tally);
         for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
@@ -162,8 +171,8 @@ ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 
 ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
     if (!e->shards.count) return LL_OK;
-    read_shard(e, reader, e->shards.first, step * parts_of(e));
-    return ll_model_run(e->model, e->ws, &e->batch, NULL, 0, 0, tally);
+    const ll_batch *b = read_shard(e, reader, e->shards.first, step * parts_of(e));
+    return ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
 }
 
 ll_status ll_engine_collect(ll_engine *e) {

@@ -2,7 +2,7 @@
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
  *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
- *   shards.c     which part of a batch is whose
+ *   shards.c     which part of a batch is whose     sharing.c    sequences that ranks share
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
  *   loop.c       the loop                        run_folder.c its folder, removed meanwhile
@@ -17,6 +17,7 @@
 
 #include "recipe/recipe_reader.h"
 #include "model/model_internal.h"
+#include "model/shared_sequence.h"
 #include "train/shards.h"
 
 /* Learning rate of update number `step`, counted from 1. */
@@ -62,6 +63,7 @@ typedef struct {
     ll_shards shards;
     ll_exchange *exchange;
     ll_batch batch; /* of one shard */
+    ll_batch part;  /* where ranks share sequences: this rank's part of it */
     float *grad;    /* of the step, where ll_exchange_owns it */
     double *sums;
     int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any of them */
@@ -75,6 +77,10 @@ typedef struct {
     double scale; /* makes grad the gradient of the mean loss */
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
+
+/* Batches of ws are this rank's part of sequences, where ranks share them; and that part of a batch. */
+LL_MUST_USE ll_status ll_shards_share(const ll_shards *s, ll_workspace *ws);
+const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
 
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
@@ -98,12 +104,16 @@ typedef struct {
     ll_workspace *ws;
     const ll_reader *reader;
     ll_batch *b;
-    int room;    /* examples of b */
+    int room;                /* examples of b */
+    const ll_shards *shards; /* where ranks share sequences, else NULL: each rank has whole ones */
+    ll_batch *part;          /* ... and this rank's part of b */
     float *each; /* losses of a batch, for rank 0; or NULL: one rank */
 } ll_evaluator;
 
 LL_MUST_USE ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws,
                                           const ll_reader *reader, ll_batch *b);
+/* The same with the memory of an engine, whose ranks may share sequences. */
+LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader);
 /* Of this rank alone: for what rank 0 does without the others. */
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);

@@ -212,7 +212,7 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     ll_status status = name_files(t, out);
     if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
     if (!status && t->valid)
-        status = ll_evaluator_create(&t->evaluator, t->model, t->engine->ws, t->valid, &t->engine->batch);
+        status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
     return ll_group_agree(&all, status);
 }
 
