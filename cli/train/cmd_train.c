@@ -185,4 +185,5 @@ const ll_command ll_command_train = {
             "'longline recipe' lists the keys.",
     .args = args,
     .run = train,
+    .ranks = 1,
 };

@@ -1,5 +1,5 @@
 /* Many processes that share the work: ranks, started by mpirun or srun. For programs that link liblongline.a, as longline
- * itself does: the shared library does not export these four, since a library that is loaded into another program does
+ * itself does: the shared library does not export these, since a library that is loaded into another program does
  * not start and end its MPI. */
 #ifndef LL_DIST_API_H
 #define LL_DIST_API_H
@@ -25,6 +25,8 @@ LL_MUST_USE ll_status ll_dist_collect(void *data, size_t n, int from);
 /* Leaves, with the exit code that this rank has: 0, or that of a failure, of which the others are told, and which ends
  * their calls with LL_EDIST. Waits until all ranks leave. Gives the largest code of all. */
 int ll_dist_end(int code);
+/* The number that a launcher gave to this process, also before ll_dist_start; 0: there is no launcher. */
+int ll_dist_launch_rank(void);
 
 LL_C_END
 

@@ -1,6 +1,7 @@
 /* A launcher leaves its marks in the environment. Each MPI library has a plug-in of its own, beside the program, beside
  * the library, or in ../lib/longline. LL_MPI names another file, or the library where a launcher serves both. */
 #include "dist/launch.h"
+#include "longline/dist.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -68,9 +69,9 @@ static void *open_plugin(const char *library, char *reason, size_t size) {
     return NULL;
 }
 
-int ll_launch_rank(void) {
+int ll_dist_launch_rank(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4 && find_library(); i++)
         if (is_set(names[i])) return number_of(names[i]);
     return 0;
 }

@@ -7,7 +7,4 @@
 
 /* *transport is NULL where no launcher is seen. LL_EDIST names the plug-in that is missing. */
 LL_MUST_USE ll_status ll_launch(const ll_transport **transport);
-/* The number that the launcher gave to this process; 0 where it says none. */
-int ll_launch_rank(void);
-
 #endif

@@ -159,7 +159,6 @@ ll_status ll_dist_start(void) {
     const ll_transport *transport = NULL;
     if (ll_posts.transport) return ll_fail(LL_EINVAL, "the ranks were joined before");
     ll_status status = ll_launch(&transport);
-    if (status) ll_posts.rank = ll_launch_rank(); /* one message suffices */
     if (status || !transport) return status;
     ll_posts.transport = transport;
     pthread_mutex_lock(&ll_posts.lock);
@@ -174,6 +173,8 @@ ll_status ll_dist_start(void) {
 int ll_dist_is_launched(void) { return ll_posts.transport != NULL; }
 
 ll_ranks ll_dist_ranks(void) {
+    /* Before the ranks are joined, or where they cannot be: one message suffices. */
+    if (!ll_posts.transport) return (ll_ranks){0, 1, ll_dist_launch_rank() == 0};
     pthread_mutex_lock(&ll_posts.lock);
     const ll_ranks ranks = {ll_posts.rank, ll_posts.size, ll_posts.rank == (ll_posts.lost == 0)};
     pthread_mutex_unlock(&ll_posts.lock);

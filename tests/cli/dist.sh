@@ -103,3 +103,55 @@ kill -USR1 "$(cat pid.1)"
 ended $pid
 check "SIGUSR1 to one rank saves, and all exit with 0" [ $? -eq 0 ]
 err 'stopped after step [0-9]+ and saved'
+
+# ---- One sequence over several ranks ----
+# near A B: two numbers that rounding alone tells apart.
+near() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2)}'; }
+shared="$step --set dist.shards=2 --set train.batch=2 --set train.length=128"
+causal="--set position.type=permute"
+both="--set model.task=mlm --set model.vocab=257 --set position.type=rope --set position.decay=none"
+for kind in causal both; do
+    eval "keys=\$$kind"
+    t 0 "$longline" train "$text" --data text.txt $shared $keys -o $kind-1
+    valid=$(value train.valid_loss)
+    for shape in "2 2" "4 2" "4 4"; do
+        n=${shape% *} parts=${shape#* }
+        t 0 ranks "$found" $n "$longline" train "$text" --data text.txt $shared $keys --set dist.sequence=$parts -o $kind-$n-$parts
+        check "$kind: $parts ranks share a sequence, of $n: $valid" near "$valid" "$(value train.valid_loss)"
+    done
+done
+t 2 ranks "$found" 2 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 --set attention.kernel=softmax \
+    --set position.type=none --set position.decay=none -o soft
+err 'softmax keeps all tokens'
+t 2 ranks "$found" 3 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 -o odd
+err 'dist.sequence = 2 does not divide the 3 ranks'
+
+# ---- What a model says, by several ranks ----
+model=one/best.safetensors
+split -l 150 text.txt part.
+for command in "score --window 64" "encode --pool first" "encode --json --window 7"; do
+    t 0 "$longline" ${command%% *} $model part.* ${command#* }
+    mv out alone
+    t 0 ranks "$found" 3 "$longline" ${command%% *} $model part.* ${command#* }
+    check "$command: the same bytes" cmp -s out alone
+done
+t 0 "$longline" encode $model text.txt -o one.npy
+t 0 ranks "$found" 3 "$longline" encode $model text.txt -o three.npy
+check "encode -o: the same file" cmp -s one.npy three.npy
+t 0 "$longline" eval $model --data text.txt
+grep -v seconds out >alone
+t 0 ranks "$found" 3 "$longline" eval $model --data text.txt
+check "eval: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
+t 0 ranks "$found" 2 "$longline" inspect $model
+check "what ranks do not share is said once" [ "$(grep -c 'inspect.parameters\|parameters' out)" -ge 1 ]
+t 2 ranks "$found" 2 "$longline" score $model
+err 'standard input goes to one rank alone'
+
+# ---- A text of 100 GB, of which little is read ----
+if truncate -s 100G huge.txt 2>/dev/null; then
+    (ulimit -v 180000000; t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5)
+    check "100 GB need no more memory" [ "$(tail -n 1 runs/text-bytes-1/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
+    rm huge.txt
+else
+    echo "    (no sparse files here)"
+fi
