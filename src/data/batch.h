@@ -21,13 +21,13 @@ static inline int ll_task_sequences(int task) {
 
 typedef struct {
     int B, T;
-    int first;           /* number of its first sequence, where it is a part of a batch: else 0 */
     int *tokens;         /* (B, T) */
     int *targets;        /* (B, T), -1 = not counted; classifiers: (B); match: (B / 2), of sequences 2i and 2i + 1 */
     int *lengths;        /* (B) tokens in use, from the front; NULL: all */
     int S;               /* seq2seq: what the tokens are made from, else 0 and NULL */
     int *source;         /* (B, S) */
     int *source_lengths; /* (B); NULL: all */
+    int first;           /* number of its first sequence, where it is a part of a batch: else 0 */
 } ll_batch;
 
 #endif

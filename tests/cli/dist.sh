@@ -61,12 +61,11 @@ done
 [ -n "$found" ] || { echo "    (no MPI here: ranks are not tested)"; return 0; }
 
 # ---- Resumed with other numbers ----
-for n in 1 3 4; do
+for n in 1 3; do
     t 0 ranks "$found" 2 "$longline" train "$text" --data text.txt $sharded --set train.steps=4 -o go-$n
     t 0 ranks "$found" $n "$longline" train --resume go-$n --set train.steps=8 --threads 1
     check "2 ranks, then $n" same one go-$n
 done
-t 0 "$longline" train --resume go-1 --set train.steps=10 --threads 1
 t 0 ranks "$found" 4 "$longline" train "$text" --data text.txt $step -o default
 check "each example is a shard where nothing else is said" same one default
 t 0 ranks "$found" 3 "$longline" train "$text" --data text.txt $step --set dist.reduce=fast -o fast
@@ -114,7 +113,7 @@ for kind in causal both; do
     eval "keys=\$$kind"
     t 0 "$longline" train "$text" --data text.txt $shared $keys -o $kind-1
     valid=$(value train.valid_loss)
-    for shape in "2 2" "4 2" "4 4"; do
+    for shape in "2 2" "4 2"; do
         n=${shape% *} parts=${shape#* }
         t 0 ranks "$found" $n "$longline" train "$text" --data text.txt $shared $keys --set dist.sequence=$parts -o $kind-$n-$parts
         check "$kind: $parts ranks share a sequence, of $n: $valid" near "$valid" "$(value train.valid_loss)"
@@ -149,8 +148,8 @@ err 'standard input goes to one rank alone'
 
 # ---- A text of 100 GB, of which little is read ----
 if truncate -s 100G huge.txt 2>/dev/null; then
-    (ulimit -v 180000000; t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5)
-    check "100 GB need no more memory" [ "$(tail -n 1 runs/text-bytes-1/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
+    t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge
+    check "100 GB need no more memory" [ "$(tail -n 1 huge/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
     rm huge.txt
 else
     echo "    (no sparse files here)"
