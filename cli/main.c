@@ -52,8 +52,8 @@ static int unknown(const char *name) {
     return ll_usage("there is no command '%s'", name);
 }
 
-/* Joins the other ranks, if there are any. One of them prints. What they cannot share is done by the first one, as if it
- * were alone. */
+/* Joins the other ranks, if there are any. One of them prints. What they cannot share is done by the first one, as if
+ * it were alone. */
 static int join_ranks(const ll_command *command) {
     if (!command->ranks) return ll_dist_launch_rank() ? 0 : -1;
     if (ll_dist_start()) return ll_failed(LL_EDIST, NULL);

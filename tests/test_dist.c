@@ -72,7 +72,7 @@ static void bf16_is_the_nearest(void **state) {
         ll_bf16_round(&half, &cases[i].from, 1);
         ll_bf16_floats(&back, &half, 1);
         if (i < 8) assert_true(back == cases[i].to);
-        assert_true(fabs((double)back - (double)cases[i].from) <= fabs((double)cases[i].from) / 256 || i == 7 || i == 8);
+        if (i < 7) assert_true(fabs((double)back - (double)cases[i].from) <= fabs((double)cases[i].from) / 256);
     }
     uint16_t half;
     float back, nan = NAN;
@@ -82,6 +82,9 @@ static void bf16_is_the_nearest(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(divisions_give_the_tree), cmocka_unit_test(bf16_is_the_nearest)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(divisions_give_the_tree),
+        cmocka_unit_test(bf16_is_the_nearest),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* Many processes that share the work: ranks, started by mpirun or srun. For programs that link liblongline.a, as longline
- * itself does: the shared library does not export these, since a library that is loaded into another program does
- * not start and end its MPI. */
+/* Many processes that share the work: ranks, started by mpirun or srun. For programs that link liblongline.a, as
+ * longline itself does: the shared library does not export these, since a library that is loaded into another program
+ * does not start and end its MPI. */
 #ifndef LL_DIST_API_H
 #define LL_DIST_API_H
 

@@ -94,5 +94,6 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     if (failed || !mine.status) return failed;
     ll_posts.agreed = 1; /* only a failure that ends the program is asked about */
     if (mine.rank == ll_posts.rank) return mine.status;
-    return mine.rank ? ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text) : ll_fail(mine.status, "%s", mine.text);
+    if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);
+    return ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text);
 }

@@ -7,8 +7,8 @@
 // clang-format off
 static const ll_key keys[] = {
     INT("dist.shards", shards, "0", 0, 65536,
-        "parts of a batch whose gradients are summed in one fixed tree, so that any number of ranks gives the same bits; "
-        "0 = each example with several ranks, the whole batch without"),
+        "parts of a batch whose gradients are summed in one fixed tree, so that any number of ranks gives the same "
+        "bits; 0 = each example with several ranks, the whole batch without"),
     INT("dist.sequence", sequence, "1", 1, 65536, "ranks that share each sequence"),
     CHOICE("dist.reduce", reduce, "exact", "exact|fast",
            "sums of gradients: the same bits for any number of ranks, or half the bytes in bf16"),

@@ -26,7 +26,8 @@ static int number_of(const char *name) {
  * choice but the names of its variables. */
 static const char *find_library(void) {
     const char *chosen = getenv("LL_MPI");
-    const int ranks = is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || (is_set("PMI_RANK") && is_set("PMI_SIZE"));
+    const int pmi = is_set("PMI_RANK") && is_set("PMI_SIZE");
+    const int ranks = is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || pmi;
     const int slurm = is_set("SLURM_PROCID") && is_set("SLURM_STEP_ID") && number_of("SLURM_STEP_NUM_TASKS") > 1;
     if (!ranks && !slurm) return NULL;
     if (chosen && *chosen) return chosen;
@@ -38,7 +39,8 @@ static void own_folder(char *folder, size_t size, int library) {
     Dl_info info;
     char path[PATH_MAX] = "";
     if (library) {
-        if (dladdr((void *)(size_t)ll_launch, &info) && info.dli_fname) snprintf(path, sizeof path, "%s", info.dli_fname);
+        const int found = dladdr((void *)(size_t)ll_launch, &info) && info.dli_fname;
+        if (found) snprintf(path, sizeof path, "%s", info.dli_fname);
     } else {
         const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
         path[n > 0 ? n : 0] = 0;
@@ -91,5 +93,6 @@ ll_status ll_launch(const ll_transport **transport) {
     *(void **)&entry = dlsym(at, LL_TRANSPORT_ENTRY);
     *transport = entry ? entry() : NULL;
     if (*transport && (*transport)->abi == LL_TRANSPORT_ABI) return LL_OK;
-    return ll_fail(LL_EDIST, "the plug-in longline-mpi-%s.so is of another version of longline; install both anew", library);
+    return ll_fail(LL_EDIST, "the plug-in longline-mpi-%s.so is of another version of longline; install both anew",
+                   library);
 }

@@ -1,4 +1,4 @@
-/* The plug-in: MPI behind transport.h. It is compiled once for each MPI library that is found, and opened by launch.c. */
+/* The plug-in: MPI behind transport.h. It is compiled once for each MPI library that is found; launch.c opens it. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>

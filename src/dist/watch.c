@@ -208,6 +208,7 @@ int ll_dist_end(int code) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 10;
-    if (pthread_timedjoin_np(ll_posts.thread, NULL, &until)) ll_posts.transport->abort(ll_posts.code ? ll_posts.code : 1);
+    if (pthread_timedjoin_np(ll_posts.thread, NULL, &until))
+        ll_posts.transport->abort(ll_posts.code ? ll_posts.code : 1);
     return ll_posts.code;
 }

@@ -114,8 +114,9 @@ static void scatter_task(void *arg, size_t i) {
             continue;
         }
         run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
+        const size_t t = (size_t)p.at + (size_t)run->position;
         if (run->stack->at.position >= 0)
-            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + ((size_t)p.at + (size_t)run->position) * C + first);
+            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + t * C + first);
     }
 }
 

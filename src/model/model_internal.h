@@ -87,16 +87,19 @@ struct ll_model {
 };
 
 /* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
- * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *told: how
- * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+ * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *summary:
+ * how many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
-                                           char **told);
+                                           char **summary);
 
 /* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+/* The same with scratch of so many floats: it cannot fail for memory. */
+size_t ll_model_redraw_floats(const ll_model *model);
+LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
 
 /* Keeps a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
@@ -111,8 +114,8 @@ typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 /* What goes through it next is batch number `part` of so many, for ll_model_watch. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
-/* Calls `ready` in the next backward passes when gradients number from .. to - 1 of the block are whole, block of layers
- * by block of layers; the others are whole at the end. NULL: not wanted. */
+/* Calls `ready` in the next backward passes when gradients number from .. to - 1 of the block are whole, block of
+ * layers by block of layers; the others are whole at the end. NULL: not wanted. */
 typedef void ll_ready_fn(void *arg, size_t from, size_t to);
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 void ll_workspace_free(ll_workspace *ws);

@@ -3,9 +3,9 @@
  * Causal: part p waits for the state that p - 1 left, and leaves one for p + 1. Backward goes the other way with the
  * gradients of states.
  *
- * In both directions: first each part adds its keys to the state of those before, from part to part. The last one has the
- * state of all keys, which all get, and with which each part computes its queries, side by side. Backward: the gradients
- * at that state are summed over all parts, and go back through the keys, from the last part to the first. */
+ * In both directions: first each part adds its keys to the state of those before, from part to part. The last one has
+ * the state of all keys, which all get, and with which each part computes its queries, side by side. Backward: the
+ * gradients at that state are summed over all parts, and go back through the keys, from the last part to the first. */
 #include "model/shared_sequence.h"
 
 #include <string.h>
@@ -52,8 +52,8 @@ static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep
     if (!l->in || !l->out) return LL_ENOMEM;
     if (s->causal) return LL_OK;
     l->all = ll_alloc(s->room, sizeof(float));
-    if (keep) l->keys = ll_alloc(ll_attention_saved(l->op, B, 0, T), sizeof(float));
-    if (keep) l->queries = ll_alloc(ll_attention_saved(l->op, B, T, 0), sizeof(float));
+    if (keep) l->keys = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .S = T}), sizeof(float));
+    if (keep) l->queries = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .T = T}), sizeof(float));
     return l->all && (!keep || (l->keys && l->queries)) ? LL_OK : LL_ENOMEM;
 }
 
@@ -132,6 +132,7 @@ static ll_attention_call with_state(const ll_shared *s, const ll_attention_call 
     ll_attention_call c = *call;
     c.state_in = in, c.state_out = out;
     c.state_row = s->floats;
+    c.scratch = NULL, c.scratch_floats = 0; /* what is there is for calls without states */
     c.query_offset = c.key_offset = ll_shared_offset(s, call->T);
     return c;
 }

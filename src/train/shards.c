@@ -25,8 +25,8 @@ ll_status ll_shards_plan(ll_shards *out, const ll_config *c) {
         return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d ranks; start a multiple of %d", width,
                        all.count, width);
     if (c->train.length % width)
-        return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d tokens of a sequence (train.length)", width,
-                       c->train.length);
+        return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d tokens of a sequence (train.length)",
+                       width, c->train.length);
     s.data = all.count / width;
     s.number = all.me / width;
     if (s.data > s.shards)

@@ -1,5 +1,5 @@
-/* How ranks share a step: a batch is cut into shards, which the recipe fixes. Each shard has a gradient of its own, a leaf
- * of one fixed tree. A rank computes some of the shards, one after the other. */
+/* How ranks share a step: a batch is cut into shards, which the recipe fixes. Each shard has a gradient of its own, a
+ * leaf of one fixed tree. A rank computes some of the shards, one after the other. */
 #ifndef LL_SHARDS_H
 #define LL_SHARDS_H
 

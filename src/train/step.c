@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "train/train_internal.h"
 
-/* Everything a step adds over ranks: a place for each leaf, of which the others are zero, so that no order of sums is in
- * it. */
+/* Everything a step adds over ranks: a place for each leaf, of which the others are zero, so that no order of sums is
+ * in it. */
 typedef struct {
     double *loss, *count, *tokens, *stop, *squares;
 } sums;
@@ -42,6 +42,10 @@ static ll_status create_exchange(ll_engine *e) {
     return status;
 }
 
+static int redraws(const ll_model *model) {
+    return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
+}
+
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
@@ -63,6 +67,8 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     if (!status && e->shards.row.count > 1) status = ll_batch_create(&e->part, &part);
     if (!status) status = create_exchange(e);
     if (!status && !(e->sums = ll_alloc(sums_count(e), sizeof *e->sums))) status = LL_ENOMEM;
+    if (!status && redraws(model) && !(e->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *e->draws)))
+        status = LL_ENOMEM;
     if (status) {
         ll_engine_free(e);
         return status;
@@ -81,6 +87,7 @@ void ll_engine_free(ll_engine *e) {
     ll_batch_free(&e->part);
     ll_exchange_free(e->exchange);
     ll_free(e->sums);
+    ll_free(e->draws);
     ll_free(e);
 }
 
@@ -93,10 +100,11 @@ static int too_late(const ll_config *c, int64_t step) {
 }
 
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
-static ll_status redraw(ll_model *model, int64_t step) {
+static ll_status redraw(const ll_engine *e, int64_t step) {
+    const ll_model *model = e->model;
     const int64_t every = model->c->attention.redraw, done = step - 1;
-    if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
+    if (!redraws(model) || done <= 0 || done % every) return LL_OK;
+    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw_in(e->model, done / every, e->draws);
 }
 
 /* Batches of a step. */
@@ -143,7 +151,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     const ll_group all = ll_group_all();
     sums s = sums_of(e);
     double loss = 0, count = 0, tokens = 0;
-    ll_status status = redraw(e->model, step);
+    ll_status status = redraw(e, step);
     memset(e->sums, 0, sums_count(e) * sizeof *e->sums);
     for (int i = 0; i < e->shards.count && !status; i++)
         status = run_shard(e, reader, e->shards.first + i, step, (float)(1 / expected), &s);

@@ -67,6 +67,7 @@ typedef struct {
     float *grad;    /* of the step, where ll_exchange_owns it */
     double *sums;
     int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any of them */
+    float *draws; /* scratch for new projections; NULL: none are drawn */
 } ll_engine;
 
 /* What a step came to. */
@@ -118,8 +119,8 @@ LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const 
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 void ll_evaluator_free(ll_evaluator *e);
-/* Adds batch i of n, evenly spread over the reader's, to the tally. With several ranks one of them computes it, in turn,
- * and rank 0 adds it: the sums there are those of one process. */
+/* Adds batch i of n, evenly spread over the reader's, to the tally. With several ranks one of them computes it, in
+ * turn, and rank 0 adds it: the sums there are those of one process. */
 LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n);
 /* Gives all ranks the tally of rank 0. */
 LL_MUST_USE ll_status ll_evaluate_share(ll_tally *tally);
