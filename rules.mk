@@ -81,7 +81,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(PREFIX)/include/longline-lab \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
 	install -m 755 $(B)/longline $(DESTDIR)$(PREFIX)/bin/longline
-	install -m 644 include/longline.h include/longline-lab.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/longline.h include/longline-lab.h include/longline-dist.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
 	install -m 644 $(wildcard include/longline-lab/*.h) $(DESTDIR)$(PREFIX)/include/longline-lab
 	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(LIBDIR)/longline/$$(basename $$p) || exit 1; done

@@ -5,7 +5,7 @@
 
 #include "args.h"
 #include "longline-lab.h"
-#include "longline/dist.h"
+#include "longline-dist.h"
 #include "output/terminal.h"
 
 /* All commands, up to NULL. */

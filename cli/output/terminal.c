@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "longline/dist.h"
+#include "longline-dist.h"
 
 /* A terminal that can move back in its line, and whose user has not asked for plain output. */
 ll_line ll_line_start(void) {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "longline/dist.h"
+#include "longline-dist.h"
 
 /* ---- Messages ---- */
 

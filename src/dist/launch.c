@@ -1,7 +1,7 @@
 /* A launcher leaves its marks in the environment. Each MPI library has a plug-in of its own, beside the program, beside
  * the library, or in ../lib/longline. LL_MPI names another file, or the library where a launcher serves both. */
 #include "dist/launch.h"
-#include "longline/dist.h"
+#include "longline-dist.h"
 
 #include <dlfcn.h>
 #include <limits.h>

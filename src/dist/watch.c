@@ -135,9 +135,9 @@ static void exchange_signs(double now, double timeout) {
     if (watch.since || now - watch.silent < timeout * 0.75) return;
     note n = {.kind = LOSS, .rank = before};
     snprintf(n.text, sizeof n.text,
-             "rank %d%s%s is lost: no sign of life for %.0f s (dist.timeout); it was killed or stopped, or its machine "
+             "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
              "cannot be reached; the same command goes on from the last checkpoint",
-             before, *watch.host ? " on " : "", watch.host, timeout);
+             before, *watch.host ? " on " : "", watch.host, (int)timeout);
     ll_watch_fail(before, n.text);
     tell_all(&n);
 }
