@@ -68,8 +68,11 @@ static int rotation_angles(const ll_attention_config *a) { return a->baseline.bu
 /* scratch: of ll_draw_scratch, or NULL. */
 static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
                                  float *scratch, float *W) {
-    static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
-    const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
+    static const ll_draw_kind kinds[] = {[LL_PROJ_ORTHOGONAL] = LL_DRAW_ORTHOGONAL,
+                                         [LL_PROJ_IID] = LL_DRAW_IID,
+                                         [LL_PROJ_HADAMARD] = LL_DRAW_HADAMARD,
+                                         [LL_PROJ_GIVENS] = LL_DRAW_GIVENS};
+    const ll_draw_kind kind = kinds[ll_config_projection(c)];
     const ll_row_norms norms = c->attention.row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
     const int D = ll_attention_width(a);
     return scratch ? ll_draw_projection_in(scratch, W, a->M, D, kind, norms, (uint64_t)c->seed, op, redraws)
