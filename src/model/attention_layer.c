@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 /* The three projections of one sublayer. */
 typedef struct {
@@ -193,6 +194,7 @@ static ll_status mix(const attention *x) {
         return ll_cross_cache_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
     if (run->ws->stream)
         return ll_attention_stream_feed(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.y);
+    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 
@@ -205,6 +207,7 @@ static ll_status mix_back(const attention *x) {
     call.g = mixed_view(x, run->ws->dmixed);
     call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
     call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
+    if (run->ws->shared) return ll_shared_backward(run->ws->shared, x->layer, &call);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
 
