@@ -69,13 +69,17 @@ static int examples_of(const ll_reader *r, const ll_batch *batch) {
 }
 
 void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
+    ll_reader_rows(r, batch, seed, index * examples_of(r, batch));
+}
+
+void ll_reader_rows(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t first) {
     const int n = examples_of(r, batch);
     if (r->streams) {
-        fill_streams(r, batch, seed, index);
+        fill_streams(r, batch, seed, first / n);
         return;
     }
     for (int row = 0; row < n; row++) {
-        const int64_t number = index * n + row;
+        const int64_t number = first + row;
         r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
         if (r->format->augment) r->format->augment(r, batch, row, seed, number);
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
@@ -100,11 +104,15 @@ static void leave_empty(const ll_reader *r, ll_batch *batch, int row) {
         for (size_t t = 0; t < T; t++) batch->targets[at + t] = -1;
 }
 
-/* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
 void ll_reader_eval_batch(const ll_reader *r, ll_batch *batch, int64_t index) {
+    ll_reader_eval_rows(r, batch, index * examples_of(r, batch));
+}
+
+/* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
+void ll_reader_eval_rows(const ll_reader *r, ll_batch *batch, int64_t first) {
     const int n = examples_of(r, batch);
     for (int row = 0; row < n; row++) {
-        const int64_t number = index * n + row;
+        const int64_t number = first + row;
         if (number >= r->rows) {
             leave_empty(r, batch, row);
             continue;

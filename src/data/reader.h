@@ -56,6 +56,7 @@ struct ll_reader {
     ll_bytes vocabulary;   /* what a coder needs to know */
     char *class_names;     /* as data.classes, where the recipe leaves them to the data; else NULL */
     ll_bytes file[2];      /* what was read */
+    int mapped;            /* file[0] is mapped (ll_file_map) */
     void *own;             /* (format->own bytes) what this kind of format keeps, zeros at first */
 };
 

@@ -11,6 +11,7 @@
 
 #include "attention/attention_stream.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 /* The projections of one sublayer: queries, keys, values, gate. */
 enum { SECTIONS = 4, GATE = 3 };
@@ -204,6 +205,7 @@ static ll_status mix(const attention *x) {
         return ll_attention_stream_feed_gated(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.gate,
                                               call.y);
     if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
+    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 
@@ -218,6 +220,7 @@ static ll_status mix_back(const attention *x) {
     call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
     call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
     if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 1);
+    if (run->ws->shared) return ll_shared_backward(run->ws->shared, x->layer, &call);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
 

@@ -69,7 +69,7 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
         return;
     }
-    const int64_t before = run->ws->carry ? run->ws->carry->offset[p.b] : run->ws->stream ? run->position : 0;
+    const int64_t before = run->ws->carry ? run->ws->carry->offset[p.b] : run->position;
     const size_t t = (size_t)p.at + (size_t)before;
     memcpy(out, ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C, C * sizeof *out);
     if (run->stack->at.position >= 0) run->k->add(C, ll_param_at(m, run->stack->at.position) + t * C, out);
@@ -129,8 +129,9 @@ static void scatter_task(void *arg, size_t i) {
             continue;
         }
         run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
+        const size_t t = (size_t)p.at + (size_t)run->position;
         if (run->stack->at.position >= 0)
-            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + (size_t)p.at * C + first);
+            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + t * C + first);
     }
 }
 

@@ -12,6 +12,7 @@
  *   embed.c               tokens to vectors, and back
  *   output_head.c         vectors to logits, loss, back
  *   pair.c                two texts side by side
+ *   shared_sequence.c     sequences that several processes share
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
  *   network_report.c      how far a call has come
@@ -116,6 +117,10 @@ typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 /* What goes through it next is batch number `part` of so many, for ll_model_watch. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
+/* Calls `ready` in the next backward passes when gradients number from .. to - 1 of the block are whole, block of
+ * layers by block of layers; the others are whole at the end. NULL: not wanted. */
+typedef void ll_ready_fn(void *arg, size_t from, size_t to);
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 

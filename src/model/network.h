@@ -67,6 +67,9 @@ struct ll_workspace {
     const ll_stack *stack;
     ll_workspace *source; /* of the encoder that this stack reads, or NULL */
     int mode;             /* one of the above */
+    struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
+    ll_ready_fn *ready;   /* ll_workspace_on_gradient */
+    void *ready_arg;
     int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
     int below, blocks;    /* blocks of the batch that come before those of this stack, and all of them */
     int B, T;             /* at most; T with CLS tokens */
@@ -129,6 +132,7 @@ typedef struct {
     int64_t position;   /* of the first token: streams */
     float *grad;        /* NULL: forward alone */
     int64_t draw;       /* dropout; applies where grad is wanted */
+    int first;          /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
 /* ---- stack.c ---- */

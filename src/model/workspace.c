@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 enum {
     LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
@@ -211,6 +212,12 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
     return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
 }
 
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
+    ws->ready = ready;
+    ws->ready_arg = arg;
+    if (ws->source) ll_workspace_on_gradient(ws->source, ready, arg);
+}
+
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
     ws->part = part;
     ws->parts = parts;
@@ -220,6 +227,7 @@ void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
 void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);
+    ll_shared_free(ws->shared);
     ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);

@@ -33,6 +33,8 @@ static const ll_key keys[] = {
           "steps between checkpoints; 0 = only at the end"),
     TEXT("train.from", from,
          "model file, or folder of a run, whose weights this run begins with, where names and shapes are the same"),
+    CHOICE("train.preempt", preempt, "off", "off|SIGUSR1|SIGUSR2",
+           "signal that announces the end of a job's time: saves, and exits with 0"),
     FLAG("train.report", report, "on", "write report.html, at evaluations and, with all figures, at the end"),
 };
 // clang-format on
