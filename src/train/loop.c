@@ -134,7 +134,7 @@ static ll_status save(ll_trainer *t) {
     if (status) return status;
     if (!t->ranks.rank) {
         status = ll_metrics_sync(&t->metrics);
-        if (!status) status = ll_checkpoint_save(t->last, t->model, t->engine->optimizer, &t->state);
+        if (!status) status = ll_checkpoint_save(t->last, t->engine, &t->state);
     }
     status = ll_group_agree(&all, status);
     if (status) return status;

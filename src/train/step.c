@@ -46,6 +46,16 @@ static int redraws(const ll_model *model) {
     return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
 }
 
+/* States that windows hand on are those of all rows of a batch, which one process has in one shard. */
+static ll_status create_carry(ll_engine *e, const ll_config *c) {
+    if (e->shards.leaves > 1)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state needs the whole batch in one shard, and here are %d; use one process, or "
+                       "set dist.shards=1",
+                       e->shards.leaves);
+    return ll_carry_create(&e->carry, e->model, c->train.batch);
+}
+
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
@@ -67,6 +77,7 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     if (!status && e->shards.row.count > 1) status = ll_batch_create(&e->part, &part);
     if (!status) status = create_exchange(e);
     if (!status && !(e->sums = ll_alloc(sums_count(e), sizeof *e->sums))) status = LL_ENOMEM;
+    if (!status && c->train.carry_state) status = create_carry(e, c);
     if (!status && redraws(model) && !(e->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *e->draws)))
         status = LL_ENOMEM;
     if (status) {
@@ -83,6 +94,7 @@ void ll_engine_free(ll_engine *e) {
     if (!e) return;
     ll_workspace_free(e->ws);
     ll_optimizer_free(e->optimizer);
+    ll_carry_free(e->carry);
     ll_batch_free(&e->batch);
     ll_batch_free(&e->part);
     ll_exchange_free(e->exchange);
@@ -99,12 +111,16 @@ static int too_late(const ll_config *c, int64_t step) {
     return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
 
-/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
-static ll_status redraw(const ll_engine *e, int64_t step) {
-    const ll_model *model = e->model;
+/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. A state belongs to
+ * the features of its draw, and is forgotten with it. */
+static ll_status redraw(ll_engine *e, int64_t step) {
+    ll_model *model = e->model;
     const int64_t every = model->c->attention.redraw, done = step - 1;
     if (!redraws(model) || done <= 0 || done % every) return LL_OK;
-    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw_in(e->model, done / every, e->draws);
+    if (too_late(&model->recipe->c, step)) return LL_OK;
+    const ll_status status = ll_model_redraw_in(model, done / every, e->draws);
+    for (int b = 0; e->carry && !status && b < e->carry->B; b++) ll_carry_clear(e->carry, b);
+    return status;
 }
 
 /* Batches of a step. */
@@ -125,18 +141,33 @@ static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int sha
     return ll_shards_part(&e->shards, &e->batch, &e->part);
 }
 
+/* One batch of a shard, whose windows may go on from those before. */
+static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t number, float scale,
+                           ll_tally *tally) {
+    ll_carry *carry = reader ? e->carry : NULL;
+    if (carry) {
+        ll_reader_offsets(reader, carry->offset, carry->B, number);
+        for (int row = 0; row < carry->B; row++)
+            if (!carry->offset[row]) ll_carry_clear(carry, row);
+    }
+    ll_workspace_carry(e->ws, carry);
+    const ll_status status = ll_model_run(e->model, e->ws, b, ll_exchange_leaf(e->exchange), scale, number, tally);
+    ll_workspace_carry(e->ws, NULL);
+    if (carry && !status) ll_carry_advance(carry);
+    return status;
+}
+
 /* The gradient of one shard, over all batches of the step. */
 static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
     const int parts = parts_of(e);
     const int leaf = e->shards.row.me * e->shards.shards + shard, last = shard + 1 == e->shards.first + e->shards.count;
-    float *grad = ll_exchange_leaf(e->exchange);
     ll_tally tally = {0};
     ll_status status = LL_OK;
     for (int i = 0; i < parts && !status; i++) {
         const int64_t number = (step - 1) * parts + i;
         const ll_batch *b = read_shard(e, reader, shard, number);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
-        status = ll_model_run(e->model, e->ws, b, grad, scale, number, &tally);
+        status = run_batch(e, reader, b, number, scale, &tally);
         for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
     }
     ll_exchange_added(e->exchange);

@@ -60,6 +60,7 @@ typedef struct {
     ll_model *model;
     ll_workspace *ws;
     ll_optimizer *optimizer;
+    ll_carry *carry; /* train.carry-state: states of the windows before, else NULL */
     ll_shards shards;
     ll_exchange *exchange;
     ll_batch batch; /* of one shard */
@@ -145,11 +146,10 @@ typedef struct {
 /* Mean loss of the last n <= LL_ROW_EVERY steps. */
 double ll_recent_loss(const ll_run_state *state, int64_t n);
 
-LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_model *model, const ll_optimizer *o,
-                                         const ll_run_state *state);
+LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
 /* The model alone; then, once an optimizer fits it, the rest. */
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
-LL_MUST_USE ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file);
+LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetensors *file);
 
 /* Is there a valid split: named, cut off train, or made? */
 int ll_fit_has_valid(const ll_config *c);

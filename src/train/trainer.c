@@ -146,7 +146,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
                        "the same data",
                        (long long)size, path, (long long)t->state.data_size);
     status = ll_engine_create(&t->engine, t->model);
-    return status ? status : ll_checkpoint_moments(t->engine->optimizer, t->model, file);
+    return status ? status : ll_checkpoint_moments(t->engine, file);
 }
 
 static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
