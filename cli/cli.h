@@ -5,6 +5,7 @@
 
 #include "args.h"
 #include "longline-lab.h"
+#include "longline-dist.h"
 #include "output/terminal.h"
 
 /* All commands, up to NULL. */
@@ -68,7 +69,7 @@ typedef struct {
 } ll_watch;
 
 /* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second time they end the program. */
-void ll_watch_start(ll_watch *watch, const ll_recipe *recipe);
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe); /* train.preempt names one more signal */
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
 
@@ -92,6 +93,7 @@ void ll_progress_end(ll_progress_line *line);                    /* ends the lin
 /* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second time they end the program. restart: calls
  * that wait go on waiting; else they fail with EINTR. */
 void ll_stop_on_signals(int restart);
+void ll_stop_on(int signal);
 int ll_stop_wanted(void);
 
 /* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns

@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/operator.h"
 #include "base/random.h"
-#include "oracle_compat.h"
+#include "oracle_mechanism.h"
 #include "oracle_model_position.h"
 
-static double *zeros(size_t n) {
-    return calloc(n + 1, sizeof(double));
-}
+static double *zeros(size_t n) { return calloc(n + 1, sizeof(double)); }
 
 oracle_model oracle_model_of(const ll_model *model, int B, int T) {
     oracle_model o = {.model = model, .B = B, .T = T, .params = zeros(model->size)};
@@ -41,13 +38,7 @@ static const double *shared(const oracle_model *o, const char *name) {
     return param(&all, -1, name);
 }
 
-static int head_size(const ll_model_config *c) {
-    return c->model.head_size ? c->model.head_size : c->model.width / c->model.heads;
-}
-static int cls_tokens(const oracle_model *o) {
-    return !ll_task_per_token(o->model->c->model.task) && o->model->c->model.pool == LL_POOL_FIRST;
-}
-static int length(const oracle_model *o, int b) { return (o->lengths ? o->lengths[b] : o->T) + cls_tokens(o); }
+static int length(const oracle_model *o, int b) { return (o->lengths ? o->lengths[b] : o->T) + oracle_cls_tokens(o); }
 
 /* y (n) = x (k) W (k, n) + bias */
 static void linear(int k, int n, const double *x, const double *W, const double *bias, double *y) {
@@ -97,7 +88,7 @@ static int type_of(const oracle_model *o, int b, int p) {
 
 /* What ESM-2 multiplies the vectors of tokens by. */
 static double mask_scale(const oracle_model *o, int b, int token) {
-    const int mask = o->model->c->model.mask_token, n = length(o, b) - cls_tokens(o);
+    const int mask = o->model->c->model.mask_token, n = length(o, b) - oracle_cls_tokens(o);
     double masks = 0;
     for (int i = 0; i < n; i++) masks += o->tokens[b * o->T + i] == mask;
     if (mask < 0) return 1;
@@ -106,7 +97,7 @@ static double mask_scale(const oracle_model *o, int b, int token) {
 
 static void embed(const oracle_model *o, int b, int t, double *x) {
     const ll_model_config *c = o->model->c;
-    const int C = c->model.width, p = t - cls_tokens(o);
+    const int C = c->model.width, p = t - oracle_cls_tokens(o);
     const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
     double raw[256];
     for (int i = 0; i < C; i++) {
@@ -131,49 +122,6 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
     dropout(o, 0, 0, b, t, x);
 }
 
-/* The mechanism as the recipe names it; the draws are the model's. */
-static ll_attention_config mechanism(const oracle_model *o, int op, int causal, int placed) {
-    const ll_model_config *c = o->model->c;
-    const ll_attention_config *draws = &o->model->attention[op]->c;
-    const int E = head_size(c), D = E * c->attention.query_multiple;
-    ll_attention_config a = {.causal = causal, .H = c->model.heads, .D = D, .E = E, .input_scale = 1};
-    if (placed) oracle_model_position_describe(o, &a);
-    const int W = oracle_width(&a);
-    if (c->attention.kernel == LL_KERNEL_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel == LL_KERNEL_FAVOR) {
-        a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(W)));
-        a.features = (ll_feature_kind)c->attention.features;
-        a.M = c->attention.features == LL_FEATURES_POSITIVE ? c->attention.num_features : c->attention.num_features / 2;
-    }
-    a.baseline.window = c->attention.window, a.baseline.rank = c->attention.linformer_rank;
-    a.baseline.rotations = draws->baseline.rotations;
-    a.baseline.buckets = c->attention.buckets, a.baseline.chunk = c->attention.chunk,
-    a.baseline.rounds = c->attention.rounds;
-    a.baseline.landmarks = c->attention.landmarks, a.baseline.iterations = c->attention.iterations;
-    if (c->attention.kernel > LL_KERNEL_SQUARE)
-        a.kernel = (ll_kernel)c->attention.kernel, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel >= LL_KERNEL_RELU && c->attention.kernel <= LL_KERNEL_SQUARE) {
-        const int zero = c->attention.kernel == LL_KERNEL_ELU1 || c->attention.kernel == LL_KERNEL_EXP ||
-                         c->attention.kernel == LL_KERNEL_SIGMOID;
-        a.kernel = (ll_kernel)c->attention.kernel, a.feature_eps = zero ? 0 : 1e-3f;
-        if (c->attention.projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->attention.num_features;
-    }
-    a.projection = draws->projection;
-    a.den = LL_DEN_SUM;
-    if (!c->attention.normalise) a.query_max = a.key_max = LL_MAX_NONE;
-    oracle_compat(ll_recipe_get(o->model->recipe, "attention.compat"), W, &a);
-    if (c->attention.feature_eps >= 0) a.feature_eps = (float)c->attention.feature_eps;
-    if (!c->attention.normalise) a.den = LL_DEN_NONE;
-    a.permutation = draws->permutation;
-    if (c->position.type == LL_POSITION_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
-    if (c->position.type == LL_POSITION_PERMUTE2D) {
-        a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = cls_tokens(o);
-    }
-    a.decay = draws->decay;
-    return a;
-}
-
 /* Rows 0..n-1 of the heads from `first` on, the last one first. */
 static void turn_round(int first, int H, int S, int n, int width, double *x) {
     for (int h = first; h < H; h++)
@@ -185,6 +133,29 @@ static void turn_round(int first, int H, int S, int n, int width, double *x) {
             }
 }
 
+/* log sigmoid(u) / 16 with u = a W + bias, (B, H, T). */
+static double *gates(const oracle_model *o, int layer, int T, const double *a) {
+    const int C = o->model->c->model.width, H = o->model->c->model.heads;
+    double *gate = zeros((size_t)(o->B * H * T)), *u = zeros((size_t)H);
+    for (int r = 0; r < o->B * T; r++) {
+        linear(C, H, a + r * C, param(o, layer, "attention.gate.weight"), param(o, layer, "attention.gate.bias"), u);
+        for (int h = 0; h < H; h++) gate[(r / T * H + h) * T + r % T] = -log(1 + exp(-u[h])) / 16;
+    }
+    free(u);
+    return gate;
+}
+
+/* Each of H heads of y (H E) over the root of its mean square. */
+static void head_norm(const oracle_model *o, int H, int E, double *y) {
+    const int choice = o->model->c->attention.output_norm;
+    if (choice == LL_OUTPUT_NORM_OFF || (choice == LL_OUTPUT_NORM_AUTO && !oracle_gated(o))) return;
+    for (int h = 0; h < H; h++) {
+        double mean = 0;
+        for (int e = 0; e < E; e++) mean += y[h * E + e] * y[h * E + e] / E;
+        for (int e = 0; e < E; e++) y[h * E + e] /= sqrt(mean + 1e-5);
+    }
+}
+
 /* F_j of attention for all tokens: a, out (B, T, C). Cross: keys and values are made of o->top. */
 static void attention(const oracle_model *o, int layer, int cross, int T, const double *a, double *out) {
     static const char *const names[2][3] = {
@@ -193,7 +164,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     static const char *const biases[] = {"attention.query.bias", "attention.key.bias", "attention.value.bias"};
     const int C = o->model->c->model.width, B = o->B, from = o->model->c->position.cross, S = cross ? o->S : T;
     const int op = o->first + layer + (cross ? o->layers : 0);
-    oracle_case s = {.c = mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
+    oracle_case s = {.c = oracle_mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
     const int H = s.c.H, E = s.c.E, keyed = H - s.c.where.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
     double *part[3], *row = zeros((size_t)wide), *y = zeros((size_t)(B * H * T * E));
     int *lengths = calloc((size_t)B, sizeof *lengths);
@@ -218,15 +189,17 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
     s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
+    if (oracle_gated(o)) s.gate = gates(o, layer, T, a);
     oracle_model_position_forward(o, layer, cross, &s, y);
     part[0] = s.q, part[1] = s.k;
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
+        head_norm(o, H, E, row);
         linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"),
                cross ? NULL : param(o, layer, "attention.output.bias"), out + r * C);
     }
     for (int i = 0; i < 3; i++) free(part[i]);
-    free(row), free(y), free(lengths), free(query_lengths), free(s.r);
+    free(row), free(y), free(lengths), free(query_lengths), free(s.r), free(s.gate);
 }
 
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
@@ -326,7 +299,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
 /* What leaves a stack, (B, T, C). */
 static double *stack(const oracle_model *o) {
     const ll_model_config *c = o->model->c;
-    const int C = c->model.width, T = o->T + cls_tokens(o), rows = o->B * T;
+    const int C = c->model.width, T = o->T + oracle_cls_tokens(o), rows = o->B * T;
     double *x = zeros((size_t)(rows * C)), *block = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
@@ -355,7 +328,7 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
         o.prefix = "decoder.", o.first = e.layers, o.causal = o.cross = 1;
     }
     double *x = stack(&o);
-    const int T = o.T + cls_tokens(&o);
+    const int T = o.T + oracle_cls_tokens(&o);
     if (c->model.task == LL_TASK_MATCH) {
         match(&o, T, x, logits);
     } else if (c->model.task == LL_TASK_CLASSIFY) {

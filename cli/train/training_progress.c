@@ -10,6 +10,9 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
     *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now()};
     watch->last.valid_loss = NAN;
     ll_stop_on_signals(1);
+    const char *preempt = ll_recipe_get(recipe, "train.preempt");
+    if (!strcmp(preempt, "SIGUSR1")) ll_stop_on(SIGUSR1);
+    if (!strcmp(preempt, "SIGUSR2")) ll_stop_on(SIGUSR2);
     signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
 }
 

@@ -54,9 +54,7 @@ static float scale_of(const ll_batch_run *run, token_position p) {
     return token_at(run, p) == run->c->model.mask_token ? 0 : run->ws->token_scale[p.b];
 }
 
-static size_t type_of(const ll_batch_run *run, size_t row) {
-    return run->ws->type ? (size_t)run->ws->type[row] : 0;
-}
+static size_t type_of(const ll_batch_run *run, size_t row) { return run->ws->type ? (size_t)run->ws->type[row] : 0; }
 
 /* A token is of the type that begins after the last separator before it; the class token is of the first. */
 static void find_types(const ll_batch_run *run) {
@@ -81,6 +79,16 @@ static void find_scales(const ll_batch_run *run) {
     }
 }
 
+/* Of rows that begin anywhere: a row of no table. */
+static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
+    const int C = run->c->model.width;
+    const double amplitude = ll_config_init_std(run->c);
+    for (int i = 0; i < C; i++) {
+        const double angle = (double)position * pow(10000, -2.0 * (i / 2) / C);
+        out[i] += (float)(amplitude * (i % 2 ? cos(angle) : sin(angle)));
+    }
+}
+
 /* E[token] + position + type of one row. */
 static void gather(const ll_batch_run *run, size_t row, float *out) {
     const ll_model *m = run->model;
@@ -94,7 +102,8 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
         return;
     }
-    const size_t t = (size_t)p.at + (size_t)(run->ws->stream ? run->position : 0);
+    const int64_t before = run->ws->carry ? run->ws->carry->offset[p.b] : run->position;
+    const size_t t = (size_t)p.at + (size_t)before;
     const float *E = ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C;
     if (run->ws->token_scale) {
         run->k->scaled(C, scale_of(run, p), E, out);
@@ -104,7 +113,11 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
     if (m->at.types >= 0) run->k->add(C, ll_param_at(m, m->at.types) + type_of(run, row) * C, out);
     if (run->stack->at.position >= 0)
         run->k->add(C, ll_param_at(m, run->stack->at.position) + (t + (size_t)run->c->position.offset) * C, out);
-    if (run->ws->sinus) run->k->add(C, run->ws->sinus + (size_t)p.at * C, out);
+    if (run->ws->carry && run->ws->sinus) {
+        add_sinus(run, (int64_t)t, out);
+    } else if (run->ws->sinus) {
+        run->k->add(C, run->ws->sinus + (size_t)p.at * C, out);
+    }
 }
 
 typedef struct {
@@ -164,9 +177,9 @@ static void scatter_task(void *arg, size_t i) {
             run->k->add(n, d, own);
         }
         if (m->at.types >= 0) run->k->add(n, d, ll_param_in(m, run->grad, m->at.types) + type_of(run, row) * C + first);
-        const size_t at = (size_t)p.at + (size_t)run->c->position.offset;
+        const size_t t = (size_t)p.at + (size_t)(run->position + run->c->position.offset);
         if (run->stack->at.position >= 0)
-            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + at * C + first);
+            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + t * C + first);
     }
 }
 

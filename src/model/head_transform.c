@@ -1,6 +1,7 @@
 /* The layer before the output layer of a masked language model (Devlin et al. 2019): norm(act(x W + b)). */
 #include <string.h>
 
+#include "model/head_layers.h"
 #include "model/network.h"
 
 /* Of n rows: u = x W + b, y = act(u), out = norm(y), and the gradient at y. */

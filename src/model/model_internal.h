@@ -6,11 +6,14 @@
  *   sublayer.c            around a sublayer
  *   block.c               one Transformer block
  *   attention_layer.c     its attention, self and cross
- *   attention_maps.c      attention as matrices
+ *   token_gate.c          gates of tokens
+ *   head_norm.c           what heads give, normalised
+ *   carry.c               states that windows hand on in training
  *   embed.c               tokens to vectors, and back
  *   output_head.c         vectors to logits, loss, back
  *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
+ *   shared_sequence.c     sequences that several processes share
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
  *   network_report.c      how far a call has come
@@ -42,7 +45,7 @@ typedef struct {
     size_t offset;
     int rows, cols;
     float *value; /* of a model: in its block, or in the file it was loaded from */
-    int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
+    int decay;    /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
 /* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
@@ -51,13 +54,12 @@ enum { LL_BLOCK_MOST = 32 };
 typedef struct {
     const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
-    int parts;          /* sublayers of a block: 2, or 3 with cross attention */
-    int projections;    /* as the model's */
-    int first;          /* its attention operators begin at this one; those of cross attention follow its own */
-    struct {            /* numbers of tensors in the table; -1: it has none */
+    int parts; /* sublayers of a block: 2, or 3 with cross attention */
+    int first; /* its attention operators begin at this one; those of cross attention follow its own */
+    struct {   /* numbers of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
     } at;
-    int tensors;   /* of a block, at most LL_BLOCK_MOST, ... */
+    int tensors;               /* of a block, at most LL_BLOCK_MOST, ... */
     int tensor[LL_BLOCK_MOST]; /* ... and where each is among them, by the numbers of network.h; -1: it has none */
 } ll_stack;
 
@@ -71,28 +73,29 @@ struct ll_model {
     ll_recipe *recipe;        /* own copy */
     ll_model_config config;   /* what it says of a model, ... */
     const ll_model_config *c; /* ... which is this */
-    int count;          /* tensors */
+    int count;                /* tensors */
     ll_param *param;
-    size_t size;              /* floats in the block */
-    float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
-    ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
-    int stacks;               /* the last one has the head */
+    size_t size;          /* floats in the block */
+    float *data;          /* 64-byte aligned; NULL where the tensors lie in `file` */
+    ll_safetensors *file; /* mapped, or NULL: what is written to it stays in memory */
+    int stacks;           /* the last one has the head */
     ll_stack stack[2];
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
     int origins;
-    ll_origin *origin;        /* of an imported model: files of the folder that it came from */
+    ll_origin *origin;              /* of an imported model: files of the folder that it came from */
     struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
-    int64_t redraws;          /* how often the random projections were drawn anew */
-    int queries, values;      /* widths H D and H E of all heads together */
-    int projections;          /* projections of queries and keys there are: 2, 1 or 0 */
-    int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
-    ll_done_fn *progress;     /* ll_model_watch, or NULL */
+    int64_t redraws;                /* how often the random projections were drawn anew */
+    int queries, values;            /* widths H D and H E of all heads together */
+    int projections;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int gated;                      /* has the kernel a gate for each token and head */
+    int keys;             /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
+    ll_done_fn *progress; /* ll_model_watch, or NULL */
     void *progress_arg;
-    int key_heads;            /* heads that keys and values are projected for: heads, or model.kv-heads */
-    int cls_tokens;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
-    struct {                  /* numbers of tensors in the table; -1: the model has none */
+    int key_heads;  /* heads that keys and values are projected for: heads, or model.kv-heads */
+    int cls_tokens; /* tokens in front of the caller's: 1 with pool = first, else 0 */
+    struct {        /* numbers of tensors in the table; -1: the model has none */
         int embedding, first, match, head, head_bias, transform, types;
         int where, frequencies; /* the first operator's position parameters; those that all share */
         int baseline;           /* the first operator's parameters of its kernel */
@@ -132,8 +135,31 @@ typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 /* What goes through it next is batch number `part` of so many, for ll_model_watch. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
+/* Calls `ready` in the next backward passes when gradients number from .. to - 1 of the block are whole, block of
+ * layers by block of layers; the others are whole at the end. NULL: not wanted. */
+typedef void ll_ready_fn(void *arg, size_t from, size_t to);
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
+
+/* What consecutive windows hand on: of every operator and each of B rows. Before a batch goes through the workspace,
+ * offset (B) says how many tokens of its document came before each row. A row whose document begins is cleared. After
+ * the batch, ll_carry_advance makes what the windows left the state of the next ones. LL_EINVAL with the reason where
+ * attention has no state of constant size. */
+typedef struct {
+    const ll_model *model;
+    int B;
+    int64_t *offset; /* (B) */
+    size_t floats;   /* of a state */
+    size_t count;    /* of all states */
+    float *in, *out; /* (operators, B, floats) */
+} ll_carry;
+LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B);
+void ll_carry_free(ll_carry *carry);
+void ll_carry_clear(ll_carry *carry, int row);
+void ll_carry_advance(ll_carry *carry);
+/* Batches that go through it from now on take and leave these states; NULL: none. */
+void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 
 /* What a batch came to. */
 typedef struct {

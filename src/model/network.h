@@ -33,6 +33,8 @@ enum {
     LL_KEY_BIAS,
     LL_VALUE_BIAS,
     LL_OUTPUT_BIAS,
+    LL_GATE_WEIGHT, /* of kernels whose calls need a gate */
+    LL_GATE_BIAS,
     LL_FEED_NORM,
     LL_FEED_GATE_WEIGHT, /* of swiglu */
     LL_FEED_GATE_BIAS,
@@ -69,30 +71,35 @@ typedef struct {
 struct ll_workspace {
     const ll_model *model;
     const ll_stack *stack;
-    ll_workspace *source; /* of the encoder that this stack reads, or NULL */
-    int mode;             /* one of the above */
-    int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
-    int below, blocks;    /* blocks of the batch that come before those of this stack, and all of them */
-    int B, T;             /* at most; T with CLS tokens */
+    ll_workspace *source;     /* of the encoder that this stack reads, or NULL */
+    int mode;                 /* one of the above */
+    struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
+    ll_ready_fn *ready;       /* ll_workspace_on_gradient */
+    void *ready_arg;
+    int64_t part, parts; /* the batch that goes through it, of so many; parts = 0: of one */
+    int below, blocks;   /* blocks of the batch that come before those of this stack, and all of them */
+    int B, T;            /* at most; T with CLS tokens */
     size_t bytes;
     float *block, **layers;
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
     float **residual; /* (sublayers + 1) of (rows, C) */
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
+    float **gate;     /* (layers) of (rows, H): log r, or NULL */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
     float **gates;    /* as hidden: of swiglu, which of these makes the gate */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
     float **cross_query, **cross_source, **cross_mixed, **cross_saved;
-    float *top;       /* (rows, C) what leaves an encoder, else NULL */
-    float *sinus;     /* (T, C) sinusoidal positions, or NULL */
+    float *top;   /* (rows, C) what leaves an encoder, else NULL */
+    float *sinus; /* (T, C) sinusoidal positions, or NULL */
     /* Backward. */
-    float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
+    float *d;         /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
     float *dparallel; /* (rows, C) what feed-forward adds to it beside attention; norm = parallel alone */
-    float *dproject; /* (rows, ll_row_width) */
-    float *dmixed;   /* (rows, H E) */
-    float *dsource;  /* (source rows, H D + H E) */
+    float *dproject;  /* (rows, ll_row_width) */
+    float *dgate;     /* (rows, H), or NULL */
+    float *dmixed;    /* (rows, H E) */
+    float *dsource;   /* (source rows, H D + H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
     float *wide, *dwide;              /* (chunk, ff) */
@@ -100,22 +107,24 @@ struct ll_workspace {
     float *transform[4];              /* (chunk, C) of head_transform.c: u, act(u), its norm, their gradients */
     float *token_scale;               /* (B) model.mask-token: what token vectors are multiplied by */
     int *type;                        /* (rows) types of tokens, or NULL: all are of the first */
+    float *heads;                     /* (chunk, H E) what attention gives, normalised; or NULL */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
     float *scratch;                   /* of attention, for as many threads as there were; NULL: streams need none */
     size_t scratch_floats;
-    float *logits;                    /* (logit_rows, V or classes) */
+    float *logits; /* (logit_rows, V or classes) */
     int logit_rows;
-    float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
-    double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
+    float *loss;          /* (2, chunk) losses, and 1 where the most likely answer is right */
+    double *pool, *dpool; /* (B, C) classifiers: sums over tokens */
     ll_match match;
     int *lengths;                 /* (B), CLS tokens included */
     int *position;                /* (rows) of each token in its document, or NULL: rows are documents */
     ll_segment *segment;          /* (rows) the documents */
+    ll_carry *carry;              /* states of the tokens before, or NULL */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
-    ll_cross_cache **memory; /* (layers), borrowed: cross attention reads these */
+    ll_cross_cache **memory;      /* (layers), borrowed: cross attention reads these */
 };
 
 /* One batch on its way. */
@@ -132,9 +141,10 @@ typedef struct {
     int segments;       /* documents in ws->segment, where model.separator begins new ones */
     const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
     int S;
-    int64_t position;   /* of the first token: streams */
-    float *grad;        /* NULL: forward alone */
-    int64_t draw;       /* dropout; applies where grad is wanted */
+    int64_t position; /* of the first token: streams */
+    float *grad;      /* NULL: forward alone */
+    int64_t draw;     /* dropout; applies where grad is wanted */
+    int first;        /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
 /* ---- stack.c ---- */
@@ -195,6 +205,28 @@ ll_position_gradients ll_position_params_gradients(const ll_model *model, int op
 /* Noise for this pass: its own in training, always the same elsewhere. */
 void ll_position_params_noise(const ll_batch_run *run, int op);
 
+/* ---- token_gate.c ---- */
+
+/* u (n) becomes log r; d (n), the gradient at log r, becomes the one at u. */
+void ll_gate_forward(size_t n, float *u);
+void ll_gate_back(size_t n, const float *gate, float *d);
+/* A run's (rows, H) as a call takes it; NULL: no gate. */
+ll_view ll_gate_view(const ll_batch_run *run, float *gate);
+/* First values of a gate's bias; 0: the tensor is none. */
+int ll_gate_init(const ll_param *p, float *x);
+
+/* ---- carry.c ---- */
+
+/* A call of operator `op` whose rows take and leave states, forward or backward. */
+LL_MUST_USE ll_status ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call, int backward);
+
+/* ---- head_norm.c ---- */
+
+/* n rows (H E) of what attention gives, each head normalised where the recipe has it so: x itself, or in ws->heads.
+ * Then d, the gradient at that, becomes the one at x. */
+const float *ll_head_norm(const ll_batch_run *run, int n, const float *x);
+void ll_head_norm_back(const ll_batch_run *run, int n, const float *x, float *d);
+
 /* ---- approximate_params.c: what approximate operators need; as position_params.c ---- */
 
 enum { LL_APPROXIMATE_TENSORS = 2 };
@@ -240,8 +272,8 @@ void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, co
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
                const float *bias, float *out, size_t ldo);
 /* dW (K, N) += in^T dout. */
-void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi,
-                           const float *dout, size_t ldo, float *dW);
+void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *dout,
+                           size_t ldo, float *dW);
 /* din (n, K) = or += dout W^T. */
 void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const float *dout, size_t ldo, const float *W,
                           float *din, size_t ldi, int add);
@@ -321,21 +353,6 @@ void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
-
-/* ---- head_transform.c ---- */
-
-/* What the output layer reads, of n rows x that leave the stack: x itself, or what model.head-transform makes of it. */
-const float *ll_head_transform(const ll_batch_run *run, int n, const float *x);
-/* After it, of the same rows: from the gradient dy of what it gave to that of x, in place, and the gradients of its
- * tensors. */
-void ll_head_transform_back(const ll_batch_run *run, int n, const float *x, float *dy);
-
-/* ---- match.c ---- */
-
-/* What the logits of n pairs are computed from, (n, ff), of their 2n pooled rows; then, from its gradient in
- * ws->match.dh, the gradients of the layer and ws->dpool of pairs first .. first + n - 1. */
-const float *ll_match_forward(const ll_batch_run *run, int n, const float *pooled);
-void ll_match_back(const ll_batch_run *run, int n, size_t first);
 
 /* ---- infer.c ---- */
 

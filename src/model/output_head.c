@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/parallel.h"
+#include "model/head_layers.h"
 #include "model/network.h"
 
 enum { COLUMNS = 32 /* of one task of pooling */ };

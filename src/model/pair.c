@@ -4,6 +4,7 @@
  *   x = [u, v, u v, u - v]        h = act(x W_1 + b_1)        logits = h W_2 + b_2
  *
  * (the two-tower model of the Long-Range Arena; Tay et al. 2020). */
+#include "model/head_layers.h"
 #include "model/network.h"
 
 /* x of n pairs from their 2n pooled rows. */

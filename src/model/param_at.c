@@ -1,13 +1,9 @@
 /* Where a parameter lies. */
 #include "model/network.h"
 
-float *ll_param_in(const ll_model *m, float *block, int i) {
-    return block + m->param[i].offset;
-}
+float *ll_param_in(const ll_model *m, float *block, int i) { return block + m->param[i].offset; }
 
-const float *ll_param_at(const ll_model *m, int i) {
-    return m->param[i].value;
-}
+const float *ll_param_at(const ll_model *m, int i) { return m->param[i].value; }
 
 int ll_block_tensor(const ll_stack *stack, int layer, int which) {
     const int number = stack->tensor[which];

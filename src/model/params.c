@@ -65,6 +65,8 @@ static int block_tensors(const ll_model *m, const ll_stack *stack, block_tensor 
         {LL_KEY_BIAS, "attention.key.bias", NULL, qkv && m->projections > 1, k, 1},
         {LL_VALUE_BIAS, "attention.value.bias", NULL, qkv, kv, 1},
         {LL_OUTPUT_BIAS, "attention.output.bias", NULL, all, C, 1},
+        {LL_GATE_WEIGHT, "attention.gate.weight", NULL, m->gated, C, o->heads},
+        {LL_GATE_BIAS, "attention.gate.bias", NULL, m->gated, o->heads, 1},
         {LL_FEED_NORM, NULL, "feed.norm", 1, 0, 0},
         {LL_FEED_GATE_WEIGHT, "feed.gate.weight", NULL, gated, C, ff},
         {LL_FEED_GATE_BIAS, "feed.gate.bias", NULL, gated && fed, ff, 1},
@@ -182,7 +184,8 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
 static double estimate(const ll_model_config *c, double queries, double values) {
-    const double block = c->model.width * (2 * queries + 2 * values + 3.0 * c->model.ff + 7) + 2.0 * c->model.ff,
+    const double block = c->model.width * (2 * (queries + values) + 3.0 * c->model.ff + c->model.heads + 7) +
+                         2.0 * c->model.ff + c->model.heads,
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;
@@ -215,10 +218,11 @@ ll_status ll_params_plan(ll_model *m) {
     m->values = (int)values;
     m->projections = ll_config_projections(c);
     m->key_heads = c->model.kv_heads ? c->model.kv_heads : c->model.heads;
+    m->gated = ll_config_gated(c);
     m->cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
-    const size_t own = 20, norms = 3, /* biases of norms */
-                 most = LL_BLOCK_TENSORS + norms + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
+    const size_t own = 20, norms = 3,                                                   /* biases of norms */
+        most = LL_BLOCK_TENSORS + norms + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
     m->param = ll_alloc((size_t)m->operators * most + 2 * own, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
@@ -258,7 +262,8 @@ void ll_params_init(ll_model *m) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = p->value;
-        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name)))
+        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name)) ||
+            ll_gate_init(p, x))
             continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
