@@ -1,4 +1,6 @@
 /* The plain LayerNorm, RMSNorm, SiLU and its kin of scalar.c, which includes this. */
+#include <math.h>
+#include <stddef.h>
 
 static void norm(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
                  float *mean, float *rstd) {

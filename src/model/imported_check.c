@@ -1,3 +1,4 @@
+/* What the keys of imported models have, and which tasks and kernels it fits. */
 #include "model/model_config.h"
 
 ll_status ll_check_imported(const ll_model_config *c) {

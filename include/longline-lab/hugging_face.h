@@ -1,6 +1,6 @@
 /* Models of other programs: folders as Hugging Face's libraries write them. */
-#ifndef LL_EXCHANGE_API_H
-#define LL_EXCHANGE_API_H
+#ifndef LL_HUGGING_FACE_H
+#define LL_HUGGING_FACE_H
 
 #include "longline/model.h"
 
