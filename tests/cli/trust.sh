@@ -151,9 +151,9 @@ done
 # Whatever there is of it, above what the libraries themselves take: it works, or it fails with one clear line, and
 # nothing is left half done.
 least=8000
-while [ $least -lt 200000 ] && ! (ulimit -v $least; "$longline" version >out 2>&1); do least=$((least + 500)); done
+while [ $least -lt 200000 ] && ! (ulimit -v $least; "$longline" version >out 2>&1); do least=$((least + 1000)); done
 bad=0
-for more in 0 500 1000 1500 2000 2500 3000 3500 4000 4500 5000 5500 6000 7000 8000 9000 10000 12000 14000 17000 20000; do
+for more in 0 700 1400 2100 2800 3500 5000 8000 17000; do
     for what in "report run" "train --resume tight --set train.steps=61" "generate $m --tokens 2"; do
         # shellcheck disable=SC2086
         (ulimit -v $((least + more)); "$longline" $what >out 2>err </dev/null)
