@@ -1,5 +1,5 @@
-/* Trouble on order, for programs that it is preloaded into (LD_PRELOAD). The n-th call of a kind since main began fails,
- * comes back short, or is the last thing that the program does.
+/* Trouble on order, for programs that it is preloaded into (LD_PRELOAD). The n-th call of a kind since main began
+ * fails, comes back short, or is the last thing that the program does.
  *
  *   LL_TROUBLE   memory | open read write pwrite fsync rename mmap ftruncate close | change (all that alter files)
  *   LL_AT        number of the call that meets it; 0: none
@@ -175,7 +175,8 @@ static int begin(int argc, char **argv, char **environment) {
     const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
     sigaltstack(&stack, NULL);
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-    for (int i = 0; i < 5; i++) sigaction(numbers[i], &(struct sigaction){.sa_handler = crashed, .sa_flags = SA_ONSTACK}, NULL);
+    const struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
+    for (int i = 0; i < 5; i++) sigaction(numbers[i], &action, NULL);
     memset(synced, -1, sizeof synced);
     how = getenv("LL_HOW") ? getenv("LL_HOW") : "";
     at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
