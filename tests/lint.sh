@@ -67,6 +67,10 @@ verdict "no file over 400 lines" "$work/long"
 sources src lab cli examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
     >"$work/wide"
 verdict "no line over 120 characters" "$work/wide"
+find src lab cli bench tests examples include -name '*.[chS]' -o -name '*.cc' | awk -F/ '
+    $NF in path {print path[$NF] " and " $0 " have the same name"}
+    {path[$NF] = $0}' >"$work/twice"
+verdict "each source file has a name of its own" "$work/twice"
 grep -nE '[[:blank:]]$|	' $(sources src lab cli examples include tests) /dev/null | head -20 >"$work/blank"
 verdict "no tabs, no blanks at line ends" "$work/blank"
 grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli examples include tests) /dev/null >"$work/todo"

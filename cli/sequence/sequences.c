@@ -117,7 +117,7 @@ static int make_tokens(run *r) {
         if (n) memcpy(item->tokens + front, text, n * sizeof *text);
         if (back) memcpy(item->tokens + front + n, r->after, back * sizeof *text);
     }
-    ll_tokens_free(text);
+    ll_text_free(text);
     if (r->image && n != (size_t)r->image) {
         ll_print("%s: sequence %s has %zu tokens; the model reads images of %d", item->file, item->id, n, r->image);
         return 2;
@@ -258,8 +258,8 @@ static ll_status encode(run *r, const char *text, int **tokens, size_t *n) {
 /* Is the model's state as large after a million tokens as after one? Then long sequences need not be gathered. */
 static ll_status make_stream(run *r) {
     ll_model *m = r->job->model;
-    const size_t bytes = ll_model_stream_bytes(m, 1);
-    if (!r->job->scored || !bytes || bytes != ll_model_stream_bytes(m, 1 << 20)) return LL_OK;
+    const size_t bytes = ll_model_cost(m, 1).stream_bytes;
+    if (!r->job->scored || !bytes || bytes != ll_model_cost(m, 1 << 20).stream_bytes) return LL_OK;
     const ll_status status = ll_stream_create(&r->stream, m);
     return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens: gathered, then */
 }
@@ -341,8 +341,8 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     ll_input_close(r->input);
     ll_tokenizer_free(r->tokenizer);
     ll_stream_free(r->stream);
-    ll_tokens_free(r->before);
-    ll_tokens_free(r->after);
+    ll_text_free(r->before);
+    ll_text_free(r->after);
     free(r->text);
     free(r);
     return code < 0 ? 0 : code;

@@ -1,7 +1,7 @@
 /* Text to a model's tokens and back: the model's vocabulary and the coder that reads it. */
 #include "base/memory.h"
 #include "data/text/coder.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "recipe/recipe.h"
 #include "model/model_internal.h"
 
@@ -42,10 +42,6 @@ ll_status ll_tokenizer_encode(const ll_tokenizer *t, const void *text, size_t si
     *tokens = found;
     *count = (size_t)n;
     return LL_OK;
-}
-
-void ll_tokens_free(int *tokens) {
-    ll_free(tokens);
 }
 
 const char *ll_tokenizer_text(ll_tokenizer *t, int token, size_t *size) {
