@@ -15,7 +15,7 @@ finish() { # WHAT
 fresh
 total=$(calls change "$longline" train --resume here/run --set train.steps=$steps --threads 1)
 for manner in kill lose; do
-    for n in $(numbers "${total:-0}" 24); do
+    for n in $(numbers "${total:-0}" 10); do
         fresh
         with change "$n" $manner "$longline" train --resume here/run --set train.steps=$steps --threads 1
         trials=$((trials + 1))
@@ -27,7 +27,7 @@ done
 fresh
 total=$(calls change "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state)
 for manner in kill lose; do
-    for n in $(numbers "${total:-0}" 8); do
+    for n in $(numbers "${total:-0}" 4); do
         fresh
         with change "$n" $manner "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state
         trials=$((trials + 1))
