@@ -57,7 +57,6 @@ help:
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make keys           docs/keys.md from the keys of the program
 #: make lint           the house rules that a script can check
-#: make trust          memory, system calls and kills that fail, exhaustively: hours (make trust-short: seconds)
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
 # Only the compute is worth -O3, and only these three files may use instructions the machine may lack.

@@ -64,15 +64,6 @@ aarch64:
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
-# The campaigns of tests/trust: samples in seconds, or (make trust) all of it in hours.
-TRUST := $(wildcard tests/trust/*.sh)
-$(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
-	@mkdir -p $(@D)
-	$(call run,ld)$(CC) -std=gnu17 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -shared -fPIC $< -o $@ -ldl
-trust-short: $(B)/longline $(B)/tests/trust/shim.so
-	@tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
-trust: $(B)/longline $(B)/tests/trust/shim.so
-	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
@@ -121,4 +112,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: trust trust-short keys deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
+.PHONY: keys deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
