@@ -104,7 +104,7 @@ static inline arrays arrays_of(const ll_attention *op, int B, int T, int S, int 
         a.size = used;
         if (!a.data) a.data = calloc(used + 1, sizeof *a.data);
     }
-    const size_t saved = ll_attention_saved_packed(op, B, T, S, segments);
+    const size_t saved = ll_attention_saved(op, &(ll_attention_call){.B = B, .T = T, .S = S, .segments = segments});
     a.call.saved = calloc(saved + 1, sizeof(float));
     for (size_t i = 0; i < saved; i++) a.call.saved[i] = NAN;
     for (size_t i = 0; i < a.size; i++) a.data[i] = NAN; /* what is not there must not be read, nor left */

@@ -59,13 +59,9 @@ typedef struct {
     float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those that models begin with */
 } tensors;
 
-static int query_size(int kind) {
-    return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL;
-}
+static int query_size(int kind) { return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL; }
 
-static int heads(int kind) {
-    return KIND[kind].heads ? KIND[kind].heads : H;
-}
+static int heads(int kind) { return KIND[kind].heads ? KIND[kind].heads : H; }
 
 static double needed(int kind, int causal, int backward, double T) {
     const ll_kernel k = KIND[kind].kernel;
@@ -116,7 +112,6 @@ static ll_status run(ll_bench_case *c, double *seconds) {
     ll_attention *op = NULL;
     ll_status status = create_op(&op, c);
     if (status) return status;
-    const size_t saved = ll_attention_saved(op, 1, c->T, c->T) * sizeof(float);
     const ll_attention_call call = {
         .B = 1,
         .T = c->T,
@@ -131,6 +126,7 @@ static ll_status run(ll_bench_case *c, double *seconds) {
         .dk = view(c, t->dk, D),
         .dv = view(c, t->dv, E),
     };
+    const size_t saved = ll_attention_saved(op, &call) * sizeof(float);
     for (int warm = c->warm; warm >= 0 && !status; warm--) {
         const double start = ll_now();
         status = ll_attention_forward(op, &call);
@@ -149,7 +145,8 @@ static double most_saved(const ll_bench_case *cases, int n) {
     for (int i = 0; i < n; i++) {
         ll_attention *op = NULL;
         if (!cases[i].backward || create_op(&op, &cases[i])) continue;
-        most = fmax(most, (double)ll_attention_saved(op, 1, cases[i].T, cases[i].T));
+        most =
+            fmax(most, (double)ll_attention_saved(op, &(ll_attention_call){.B = 1, .T = cases[i].T, .S = cases[i].T}));
         ll_attention_free(op);
     }
     return most;

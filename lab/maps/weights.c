@@ -73,7 +73,8 @@ static ll_view take(float **at, int H, int n, int width) {
 static ll_status rows_create(rows *r, const ll_attention *op, ll_view q, ll_view k, int T, int S) {
     const int H = op->c.H, D = op->c.D, E = op->c.E;
     const size_t t = (size_t)H * (size_t)T, s = (size_t)H * (size_t)S;
-    const size_t size = (t + s) * ((size_t)D + 2 * (size_t)E) + ll_attention_saved(op, 1, T, S);
+    const size_t size =
+        (t + s) * ((size_t)D + 2 * (size_t)E) + ll_attention_saved(op, &(ll_attention_call){.B = 1, .T = T, .S = S});
     float *at = ll_alloc(size, sizeof *at);
     if (!at) return LL_ENOMEM;
     *r = (rows){.op = op, .memory = at, .values = t * (size_t)E};

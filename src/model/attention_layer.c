@@ -181,6 +181,7 @@ static ll_attention_call call_of(const attention *x) {
     call.v = view_of(&x->from, &x->s[2], x->s[2].data);
     call.y = mixed_view(x, x->mixed);
     call.saved = x->saved;
+    call.scratch = run->ws->scratch, call.scratch_floats = run->ws->scratch_floats;
     return call;
 }
 
@@ -266,5 +267,5 @@ ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, 
     reverse(&x, 0);
     ll_position_params_noise(source, ll_operator_of(stack, layer, 1));
     return ll_cross_cache_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
-                                    view_of(source, &x.s[2], x.s[2].data));
+                               view_of(source, &x.s[2], x.s[2].data));
 }

@@ -10,7 +10,7 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
     return ll_model_create_from(out, recipe, NULL, NULL);
 }
 
-ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **told) {
+ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **summary) {
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = ll_recipe_copy(&m->recipe, recipe);
@@ -19,7 +19,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
     if (!status) status = ll_params_allocate(m);
     if (!status) {
         ll_params_init(m);
-        if (from) status = ll_params_adopt(m, from, told);
+        if (from) status = ll_params_adopt(m, from, summary);
     }
     if (!status) status = ll_operators_create(m, NULL, from);
     if (status) {

@@ -87,16 +87,19 @@ struct ll_model {
 };
 
 /* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
- * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *told: how
- * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+ * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *summary:
+ * how many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
-                                           char **told);
+                                           char **summary);
 
 /* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+/* The same with scratch of so many floats: it cannot fail for memory. */
+size_t ll_model_redraw_floats(const ll_model *model);
+LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
 
 /* Keeps a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);

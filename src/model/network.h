@@ -91,6 +91,8 @@ struct ll_workspace {
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
+    float *scratch;                   /* of attention, for as many threads as there were; NULL: streams need none */
+    size_t scratch_floats;
     float *logits;                    /* (logit_rows, V or classes) */
     int logit_rows;
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
@@ -153,9 +155,9 @@ LL_MUST_USE ll_status ll_params_plan(ll_model *model);
 LL_MUST_USE ll_status ll_params_allocate(ll_model *model);
 /* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
-/* adopt.c: then takes those that another model has, and tells how many (`told`, to be freed with ll_free). LL_EINVAL
+/* adopt.c: then takes those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
  * where widths or heads differ. */
-LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **told);
+LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **summary);
 /* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);

@@ -133,7 +133,7 @@ static ll_status save(ll_trainer *t) {
     return LL_OK;
 }
 
-/* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
+/* A report that cannot be written is an event for the caller, and does not stop the run. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
     if (!t->report || !t->model->recipe->c.train.report || !t->state.row) return; /* no row, no loss to show */
     report(t, w, t->report(t, whole, t->report_arg) ? "no report" : "report");

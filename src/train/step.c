@@ -6,6 +6,10 @@
 #include "base/random.h"
 #include "train/train_internal.h"
 
+static int redraws(const ll_model *model) {
+    return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
+}
+
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
@@ -15,6 +19,8 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, c);
     if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
+    if (!status && redraws(model) && !(e->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *e->draws)))
+        status = LL_ENOMEM;
     if (status) {
         ll_engine_free(e);
         return status;
@@ -29,6 +35,7 @@ void ll_engine_free(ll_engine *e) {
     ll_optimizer_free(e->optimizer);
     ll_batch_free(&e->batch);
     ll_free(e->grad);
+    ll_free(e->draws);
     ll_free(e);
 }
 
@@ -41,10 +48,11 @@ static int too_late(const ll_config *c, int64_t step) {
 }
 
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
-static ll_status redraw(ll_model *model, int64_t step) {
+static ll_status redraw(const ll_engine *e, int64_t step) {
+    const ll_model *model = e->model;
     const int64_t every = model->c->attention.redraw, done = step - 1;
-    if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
+    if (!redraws(model) || done <= 0 || done % every) return LL_OK;
+    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw_in(e->model, done / every, e->draws);
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
@@ -54,7 +62,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
-    ll_status status = redraw(e->model, step);
+    ll_status status = redraw(e, step);
     if (status) return status;
     memset(e->grad, 0, e->model->size * sizeof *e->grad);
     for (int i = 0; i < parts; i++) {

@@ -53,6 +53,7 @@ typedef struct {
     ll_optimizer *optimizer;
     ll_batch batch;
     float *grad;
+    float *draws; /* scratch for new projections; NULL: none are drawn */
 } ll_engine;
 
 /* What a step came to. */

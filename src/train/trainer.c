@@ -74,13 +74,13 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &from->vocabulary;
     if (words->size != known->size || (words->size && memcmp(words->data, known->data, words->size)))
         return ll_fail(LL_EINVAL, "train.from = %s: its tokens stand for other words than those of the data", path);
-    char *told = NULL;
-    ll_status status = ll_model_create_from(&t->model, t->recipe, from, &told);
+    char *summary = NULL;
+    ll_status status = ll_model_create_from(&t->model, t->recipe, from, &summary);
     if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
-    const size_t capacity = status ? 0 : strlen(path) + strlen(told) + 32;
+    const size_t capacity = status ? 0 : strlen(path) + strlen(summary) + 32;
     if (capacity && !(t->origin = ll_alloc(capacity, 1))) status = LL_ENOMEM;
-    if (!status) snprintf(t->origin, capacity, "begins with %s: %s", path, told);
-    ll_free(told);
+    if (!status) snprintf(t->origin, capacity, "begins with %s: %s", path, summary);
+    ll_free(summary);
     return status;
 }
 
