@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "longline-lab.h"
+#include "longline-dist.h"
 #include "output/terminal.h"
 
 /* All commands, up to NULL. */
@@ -89,7 +90,7 @@ typedef struct {
 
 /* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second one ends the program, and says where the run
  * in this folder goes on. folder NULL: a run among others, which the same command goes on with. */
-void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder); /* train.preempt names one more signal */
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
 
@@ -115,6 +116,7 @@ void ll_progress_end(ll_progress_line *line);                    /* ends the lin
  * stops at once", and at the second one `second`: what is left of the work. */
 void ll_stop_on_signals(int restart, const char *first, const char *second);
 void ll_stop_leaves(const char *second); /* from now on */
+void ll_stop_on(int signal);             /* one more signal that asks */
 int ll_stop_wanted(void);
 
 /* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns

@@ -4,16 +4,18 @@
 #include "drawn.h"
 #include "ragged.h"
 
-enum { LONG = 2200, TENSORS = 8 };
+enum { LONG = 2200, TENSORS = 10 };
 
 /* One call's tensors (1, H, T, D or E), and gradients of what trains. */
 typedef struct {
     int T;
-    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv */
+    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
     float ddecay[H];
 } tensors;
 
-static int width(int i) { return i == 0 || i == 1 || i == 5 || i == 6 ? D : E; }
+static int width(int i) {
+    return i >= 8 ? 1 : i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
+}
 
 static tensors tensors_create(int T, uint64_t seed) {
     tensors t = {.T = T};
@@ -21,6 +23,7 @@ static tensors tensors_create(int T, uint64_t seed) {
         t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
         assert_non_null(t.x[i]);
         for (int n = 0; n < H * T * width(i) && i < 4; n++) t.x[i][n] = (float)(0.8 * draw_normal(&seed));
+        for (int n = 0; n < H * T && i == 8; n++) t.x[i][n] = (float)(-0.1 * draw_uniform(&seed));
     }
     return t;
 }
@@ -34,11 +37,12 @@ static ll_view view(const tensors *t, int i, int from) {
     return (ll_view){t->x[i] + (size_t)from * w, H * head, head, w};
 }
 
-static ll_attention_call call_of(tensors *t, int from, int queries, int keys) {
+static ll_attention_call call_of(const ll_attention *op, tensors *t, int from, int queries, int keys) {
     ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
     c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
     c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
     c.ddecay = t->ddecay;
+    if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
     return c;
 }
 
@@ -49,7 +53,7 @@ static float *saved_for(const ll_attention *op, const ll_attention_call *c) {
 }
 
 static void run_whole(const ll_attention *op, tensors *t) {
-    ll_attention_call c = call_of(t, 0, t->T, t->T);
+    ll_attention_call c = call_of(op, t, 0, t->T, t->T);
     c.saved = saved_for(op, &c);
     CHECK_OK(ll_attention_forward(op, &c));
     CHECK_OK(ll_attention_backward(op, &c));
@@ -66,7 +70,7 @@ static void run_causal(const ll_attention *op, tensors *t, const int *cut, int n
     ll_attention_state_clear(op, states);
     for (int i = 0; i < n; i++) {
         ll_attention_call *c = &call[i];
-        *c = call_of(t, cut[i], cut[i + 1] - cut[i], cut[i + 1] - cut[i]);
+        *c = call_of(op, t, cut[i], cut[i + 1] - cut[i], cut[i + 1] - cut[i]);
         c->state_in = states + (size_t)i * floats, c->state_out = states + (size_t)(i + 1) * floats;
         c->saved = saved[i] = saved_for(op, c);
         CHECK_OK(ll_attention_forward(op, c));
@@ -90,14 +94,14 @@ static void run_both(const ll_attention *op, tensors *t, const int *cut, int n) 
     float *unused = calloc(floats + 1, sizeof(float)), *total = d + 2 * floats;
     for (int i = 0; i < n; i++) {
         ll_attention_call *c = &keys[i];
-        *c = call_of(t, cut[i], 0, cut[i + 1] - cut[i]);
+        *c = call_of(op, t, cut[i], 0, cut[i + 1] - cut[i]);
         c->state_in = i ? states + (size_t)i * floats : NULL, c->state_out = states + (size_t)(i + 1) * floats;
         c->saved = saved_for(op, c);
         CHECK_OK(ll_attention_forward(op, c));
     }
     for (int i = 0; i < n; i++) {
         ll_attention_call *c = &queries[i];
-        *c = call_of(t, cut[i], cut[i + 1] - cut[i], 0);
+        *c = call_of(op, t, cut[i], cut[i + 1] - cut[i], 0);
         c->state_in = states + (size_t)n * floats, c->state_out = unused;
         c->saved = saved_for(op, c);
         CHECK_OK(ll_attention_forward(op, c));
@@ -127,7 +131,7 @@ static int draw_cuts(int T, int *cut, uint64_t *seed) {
 }
 
 static void compare(const char *name, const tensors *a, const tensors *b, double tolerance) {
-    static const char *const names[TENSORS] = {"q", "k", "v", "g", "y", "dq", "dk", "dv"};
+    static const char *const names[TENSORS] = {"q", "k", "v", "g", "y", "dq", "dk", "dv", "gate", "dgate"};
     for (int i = 4; i < TENSORS; i++) {
         double worst = 0, largest = 1e-3;
         for (int n = 0; n < H * a->T * width(i); n++) {
@@ -170,7 +174,7 @@ static void check_pair(const ll_attention_config *c, const char *name, uint64_t 
         run_whole(op, &whole);
         const int n = draw_cuts(200, cut, seed);
         c->causal ? run_causal(op, &parts, cut, n) : run_both(op, &parts, cut, n);
-        compare(name, &whole, &parts, 2e-4);
+        compare(name, &whole, &parts, c->kernel == LL_KERNEL_GLA ? 5e-4 : 2e-4); /* features of both signs */
         tensors_free(&whole), tensors_free(&parts);
     }
     ll_set_threads(0);
@@ -275,7 +279,7 @@ static void check_gradient(const ll_attention_config *config, const char *name) 
     }
     tensors t = tensors_create(40, 5);
     float *in = calloc(floats, 4), *out = calloc(floats, 4), *G = calloc(floats, 4), *d = calloc(floats, 4);
-    ll_attention_call c1 = call_of(&t, 0, 25, 25), c2 = call_of(&t, 25, 15, 15);
+    ll_attention_call c1 = call_of(op, &t, 0, 25, 25), c2 = call_of(op, &t, 25, 15, 15);
     c1.state_out = in, c1.saved = saved_for(op, &c1);
     CHECK_OK(ll_attention_forward(op, &c1));
     for (; place_of(op, size, &p) >= 0; size++)
@@ -323,7 +327,8 @@ static void test_cut_is_whole(void **state) {
                 ll_attention_config c;
                 if (!describe(&c, kernel, position, causal, 0)) continue;
                 /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
-                if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || position == LL_POSITION_ORTHOGONAL)
+                if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || kernel == LL_KERNEL_GLA ||
+                    position == LL_POSITION_ORTHOGONAL)
                     c.den = LL_DEN_NONE;
                 snprintf(name, sizeof name, "%s %s%s", kernel_names[kernel], position_names[position],
                          causal ? " causal" : "");

@@ -29,6 +29,7 @@ void ll_print_text(char *line, size_t size, const char *text, const char *more) 
 /* In one write. */
 static void say(const char *format, va_list list) {
     char text[1200], line[1300];
+    if (!ll_dist_ranks().speaks) return;
     vsnprintf(text, sizeof text, format, list);
     ll_print_text(line, sizeof line, text, "");
     ll_line_break();
@@ -76,6 +77,7 @@ static int code_of(ll_status status, int input_is_there) {
     case LL_EIO: return input_is_there ? 1 : 2;
     case LL_ENOMEM:
     case LL_ESTOPPED:
+    case LL_EDIST:
     case LL_EDIVERGED: break;
     }
     return 1;

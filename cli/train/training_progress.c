@@ -27,6 +27,9 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder
     watch->last.valid_loss = NAN;
     ll_stop_on_signals(1, "saving", "");
     leaves(watch);
+    const char *preempt = ll_recipe_get(recipe, "train.preempt");
+    if (!strcmp(preempt, "SIGUSR1")) ll_stop_on(SIGUSR1);
+    if (!strcmp(preempt, "SIGUSR2")) ll_stop_on(SIGUSR2);
     signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
 }
 

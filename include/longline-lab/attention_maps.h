@@ -11,12 +11,13 @@ LL_C_BEGIN
 
 /* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
  * through the operator (Choromanski et al. 2021, appendix C.4). It works for every kernel, position and divisor. One
- * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
-LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
-                                                 int streaming, float *A);
+ * sequence: q (H, T, D), k (H, S, D), gate (H, T, 1) of gla, else without data. streaming: by a stream, of as many
+ * queries as keys. ceil(S / E) passes. */
+LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
+                                                 int S, int streaming, float *A);
 /* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
-LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S,
-                                               const int *query, int count, float *A);
+LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
+                                               int S, const int *query, int count, float *A);
 
 /* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of
  * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n

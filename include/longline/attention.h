@@ -18,6 +18,7 @@ typedef enum {
     LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
     LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
     LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
+    LL_KERNEL_GLA, /* features x; every call brings a gate (below); causal */
     /* What papers compare with: */
     LL_KERNEL_VALUE, /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
     LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */

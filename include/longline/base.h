@@ -39,7 +39,8 @@ typedef enum {
     LL_EIO,     /* a file that cannot be read or written */
     LL_EFORMAT, /* a file whose content is wrong */
     LL_ESTOPPED, /* stopped on request, everything saved */
-    LL_EDIVERGED /* a loss, a gradient or what a model gives became infinite or NaN */
+    LL_EDIVERGED, /* a loss, a gradient or what a model gives became infinite or NaN */
+    LL_EDIST /* another rank failed, or cannot be reached */
 } ll_status;
 
 /* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */

@@ -134,7 +134,7 @@ static ll_status test(ll_model *model, ll_run_facts *facts) {
     if (!status) {
         facts->test_whole = ll_reader_eval_batches(reader) <= most;
         ll_reader_free(reader);
-        status = ll_evaluate(model, "test", most, &facts->test);
+        status = ll_evaluate_alone(model, "test", most, &facts->test);
     }
     return status == LL_ENOMEM ? status : LL_OK;
 }

@@ -64,6 +64,9 @@ static ll_status check_parts(const ll_attention_config *c) {
     if (!status) status = ll_premap_check(c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
     const ll_operator *kind = ll_operator_of_config(c);
+    if (!status && kernel->gated && !kind->gates)
+        status = ll_fail(LL_EINVAL, "attention: %s has heads without a state, which the gate of %s could not weigh",
+                         kind->name, kernel->name);
     return !status && kind != kernel && kind->check ? kind->check(c) : status;
 }
 
@@ -126,6 +129,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c.permutation = NULL;
     if (config->position == LL_POSITION_ORTHOGONAL) op->c.where.theta = NULL;
     op->kind = ll_operator_of_config(config);
+    op->gated = ll_operator_of_kernel(config->kernel)->gated;
     op->features = ll_operator_of_kernel(config->kernel)->linear;
     op->D = ll_attention_width(config);
     op->usual_tile = ll_kernel_table()->tile;

@@ -36,6 +36,7 @@ typedef struct ll_operator {
     int itself; /* keys are those of the queries' own tokens: S = T */
     int whole;  /* needs the whole sequence: never causal */
     int gates;  /* its state decays, and may do so by a gate that comes with the call */
+    int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);
@@ -66,6 +67,7 @@ typedef struct ll_operator {
 struct ll_attention {
     ll_attention_config c; /* as the caller gave it; its arrays are our copies, save parameters that train */
     const ll_operator *kind;
+    int gated;                /* every call has to bring a gate */
     int features;             /* its kernel has some */
     int D;                    /* query size after the premap stage */
     int tile;                 /* tokens a tile; 0: as many as follow */

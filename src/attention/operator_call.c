@@ -34,6 +34,8 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 }
 
 static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) {
+    if (!c->gate.data && op->gated)
+        return ll_fail(LL_EINVAL, "attention: %s needs a gate for every token; the call has none", op->kind->name);
     if (!c->gate.data) return LL_OK;
     if (!op->kind->gates || !op->c.causal)
         return ll_fail(LL_EINVAL, "attention: a gate is for causal linear attention; %s has no state that could decay",
@@ -235,6 +237,7 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
         if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
         if (call->dk.data) ll_segments_clear(call, 1, &call->dk, ll_keyed_heads(&op->c), op->c.D);
         ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
+        if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
         if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
     }
     if (!status) status = backward(op, &c);

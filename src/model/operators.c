@@ -34,7 +34,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
     a.feature_eps = (float)eps;
     a.query_max = rules->query_max, a.key_max = rules->key_max;
     a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
-    a.den = !c->attention.normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
+    a.den = !ll_config_divides(c) ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
     a.den_eps = (float)rules->den_eps;
     if (c->position.type == LL_POSITION_PERMUTE && (!at.cross || c->position.cross != LL_CROSS_NONE))
         a.position = LL_POSITION_PERMUTE;

@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 enum {
     LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
@@ -27,11 +28,15 @@ static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
+        ws->gate[l] = !m->gated ? NULL : own ? take(p, rows, (size_t)c->model.heads) : ws->gate[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->hidden[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
         const ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .segments = most_sequences(ws)};
-        ws->saved[l] = keep ? take(p, ll_attention_saved(op, &call), 1) : NULL;
+        const ll_attention_call row = {.B = 1, .T = ws->T, .S = ws->T};
+        size_t saved = ll_attention_saved(op, &call);
+        if (c->carry) saved = ll_max_size(saved, (size_t)ws->B * ll_attention_saved(op, &row));
+        ws->saved[l] = keep ? take(p, saved, 1) : NULL;
     }
 }
 
@@ -87,9 +92,9 @@ static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
               dims[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
-                        m->queries, m->keys,        ll_head_width(m)};
+                         m->queries, m->keys,        ll_head_width(m), m->c->model.heads};
     int deepest = 0, widest = 0; /* of what goes in: the first three */
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         if (dims[i] > widest) widest = dims[i];
         if (dims[i] > deepest && i < 3) deepest = dims[i];
     }
@@ -109,6 +114,7 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
     ws->wide = take(p, chunk, (size_t)c->model.ff);
+    ws->heads = ll_config_head_norm(c) ? take(p, chunk, (size_t)m->values) : NULL;
     ws->statistics = take(p, 2, LL_CHUNK);
     ws->logits = take(p, (size_t)ws->logit_rows, V);
     ws->loss = take(p, 2, LL_CHUNK);
@@ -138,6 +144,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->model.width);
         ws->dproject = take(&p, rows, ll_row_width(m));
+        ws->dgate = m->gated ? take(&p, rows, (size_t)m->c->model.heads) : NULL;
         ws->dmixed = take(&p, rows, values);
     }
     const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
@@ -166,7 +173,7 @@ static ll_status check(const ll_model *m, int B, int T) {
 /* The first pointers of every list, then their lists. */
 static ll_status take_lists(ll_workspace *ws) {
     const size_t layers = (size_t)ws->stack->layers, residuals = (size_t)ll_sublayers(ws->stack) + 1;
-    float ***const lists[] = {&ws->project,     &ws->mixed,        &ws->hidden,      &ws->saved,
+    float ***const lists[] = {&ws->project,     &ws->gate,         &ws->mixed,       &ws->hidden, &ws->saved,
                               &ws->cross_query, &ws->cross_source, &ws->cross_mixed, &ws->cross_saved};
     const size_t count = sizeof lists / sizeof *lists;
     ws->layers = ll_alloc(residuals + count * layers, sizeof *ws->layers);
@@ -205,6 +212,12 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
     return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
 }
 
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
+    ws->ready = ready;
+    ws->ready_arg = arg;
+    if (ws->source) ll_workspace_on_gradient(ws->source, ready, arg);
+}
+
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
     ws->part = part;
     ws->parts = parts;
@@ -214,6 +227,7 @@ void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
 void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);
+    ll_shared_free(ws->shared);
     ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);

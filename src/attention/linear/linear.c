@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "attention/linear/causal.h"
-#include "attention/attention_stream.h"
-#include "attention/cross_cache.h"
 #include "attention/table.h"
 #include "base/integer.h"
 #include "base/parallel.h"
@@ -36,7 +34,7 @@ static size_t stretches(const ll_attention *op, int T) {
     return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
 }
 
-static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
@@ -236,7 +234,7 @@ static linear_call call_of(const ll_attention *op, const ll_attention_call *c, i
     return l;
 }
 
-static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
     ll_arena a = {0};
     (void)call_of(op, c, backward, ll_most_sequences(c) * (size_t)op->c.H, &a);
     return a.used;
@@ -256,31 +254,31 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     return LL_OK;
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *c) {
     return linear(op, c, 0);
 }
-static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c) {
     return linear(op, c, 1);
 }
 
 /* ---- The kind ---- */
 
-static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine) {
     ll_feature_map *map;
     const ll_status status = ll_feature_map_create(&map, engine);
     if (!status) op->own = map;
     return status;
 }
 
-static void destroy(ll_attention *op) {
+void ll_linear_free(ll_attention *op) {
     ll_feature_map_free(op->own);
 }
 
-static void project(ll_attention *op, const float *projection) {
+void ll_linear_project(ll_attention *op, const float *projection) {
     ll_feature_map_project(op->own, projection);
 }
 
-static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
         return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
                                   "not in one call; use prefix, token or none");
@@ -289,11 +287,11 @@ static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_T
     return LL_OK;
 }
 
-static void state_clear(const ll_attention *op, float *state) {
+void ll_linear_state_clear(const ll_attention *op, float *state) {
     for (int h = 0; h < op->c.H; h++) ll_carried_clear(op, state + (size_t)h * ll_carried_floats(op));
 }
 
-static ll_status can_stream(const ll_attention *op) {
+ll_status ll_linear_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     const ll_feature_map *map = ll_linear_map(op);
     if (map->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
@@ -306,22 +304,4 @@ static ll_status can_stream(const ll_attention *op) {
     return LL_OK;
 }
 
-const ll_operator ll_operator_linear = {
-    .name = "linear",
-    .linear = 1,
-    .gates = 1,
-    .packs = 1,
-    .reads = 2,
-    .create = create,
-    .free = destroy,
-    .project = project,
-    .saved = saved,
-    .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
-    .state = state,
-    .state_clear = state_clear,
-    .can_stream = can_stream,
-    .recurrence = &ll_recurrence_linear,
-    .cross = &ll_cross_linear,
-};
+const ll_operator ll_operator_linear = {.name = "linear", LL_LINEAR_FUNCTIONS};
