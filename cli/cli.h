@@ -89,8 +89,9 @@ typedef struct {
 } ll_watch;
 
 /* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second one ends the program, and says where the run
- * in this folder goes on. folder NULL: a run among others, which the same command goes on with. */
-void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder); /* train.preempt names one more signal */
+ * in this folder goes on. train.preempt names one more signal. folder NULL: a run among others, which the same command
+ * goes on with. */
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
 
