@@ -21,8 +21,9 @@ ll_status ll_linear_can_stream(const ll_attention *op);
 #define LL_LINEAR_FUNCTIONS                                                                                            \
     .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
     .project = ll_linear_project, .saved = ll_linear_saved, .forward = ll_linear_forward,                              \
-    .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state, .state_clear = ll_linear_state_clear,      \
-    .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear, .cross = &ll_cross_linear
+    .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state,                            \
+    .state_clear = ll_linear_state_clear, .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear,     \
+    .cross = &ll_cross_linear
 
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
