@@ -75,10 +75,11 @@ struct ll_model {
     const ll_model_config *c; /* ... which is this */
     int count;                /* tensors */
     ll_param *param;
-    size_t size;          /* floats in the block */
-    float *data;          /* 64-byte aligned; NULL where the tensors lie in `file` */
-    ll_safetensors *file; /* mapped, or NULL: what is written to it stays in memory */
-    int stacks;           /* the last one has the head */
+    size_t size;              /* floats in the block */
+    float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
+    int checked;              /* tensors of its file whose checksum was right */
+    ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
+    int stacks;               /* the last one has the head */
     ll_stack stack[2];
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
