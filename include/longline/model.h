@@ -18,6 +18,11 @@ LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
 /* Written to a temporary file in the same folder, flushed, then renamed. */
 LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *path);
+/* The same from a file's bytes in memory, of which nothing is kept: its parameters are a block of its own, which can
+ * be trained (ll_adam_create). `name` stands in messages for the path. */
+LL_API LL_MUST_USE ll_status ll_model_load_bytes(ll_model **model, const void *bytes, size_t size, const char *name);
+/* The file that ll_model_save would write, in memory that the caller frees with ll_text_free. */
+LL_API LL_MUST_USE ll_status ll_model_save_bytes(const ll_model *model, char **bytes, size_t *size);
 LL_API void ll_model_free(ll_model *model);
 
 LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
@@ -29,6 +34,7 @@ typedef struct {
     size_t parameters;
     int width;   /* C: of the vectors of tokens */
     int classes; /* 0: no classifier */
+    size_t block; /* floats of a block of gradients: ll_model_loss */
 } ll_model_sizes;
 LL_API ll_model_sizes ll_model_size(const ll_model *model);
 
@@ -36,6 +42,7 @@ typedef struct {
     const char *name; /* "blocks.0.attention.query.weight" */
     int rows, cols;   /* cols = 1 for vectors */
     float *data;      /* the parameters themselves */
+    size_t offset;    /* of its gradient in a block of them */
 } ll_tensor;
 /* Tensor number i, or data = NULL past the last. */
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);

@@ -24,6 +24,7 @@ typedef struct {
 struct ll_safetensors {
     char *path;
     ll_bytes bytes;
+    int borrowed; /* the bytes are another's */
     const uint8_t *data;
     size_t size; /* of the data */
     json_t *meta;
@@ -161,12 +162,14 @@ static ll_status read_header(ll_safetensors *f, json_t *header) {
     return check_cover(f);
 }
 
-ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
+/* bytes: in memory; NULL: those of the file of this name. */
+static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const char *path) {
     json_t *header = NULL;
     ll_safetensors *f = ll_alloc(1, sizeof *f);
     if (!f) return LL_ENOMEM;
+    if (bytes) f->bytes = *bytes, f->borrowed = 1;
     f->path = ll_strdup(path);
-    ll_status status = f->path ? ll_file_map(&f->bytes, path) : LL_ENOMEM;
+    ll_status status = !f->path ? LL_ENOMEM : bytes ? LL_OK : ll_file_map(&f->bytes, path);
     if (!status) status = parse_header(&header, f);
     if (!status) status = read_header(f, header);
     json_decref(header);
@@ -178,27 +181,30 @@ ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
     return LL_OK;
 }
 
+ll_status ll_safetensors_open(ll_safetensors **file, const char *path) { return open_bytes(file, NULL, path); }
+
+ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name) {
+    const ll_bytes all = {(uint8_t *)bytes, size};
+    return open_bytes(file, &all, name);
+}
+
 void ll_safetensors_free(ll_safetensors *f) {
     if (!f) return;
     for (int i = 0; i < f->count; i++) ll_free(f->entry[i].t.name);
     ll_free(f->entry);
     json_decref(f->meta);
-    ll_bytes_unmap(&f->bytes);
+    if (!f->borrowed) ll_bytes_unmap(&f->bytes);
     ll_free(f->path);
     ll_free(f);
 }
 
-const char *ll_safetensors_path(const ll_safetensors *file) {
-    return file->path;
-}
+const char *ll_safetensors_path(const ll_safetensors *file) { return file->path; }
 
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
     return json_string_value(json_object_get(file->meta, key));
 }
 
-int ll_safetensors_count(const ll_safetensors *file) {
-    return file->count;
-}
+int ll_safetensors_count(const ll_safetensors *file) { return file->count; }
 
 const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i) {
     return i >= 0 && i < file->count ? &file->entry[i].t : NULL;

@@ -19,6 +19,8 @@ typedef struct ll_safetensors ll_safetensors;
 
 /* Opens, checks everything, keeps the file mapped. */
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
+/* The same of bytes in memory, which must outlive it; `name` is what it is called in messages. */
+LL_MUST_USE ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name);
 void ll_safetensors_free(ll_safetensors *file);
 const char *ll_safetensors_path(const ll_safetensors *file);
 /* Metadata value of a key, or NULL. */
@@ -39,6 +41,8 @@ LL_MUST_USE ll_status ll_st_meta(ll_st_writer *writer, const char *key, const ch
 LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_dtype dtype, int rank,
                                 const size_t *shape, const void *data);
 LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
+/* Saves into memory, which the caller frees with ll_free. */
+LL_MUST_USE ll_status ll_st_bytes(ll_st_writer *writer, ll_bytes *bytes);
 /* A name for what has been added so far: metadata, tensors and their bytes; not for where or how it is written. Two
  * contents have the same one by no accident; who wants to make two that have can. */
 enum { LL_DIGEST_TEXT = 33 };

@@ -41,7 +41,7 @@ static int too_late(const ll_config *c, int64_t step) {
 }
 
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
-static ll_status redraw(ll_model *model, int64_t step) {
+ll_status ll_step_redraw(ll_model *model, int64_t step) {
     const int64_t every = model->c->attention.redraw, done = step - 1;
     if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
     return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
@@ -54,7 +54,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     ll_batch *b = &e->batch;
     ll_tally tally = {0};
     int64_t tokens = 0;
-    ll_status status = redraw(e->model, step);
+    ll_status status = ll_step_redraw(e->model, step);
     if (status) return status;
     memset(e->grad, 0, e->model->size * sizeof *e->grad);
     for (int i = 0; i < parts; i++) {

@@ -4,7 +4,8 @@
  *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
- *   loop.c       the loop                        run_folder.c its folder, removed meanwhile
+ *   loop.c       the loop                            run_folder.c its folder, removed meanwhile
+ *   batch_loss.c loss, gradients and updates on batches from memory
  *
  * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
  * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
@@ -64,6 +65,8 @@ typedef struct {
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
+/* New random features before update number `step`, where they are due. */
+LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step);
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
 /* Gradient of update number `step` (from 1) into e->grad; redraws first where that is due. reader NULL:
