@@ -101,7 +101,7 @@ setup(
     version=version(),
     packages=["longline", "longline.torch"],
     package_data={"longline": ["py.typed"]},
-    cffi_modules=["longline/_build.py:ffibuilder"] if building else [],
+    cffi_modules=["native.py:build"] if building else [],
     cmdclass={"sdist": Sdist, "bdist_wheel": Wheel},
     options={"bdist_wheel": {"py_limited_api": "cp39"}},
 )

@@ -11,7 +11,7 @@ import cffi
 
 HERE = Path(__file__).resolve().parent
 # The repository, or what an sdist carries of it.
-ROOT = next(r for r in (HERE.parent.parent, HERE.parent / "core") if (r / "include" / "longline.h").exists())
+ROOT = next(r for r in (HERE.parent, HERE / "core") if (r / "include" / "longline.h").exists())
 HEADERS = ("base", "attention", "files", "model", "infer", "train", "data")
 
 CALLBACKS = """
@@ -35,7 +35,7 @@ def libraries() -> list:
 
 
 def build() -> cffi.FFI:
-    archive = os.environ.get("LONGLINE_ARCHIVE") or str(ROOT / "build" / "liblongline.a")
+    archive = os.environ["LONGLINE_ARCHIVE"]
     ffi = cffi.FFI()
     ffi.cdef("".join(declarations((ROOT / "include" / "longline" / f"{h}.h").read_text()) for h in HEADERS) + CALLBACKS)
     ffi.set_source(
@@ -51,6 +51,3 @@ def build() -> cffi.FFI:
         define_macros=[("Py_LIMITED_API", "0x03090000")],
     )
     return ffi
-
-
-ffibuilder = build() if os.environ.get("LONGLINE_ARCHIVE") or (ROOT / "build" / "liblongline.a").exists() else None
