@@ -1,6 +1,6 @@
 /* Attention by its definition, forward. Quadratic, slow, obvious. */
 #include "oracle.h"
-#include "oracle_baseline.h"
+#include "oracle_approximate.h"
 #include "oracle_inside.h"
 
 #include <math.h>
@@ -340,8 +340,8 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
 
 void oracle_forward(const oracle_case *o, const oracle_top *of_query, const oracle_top *of_key, double *y) {
     const size_t rows = (size_t)o->B * (size_t)o->c.H * (size_t)o->T;
-    if (oracle_is_baseline(&o->c)) {
-        oracle_baseline_forward(o, y);
+    if (oracle_is_approximate(&o->c)) {
+        oracle_approximate_forward(o, y);
         return;
     }
     oracle_top *own = of_query ? NULL : oracle_alloc(2 * rows, sizeof *own);

@@ -9,7 +9,7 @@
 #include "attention/operator.h"
 #include "base/random.h"
 #include "oracle_compat.h"
-#include "oracle_place.h"
+#include "oracle_model_position.h"
 
 static double *zeros(size_t n) {
     return calloc(n + 1, sizeof(double));
@@ -44,12 +44,10 @@ static const double *shared(const oracle_model *o, const char *name) {
 static int head_size(const ll_model_config *c) {
     return c->model.head_size ? c->model.head_size : c->model.width / c->model.heads;
 }
-static int front(const oracle_model *o) {
+static int cls_tokens(const oracle_model *o) {
     return !ll_task_per_token(o->model->c->model.task) && o->model->c->model.pool == LL_POOL_FIRST;
 }
-static int length(const oracle_model *o, int b) {
-    return (o->lengths ? o->lengths[b] : o->T) + front(o);
-}
+static int length(const oracle_model *o, int b) { return (o->lengths ? o->lengths[b] : o->T) + cls_tokens(o); }
 
 /* y (n) = x (k) W (k, n) + bias */
 static void linear(int k, int n, const double *x, const double *W, const double *bias, double *y) {
@@ -89,7 +87,7 @@ static void dropout(const oracle_model *o, int layer, int site, int b, int t, do
 
 static void embed(const oracle_model *o, int b, int t, double *x) {
     const ll_model_config *c = o->model->c;
-    const int C = c->model.width, p = t - front(o);
+    const int C = c->model.width, p = t - cls_tokens(o);
     const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
     double raw[256];
     for (int i = 0; i < C; i++) {
@@ -118,7 +116,7 @@ static ll_attention_config mechanism(const oracle_model *o, int op, int causal, 
     const ll_attention_config *draws = &o->model->attention[op]->c;
     const int E = head_size(c), D = E * c->attention.query_multiple;
     ll_attention_config a = {.causal = causal, .H = c->model.heads, .D = D, .E = E, .input_scale = 1};
-    if (placed) oracle_place_describe(o, &a);
+    if (placed) oracle_model_position_describe(o, &a);
     const int W = oracle_width(&a);
     if (c->attention.kernel == LL_KERNEL_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
     if (c->attention.kernel == LL_KERNEL_FAVOR) {
@@ -149,7 +147,7 @@ static ll_attention_config mechanism(const oracle_model *o, int op, int causal, 
     if (c->position.type == LL_POSITION_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
     if (c->position.type == LL_POSITION_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = front(o);
+        a.width = c->position.width, a.height = c->position.height, a.before = cls_tokens(o);
     }
     a.decay = draws->decay;
     return a;
@@ -195,7 +193,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
     s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
-    oracle_place_forward(o, layer, cross, &s, y);
+    oracle_model_position_forward(o, layer, cross, &s, y);
     part[0] = s.q, part[1] = s.k;
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
@@ -294,7 +292,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
 /* What leaves a stack, (B, T, C). */
 static double *stack(const oracle_model *o) {
     const ll_model_config *c = o->model->c;
-    const int C = c->model.width, T = o->T + front(o), rows = o->B * T;
+    const int C = c->model.width, T = o->T + cls_tokens(o), rows = o->B * T;
     double *x = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
@@ -319,7 +317,7 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
         o.prefix = "decoder.", o.first = e.layers, o.causal = o.cross = 1;
     }
     double *x = stack(&o);
-    const int T = o.T + front(&o);
+    const int T = o.T + cls_tokens(&o);
     if (c->model.task == LL_TASK_MATCH) {
         match(&o, T, x, logits);
     } else if (c->model.task == LL_TASK_CLASSIFY) {

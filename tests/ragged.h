@@ -33,7 +33,7 @@ static inline void make_permutation(int n) {
 }
 
 /* What papers compare with has no features, and not always keys. */
-static inline int baseline(ll_attention_config *c, int position, int causal, int cross) {
+static inline int approximate_call(ll_attention_config *c, int position, int causal, int cross) {
     const ll_kernel k = c->kernel;
     const int whole = k == LL_KERNEL_LINFORMER || k == LL_KERNEL_NYSTROM;
     c->baseline.window = 5, c->baseline.length = ROOM, c->baseline.rank = RANK;
@@ -61,7 +61,7 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     w->gate = numbers + 700, w->inv_freq = numbers + 750, w->alpha = numbers + 760, w->beta = numbers + 770;
     w->clip = CLIP, w->keyless = 1, w->rpe = numbers + 800, w->bias = numbers + 830;
     w->distance_k = numbers + 40, w->distance_v = numbers + 60;
-    if (kernel > LINEAR) return baseline(c, position, causal, cross);
+    if (kernel > LINEAR) return approximate_call(c, position, causal, cross);
     if (position == LL_POSITION_SINUSOIDAL || position == LL_POSITION_LEARNED) return 0; /* not of operators */
     const int softmax = kernel == LL_KERNEL_SOFTMAX, features = ll_feature_count(c);
     if (softmax && (position == LL_POSITION_PERMUTE || position == LL_POSITION_PERMUTE2D)) return 0;

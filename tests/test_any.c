@@ -48,8 +48,9 @@ static void add(drawn *x, const char *key, const char *values, uint64_t seed, in
     int n = 1;
     for (const char *p = values; (p = strchr(p, '|')); p++) n++;
     for (int which = draw(seed, i, n); which; which--) values = strchr(values, '|') + 1;
-    const size_t at = strlen(x->keys), room = sizeof x->keys - at;
-    assert_true((size_t)snprintf(x->keys + at, room, "%s=%.*s ", key, (int)strcspn(values, "|"), values) < room);
+    const size_t at = strlen(x->keys), capacity = sizeof x->keys - at;
+    assert_true((size_t)snprintf(x->keys + at, capacity, "%s=%.*s ", key, (int)strcspn(values, "|"), values) <
+                capacity);
 }
 
 /* Weights that may be negative have sums near 0, by which nothing can be divided to any number of digits. */

@@ -69,7 +69,7 @@ static void test_state_does_not_grow(void **state) {
 
 /* A stream is as good after a long time: the last 400 of 20000 tokens under decay are those of a fresh start, since
  * what came before has faded. */
-static void test_long_streams_do_not_drift(void **state) {
+static void test_error_of_long_streams_does_not_grow(void **state) {
     (void)state;
     uint64_t seed = 23;
     ll_attention_config c = {.kernel = LL_KERNEL_RELU, .H = 1, .D = 6, .E = 5, .causal = 1, .input_scale = 1};
@@ -94,7 +94,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams_are_tiles),
         cmocka_unit_test(test_state_does_not_grow),
-        cmocka_unit_test(test_long_streams_do_not_drift),
+        cmocka_unit_test(test_error_of_long_streams_does_not_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,15 +43,15 @@ static int borrowings;
 static void put_tensor(ll_st_writer *w, const change *x, const char *name, int rank, const size_t *shape,
                        const double *data) {
     const int changed = x->tensor && !strcmp(x->tensor, name);
-    size_t n = 1, room = 1;
+    size_t n = 1, capacity = 1;
     if (changed && !x->shape[0] && x->number == 0) return;
     if (changed && x->shape[0]) rank = 4;
     for (int i = 0; i < rank; i++) n *= changed && x->shape[0] ? x->shape[i] : shape[i];
-    for (int i = 0; i < rank && !(changed && x->shape[0]); i++) room *= shape[i];
+    for (int i = 0; i < rank && !(changed && x->shape[0]); i++) capacity *= shape[i];
     double *wide = calloc(n, sizeof *wide);
     float *narrow = calloc(n, sizeof *narrow);
     assert_true(wide && narrow);
-    for (size_t i = 0; i < n && i < room; i++) wide[i] = data[i];
+    for (size_t i = 0; i < n && i < capacity; i++) wide[i] = data[i];
     if (changed && x->number != 0) wide[0] = (double)x->number;
     for (size_t i = 0; i < n; i++) narrow[i] = (float)wide[i];
     CHECK_OK(ll_st_add(w, name, x->dtype, rank, changed && x->shape[0] ? x->shape : shape,

@@ -91,7 +91,7 @@ static void test_pooling(void **state) {
                     for (int t = n; t < T; t++) assert_true(x[t * C] == 0);
                     assert_true(mean[b * C + c] == (n ? (float)(sum / n) : 0));
                     assert_true(last[b * C + c] == (n ? x[(n - 1) * C] : 0));
-                    if (!m->front) assert_true(first[b * C + c] == (n ? x[0] : 0));
+                    if (!m->cls_tokens) assert_true(first[b * C + c] == (n ? x[0] : 0));
                 }
             free(all), free(mean), free(first), free(last);
         }
@@ -170,7 +170,7 @@ static void test_class_token(void **state) {
         const int C = ll_model_size(m).width, classes = ll_model_size(m).classes;
         assert_int_equal(classes, 5);
         int *tokens = tokens_of(m, T, 7);
-        float *x = embeddings_of(m, -1, m->front ? LL_EMBED_FIRST : LL_EMBED_MEAN, tokens, NULL, 1, T), logp[5];
+        float *x = embeddings_of(m, -1, m->cls_tokens ? LL_EMBED_FIRST : LL_EMBED_MEAN, tokens, NULL, 1, T), logp[5];
         const float *W = m->data + m->param[m->at.head].offset, *bias = m->data + m->param[m->at.head + 1].offset;
         double expected[5], sum = 0;
         CHECK_OK(ll_model_logp(m, logp, tokens, NULL, 1, T));

@@ -5,7 +5,7 @@
 #include "inputs.h"
 
 /* All sequences of some files as one text: "id|line|label|text\n", pieces put together. */
-static ll_status listing(char *out, size_t room, const ll_input_options *how, int n, const char *const *paths) {
+static ll_status listing(char *out, size_t capacity, const ll_input_options *how, int n, const char *const *paths) {
     ll_input *in = NULL;
     ll_sequence s;
     size_t used = 0;
@@ -16,13 +16,13 @@ static ll_status listing(char *out, size_t room, const ll_input_options *how, in
         assert_true(s.begins == !open);
         assert_true(s.size <= (how->piece ? how->piece : 65536) || how->format == LL_INPUT_IDX);
         if (s.begins)
-            used += (size_t)snprintf(out + used, room - used, "%s|%lld|%s|", s.id, (long long)s.line,
+            used += (size_t)snprintf(out + used, capacity - used, "%s|%lld|%s|", s.id, (long long)s.line,
                                      s.label ? s.label : "-1");
         for (size_t i = 0; i < s.size; i++)
-            used += (size_t)snprintf(out + used, room - used, s.text[i] < 32 ? "<%02x>" : "%c", s.text[i]);
-        if (s.ends) used += (size_t)snprintf(out + used, room - used, "\n");
+            used += (size_t)snprintf(out + used, capacity - used, s.text[i] < 32 ? "<%02x>" : "%c", s.text[i]);
+        if (s.ends) used += (size_t)snprintf(out + used, capacity - used, "\n");
         open = !s.ends;
-        assert_true(used < room);
+        assert_true(used < capacity);
     }
     if (!status) {
         assert_false(open);

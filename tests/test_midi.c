@@ -1,10 +1,10 @@
 /* Standard MIDI files: read event by event, in every way they can be wrong, and written. */
-#include "songs.h"
+#include "midi_files.h"
 
 /* Format 0, 96 ticks: running status, a release as a strike without force, numbers of two bytes, a program. */
 static void one_track_is_read(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
     ADD(&s, "\0\xc2\x28");                   /* channel 3 plays 40 */
@@ -15,7 +15,7 @@ static void one_track_is_read(void **state) {
     ADD(&s, "\0\x99\x24\x7f\x0a\x89\x24\0"); /* a drum, 10 ticks */
     ADD(&s, "\0\xff\x2f\0");
     close_track(&s);
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_int_equal(score.division, 96);
     assert_int_equal(score.notes, 3);
     assert_note(&score, 0, 0, 96, 40, 60, 0x50);
@@ -27,7 +27,7 @@ static void one_track_is_read(void **state) {
 /* What is not of notes is passed over: system exclusive in two parts, text, a soft pedal, bends, touches. */
 static void other_events_are_passed_over(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
     ADD(&s, "\0\xf0\3\x7e\x09\xf7\5\xf7\2\x01\xf7");
@@ -38,7 +38,7 @@ static void other_events_are_passed_over(void **state) {
     ADD(&s, "\3\xff\x2f\0");
     close_track(&s);
     ADD(&s, "behind the last track anything may come");
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 2);
     assert_note(&score, 0, 10, 15, 0, 60, 0x50);
     assert_note(&score, 1, 17, 20, 0, 62, 0x50); /* never released: it ends with the track */
@@ -49,7 +49,7 @@ static void other_events_are_passed_over(void **state) {
  * between. */
 static void tracks_are_one_piece(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 1, 3, 480);
     open_track(&s);
     ADD(&s, "\0\xff\x51\3\x07\xa1\x20\0\xff\x58\4\6\3\x18\x08");
@@ -63,7 +63,7 @@ static void tracks_are_one_piece(void **state) {
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x42\x78\x91\x3c\x43\x0a\x3c\0\0\x80\x3c\0");
     close_track(&s);
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 4);
     assert_note(&score, 0, 0, 130, 7, 60, 0x42); /* the channel's, which another track told */
     assert_note(&score, 1, 0, 20, 7, 60, 0x40);  /* and no release of another track ends it */
@@ -82,12 +82,12 @@ static void tracks_are_one_piece(void **state) {
 /* A key that is struck while it sounds begins anew; one struck and released in no time is not heard. */
 static void keys_sound_once_at_a_time(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x50\x10\x3c\x51\x10\x3c\0\x10\x3c\0\0\x40\x50\0\x40\0");
     close_track(&s);
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 2);
     assert_note(&score, 0, 0, 16, 0, 60, 0x50);
     assert_note(&score, 1, 16, 32, 0, 60, 0x51);
@@ -98,7 +98,7 @@ static void keys_sound_once_at_a_time(void **state) {
  * other channels. */
 static void the_pedal_holds_notes(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x50\0\x91\x3c\x51\0\x99\x3c\x52\0\x90\x30\x53"); /* 60 thrice, 48 */
@@ -110,7 +110,7 @@ static void the_pedal_holds_notes(void **state) {
     ADD(&s, "\5\xb0\x79\0");                                             /* reset at 35 */
     ADD(&s, "\0\x90\x33\x55\0\xb0\x40\x7f\5\x90\x33\0\0\xb0\x40\0");     /* lifted in the tick of the release, 40 */
     close_track(&s);
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 6);
     assert_note(&score, 0, 0, 25, 0, 48, 0x53);
     assert_note(&score, 1, 0, 20, 0, 60, 0x50);
@@ -126,7 +126,7 @@ static void the_pedal_holds_notes(void **state) {
  * holds to the end of all tracks. */
 static void pedals_belong_to_channels(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 1, 3, 96);
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x50\5\x3c\0\x0b\x3c\x51\1\x3c\0"); /* 60 at 0 to 5, at 16 to 17 */
@@ -138,7 +138,7 @@ static void pedals_belong_to_channels(void **state) {
     open_track(&s);
     ADD(&s, "\x0a\x91\x3c\x53\x0a\x3c\0\x0a\xff\x2f\0"); /* 60 on another channel, 10 to 20; the end at 30 */
     close_track(&s);
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 4);
     assert_note(&score, 0, 0, 16, 0, 60, 0x50);
     assert_note(&score, 1, 10, 20, 0, 60, 0x53);
@@ -147,7 +147,7 @@ static void pedals_belong_to_channels(void **state) {
     ll_score_free(&score);
 }
 
-static ll_status refuse(const song *s) {
+static ll_status refuse(const midi_file *s) {
     ll_score score = {.notes = -7};
     const ll_status status = ll_midi_read(&score, s->data, s->n, "song");
     if (status) assert_int_equal(score.notes, -7);
@@ -184,7 +184,7 @@ static void wrong_events_are_refused(void **state) {
         WRONG("\0\xff\x58\1\4", "time signature"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        song s = {0};
+        midi_file s = {0};
         add_head(&s, 0, 1, 96);
         open_track(&s);
         add(&s, cases[i].bytes, cases[i].n);
@@ -211,7 +211,7 @@ static void wrong_files_are_refused(void **state) {
         WRONG("MThd\0\0\0\6\0\1\0\1\0\x60MTrk\xff\xff\xff\xff\0", "a chunk is longer"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        song s = {0};
+        midi_file s = {0};
         add(&s, cases[i].bytes, cases[i].n);
         CHECK_FAILS(refuse(&s), LL_EFORMAT, cases[i].word);
     }
@@ -224,12 +224,12 @@ static void wrong_files_are_refused(void **state) {
 /* A longer header than today's is read past. */
 static void longer_headers_are_read(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     ADD(&s, "MThd\0\0\0\x08\0\0\0\1\0\x60zz");
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x50\1\x3c\0");
     close_track(&s);
-    ll_score score = read_song(&s);
+    ll_score score = read_midi(&s);
     assert_note(&score, 0, 0, 1, 0, 60, 0x50);
     ll_score_free(&score);
 }
@@ -253,7 +253,7 @@ static void what_is_written_is_read_again(const ll_score *score) {
 static void any_score_is_written(void **state) {
     (void)state;
     ll_score s = {.division = LL_GRID};
-    CHECK_OK(ll_score_room(&s, 4000, 20, 20));
+    CHECK_OK(ll_score_reserve(&s, 4000, 20, 20));
     for (int i = 0; i < 4000; i++)
         s.note[s.notes++] =
             (ll_note){i / 9, i / 9 + 1 + i * 7 % 192, (uint8_t)(i * 13 % 27 < 26 ? i * 13 % 27 : LL_DRUMS),
@@ -283,7 +283,7 @@ static void drawn_pieces_are_written(void **state) {
 
 static void memory_can_end(void **state) {
     (void)state;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x50\1\x3c\0");

@@ -106,7 +106,7 @@ static void test_cost_of_baselines(void **state) {
     (void)state;
     static const struct {
         const char *keys;
-        int sides, T;
+        int projections, T;
         double head; /* of heads of 8 x 8 */
     } cases[] = {
         {"attention.kernel=value", 0, 50, 0},
@@ -123,7 +123,7 @@ static void test_cost_of_baselines(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_model *model = tiny_model(cases[i].keys);
         const double head = model->c->model.task == LL_TASK_LM ? 16 * 11 : 0;
-        const double layer = 256 * (cases[i].sides + 2) + 2 * 16 * 24 + 2 * cases[i].head;
+        const double layer = 256 * (cases[i].projections + 2) + 2 * 16 * 24 + 2 * cases[i].head;
         const double cost = ll_model_token_cost(model, cases[i].T);
         if (fabs(cost - (2 * layer + head)) > 1e-9 * cost)
             fail_msg("%s: a token costs %g, not %g", cases[i].keys, cost, 2 * layer + head);

@@ -1,5 +1,5 @@
 /* Music on the grid and as events: by hand, as a round trip, and in the files of real pieces. */
-#include "songs.h"
+#include "midi_files.h"
 
 #include "base/random.h"
 
@@ -7,7 +7,7 @@
 
 static ll_score two_notes(int64_t begin, int64_t end, int division) {
     ll_score s = {.division = division};
-    CHECK_OK(ll_score_room(&s, 4, 4, 4));
+    CHECK_OK(ll_score_reserve(&s, 4, 4, 4));
     s.note[s.notes++] = (ll_note){begin, end, 0, 60, 101};
     return s;
 }
@@ -134,7 +134,7 @@ static void the_vocabulary_is_fixed(void **state) {
 static void a_piece_by_hand(void **state) {
     (void)state;
     ll_score s = {.division = 4}, grid = {0};
-    CHECK_OK(ll_score_room(&s, 9, 5, 5));
+    CHECK_OK(ll_score_reserve(&s, 9, 5, 5));
     s.meter[0] = (ll_meter){.at = 0, .numerator = 1, .denominator = 4};
     s.meter[1] = (ll_meter){.at = 4, .numerator = 3, .denominator = 4};
     s.meter[2] = (ll_meter){.at = 17, .numerator = 9, .denominator = 4}; /* no word: 4/4, from the next bar on */
@@ -167,7 +167,7 @@ static void a_piece_by_hand(void **state) {
 static void triplets_by_hand(void **state) {
     (void)state;
     ll_score s = {.division = 480}, grid = {0};
-    CHECK_OK(ll_score_room(&s, 9, 1, 1));
+    CHECK_OK(ll_score_reserve(&s, 9, 1, 1));
     const ll_note notes[] = {{0, 160, 0, 60, 64},   {160, 320, 0, 62, 64}, {320, 480, 0, 64, 64},
                              {480, 600, 0, 60, 64}, {600, 960, 0, 62, 64}, {1880, 1900, 0, 64, 64},
                              {1920, 2560, 0, 60, 64}};
@@ -338,19 +338,19 @@ static void drawn_pieces_have_form(void **state) {
 
 /* ---- Real music ---- */
 
-/* All songs of POP909, out of their archive: read, put on the grid, written, read again. */
-static void real_songs_come_back(void **state) {
+/* All pieces of POP909, out of their archive: read, put on the grid, written, read again. */
+static void real_files_come_back(void **state) {
     (void)state;
     const char *path = shared("music/pop909-main-midi.tar.xz");
     if (!path) return;
     ll_bytes tar = {0};
-    int songs = 0;
+    int files = 0;
     CHECK_OK(ll_file_read(&tar, path, 1 << 26));
     for (size_t at = 0, size; at + 512 <= tar.size && tar.data[at]; at += 512 + (size + 511) / 512 * 512) {
         size = strtoul((const char *)tar.data + at + 124, NULL, 8);
         if (!strstr((const char *)tar.data + at, ".mid")) continue;
-        if (songs++ % 9) continue; /* a hundred are enough each time */
-        const int fine = songs % 2;
+        if (files++ % 9) continue; /* a hundred are enough each time */
+        const int fine = files % 2;
         ll_score s = {0}, grid = {0}, read = {0}, again = {0};
         ll_bytes file = {0};
         CHECK_OK(ll_midi_read(&s, tar.data + at + 512, size, "song"));
@@ -366,7 +366,7 @@ static void real_songs_come_back(void **state) {
         ll_score_free(&read);
         ll_score_free(&again);
     }
-    assert_int_equal(songs, 909);
+    assert_int_equal(files, 909);
     ll_bytes_free(&tar);
 }
 
@@ -383,7 +383,7 @@ int main(void) {
         cmocka_unit_test(a_continuation_begins_with_its_bar),
         cmocka_unit_test(scores_and_tokens_are_inverse),
         cmocka_unit_test(drawn_pieces_have_form),
-        cmocka_unit_test(real_songs_come_back),
+        cmocka_unit_test(real_files_come_back),
     };
     return cmocka_run_group_tests_name("music", tests, make_folder, remove_folder);
 }

@@ -1,5 +1,5 @@
 /* Music as a reader's examples and as sequences. */
-#include "songs.h"
+#include "midi_files.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* What is measured of music: two styles compared, and what is on the grids. */
-#include "songs.h"
+#include "midi_files.h"
 
 #include "longline/data.h"
 
@@ -98,7 +98,7 @@ static void similarities_by_hand(void **state) {
 static void grids_are_measured(void **state) {
     (void)state;
     ll_music_fit fit;
-    song s = {0};
+    midi_file s = {0};
     add_head(&s, 0, 1, 480);
     open_track(&s);
     ADD(&s, "\0\x90\x3c\x50\x81\x20\x3c\0");         /* 0 to 160 */

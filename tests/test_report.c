@@ -8,20 +8,20 @@
     "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"                  \
     "tokens_per_second,memory_mib\n"
 
-static size_t rows_of_metrics(char *csv, size_t room, int rows, int every) {
-    size_t n = (size_t)snprintf(csv, room, "%s", HEADER);
+static size_t rows_of_metrics(char *csv, size_t capacity, int rows, int every) {
+    size_t n = (size_t)snprintf(csv, capacity, "%s", HEADER);
     for (int i = 1; i <= rows; i++)
-        n += (size_t)ll_format_text(csv + n, room - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
+        n += (size_t)ll_format_text(csv + n, capacity - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
                                     8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
     return n;
 }
 
 static void write_run(const char *folder, const char *recipe, int rows, int every) {
-    const size_t room = 100 * (size_t)rows + 1000;
-    char *csv = malloc(room), path[512];
+    const size_t capacity = 100 * (size_t)rows + 1000;
+    char *csv = malloc(capacity), path[512];
     CHECK_OK(ll_folder_create(folder));
     snprintf(path, sizeof path, "%s/metrics.csv", folder);
-    CHECK_OK(ll_file_write(path, csv, rows_of_metrics(csv, room, rows, every)));
+    CHECK_OK(ll_file_write(path, csv, rows_of_metrics(csv, capacity, rows, every)));
     snprintf(path, sizeof path, "%s/recipe.ini", folder);
     CHECK_OK(ll_file_write(path, recipe, strlen(recipe)));
     free(csv);

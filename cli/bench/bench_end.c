@@ -76,8 +76,8 @@ static void speedup(const ll_bench *b, const char *model, const char *system) {
 /* Tokens/s with products of bfloat16 against those of float. */
 static void halving(const ll_bench *b, const char *model, const char *system) {
     const ll_bench_row *r = ll_bench_find(b, "train/%s/%s", model, system);
-    const ll_bench_row *half = ll_bench_find(b, "train/%s/%s/bf16", model, system);
-    if (r && half) printf("bench.bf16.%s.%s=%.2f\n", model, system, r->seconds / half->seconds);
+    const ll_bench_row *bf16 = ll_bench_find(b, "train/%s/%s/bf16", model, system);
+    if (r && bf16) printf("bench.bf16.%s.%s=%.2f\n", model, system, r->seconds / bf16->seconds);
 }
 
 /* A token, and the state, at the last position over those at the first. */

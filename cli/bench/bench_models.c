@@ -30,13 +30,13 @@ static ll_status needed(ll_bench_case *c) {
     return LL_OK;
 }
 
-/* A case of this name, if it is wanted; its recipe is freed with it. half: with products of bfloat16. */
+/* A case of this name, if it is wanted; its recipe is freed with it. bf16: with products of bfloat16. */
 static ll_status add(const ll_bench *b, ll_bench_case *cases, int *n, const ll_bench_model *m, const ll_bench_system *s,
-                     int T, int B, int half, int usual) {
+                     int T, int B, int bf16, int usual) {
     ll_bench_case c = {.run = run, .warm = 1, .T = T, .B = B};
     ll_recipe *recipe = NULL;
     if (m->T)
-        snprintf(c.row.name, sizeof c.row.name, "train/%s/%s%s", m->name, s->name, half ? "/bf16" : "");
+        snprintf(c.row.name, sizeof c.row.name, "train/%s/%s%s", m->name, s->name, bf16 ? "/bf16" : "");
     else
         snprintf(c.row.name, sizeof c.row.name, "train/%s/%s/%d", m->name, s->name, T);
     if (m->T >= LONG && (!b->pattern || !strstr(b->pattern, m->name))) return LL_OK;
@@ -44,7 +44,7 @@ static ll_status add(const ll_bench *b, ll_bench_case *cases, int *n, const ll_b
     ll_status status = ll_bench_recipe(&recipe, b, m, s);
     if (!status) status = set(recipe, "train.length", T);
     if (!status) status = set(recipe, "train.batch", B);
-    if (!status && half) status = ll_recipe_set(recipe, "train.precision=bf16");
+    if (!status && bf16) status = ll_recipe_set(recipe, "train.precision=bf16");
     c.shared = recipe;
     if (!status) status = needed(&c);
     if (status)
@@ -68,8 +68,8 @@ static ll_status list_cases(const ll_bench *b, ll_bench_case *cases, int *n) {
         for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
             const int decays = strstr(s->name, "decay") != NULL, classifies = !strncmp(m->name, "text", 4);
             if (decays && classifies) continue; /* it sees later tokens */
-            for (int half = 0; m->T && half < 2 && !status; half++)
-                status = add(b, cases, n, m, s, m->T, m->B, half, usual(m, s) && (!half || !strcmp(s->name, "favor")));
+            for (int bf16 = 0; m->T && bf16 < 2 && !status; bf16++)
+                status = add(b, cases, n, m, s, m->T, m->B, bf16, usual(m, s) && (!bf16 || !strcmp(s->name, "favor")));
             for (int i = 0; !strcmp(m->name, "layer") && i < 6 && !status; i++) {
                 const int T = lengths[i];
                 status = add(b, cases, n, m, s, T, T < LEAST_TOKENS ? LEAST_TOKENS / T : 1, 0, usual(m, s));

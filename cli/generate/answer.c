@@ -11,7 +11,7 @@ enum { SOURCE_MOST = 1 << 26 };
 typedef struct {
     const char *path;
     uint8_t *text;
-    size_t n, room;
+    size_t n, capacity;
     int code; /* -1, or the exit code */
 } source;
 
@@ -19,8 +19,8 @@ static int add_block(const uint8_t *bytes, size_t n, void *arg) {
     source *s = arg;
     if (s->n + n > SOURCE_MOST) {
         s->code = ll_usage("%s is longer than %d bytes", s->path, SOURCE_MOST);
-    } else if (s->n + n > s->room) {
-        uint8_t *more = realloc(s->text, s->room = 2 * (s->n + n));
+    } else if (s->n + n > s->capacity) {
+        uint8_t *more = realloc(s->text, s->capacity = 2 * (s->n + n));
         if (more) s->text = more;
         if (!more) s->code = ll_fail_message("out of memory");
     }

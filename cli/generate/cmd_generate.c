@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "generate/generate_output.h"
 
-static const char *prompt, *prompt_file, *load_state, *save_state, *song, *weights = "f32";
+static const char *prompt, *prompt_file, *load_state, *save_state, *midi_path, *weights = "f32";
 static int64_t tokens = 512, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
@@ -20,7 +20,7 @@ static const ll_arg args[] = {
      "the same from a file of any length, plain, .gz or .xz; - is standard input"},
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
-    {LL_ARG_TEXT, 'o', "out", "FILE.mid", &song, 0, 0,
+    {LL_ARG_TEXT, 'o', "out", "FILE.mid", &midi_path, 0, 0,
      "music: write a MIDI file (with --echo, of the prompt, too), not events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
      "how many tokens (for text, bytes) to generate; 0 = until stopped"},
@@ -47,13 +47,13 @@ static ll_status feed_and_echo(ll_text_output *s, const uint8_t *bytes, size_t n
 
 /* A prompt may be longer than memory: it comes block by block. */
 typedef struct {
-    ll_text_output *speaker;
+    ll_text_output *output;
     int code; /* -1, or the exit code */
 } feeding;
 
 static int feed_block(const uint8_t *bytes, size_t n, void *arg) {
     feeding *f = arg;
-    const ll_status status = feed_and_echo(f->speaker, bytes, n);
+    const ll_status status = feed_and_echo(f->output, bytes, n);
     if (status) f->code = ll_failed(status, NULL);
     return f->code >= 0;
 }
@@ -76,7 +76,7 @@ static int feed_prompt(ll_text_output *s) {
     const int code = prompt_file ? ll_read_blocks(prompt_file, s->tells ? "prompt read" : NULL, feed_block, &file) : -1;
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_text_output_flush(s);
-    if (echo && s->keeps && !song) echo_tokens(s);
+    if (echo && s->keeps && !midi_path) echo_tokens(s);
     if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
         /* A model needs something to go on from; most texts begin after a new line. */
         status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
@@ -109,18 +109,18 @@ static int save(const ll_text_output *s) {
     return 0;
 }
 
-static int speak(ll_text_output *s, const ll_sampling *how) {
+static int write_generated(ll_text_output *s, const ll_sampling *how) {
     int64_t n = 0;
     const int music = ll_text_output_is_music(s);
-    if (song && !music) return ll_usage("--out writes music; this model is of something else");
+    if (midi_path && !music) return ll_usage("--out writes music; this model is of something else");
     s->most = prompt_tokens;
     s->tells = !echo || !isatty(STDOUT_FILENO);
-    s->keeps = song || (echo && !s->bytes && (music || prompt_tokens));
-    if (save_state || song) ll_stop_on_signals(0);
+    s->keeps = midi_path || (echo && !s->bytes && (music || prompt_tokens));
+    if (save_state || midi_path) ll_stop_on_signals(0);
     int code = feed_prompt(s);
     if (code >= 0) return code;
     const double start = ll_now();
-    if (!only_read) code = song ? ll_midi_output(s, song, how, tokens, echo, &n) : write_text(s, how, &n);
+    if (!only_read) code = midi_path ? ll_midi_output(s, midi_path, how, tokens, echo, &n) : write_text(s, how, &n);
     if (code >= 0) return code;
     char state[24], memory[24];
     if (!only_read)
@@ -146,15 +146,15 @@ static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
-    if (only_read && song) return ll_usage("--only-read writes nothing; leave --out away");
-    if (song && ll_midi_output_check(song) >= 0) return 2;
+    if (only_read && midi_path) return ll_usage("--only-read writes nothing; leave --out away");
+    if (midi_path && ll_midi_output_check(midi_path) >= 0) return 2;
     return save_state ? check_target(model) : -1;
 }
 
 static int generate(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
-    ll_text_output speaker = {0};
+    ll_text_output output = {0};
     int code = check_usage(words[0]);
     if (code >= 0) return code;
     const ll_status status = ll_model_load(&model, words[0]);
@@ -165,13 +165,13 @@ static int generate(int n, const char **words) {
         prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
         tokens, only_read};
     code = ll_round_weights(model, weights);
-    if (code < 0 && answers && song) code = ll_usage("--out writes music; this model is of something else");
+    if (code < 0 && answers && midi_path) code = ll_usage("--out writes music; this model is of something else");
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
     if (code < 0 && answers) code = ll_answer(model, &question);
-    if (code < 0) code = ll_text_output_create(&speaker, model, load_state);
-    if (code < 0) code = speak(&speaker, &question.how);
-    ll_text_output_free(&speaker);
+    if (code < 0) code = ll_text_output_create(&output, model, load_state);
+    if (code < 0) code = write_generated(&output, &question.how);
+    ll_text_output_free(&output);
     ll_model_free(model);
     return code;
 }

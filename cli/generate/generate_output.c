@@ -31,12 +31,12 @@ void ll_text_output_free(ll_text_output *s) {
 
 static ll_status keep(ll_text_output *s, const int *tokens, size_t n) {
     if (!s->keeps) return LL_OK;
-    if (s->heard_room - s->heard_n < n) {
-        const size_t room = 2 * (s->heard_n + n);
-        int *heard = realloc(s->heard, room * sizeof *heard);
+    if (s->heard_capacity - s->heard_n < n) {
+        const size_t capacity = 2 * (s->heard_n + n);
+        int *heard = realloc(s->heard, capacity * sizeof *heard);
         if (!heard) return LL_ENOMEM;
         s->heard = heard;
-        s->heard_room = room;
+        s->heard_capacity = capacity;
     }
     memcpy(s->heard + s->heard_n, tokens, n * sizeof *tokens);
     s->heard_n += n;
@@ -69,12 +69,12 @@ static ll_status feed_text(ll_text_output *s, const void *text, size_t n) {
 
 ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n) {
     if (s->bytes) return feed_text(s, bytes, n);
-    if (s->room - s->size < n) {
-        const size_t room = 2 * (s->size + n);
-        char *text = realloc(s->text, room);
+    if (s->capacity - s->size < n) {
+        const size_t capacity = 2 * (s->size + n);
+        char *text = realloc(s->text, capacity);
         if (!text) return LL_ENOMEM;
         s->text = text;
-        s->room = room;
+        s->capacity = capacity;
     }
     memcpy(s->text + s->size, bytes, n);
     s->size += n;

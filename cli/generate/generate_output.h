@@ -14,12 +14,12 @@ typedef struct {
     int bytes;     /* is every byte a token? Then text is fed as it comes */
     float *logits; /* (vocab): of the token that comes next */
     char *text;    /* else: what was fed, until ll_text_output_flush makes tokens of it */
-    size_t size, room;
+    size_t size, capacity;
     int64_t most, fed; /* tokens that are fed at most (0: all of them), and were */
     int tells;         /* tell how far a text is fed that is longer than a block of a file */
     int keeps;         /* keep what was fed and what came: */
     int *heard;
-    size_t heard_n, heard_room;
+    size_t heard_n, heard_capacity;
 } ll_text_output;
 
 /* -1; or, after saying why, the exit code: for a model that does not generate. The model must outlive it. state: a
@@ -32,7 +32,7 @@ ll_status ll_text_output_flush(ll_text_output *s);
 /* The text of the next token, which is fed back. */
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size);
 
-/* ---- song.c ---- */
+/* ---- midi_output.c ---- */
 
 int ll_text_output_is_music(const ll_text_output *s);
 /* Can music be written to a file of this name? -1, or the exit code after saying why not. */

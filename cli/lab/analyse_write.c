@@ -103,12 +103,12 @@ static int gather(const ll_table *t, const ll_plot *p, double *x, double *y, dou
     return n;
 }
 
-static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, double *room) {
+static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, double *buffer) {
     ll_curve curves[CURVES];
     const double *bands[CURVES];
     ll_figure f = {
         .title = p->title, .x_label = p->x_label, .y_label = p->y_label, .log_x = p->log_x, .log_y = p->log_y};
-    f.n = gather(t, p, room, room + t->rows, room + 2 * t->rows, curves, bands);
+    f.n = gather(t, p, buffer, buffer + t->rows, buffer + 2 * t->rows, curves, bands);
     f.curves = curves;
     f.deviation = bands;
     return ll_figure_write(&f, path);
@@ -116,14 +116,14 @@ static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, 
 
 ll_status ll_analysis_pictures(const ll_table *t, const char *folder, const char *ending) {
     ll_status status = LL_OK;
-    double *room = calloc(3 * (size_t)t->rows + 1, sizeof *room);
-    if (!room) return LL_ENOMEM;
+    double *buffer = calloc(3 * (size_t)t->rows + 1, sizeof *buffer);
+    if (!buffer) return LL_ENOMEM;
     for (int i = 0; i < t->plots && !status; i++) {
         char path[4200];
         snprintf(path, sizeof path, "%s/%s.%s", folder, t->plot[i].name, ending);
-        status = picture(t, &t->plot[i], path, room);
+        status = picture(t, &t->plot[i], path, buffer);
         if (!status) printf("analyse.figure=%s\n", path);
     }
-    free(room);
+    free(buffer);
     return status;
 }

@@ -23,8 +23,9 @@ static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "quick", NULL, &quick, 0, 0, "small sizes: seconds, and noisier"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, 1e8, "draws to take the mean of; 0 = the experiment's own"},
     {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_STREAM_ERROR_LONGEST, "tokens; 0 = the experiment's own"},
-    {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "drift: of these kernels, as favor,relu; or all"},
-    {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0, "drift: with these positions, as none,rope,decay; or all"},
+    {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "stream-error: of these kernels, as favor,relu; or all"},
+    {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0,
+     "stream-error: with these positions, as none,rope,decay; or all"},
     {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "standard deviation of queries and keys, features alone"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
     {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: on the first bytes of this file, plain or packed"},
@@ -97,9 +98,7 @@ static int write_folder(const char *name, const ll_table *table) {
 
 /* ---- Experiments ---- */
 
-static int to_stdout(void) {
-    return (csv && !strcmp(csv, "-")) || (json && !strcmp(json, "-"));
-}
+static int to_stdout(void) { return (csv && !strcmp(csv, "-")) || (json && !strcmp(json, "-")); }
 
 static int run_one(const char *name, const ll_model *model, FILE *out, int last) {
     watch w = {.name = name, .start = ll_now()};
@@ -162,10 +161,11 @@ static int check(int n, const char **words) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
         if (!known(words[i])) return unknown(words[i]);
         features |= !strcmp(words[i], "features");
-        if (length > LONGEST && strcmp(words[i], "drift"))
-            return ll_usage("%s takes up to %d tokens (--length); longer streams are for drift", words[i], LONGEST);
-        if ((kernels || positions) && strcmp(words[i], "drift"))
-            return ll_usage("--kernels and --positions are for drift: longline analyse drift");
+        if (length > LONGEST && strcmp(words[i], "stream-error"))
+            return ll_usage("%s takes up to %d tokens (--length); longer streams are for stream-error", words[i],
+                            LONGEST);
+        if ((kernels || positions) && strcmp(words[i], "stream-error"))
+            return ll_usage("--kernels and --positions are for stream-error: longline analyse stream-error");
         if (model_file && !of_model)
             return ll_usage("--model is for matrices, positions and periods; %s makes its own", words[i]);
     }
@@ -187,6 +187,8 @@ static int analyse(int n, const char **words) {
         for (; n < MOST && ll_experiment_at(n); n++) all[n] = ll_experiment_at(n)->name;
         words = all;
     }
+    for (int i = 0; i < n; i++)
+        if (!strcmp(words[i], "drift")) words[i] = "stream-error"; /* its name in version 0.1 */
     int code = check(n, words);
     if (code < 0 && folder) code = make_folder();
     if (code >= 0) return code;
@@ -206,17 +208,17 @@ const ll_command ll_command_analyse = {
     .most = MOST,
     .summary = "try the papers' claims; see what a model attends to",
     .text = "Without a word, all experiments but the last, in a few minutes on two cores:\n\n"
-            "  features   error of linear attention against the number of random features (Performer, Fig. 4)\n"
-            "  moments    mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
-            "  layers     error of random features through the layers of a Transformer (Fig. 14)\n"
-            "  periods    distances that permutations can tell apart (PermuteFormer); of a model with --model\n"
-            "  positions  what positions weigh by themselves: invariance, monotonicity (SPE); of a model with --model\n"
-            "  drift      long streams against double precision and tiles, by kernel and position\n"
-            "  matrices   attention matrices of a model on a text, by one-hot values (Performer, appendix C.4)\n\n"
+            "  features      error of linear attention against the number of random features (Performer, Fig. 4)\n"
+            "  moments       mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
+            "  layers        error of random features through the layers of a Transformer (Fig. 14)\n"
+            "  periods       distances that permutations can tell apart (PermuteFormer); of a model with --model\n"
+            "  positions     weights that positions give by themselves (SPE); of a model with --model\n"
+            "  stream-error  long streams against double precision and tiles, by kernel and position\n"
+            "  matrices      attention matrices of a model on a text, by one-hot values (Performer, appendix C.4)\n\n"
             "Tables go to standard output. The same seed gives the same numbers.\n\n"
             "  longline analyse --out figures\n"
             "  longline analyse moments --repeats 1000000 --csv moments.csv\n"
-            "  longline analyse drift --length 1000000 --kernels favor,relu --positions none,permute,decay\n"
+            "  longline analyse stream-error --length 1000000 --kernels favor,relu --positions none,permute,decay\n"
             "  longline analyse matrices --model runs/mine/best.safetensors --text my.txt --out figures",
     .args = args,
     .run = analyse,

@@ -34,7 +34,7 @@ typedef struct {
     size_t before_n, after_n;
     ll_item item; /* the sequence that is being read ... */
     char *text;   /* ... and what of it is not yet tokens */
-    size_t n, room;
+    size_t n, capacity;
     int64_t taken; /* bytes of its text so far, or tokens where these are not one a byte */
     int streaming; /* it goes through the stream */
     int by_byte;   /* a piece of text is a piece of its tokens, one a byte; else lines are */
@@ -127,12 +127,12 @@ static int make_tokens(run *r) {
 
 static int keep_text(run *r, const uint8_t *text, size_t n) {
     if (length && r->by_byte && (int64_t)n > length - r->taken) n = (size_t)(length - r->taken);
-    if (r->room - r->n < n) {
-        const size_t room = 2 * r->room + n;
-        char *more = realloc(r->text, room);
+    if (r->capacity - r->n < n) {
+        const size_t capacity = 2 * r->capacity + n;
+        char *more = realloc(r->text, capacity);
         if (!more) return ll_fail_message("out of memory");
         r->text = more;
-        r->room = room;
+        r->capacity = capacity;
     }
     if (n) memcpy(r->text + r->n, text, n);
     r->n += n;

@@ -51,14 +51,14 @@ typedef struct {
     int (*tick)(void *arg, double share); /* called with what of the window is done; non-zero stops, after saying so */
     void *arg;
     int64_t done, now; /* tokens of what is in the window: answered, and in the batch that is at work */
-    int n, room;
+    int n, capacity;
     ll_item *item;
     int64_t tokens;
     float *answers, *out; /* of all; of a batch */
     size_t answers_room, out_room;
     int *batch, *order; /* tokens and lengths of a batch; items by length */
     size_t batch_room;
-    int order_room;
+    int order_capacity;
 } ll_window;
 
 /* Takes over id, file and tokens; -1, or the exit code. */

@@ -14,13 +14,13 @@ static int no_memory(void) {
 }
 
 /* Room for n things of a size at *p, whose content is kept. */
-static int make_room(void **p, size_t *room, size_t n, size_t size) {
-    if (n <= *room) return 1;
-    const size_t more = n < 2 * *room ? 2 * *room : n;
+static int reserve(void **p, size_t *capacity, size_t n, size_t size) {
+    if (n <= *capacity) return 1;
+    const size_t more = n < 2 * *capacity ? 2 * *capacity : n;
     void *bigger = more > SIZE_MAX / size ? NULL : realloc(*p, more * size);
     if (!bigger) return 0;
     *p = bigger;
-    *room = more;
+    *capacity = more;
     return 1;
 }
 
@@ -29,9 +29,9 @@ static size_t answer_size(const ll_job *job, int n) {
 }
 
 int ll_window_add(ll_window *w, const ll_item *item) {
-    size_t room = (size_t)w->room;
-    if (!make_room((void **)&w->item, &room, (size_t)w->n + 1, sizeof *w->item)) return no_memory();
-    w->room = (int)room;
+    size_t capacity = (size_t)w->capacity;
+    if (!reserve((void **)&w->item, &capacity, (size_t)w->n + 1, sizeof *w->item)) return no_memory();
+    w->capacity = (int)capacity;
     const ll_item *last = w->n ? &w->item[w->n - 1] : NULL;
     ll_item *own = &w->item[w->n++];
     *own = *item;
@@ -57,8 +57,8 @@ int ll_item_failed(ll_status status, const ll_item *item) {
 /* For a batch (B, T), and any smaller one. */
 static int batch_room(ll_window *w, int B, int T) {
     const size_t rows = (size_t)B;
-    return make_room((void **)&w->batch, &w->batch_room, rows * (size_t)T + rows, sizeof *w->batch) &&
-           make_room((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
+    return reserve((void **)&w->batch, &w->batch_room, rows * (size_t)T + rows, sizeof *w->batch) &&
+           reserve((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
 }
 
 int ll_window_report(int64_t done, int64_t total, void *arg) {
@@ -110,12 +110,12 @@ static int by_length(const void *a, const void *b) {
 }
 
 static int run_all(ll_window *w) {
-    size_t room = (size_t)w->order_room;
+    size_t capacity = (size_t)w->order_capacity;
     const ll_item *last = &w->item[w->n - 1];
-    if (!make_room((void **)&w->order, &room, (size_t)w->n, sizeof *w->order) ||
-        !make_room((void **)&w->answers, &w->answers_room, last->at + last->size + 1, sizeof *w->answers))
+    if (!reserve((void **)&w->order, &capacity, (size_t)w->n, sizeof *w->order) ||
+        !reserve((void **)&w->answers, &w->answers_room, last->at + last->size + 1, sizeof *w->answers))
         return no_memory();
-    w->order_room = (int)room;
+    w->order_capacity = (int)capacity;
     for (int i = 0; i < w->n; i++) w->order[i] = i;
     sorted = w;
     qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);

@@ -32,7 +32,7 @@ typedef struct {
     int quick;             /* small sizes: seconds instead of minutes, and noisier */
     int repeats, length;   /* draws, tokens; 0 = the experiment's own */
     double spread;         /* standard deviation of queries and keys; 0 = 1 */
-    const char *kernels;   /* drift: names, parted by commas, or "all"; NULL: see there */
+    const char *kernels;   /* stream-error: names, parted by commas, or "all"; NULL: see there */
     const char *positions; /* the same; "decay" is position none with position.decay = fixed */
     const ll_model *model; /* NULL, or what `positions` and `periods` look at in place of new models */
     int (*progress)(double share, void *arg); /* NULL, or called now and then; non-zero stops: LL_ESTOPPED */

@@ -45,7 +45,7 @@ typedef struct {
  * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
  * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
  * time as the stream and the tiles, and some times that for the doubles. */
-LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *drift, const ll_attention_config *config,
+LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *error, const ll_attention_config *config,
                                                        int64_t tokens, uint64_t seed);
 
 /* ---- Cases in files ---- */

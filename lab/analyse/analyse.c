@@ -6,6 +6,7 @@
 static const struct {
     ll_experiment about;
     ll_status (*run)(ll_table **table, const ll_analysis *how);
+    const char *old_name; /* of version 0.1, or NULL */
 } experiments[] = {
     {{"features", "error of linear attention against the number of random features", "Performer, Fig. 4"},
      ll_analyse_features},
@@ -17,8 +18,9 @@ static const struct {
      ll_analyse_periods},
     {{"positions", "weights that positions give by themselves: invariance, monotonicity", "SPE, Fig. 4"},
      ll_analyse_positions},
-    {{"drift", "deviation of long streams from double precision and from tiles", "Katharopoulos, section 3.4"},
-     ll_analyse_stream_error},
+    {{"stream-error", "deviation of long streams from double precision and from tiles", "Katharopoulos, section 3.4"},
+     ll_analyse_stream_error,
+     "drift"},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
@@ -28,7 +30,8 @@ const ll_experiment *ll_experiment_at(int i) {
 
 ll_status ll_analyse(ll_table **out, const char *name, const ll_analysis *how) {
     for (int i = 0; i < EXPERIMENTS; i++) {
-        if (strcmp(experiments[i].about.name, name)) continue;
+        const char *old_name = experiments[i].old_name;
+        if (strcmp(experiments[i].about.name, name) && (!old_name || strcmp(old_name, name))) continue;
         ll_table *table = NULL;
         const ll_status status = experiments[i].run(&table, how);
         if (status) {

@@ -6,7 +6,7 @@
  *   deep.c       error through the layers of a model
  *   periods.c    distances that permutations can tell apart
  *   places.c     what positions weigh by themselves
- *   drift.c      how far streams stray from exact arithmetic
+ *   analyse_stream_error.c  numerical error of long streams against double precision
  *
  * Each experiment cuts its work into steps and says after each how far it is. */
 #ifndef LL_ANALYSE_H

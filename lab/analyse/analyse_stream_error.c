@@ -116,16 +116,16 @@ static int64_t tokens_of(const ll_analysis *how, const pair *p) {
 
 static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) {
     ll_model *model = NULL;
-    ll_stream_error drift;
+    ll_stream_error error;
     char label[LL_TABLE_LABEL];
     ll_status status = create(&model, p, w->how);
     if (status) return status;
     train(model, w->how->seed);
-    status = ll_stream_error_of(&drift, model->attention[0], tokens_of(w->how, p), w->how->seed, report, w);
+    status = ll_stream_error_of(&error, model->attention[0], tokens_of(w->how, p), w->how->seed, report, w);
     snprintf(label, sizeof label, "%s %s", ll_kernel_at(p->kernel)->name, position_name(p));
-    for (int i = 0; !status && i < drift.count; i++) {
-        status = ll_table_add(t, label, (double[]){(double)drift.tokens[i], drift.deviation[i], drift.tiles[i]});
-        worst[0] = fmax(worst[0], drift.deviation[i]), worst[1] = fmax(worst[1], drift.tiles[i]);
+    for (int i = 0; !status && i < error.count; i++) {
+        status = ll_table_add(t, label, (double[]){(double)error.tokens[i], error.deviation[i], error.tiles[i]});
+        worst[0] = fmax(worst[0], error.deviation[i]), worst[1] = fmax(worst[1], error.tiles[i]);
     }
     ll_model_free(model);
     return status;
@@ -142,7 +142,7 @@ static int next(const ll_analysis *how, pair *p) {
 
 ll_status ll_analyse_stream_error(ll_table **table, const ll_analysis *how) {
     static const char *const columns[] = {"tokens", "deviation", "tiles", NULL};
-    static const ll_plot plots[] = {{"drift", "Deviation of streams from double precision", "tokens",
+    static const ll_plot plots[] = {{"stream-error", "Deviation of streams from double precision", "tokens",
                                      "largest difference over largest answer", 0, 1, -1, 1, 1}};
     pair first = {.position = -1};
     double worst[2] = {0};
@@ -152,7 +152,7 @@ ll_status ll_analyse_stream_error(ll_table **table, const ll_analysis *how) {
     if (!status) status = check_list(how->positions, "position.type", ll_position_at, decay);
     for (pair p = first; !status && next(how, &p);) w.all += (double)tokens_of(how, &p);
     if (!status && w.all <= 0)
-        status = ll_fail(LL_EINVAL, "drift: none of these kernels streams with one of these positions");
+        status = ll_fail(LL_EINVAL, "stream-error: none of these kernels streams with one of these positions");
     if (!status)
         status = ll_table_create(table, "Streams in random blocks against double precision, and against tiles",
                                  "kernel and position", columns, 1, plots);

@@ -30,7 +30,7 @@ ll_status ll_analyse_model(ll_model **model, const char *keys) {
 /* The public part first, so that one pointer serves both. */
 typedef struct {
     ll_table t;
-    int room;
+    int capacity;
     char (*label)[LL_TABLE_LABEL];
     const char **labels;
     double *number;
@@ -49,25 +49,26 @@ ll_status ll_table_create(ll_table **table, const char *title, const char *serie
 }
 
 static ll_status grow(growing *g) {
-    const size_t room = g->room ? 2 * (size_t)g->room : 64, columns = (size_t)g->t.columns, n = (size_t)g->t.rows;
-    char(*label)[LL_TABLE_LABEL] = ll_alloc(room, sizeof *label);
-    const char **labels = ll_alloc(room, sizeof *labels);
-    double *number = ll_alloc(room, columns * sizeof *number);
+    const size_t capacity = g->capacity ? 2 * (size_t)g->capacity : 64, columns = (size_t)g->t.columns,
+                 n = (size_t)g->t.rows;
+    char(*label)[LL_TABLE_LABEL] = ll_alloc(capacity, sizeof *label);
+    const char **labels = ll_alloc(capacity, sizeof *labels);
+    double *number = ll_alloc(capacity, columns * sizeof *number);
     if (!label || !labels || !number) {
         ll_free(label), ll_free(labels), ll_free(number);
         return LL_ENOMEM;
     }
     if (n) memcpy(label, g->label, n * sizeof *label), memcpy(number, g->number, n * columns * sizeof *number);
-    for (size_t i = 0; i < room; i++) labels[i] = label[i];
+    for (size_t i = 0; i < capacity; i++) labels[i] = label[i];
     ll_free(g->label), ll_free(g->labels), ll_free(g->number);
     g->label = label, g->labels = labels, g->number = number;
-    g->t.label = labels, g->t.number = number, g->room = (int)room;
+    g->t.label = labels, g->t.number = number, g->capacity = (int)capacity;
     return LL_OK;
 }
 
 ll_status ll_table_add(ll_table *table, const char *label, const double *numbers) {
     growing *g = (growing *)table;
-    if (table->rows == g->room) {
+    if (table->rows == g->capacity) {
         const ll_status status = grow(g);
         if (status) return status;
     }

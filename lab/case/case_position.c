@@ -88,7 +88,7 @@ static ll_status read_permutation(ll_case *a) {
 /* Tokens stand in the order of rows: `prefix` of them at the first pixel, the image, `postfix` at the last. */
 static ll_status read_image(ll_case *a) {
     int width = 0, height = 0, prefix = 0, postfix = 0;
-    float *place[2] = {NULL, NULL};
+    float *position[2] = {NULL, NULL};
     ll_status status = ll_case_integer(a, "width", NAN, LL_CASE_AXIS, &width);
     if (!status) status = ll_case_integer(a, "height", NAN, LL_CASE_AXIS, &height);
     if (!status) status = ll_case_integer(a, "prefix", 0, LL_CASE_AXIS, &prefix);
@@ -97,18 +97,18 @@ static ll_status read_image(ll_case *a) {
     if (!status && (pixels == 0 || prefix + pixels + postfix != (int64_t)a->L))
         status = ll_fail(LL_EFORMAT, "%d tokens, an image of %d x %d and %d tokens are not %zu tokens", prefix, width,
                          height, postfix, a->L);
-    if (!status) status = ll_case_tensor(a, "x", 1, &a->L, &place[0]);
-    if (!status) status = ll_case_tensor(a, "y_pos", 1, &a->L, &place[1]);
+    if (!status) status = ll_case_tensor(a, "x", 1, &a->L, &position[0]);
+    if (!status) status = ll_case_tensor(a, "y_pos", 1, &a->L, &position[1]);
     for (size_t t = 0; t < a->L && !status; t++) {
         const int64_t p = (int64_t)t - prefix, at = p < 0 ? 0 : p < pixels ? p : pixels - 1;
         const float expected[2] = {(float)(at % width), (float)(at / width)};
         for (int i = 0; i < 2 && !status; i++)
-            if (place[i] && place[i][t] != expected[i])
+            if (position[i] && position[i][t] != expected[i])
                 status = ll_fail(LL_EINVAL, "tensor '%s' places token %zu at %g; images are read in rows, at %g",
-                                 i ? "y_pos" : "x", t, (double)place[i][t], (double)expected[i]);
+                                 i ? "y_pos" : "x", t, (double)position[i][t], (double)expected[i]);
     }
-    ll_free(place[0]);
-    ll_free(place[1]);
+    ll_free(position[0]);
+    ll_free(position[1]);
     a->c.width = width;
     a->c.height = height;
     a->c.before = prefix;
@@ -223,12 +223,12 @@ static ll_status read_spe(ll_case *a) {
 /* ---- Relative S1 ---- */
 
 /* Tokens without a position come first; the others count, or are the pixels of an image in rows. */
-static ll_status check_places(ll_case *a, const float *place, const float *with) {
+static ll_status check_positions(ll_case *a, const float *position, const float *with) {
     const size_t axes = (size_t)a->c.where.axes;
     size_t before = 0;
     float last = 0;
     while (with && before < a->L && with[before] == 0) before++;
-    for (size_t t = before; t < a->L && axes == 2; t++) last = fmaxf(last, place[2 * t + 1]);
+    for (size_t t = before; t < a->L && axes == 2; t++) last = fmaxf(last, position[2 * t + 1]);
     if (last < 0 || last >= LL_CASE_AXIS) return ll_fail(LL_EFORMAT, "tensor 'positions' holds %g", (double)last);
     const size_t W = (size_t)last + 1;
     a->c.before = (int)before;
@@ -238,8 +238,8 @@ static ll_status check_places(ll_case *a, const float *place, const float *with)
     for (size_t t = before; t < a->L; t++) {
         const size_t p = t - before;
         const int there = !with || with[t] == 1;
-        const int right =
-            axes == 1 ? place[t] == (float)p : place[2 * t] == (float)(p / W) && place[2 * t + 1] == (float)(p % W);
+        const int right = axes == 1 ? position[t] == (float)p
+                                    : position[2 * t] == (float)(p / W) && position[2 * t + 1] == (float)(p % W);
         if (!there || !right)
             return ll_fail(LL_EINVAL,
                            "token %zu: positions count up, images are read in rows, tokens without a "
@@ -253,7 +253,7 @@ static ll_status read_s1(ll_case *a) {
     ll_position_config *w = &a->c.where;
     const size_t H = (size_t)a->c.H;
     size_t scales = 0, axes = 0;
-    float *place = NULL, *with = NULL;
+    float *position = NULL, *with = NULL;
     ll_status status = ll_case_axis(a, "inv_freq", 1, 0, &scales);
     if (!status) status = ll_case_axis(a, "positions", 2, 1, &axes);
     if (!status && (axes > 2 || scales > 4096))
@@ -265,10 +265,10 @@ static ll_status read_s1(ll_case *a) {
     status = ll_case_parameter_read(a, "inv_freq", 1, &scales, &w->inv_freq, &a->dposition.inv_freq);
     if (!status) status = ll_case_parameter_read(a, "alpha", 2, pairs, &w->alpha, &a->dposition.alpha);
     if (!status) status = ll_case_parameter_read(a, "beta", 2, pairs, &w->beta, &a->dposition.beta);
-    if (!status) status = ll_case_tensor(a, "positions", 2, (size_t[]){a->L, axes}, &place);
+    if (!status) status = ll_case_tensor(a, "positions", 2, (size_t[]){a->L, axes}, &position);
     if (!status) status = ll_case_tensor(a, "position_used", 1, &a->L, &with);
-    if (!status) status = check_places(a, place, with);
-    ll_free(place);
+    if (!status) status = check_positions(a, position, with);
+    ll_free(position);
     ll_free(with);
     return status;
 }

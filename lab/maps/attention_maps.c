@@ -5,16 +5,14 @@
 #include "model/network.h"
 #include "longline-lab.h"
 
-int ll_model_cls_tokens(const ll_model *model) {
-    return model->front;
-}
+int ll_model_cls_tokens(const ll_model *model) { return model->cls_tokens; }
 
 /* What a layer's attention is given: its operator, q and k of one sequence. */
 typedef struct {
     ll_workspace *ws;
     const ll_attention *op;
     ll_view q, k;
-    int n; /* tokens, front included */
+    int n; /* tokens, CLS token included */
 } seen;
 
 static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int layer) {

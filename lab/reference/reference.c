@@ -37,11 +37,11 @@ static ll_status check(const ll_attention_config *c) {
     const int stabilised = c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN;
     if (stabilised && (c->feature_eps > 0 || c->den != LL_DEN_SUM))
         return ll_fail(LL_EINVAL,
-                       "drift: favor is measured without an eps and divided by the sum of its weights, where "
+                       "stream-error: favor is measured without an eps and divided by the sum of its weights, where "
                        "no stabiliser counts");
     if (c->den != LL_DEN_SUM && c->den != LL_DEN_NONE)
-        return ll_fail(LL_EINVAL, "drift: is measured with divisors that are the sum of the weights, or none");
-    if (image) return ll_fail(LL_EINVAL, "drift: is measured for sequences, not for images");
+        return ll_fail(LL_EINVAL, "stream-error: is measured with divisors that are the sum of the weights, or none");
+    if (image) return ll_fail(LL_EINVAL, "stream-error: is measured for sequences, not for images");
     return LL_OK;
 }
 

@@ -27,7 +27,7 @@ ll_status ll_reference_position_create(ll_reference_position *p, const ll_attent
     const size_t H = (size_t)c->H, D = (size_t)c->D, R = (size_t)w->realizations;
     *p = (ll_reference_position){.c = c, .width = ll_attention_width(c)};
     if (w->noise || w->gate_noise)
-        return ll_fail(LL_EINVAL, "drift: noise that was given ends somewhere; leave it to be drawn");
+        return ll_fail(LL_EINVAL, "stream-error: noise that was given ends somewhere; leave it to be drawn");
     if (!is_sine(c) && !is_conv(c)) return LL_OK;
     const size_t rows = is_sine(c) ? 2 * (size_t)w->sines : (size_t)w->taps;
     p->noise = ll_alloc(H * rows * D, R * sizeof *p->noise);

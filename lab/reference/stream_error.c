@@ -136,7 +136,7 @@ ll_status ll_stream_error_of(ll_stream_error *out, const ll_attention *op, int64
     drift d = {.op = op, .c = c, .tokens = tokens, .seed = seed, .progress = progress, .arg = arg};
     ll_reference *twin = NULL;
     if (tokens < 1 || tokens > LL_STREAM_ERROR_LONGEST)
-        return ll_fail(LL_EINVAL, "drift: %lld tokens, must be 1 to %lld", (long long)tokens,
+        return ll_fail(LL_EINVAL, "stream-error: %lld tokens, must be 1 to %lld", (long long)tokens,
                        (long long)LL_STREAM_ERROR_LONGEST);
     ll_status status = ll_attention_can_stream(op);
     if (!status) status = ll_reference_create(&twin, op, tokens);

@@ -96,10 +96,10 @@ static grid lay_out(const ll_heat_map *m) {
     if (g.across > m->n) g.across = m->n;
     if (m->n == 1 && !m->across) g.across = 1;
     g.down = ll_ceil_div(m->n, g.across);
-    const double room = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
+    const double space = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
     double shape = 0;
     for (int i = 0; i < m->n; i++) shape = fmax(shape, fmin(shape_of(&m->panels[i]), 1));
-    g.cell = fmin(room / g.across, 520 + 300 * (1 - shape)), g.tall = g.cell * shape;
+    g.cell = fmin(space / g.across, 520 + 300 * (1 - shape)), g.tall = g.cell * shape;
     g.top = 24 + (m->title && *m->title ? 28 : 0) + (m->y_label && *m->y_label ? 20 : 0);
     g.height = g.top + g.down * (g.tall + LABEL + GAP) + (m->x_label && *m->x_label ? 22 : 0) + 50;
     return g;

@@ -84,8 +84,8 @@ static void place_right(page *p) {
         *l = (ll_label){.curve = k, .x = c->x[last], .y = c->y[last]};
         l->width = ll_label_fit(p->cr, l->text, sizeof l->text, c->label, 0.3 * p->width);
         const double along = ll_axis_place(&p->x, l->x); /* the axis lies over 0..1 so far */
-        const double room = p->width - 16 - 10 - l->width - p->left;
-        if (along > 1e-6) p->right = fmin(p->right, p->left + room / along);
+        const double space = p->width - 16 - 10 - l->width - p->left;
+        if (along > 1e-6) p->right = fmin(p->right, p->left + space / along);
         p->labels++;
     }
 }

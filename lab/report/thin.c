@@ -39,11 +39,11 @@ int ll_thin(const ll_figure *f, const ll_curve *c, int bins, int *index) {
         hi = fmax(hi, along(f, c->x[i]));
     }
     column now = {0};
-    double place = 0;
+    double column_of_point = 0;
     for (int i = 0; i < c->n; i++) {
         if (!drawable(f, c, i)) continue;
         const double at = points <= 4 * bins ? i : floor((along(f, c->x[i]) - lo) / (hi - lo) * bins);
-        if (open && at == place) {
+        if (open && at == column_of_point) {
             if (c->y[i] < c->y[now.least]) now.least = i;
             if (c->y[i] > c->y[now.most]) now.most = i;
             now.last = i;
@@ -51,7 +51,7 @@ int ll_thin(const ll_figure *f, const ll_curve *c, int bins, int *index) {
         }
         if (open) n = leave(&now, index, n);
         now = (column){i, i, i, i};
-        place = at;
+        column_of_point = at;
         open = 1;
     }
     return open ? leave(&now, index, n) : n;

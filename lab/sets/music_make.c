@@ -131,7 +131,7 @@ static ll_status check_bars(int bars) {
 ll_status ll_music_draw(ll_score *grid, int bars, uint64_t seed, int64_t i) {
     ll_score s = {.division = LL_GRID};
     ll_status status = check_bars(bars);
-    if (!status) status = ll_score_room(&s, (size_t)bars * NOTES_A_BAR, 2, 2);
+    if (!status) status = ll_score_reserve(&s, (size_t)bars * NOTES_A_BAR, 2, 2);
     if (status) return status;
     draft d = {.score = &s, .seed = seed, .stream = ll_stream_id(LL_RANDOM_DATA, (uint32_t)(i >> 32), (uint32_t)i)};
     d.tonic = draw(&d, 12) - 5;

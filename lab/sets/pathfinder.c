@@ -97,7 +97,7 @@ static int begin(scene *s, snake *k, point at, int path) {
 
 /* The angle a between segments has the weight cos^2(continuity a), 0 where that is beyond a right angle: drawn by
  * refusal. */
-static double turn(scene *s) {
+static double bend(scene *s) {
     const double most = fmin(PI, PI / 2 / s->p->continuity);
     for (;;) {
         const double a = most * (2 * uniform(s) - 1), c = cos(a * s->p->continuity);
@@ -109,7 +109,7 @@ static double turn(scene *s) {
 static int extend(scene *s, snake *k, int last) {
     const point pivot = ahead(k->head, k->angle, s->p->margin);
     for (int i = 0; i < SEGMENT_TRIES && s->count < SEGMENTS_MOST; i++) {
-        const double angle = k->angle + turn(s);
+        const double angle = k->angle + bend(s);
         const point tail = ahead(pivot, angle, s->p->margin);
         const segment next = {tail, ahead(tail, angle, s->p->length), k->path};
         if (!fits(s, &next, last)) continue;
@@ -146,8 +146,8 @@ static int retreat(scene *s, snake *k, int *length) {
 /* Ends far from the border, and the two paths in turns. A path that comes to a dead end goes back a little. */
 static int two_paths(scene *s, snake k[2]) {
     const ll_pathfinder *p = s->p;
-    const double edge = fmin(2 * p->distance, p->side / 2.0 - 1), room = p->side - 2 * edge;
-    const point at = {edge + room * uniform(s), edge + room * uniform(s)};
+    const double edge = fmin(2 * p->distance, p->side / 2.0 - 1), space = p->side - 2 * edge;
+    const point at = {edge + space * uniform(s), edge + space * uniform(s)};
     if (!begin(s, &k[0], at, 0)) return 0;
     int i = 0;
     while (i < SEED_TRIES && !begin(s, &k[1], ahead(at, 2 * PI * uniform(s), p->distance), 1)) i++;

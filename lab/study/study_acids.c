@@ -79,14 +79,15 @@ static void compare_embeddings(alike *a, const ll_study *s) {
 
 /* Adds to share (heads of all layers, ACIDS) what each letter gets of each head's attention. */
 static ll_status add_shares(const ll_study *s, const int *tokens, int length, float *A, double *share) {
-    const int layers = s->c->model.layers, heads = s->c->model.heads, front = s->model->front, n = length + front;
+    const int layers = s->c->model.layers, heads = s->c->model.heads, cls_tokens = s->model->cls_tokens,
+              n = length + cls_tokens;
     ll_status status = LL_OK;
     for (int l = 0; l < layers && !status; l++) {
         status = ll_model_attention(s->model, tokens, length, l, 0, A);
         for (int h = 0; h < heads && !status; h++)
             for (int i = 0; i < n; i++)
-                for (int j = front; j < n; j++) {
-                    const char *letter = strchr(LETTERS, ll_fasta_letter(tokens[j - front]));
+                for (int j = cls_tokens; j < n; j++) {
+                    const char *letter = strchr(LETTERS, ll_fasta_letter(tokens[j - cls_tokens]));
                     if (!letter) continue;
                     share[(l * heads + h) * ACIDS + (letter - LETTERS)] +=
                         fabs((double)A[((size_t)h * (size_t)n + (size_t)i) * (size_t)n + (size_t)j]);
@@ -110,7 +111,7 @@ static void compare_shares(alike *a, double *share) {
 }
 
 static ll_status compare_attention(alike *a, const ll_study *s) {
-    const size_t n = TOKENS + (size_t)s->model->front, heads = (size_t)s->c->model.heads;
+    const size_t n = TOKENS + (size_t)s->model->cls_tokens, heads = (size_t)s->c->model.heads;
     const double work = ll_model_token_cost(s->model, TOKENS) * TOKENS * s->c->model.layers * 8;
     int tokens[TOKENS], length = 0;
     a->heads = s->c->model.layers * s->c->model.heads;

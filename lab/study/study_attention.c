@@ -22,9 +22,9 @@ typedef struct {
     const char **cell; /* (layers, heads, COLUMNS) */
     char (*text)[TEXT];
     char title[PANELS][40];
-} looks;
+} attention_study;
 
-static void looks_free(looks *l) {
+static void attention_study_free(attention_study *l) {
     ll_free(l->weights);
     ll_free(l->values);
     ll_free((void *)l->cell);
@@ -32,7 +32,7 @@ static void looks_free(looks *l) {
 }
 
 /* As many layers, evenly spread, as there is room for. */
-static ll_status prepare(looks *l, const ll_study *s) {
+static ll_status prepare(attention_study *l, const ll_study *s) {
     const int layers = s->c->model.layers, heads = s->c->model.heads;
     l->heads = heads < HEADS ? heads : HEADS;
     l->layers = PANELS / l->heads < layers ? PANELS / l->heads : layers;
@@ -48,16 +48,16 @@ static ll_status prepare(looks *l, const ll_study *s) {
 }
 
 /* Row `query` of a shown panel. */
-static float *row_of(const looks *l, const ll_study *s, int layer, int head, int query) {
+static float *row_of(const attention_study *l, const ll_study *s, int layer, int head, int query) {
     const size_t at = ((size_t)layer * (size_t)s->c->model.heads + (size_t)head) * (size_t)l->n + (size_t)query;
     return l->weights + at * (size_t)l->N;
 }
 
-static float *panel_of(const looks *l, int layer, int head) {
+static float *panel_of(const attention_study *l, int layer, int head) {
     return l->values + ((size_t)layer * (size_t)l->heads + (size_t)head) * (size_t)l->rows * (size_t)l->cols;
 }
 
-static void describe_groups(looks *l, ll_shades shades, const char *x, const char *y) {
+static void describe_groups(attention_study *l, ll_shades shades, const char *x, const char *y) {
     for (int i = 0; i < l->layers; i++) {
         snprintf(l->title[i], sizeof l->title[i], "Attention of layer %d", l->layer[i] + 1);
         for (int h = 0; h < l->heads; h++) l->panel[i][h] = (ll_panel){l->name[h], l->rows, l->cols, panel_of(l, i, h)};
@@ -70,7 +70,7 @@ static void describe_groups(looks *l, ll_shades shades, const char *x, const cha
 
 /* Means over queries: own weight, that of the token before, distance, and e^entropy: how many tokens as good as share
  * the weight. Weights that may be negative count by their size. */
-static void sum_up(const looks *l, const ll_study *s, int layer, int head, double mean[4]) {
+static void sum_up(const attention_study *l, const ll_study *s, int layer, int head, double mean[4]) {
     for (int k = 0; k < 4; k++) mean[k] = 0;
     for (int i = 0; i < l->n; i++) {
         const float *w = row_of(l, s, layer, head, i);
@@ -89,7 +89,7 @@ static void sum_up(const looks *l, const ll_study *s, int layer, int head, doubl
     }
 }
 
-static void fill_sequence(looks *l, const ll_study *s) {
+static void fill_sequence(attention_study *l, const ll_study *s) {
     static const char *const format[4] = {"%.3f", "%.3f", "%.1f", "%.1f"};
     for (int i = 0; i < l->layers; i++)
         for (int h = 0; h < l->heads; h++) {
@@ -109,7 +109,7 @@ static void fill_sequence(looks *l, const ll_study *s) {
     describe_groups(l, LL_SHADES_ROW, "the token that is looked at", "the token that looks, from the top");
 }
 
-static void show_sequence(looks *l, const ll_study *s, const int *tokens, int length) {
+static void show_sequence(attention_study *l, const ll_study *s, const int *tokens, int length) {
     static const char *const head[COLUMNS] = {"head", "on itself", "on the one before", "mean distance",
                                               "tokens in view"};
     static const ll_html_about about = {
@@ -129,7 +129,7 @@ static void show_sequence(looks *l, const ll_study *s, const int *tokens, int le
 
 /* ---- Images ---- */
 
-static void show_image(looks *l, const ll_study *s, const int *tokens, int front) {
+static void show_image(attention_study *l, const ll_study *s, const int *tokens, int cls_tokens) {
     const int width = l->cols, height = l->rows, n = width * height;
     char caption[80];
     const char *const captions[1] = {caption};
@@ -146,7 +146,7 @@ static void show_image(looks *l, const ll_study *s, const int *tokens, int front
     snprintf(caption, sizeof caption, "The image; row %d, column %d looks", height / 2 + 1, width / 2 + 1);
     for (int i = 0; i < l->layers; i++)
         for (int h = 0; h < l->heads; h++)
-            for (int j = 0; j < n; j++) panel_of(l, i, h)[j] = row_of(l, s, i, h, 0)[front + j];
+            for (int j = 0; j < n; j++) panel_of(l, i, h)[j] = row_of(l, s, i, h, 0)[cls_tokens + j];
     describe_groups(l, LL_SHADES_PANEL, "columns of the image", "rows of the image");
     const ll_html_maps maps = {.tab = "Layer", .groups = l->layers, .group = l->group};
     const ll_html_images image = {1, width, height, pixels, captions};
@@ -158,28 +158,28 @@ static void show_image(looks *l, const ll_study *s, const int *tokens, int front
 /* ---- Both ---- */
 
 ll_status ll_study_attention(const ll_study *s) {
-    looks *l = ll_alloc(1, sizeof *l);
+    attention_study *l = ll_alloc(1, sizeof *l);
     int width = 0, height = 0, length = 0, query[TOKENS + 1];
     ll_status status = l ? LL_OK : LL_ENOMEM;
     ll_reader_image(s->data, &width, &height);
-    const int image = width * height > 1, most = image ? width * height : TOKENS, front = s->model->front;
+    const int image = width * height > 1, most = image ? width * height : TOKENS, cls_tokens = s->model->cls_tokens;
     int *tokens = ll_alloc((size_t)most, sizeof *tokens);
     if (!status) status = tokens ? ll_study_excerpt(s, 0.5, tokens, most, &length) : LL_ENOMEM;
     if (!status) {
-        l->N = length + front;
+        l->N = length + cls_tokens;
         l->n = image ? 1 : l->N;
         l->rows = image ? height : l->n;
         l->cols = image ? width : l->N;
-        for (int i = 0; i < l->n; i++) query[i] = image ? front + height / 2 * width + width / 2 : i;
+        for (int i = 0; i < l->n; i++) query[i] = image ? cls_tokens + height / 2 * width + width / 2 : i;
         status = prepare(l, s);
     }
     if (!status && ll_study_bound(ll_model_token_cost(s->model, length) * length * l->layers / 16, 0, 1) < 1)
         status = ll_fail(LL_EINVAL, "One image is too much work for this model to be shown here.");
     for (int i = 0; !status && i < l->layers; i++)
         status = ll_model_attention_rows(s->model, tokens, length, l->layer[i], query, l->n, row_of(l, s, i, 0, 0));
-    if (!status && image) show_image(l, s, tokens, front);
+    if (!status && image) show_image(l, s, tokens, cls_tokens);
     if (!status && !image) show_sequence(l, s, tokens, length);
-    if (l) looks_free(l);
+    if (l) attention_study_free(l);
     ll_free(tokens);
     ll_free(l);
     return status;

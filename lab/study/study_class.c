@@ -29,11 +29,11 @@ typedef struct {
 /* Puts a mistake where it belongs, in place of the least sure one. */
 static void keep(verdicts *v, int is, int said, double sure, const int *tokens) {
     if (v->shown == SHOWN && sure <= v->most[SHOWN - 1].sure) return;
-    int *room = v->shown < SHOWN ? v->tokens + (size_t)v->shown * (size_t)v->T : v->most[SHOWN - 1].tokens;
+    int *buffer = v->shown < SHOWN ? v->tokens + (size_t)v->shown * (size_t)v->T : v->most[SHOWN - 1].tokens;
     int at = v->shown < SHOWN ? v->shown++ : SHOWN - 1;
     for (; at > 0 && v->most[at - 1].sure < sure; at--) v->most[at] = v->most[at - 1];
-    memcpy(room, tokens, (size_t)v->T * sizeof *room);
-    v->most[at] = (mistake){is, said, sure, room};
+    memcpy(buffer, tokens, (size_t)v->T * sizeof *buffer);
+    v->most[at] = (mistake){is, said, sure, buffer};
 }
 
 static void judge(verdicts *v, const ll_batch *b, const float *logp) {

@@ -15,7 +15,7 @@ typedef struct {
     const ll_study *s;
     int layer, first; /* distance of the first column */
     int head, features, axis;
-} place;
+} learned_position;
 
 const float *ll_study_position(const ll_study *s, int layer, const char *name, int *cols) {
     static const char *const prefixes[] = {"", "decoder."};
@@ -29,7 +29,7 @@ const float *ll_study_position(const ll_study *s, int layer, const char *name, i
     return data ? data : ll_study_tensor(s, own, cols);
 }
 
-static const float *parameter(const place *p, const char *name, int *cols) {
+static const float *parameter(const learned_position *p, const char *name, int *cols) {
     return ll_study_position(p->s, p->layer, name, cols);
 }
 
@@ -41,7 +41,7 @@ static double softplus(double x) {
 }
 
 /* sum_t l_t^2 cos(2 pi f_t d + o_t) / 2K of feature c of the head. */
-static double sine(const place *p, size_t c, double d) {
+static double sine(const learned_position *p, size_t c, double d) {
     int K = 0;
     const float *freqs = parameter(p, "freqs", &K), *offsets = parameter(p, "offsets", NULL),
                 *gains = parameter(p, "gains", NULL);
@@ -54,7 +54,7 @@ static double sine(const place *p, size_t c, double d) {
 }
 
 /* sum_t filter_q[t] filter_k[t + d]; of image filters along a row. */
-static double convolution(const place *p, size_t c, int d) {
+static double convolution(const learned_position *p, size_t c, int d) {
     int all = 0;
     const float *q = parameter(p, "filter_q", &all), *k = parameter(p, "filter_k", NULL);
     const int taps = p->s->c->position.taps;
@@ -66,7 +66,7 @@ static double convolution(const place *p, size_t c, int d) {
 }
 
 /* sum_t a_t cos w_t d + b_t sin w_t d of a head along an axis. */
-static double wave(const place *p, size_t head, double d) {
+static double wave(const learned_position *p, size_t head, double d) {
     int pairs = 0, one = 0;
     const float *alpha = parameter(p, "alpha", &pairs), *beta = parameter(p, "beta", NULL),
                 *w = parameter(p, "inv_freq", &one);
@@ -80,7 +80,7 @@ static double wave(const place *p, size_t head, double d) {
 }
 
 /* What t5 adds for a key that is d tokens before the query. */
-static double bias(const place *p, size_t head, int d) {
+static double bias(const learned_position *p, size_t head, int d) {
     int buckets = 0;
     const float *b = parameter(p, "bias", &buckets);
     return (double)b[head * (size_t)buckets + (size_t)ll_t5_bucket(-d, p->s->c->model.task == LL_TASK_LM)];
@@ -92,7 +92,7 @@ static int is_added(const ll_study *s) {
 }
 
 /* Row `row` of a panel: a feature of the panel's head, or of what is added a head (along the panel's axis). */
-static double value(const place *p, int row, int d) {
+static double value(const learned_position *p, int row, int d) {
     if (p->s->c->position.type == LL_POSITION_T5) return bias(p, (size_t)row, d);
     if (is_added(p->s)) return wave(p, (size_t)row, d);
     const size_t c = (size_t)p->head * (size_t)p->features + (size_t)row;
@@ -126,7 +126,7 @@ static void fill(kernels *k, const ll_study *s) {
             .panels = k->panel[i]};
         for (int panel = 0; panel < k->panels; panel++) {
             k->panel[i][panel] = (ll_panel){k->name[panel], k->rows, DISTANCES, at};
-            const place p = {s, layer, causal ? 0 : -(DISTANCES / 2), panel, step, panel};
+            const learned_position p = {s, layer, causal ? 0 : -(DISTANCES / 2), panel, step, panel};
             for (int row = 0; row < k->rows; row++)
                 for (int d = 0; d < DISTANCES; d++) *at++ = (float)value(&p, row, p.first + d);
         }

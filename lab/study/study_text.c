@@ -23,8 +23,8 @@ static void append(writing *w, const ll_study *s, int token) {
 }
 
 /* Feeds the prompt again and draws n tokens after it. */
-static ll_status speak(const ll_study *s, ll_stream *stream, float *logits, const int *prompt, int length, int n,
-                       const ll_sampling *how, writing *w) {
+static ll_status continue_text(const ll_study *s, ll_stream *stream, float *logits, const int *prompt, int length,
+                               int n, const ll_sampling *how, writing *w) {
     ll_stream_reset(stream);
     w->size = 0;
     ll_status status = ll_stream_feed(stream, prompt, length, logits);
@@ -50,7 +50,7 @@ ll_status ll_study_sample(const ll_study *s) {
     if (!status) status = ll_stream_create(&stream, s->model);
     for (int i = 0; i < 2 && !status; i++) {
         const ll_sampling how = {temperature[i], 0, 1, 1};
-        status = speak(s, stream, logits, prompt, length, n, &how, &w[i]);
+        status = continue_text(s, stream, logits, prompt, length, n, &how, &w[i]);
     }
     if (!status)
         ll_html_paragraph(s->h, "The beginning, in colour, is held-out data; the rest was written by the model.");

@@ -30,11 +30,11 @@ typedef struct {
 } vectors;
 
 /* The row of distance number i: shaw's go from the farthest key after the query to the farthest before it, by
- * j - i = -clip .. clip, and its columns are turned here, so that distances are i - j. */
+ * j - i = -clip .. clip, and its columns are reversed here, so that distances are i - j. */
 static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL_POSITION_SHAW ? v->n - 1 - i : i; }
 
 /* A panel: rows are the numbers of the vectors, columns distances. */
-static float *turn(vectors *v, int picture, int k, float *at) {
+static float *transpose(vectors *v, int picture, int k, float *at) {
     int D = 0;
     const float *x = ll_study_position(v->s, ll_study_layer(v->s, picture, v->layers), v->side[k].name, &D);
     v->panel[picture][k] = (ll_panel){v->side[k].label, D, v->n, at};
@@ -64,7 +64,7 @@ static void fill(vectors *v, const char *axis) {
         for (int k = 0; k < v->sides; k++) {
             const int number = i * v->sides + k;
             const char *which = v->sides > 1 ? k ? " values" : " keys" : "";
-            at = turn(v, i, k, at);
+            at = transpose(v, i, k, at);
             if (v->s->c->position.shared)
                 snprintf(v->label[number], sizeof *v->label, "all layers%s", which);
             else

@@ -94,21 +94,21 @@ ll_status ll_key_assign(void *part, const ll_key *k, const char *value) {
     return assign_text(part, k, value);
 }
 
-const char *ll_key_text(const void *part, const ll_key *k, char room[LL_NUMBER_TEXT]) {
+const char *ll_key_text(const void *part, const ll_key *k, char buffer[LL_NUMBER_TEXT]) {
     size_t length;
     const char *word;
     switch (k->type) {
-    case LL_KEY_INT: snprintf(room, LL_NUMBER_TEXT, "%d", *int_field(part, k)); break;
-    case LL_KEY_INT64: snprintf(room, LL_NUMBER_TEXT, "%lld", (long long)*int64_field(part, k)); break;
-    case LL_KEY_NUMBER: ll_print_number(room, *number_field(part, k)); break;
+    case LL_KEY_INT: snprintf(buffer, LL_NUMBER_TEXT, "%d", *int_field(part, k)); break;
+    case LL_KEY_INT64: snprintf(buffer, LL_NUMBER_TEXT, "%lld", (long long)*int64_field(part, k)); break;
+    case LL_KEY_NUMBER: ll_print_number(buffer, *number_field(part, k)); break;
     case LL_KEY_FLAG: return *int_field(part, k) ? "on" : "off";
     case LL_KEY_TEXT: return *ll_key_string(part, k) ? *ll_key_string(part, k) : "";
     case LL_KEY_CHOICE:
         word = choice(k->about.choices, *int_field(part, k), &length);
-        snprintf(room, LL_NUMBER_TEXT, "%.*s", (int)length, word ? word : "");
+        snprintf(buffer, LL_NUMBER_TEXT, "%.*s", (int)length, word ? word : "");
         break;
     }
-    return room;
+    return buffer;
 }
 
 const ll_key *ll_key_of(const ll_key_table *table, const char *name) {

@@ -27,8 +27,8 @@ const ll_key *ll_key_of(const ll_key_table *table, const char *name);
 
 /* Sets the field from text; LL_EINVAL names key, value and what it could be, and changes nothing. */
 LL_MUST_USE ll_status ll_key_assign(void *part, const ll_key *key, const char *value);
-/* The field as text: into `room`, or where it is. */
-const char *ll_key_text(const void *part, const ll_key *key, char room[LL_NUMBER_TEXT]);
+/* The field as text: into `buffer`, or where it is. */
+const char *ll_key_text(const void *part, const ll_key *key, char buffer[LL_NUMBER_TEXT]);
 /* The text of a text key. */
 char **ll_key_string(const void *part, const ll_key *key);
 

@@ -33,11 +33,11 @@ int ll_threads(void) {
 
 /* ---- The pool ---- */
 
-/* The loop that runs, and the workers. The thread that holds `turn` writes the loop down while it is closed, then
+/* The loop that runs, and the workers. The thread that holds `loop_lock` writes the loop down while it is closed, then
  * opens it. A worker that wakes too late finds it closed again, and nobody waits for it: on a busy machine a
  * thread may need milliseconds to wake. */
 static struct {
-    pthread_mutex_t turn;    /* held by the thread whose loop runs */
+    pthread_mutex_t loop_lock; /* held by the thread whose loop runs */
     pthread_mutex_t lock;    /* guards the sleepers */
     pthread_cond_t work, done;
     int started;             /* workers that exist, without the caller */
@@ -49,7 +49,7 @@ static struct {
     size_t n;
     ll_task *task;
     void *arg;
-} pool = {.turn = PTHREAD_MUTEX_INITIALIZER,
+} pool = {.loop_lock = PTHREAD_MUTEX_INITIALIZER,
           .lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER,
@@ -64,16 +64,16 @@ static void take_pieces(int worker) {
 }
 
 /* Between one look and the next; 0 where it is time to sleep. */
-static int look_on(int *looks) {
-    if (++*looks >= SPINS) sched_yield();
-    return *looks < SPINS + YIELDS;
+static int keep_waiting(int *tries) {
+    if (++*tries >= SPINS) sched_yield();
+    return *tries < SPINS + YIELDS;
 }
 
 static unsigned wait_for_loop(unsigned seen) {
-    int looks = 0;
+    int tries = 0;
     do
         if (atomic_load(&pool.loop) != seen) return atomic_load(&pool.loop);
-    while (look_on(&looks));
+    while (keep_waiting(&tries));
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.loop) == seen) pthread_cond_wait(&pool.work, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
@@ -104,7 +104,7 @@ static void *work(void *arg) {
 
 /* A child process has only the thread that forked: its pool starts anew. */
 static void after_fork(void) {
-    pthread_mutex_init(&pool.turn, NULL);
+    pthread_mutex_init(&pool.loop_lock, NULL);
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.done, NULL);
@@ -133,10 +133,10 @@ static int start_workers(int wanted) {
 }
 
 static void wait_for_workers(void) {
-    int looks = 0;
+    int tries = 0;
     do
         if (atomic_load(&pool.inside) == CLOSED) return;
-    while (look_on(&looks));
+    while (keep_waiting(&tries));
     pthread_mutex_lock(&pool.lock);
     while (atomic_load(&pool.inside) != CLOSED) pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
@@ -145,7 +145,7 @@ static void wait_for_workers(void) {
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     const int most = workers < MOST ? workers : MOST, threads = n < (size_t)most ? (int)n : most;
     /* Another thread's loop has the workers, or this is a loop within a loop: the caller does it all. */
-    if (threads < 2 || within || pthread_mutex_trylock(&pool.turn)) {
+    if (threads < 2 || within || pthread_mutex_trylock(&pool.loop_lock)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);
         return;
     }
@@ -162,7 +162,7 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     take_pieces(0);
     atomic_fetch_add(&pool.inside, CLOSED);
     wait_for_workers();
-    pthread_mutex_unlock(&pool.turn);
+    pthread_mutex_unlock(&pool.loop_lock);
 }
 
 typedef struct {

@@ -170,14 +170,14 @@ static ll_status read_gzip(ll_unpack *u, size_t *got, uint8_t *to, size_t most) 
             continue;
         }
         if (u->between) inflateReset(z);
-        const size_t room = most < UINT_MAX ? most : UINT_MAX;
+        const size_t available = most < UINT_MAX ? most : UINT_MAX;
         z->next_in = u->chunk + u->at;
         z->avail_in = (uInt)(u->in - u->at);
         z->next_out = to;
-        z->avail_out = (uInt)room;
+        z->avail_out = (uInt)available;
         const int r = inflate(z, Z_NO_FLUSH);
         u->at = u->in - z->avail_in;
-        *got = room - z->avail_out;
+        *got = available - z->avail_out;
         if (r == Z_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
         u->given += (int64_t)*got;
         if (r != Z_OK && r != Z_BUF_ERROR && r != Z_STREAM_END) return damaged(u, z->msg ? z->msg : "no gzip data");

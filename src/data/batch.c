@@ -27,7 +27,7 @@ static int64_t train_place(const ll_reader *r, int T, uint64_t seed, int64_t num
 
 static int64_t eval_place(const ll_reader *r, int64_t number) {
     if (!r->row) return number * r->stride;
-    const int64_t i = ll_stretch(r->row, r->size, number);
+    const int64_t i = ll_interval_of(r->row, r->size, number);
     return r->begin[i] + (number - r->row[i]) * r->stride;
 }
 
@@ -51,9 +51,9 @@ int64_t ll_reader_eval_batches(const ll_reader *r) {
 }
 
 static void leave_empty(const ll_reader *r, ll_batch *batch, int row) {
-    const size_t T = (size_t)batch->T, at = (size_t)row * T, towers = r->task == LL_TASK_MATCH ? 2 : 1;
-    memset(batch->tokens + at * towers, 0, towers * T * sizeof *batch->tokens);
-    for (size_t i = 0; i < towers; i++) batch->lengths[(size_t)row * towers + i] = 0;
+    const size_t T = (size_t)batch->T, at = (size_t)row * T, texts = r->task == LL_TASK_MATCH ? 2 : 1;
+    memset(batch->tokens + at * texts, 0, texts * T * sizeof *batch->tokens);
+    for (size_t i = 0; i < texts; i++) batch->lengths[(size_t)row * texts + i] = 0;
     if (batch->source) {
         ll_pair_fill(batch, row, NULL, 0, NULL, 0);
         batch->source_lengths[row] = batch->lengths[row] = 0;

@@ -31,7 +31,7 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
                        r->size ? "; change data.valid-fraction" : "; it is empty");
     r->classes = c->classes > 0 ? c->classes : most + 1;
     own->labels = r->file[1].data;
-    own->place = first;
+    own->first = first;
     own->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;
     r->size = r->rows = count;
     r->stride = 1;
@@ -41,9 +41,9 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
 
 /* Files are often sorted by class, so what is held out, or left out by data.limit, is drawn from all of train, once and
  * for all. */
-int64_t ll_example_at(const ll_reader *r, int64_t place) {
+int64_t ll_example_at(const ll_reader *r, int64_t index) {
     const ll_examples *own = r->own;
-    return own->mixed ? ll_shuffle(own->place + place, own->mixed, 0, UINT32_MAX) : own->place + place;
+    return own->mixed ? ll_shuffle(own->first + index, own->mixed, 0, UINT32_MAX) : own->first + index;
 }
 
 void ll_examples_close(const ll_reader *r) {
@@ -59,10 +59,10 @@ static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
     batch->lengths[row] = (int)n;
 }
 
-void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const ll_examples *own = r->own;
-    const int64_t number = ll_example_at(r, place);
-    const int towers = r->task == LL_TASK_MATCH ? 2 : 1;
-    for (int i = 0; i < towers; i++) fill_text(&own->text[number * towers + i], batch, row * towers + i);
+    const int64_t number = ll_example_at(r, index);
+    const int texts = r->task == LL_TASK_MATCH ? 2 : 1;
+    for (int i = 0; i < texts; i++) fill_text(&own->text[number * texts + i], batch, row * texts + i);
     batch->targets[row] = own->labels[number];
 }

@@ -18,15 +18,15 @@ static ll_status begin_line(ll_input *in, int *found) {
 }
 
 static ll_status more_line(ll_input *in, int *ends) {
-    ll_status status = ll_input_room(in, in->piece, 0);
-    in->text = in->room;
+    ll_status status = ll_input_reserve(in, in->piece, 0);
+    in->text = in->buffer;
     for (int c; !status && !*ends && (c = ll_input_peek(in)) >= 0;) {
         if (in->n == in->piece && c != '\n') return LL_OK;
         ll_input_take(in);
         if (c == '\n')
             *ends = 1;
         else if (c != '\r' || ll_input_peek(in) != '\n')
-            in->room[in->n++] = (uint8_t)c;
+            in->buffer[in->n++] = (uint8_t)c;
     }
     if (!status && !*ends) *ends = 1;
     return status ? status : in->status;
@@ -41,10 +41,10 @@ static ll_status begin_whole(ll_input *in, int *found) {
 }
 
 static ll_status more_whole(ll_input *in, int *ends) {
-    const ll_status status = ll_input_room(in, in->piece, 0);
+    const ll_status status = ll_input_reserve(in, in->piece, 0);
     if (status) return status;
-    in->text = in->room;
-    in->n = ll_input_bytes(in, in->room, in->piece);
+    in->text = in->buffer;
+    in->n = ll_input_bytes(in, in->buffer, in->piece);
     *ends = ll_input_peek(in) < 0 && in->status != LL_ESTOPPED;
     /* What came before a signal is handed out before it is told. */
     return in->status == LL_ESTOPPED && in->n ? LL_OK : in->status;
@@ -220,7 +220,7 @@ void ll_input_close(ll_input *in) {
     ll_free(in->labels);
     ll_free(in->id);
     ll_free(in->label_text);
-    ll_free(in->room);
+    ll_free(in->buffer);
     json_decref(in->json);
     ll_free(in);
 }

@@ -44,11 +44,11 @@ struct ll_input {
     int open;           /* more of it is to come */
     int64_t begin_line; /* where it begins */
     char *id, *label;   /* label: NULL, or in ... */
-    size_t id_room, label_room;
+    size_t id_capacity, label_capacity;
     char *label_text;
     const uint8_t *text;
     size_t n;
-    uint8_t *room; /* (capacity) what text points to, but for JSON */
+    uint8_t *buffer; /* (capacity) what text points to, but for JSON */
     size_t capacity;
 
     json_t *json;       /* the object that text and id point into */
@@ -63,8 +63,8 @@ int ll_input_peek(ll_input *in);
 int ll_input_take(ll_input *in);
 /* Takes exactly n bytes, or as many as there are. */
 size_t ll_input_bytes(ll_input *in, uint8_t *to, size_t n);
-/* Room for n bytes at in->room, which keeps its first `keep`. */
-LL_MUST_USE ll_status ll_input_room(ll_input *in, size_t n, size_t keep);
+/* Room for n bytes at in->buffer, which keeps its first `keep`. */
+LL_MUST_USE ll_status ll_input_reserve(ll_input *in, size_t n, size_t keep);
 /* Names the sequence: n bytes, or its line (or, of images, its number). */
 LL_MUST_USE ll_status ll_input_name(ll_input *in, const char *id, size_t n);
 LL_MUST_USE ll_status ll_input_number(ll_input *in, int64_t number);

@@ -34,39 +34,37 @@ size_t ll_input_bytes(ll_input *in, uint8_t *to, size_t n) {
     return done;
 }
 
-ll_status ll_input_room(ll_input *in, size_t n, size_t keep) {
+ll_status ll_input_reserve(ll_input *in, size_t n, size_t keep) {
     if (n <= in->capacity) return LL_OK;
     const size_t capacity = n < in->capacity * 2 ? in->capacity * 2 : n;
-    uint8_t *room = ll_alloc(capacity, 1);
-    if (!room) return LL_ENOMEM;
-    if (keep) memcpy(room, in->room, keep);
-    ll_free(in->room);
-    in->room = room;
+    uint8_t *buffer = ll_alloc(capacity, 1);
+    if (!buffer) return LL_ENOMEM;
+    if (keep) memcpy(buffer, in->buffer, keep);
+    ll_free(in->buffer);
+    in->buffer = buffer;
     in->capacity = capacity;
     return LL_OK;
 }
 
 /* ---- Names and errors ---- */
 
-static ll_status set_text(char **to, size_t *room, const char *text, size_t n) {
-    if (n >= *room) {
+static ll_status set_text(char **to, size_t *capacity, const char *text, size_t n) {
+    if (n >= *capacity) {
         char *more = ll_alloc(2 * n + 64, 1);
         if (!more) return LL_ENOMEM;
         ll_free(*to);
         *to = more;
-        *room = 2 * n + 64;
+        *capacity = 2 * n + 64;
     }
     memcpy(*to, text, n);
     (*to)[n] = 0;
     return LL_OK;
 }
 
-ll_status ll_input_name(ll_input *in, const char *id, size_t n) {
-    return set_text(&in->id, &in->id_room, id, n);
-}
+ll_status ll_input_name(ll_input *in, const char *id, size_t n) { return set_text(&in->id, &in->id_capacity, id, n); }
 
 ll_status ll_input_label(ll_input *in, const char *label, size_t n) {
-    const ll_status status = set_text(&in->label_text, &in->label_room, label, n);
+    const ll_status status = set_text(&in->label_text, &in->label_capacity, label, n);
     if (!status) in->label = in->label_text;
     return status;
 }

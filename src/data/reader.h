@@ -28,8 +28,8 @@ typedef struct {
     const char *name; /* as in data.format */
     unsigned tasks;   /* bits 1 << LL_TASK_...: what it can be read for */
     ll_status (*open)(ll_reader *r, const ll_reader_options *c, int split);
-    /* Row number `row` of the batch becomes the text from token `place`, or example number `place`. */
-    void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+    /* Row number `row` of the batch becomes the text from token `index`, or example number `index`. */
+    void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t index);
     size_t own;                        /* bytes of r->own */
     void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing */
     /* Changes a row of a training batch by draws of (seed, number); NULL: does not. */
@@ -48,7 +48,7 @@ struct ll_reader {
     int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
     int endless;           /* examples that are made: never the same again */
     int64_t size;          /* tokens of text, or examples, of this split */
-    int64_t rows, stride;  /* row number i of an evaluation is at place i * stride, i < rows */
+    int64_t rows, stride;  /* row number i of an evaluation has index i * stride, i < rows */
     int64_t *begin;        /* (size + 1) examples of text: where each begins; else NULL */
     int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
     int mask, maskable;    /* mlm: the token that hides others, and the first that may be hidden */
@@ -80,13 +80,13 @@ int ll_split_is_cut(const ll_reader_options *c);
 /* Lets go of all but `count` bytes from `first`: the end of a large file is small. */
 LL_MUST_USE ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count);
 
-/* The number of the stretch that holds x: begin[i] <= x < begin[i + 1], i < n. */
-int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x);
+/* The interval that holds x: begin[i] <= x < begin[i + 1], i < n. */
+int64_t ll_interval_of(const int64_t *begin, int64_t n, int64_t x);
 
 /* Masks a row that `fill` has written, by draws of (seed, number, position). */
 void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
 
-/* Where place i of [0, n) goes in the shuffle of an epoch: for each (seed, epoch) a permutation of [0, n),
+/* Where index i of [0, n) goes in the shuffle of an epoch: for each (seed, epoch) a permutation of [0, n),
  * n < 2^62. O(1) time and memory. */
 int64_t ll_shuffle(int64_t i, int64_t n, uint64_t seed, uint32_t epoch);
 

@@ -276,18 +276,18 @@ static void multiply_piece(product *p) {
     } while (p->k0 < p->K);
 }
 
-/* Steps that a packed slice has buffer for: whole lines, and with PAD no power of two. */
-static size_t room_of(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
+/* Steps that a packed slice has space for: whole lines, and with PAD no power of two. */
+static size_t depth_capacity(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
 
-static size_t strip_floats(int K) { return GROUP * room_of(K); }
-static size_t rows_floats(int M, int K) { return (size_t)ll_min(M < 0 ? 0 : M, MOST_ROWS) * (room_of(K) + PAD); }
+static size_t strip_floats(int K) { return GROUP * depth_capacity(K); }
+static size_t rows_floats(int M, int K) { return (size_t)ll_min(M < 0 ? 0 : M, MOST_ROWS) * (depth_capacity(K) + PAD); }
 
 static float *on_a_line(float *x) { return x + (LINE - (uintptr_t)x / sizeof *x % LINE) % LINE; }
 
 static void multiply(product p, float *scratch) {
     if (p.M <= 0 || p.N <= 0) return;
     scratch = on_a_line(scratch);
-    p.row = room_of(p.K) + PAD;
+    p.row = depth_capacity(p.K) + PAD;
     p.space = (packing_space){scratch, scratch + strip_floats(p.K)};
     p.packed = p.space.rows + rows_floats(p.M, p.K);
     p.k = ll_kernel_table();

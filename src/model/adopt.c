@@ -42,13 +42,13 @@ ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **told) {
             snprintf(fresh + n, sizeof fresh - n, "%s%s", missed ? ", " : "", p->name);
         }
     }
-    const size_t room = sizeof fresh + 100;
-    char *text = *told = ll_alloc(room, 1);
+    const size_t capacity = sizeof fresh + 100;
+    char *text = *told = ll_alloc(capacity, 1);
     if (!text) return LL_ENOMEM;
-    const int missed = m->count - taken, n = snprintf(text, room, "%d of %d tensors", taken, m->count);
+    const int missed = m->count - taken, n = snprintf(text, capacity, "%d of %d tensors", taken, m->count);
     if (missed > NAMED)
-        snprintf(text + n, room - (size_t)n, "; new are %s and %d more", fresh, missed - NAMED);
+        snprintf(text + n, capacity - (size_t)n, "; new are %s and %d more", fresh, missed - NAMED);
     else if (missed)
-        snprintf(text + n, room - (size_t)n, "; new %s %s", missed == 1 ? "is" : "are", fresh);
+        snprintf(text + n, capacity - (size_t)n, "; new %s %s", missed == 1 ? "is" : "are", fresh);
     return LL_OK;
 }

@@ -46,7 +46,7 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
     x.op = ll_operator_of(run->stack, layer, cross);
     x.output = cross ? LL_CROSS_OUTPUT_WEIGHT : LL_OUTPUT_WEIGHT;
     if (!cross) {
-        const int width[3] = {m->sides > 0 ? m->queries : 0, m->sides > 1 ? m->keys : 0, m->values};
+        const int width[3] = {m->projections > 0 ? m->queries : 0, m->projections > 1 ? m->keys : 0, m->values};
         float *p = ws->project[layer], *d = ws->dproject;
         x.from = *run;
         for (int i = 0; i < 3; i++) {
@@ -97,9 +97,9 @@ static void reverse(const attention *x, int gradients) {
 }
 
 /* The rows that section i is made of. */
-static const float *rows_of(const attention *x, int source, ll_rows r, float *room) {
+static const float *rows_of(const attention *x, int source, ll_rows r, float *buffer) {
     if (source) return x->from.ws->top + r.first * (size_t)x->run->c->model.width;
-    return ll_sublayer_input(x->run, x->j, r, room);
+    return ll_sublayer_input(x->run, x->j, r, buffer);
 }
 
 /* Projects the own rows, or those of the source. */

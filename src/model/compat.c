@@ -64,8 +64,8 @@ static const char *offers(int compat) {
 }
 
 ll_status ll_compat_check(const ll_model_config *c) {
-    char room[LL_NUMBER_TEXT];
-    const char *name = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.compat"), room);
+    char buffer[LL_NUMBER_TEXT];
+    const char *name = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.compat"), buffer);
     const ll_rules *r = ll_config_rules(c);
     const int projected = ll_config_projection(c) != LL_PROJ_NONE;
     if (!r)

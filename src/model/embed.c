@@ -27,28 +27,30 @@ void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
     }
 }
 
-/* Place of a row: its sequence, its position among the caller's tokens (-1: the class token), and in its document. */
+/* Where a row belongs: its sequence, its position among the caller's tokens (-1: the class token), and in its document.
+ */
 typedef struct {
     size_t b;
     int t, used, at;
-} place;
+} token_position;
 
-static place place_of(const ll_batch_run *run, size_t row) {
+static token_position token_position_of(const ll_batch_run *run, size_t row) {
     const size_t b = row / (size_t)run->T;
     const int t = (int)(row % (size_t)run->T);
-    const int front = run->model->front, used = t < run->lengths[b];
-    return (place){b, t - front, used, run->ws->place && used ? run->ws->place[row] : t - front};
+    const int cls_tokens = run->model->cls_tokens, used = t < run->lengths[b];
+    return (token_position){b, t - cls_tokens, used,
+                            run->ws->position && used ? run->ws->position[row] : t - cls_tokens};
 }
 
-static int token_at(const ll_batch_run *run, place p) {
-    return run->tokens[p.b * (size_t)(run->T - run->model->front) + (size_t)p.t];
+static int token_at(const ll_batch_run *run, token_position p) {
+    return run->tokens[p.b * (size_t)(run->T - run->model->cls_tokens) + (size_t)p.t];
 }
 
 /* E[token] + position of one row. */
 static void gather(const ll_batch_run *run, size_t row, float *out) {
     const ll_model *m = run->model;
     const size_t C = (size_t)run->c->model.width;
-    const place p = place_of(run, row);
+    const token_position p = token_position_of(run, row);
     if (!p.used) {
         memset(out, 0, C * sizeof *out);
         return;
@@ -104,7 +106,7 @@ static void scatter_task(void *arg, size_t i) {
     const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
     float *tokens = ll_param_in(m, run->grad, m->at.embedding) + first;
     for (size_t row = 0; row < run->rows; row++) {
-        const place p = place_of(run, row);
+        const token_position p = token_position_of(run, row);
         const float *d = run->ws->d + row * C + first;
         if (!p.used) continue;
         if (p.t < 0) {

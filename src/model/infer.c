@@ -44,7 +44,7 @@ static int any_next(const ll_batch_run *run, size_t first, int n) {
 
 /* Room for some rows of logits, and how many. A stream has room for one; but while the head works, what the
  * feed-forward layers were computed in is free. */
-static float *logits_room(const ll_batch_run *run, int *rows) {
+static float *logits_buffer(const ll_batch_run *run, int *rows) {
     const ll_workspace *ws = run->ws;
     const size_t wide =
         (size_t)(ws->T < LL_CHUNK ? ws->T : LL_CHUNK) * (size_t)run->c->model.ff / (size_t)run->c->model.vocab;
@@ -57,7 +57,7 @@ static float *logits_room(const ll_batch_run *run, int *rows) {
 void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
     const size_t C = (size_t)run->c->model.width;
     int most;
-    scores s = {.run = run, .tokens = tokens, .logp = logp, .logits = logits_room(run, &most)};
+    scores s = {.run = run, .tokens = tokens, .logp = logp, .logits = logits_buffer(run, &most)};
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *x = ll_head_input(run, r);
         for (int done = 0; done < r.n; done += s.n) {
@@ -108,21 +108,21 @@ typedef struct {
 
 static void take_row(const embedding *e, size_t row, const float *x) {
     const ll_batch_run *run = e->run;
-    const size_t C = (size_t)run->c->model.width, T = (size_t)run->T, front = (size_t)run->model->front;
+    const size_t C = (size_t)run->c->model.width, T = (size_t)run->T, cls_tokens = (size_t)run->model->cls_tokens;
     const size_t b = row / T, t = row % T, n = (size_t)run->lengths[b];
     if (t >= n) return;
     switch (e->kind) {
     case LL_EMBED_ALL:
-        if (t >= front) memcpy(e->out + (b * (T - front) + t - front) * C, x, C * sizeof *x);
+        if (t >= cls_tokens) memcpy(e->out + (b * (T - cls_tokens) + t - cls_tokens) * C, x, C * sizeof *x);
         break;
     case LL_EMBED_FIRST:
         if (t == 0) memcpy(e->out + b * C, x, C * sizeof *x);
         break;
     case LL_EMBED_LAST:
-        if (t + 1 == n && t >= front) memcpy(e->out + b * C, x, C * sizeof *x);
+        if (t + 1 == n && t >= cls_tokens) memcpy(e->out + b * C, x, C * sizeof *x);
         break;
     case LL_EMBED_MEAN:
-        for (size_t c = 0; t >= front && c < C; c++) e->sum[b * C + c] += x[c];
+        for (size_t c = 0; t >= cls_tokens && c < C; c++) e->sum[b * C + c] += x[c];
         break;
     }
 }
@@ -130,8 +130,8 @@ static void take_row(const embedding *e, size_t row, const float *x) {
 static ll_status embed(const embedding *e, int layer) {
     const ll_batch_run *run = e->run;
     const size_t C = (size_t)run->c->model.width, B = (size_t)run->B;
-    const int front = run->model->front;
-    memset(e->out, 0, (e->kind == LL_EMBED_ALL ? B * (size_t)(run->T - front) : B) * C * sizeof *e->out);
+    const int cls_tokens = run->model->cls_tokens;
+    memset(e->out, 0, (e->kind == LL_EMBED_ALL ? B * (size_t)(run->T - cls_tokens) : B) * C * sizeof *e->out);
     const ll_status status = ll_stack_forward(run, layer);
     if (status) return status;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
@@ -139,7 +139,7 @@ static ll_status embed(const embedding *e, int layer) {
         for (size_t i = 0; i < (size_t)r.n; i++) take_row(e, r.first + i, x + i * C);
     }
     for (size_t b = 0; e->kind == LL_EMBED_MEAN && b < B; b++) {
-        const int n = run->lengths[b] - front;
+        const int n = run->lengths[b] - cls_tokens;
         for (size_t c = 0; c < C && n > 0; c++) e->out[b * C + c] = (float)(e->sum[b * C + c] / n);
     }
     return LL_OK;

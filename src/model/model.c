@@ -120,7 +120,7 @@ static double keyless_cost(const ll_model_config *c, double D, double E) {
 double ll_model_token_cost(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
     const double H = c->model.heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->model.width;
-    const double inputs = (m->sides > 0 ? m->queries : 0) + (m->sides > 1 ? m->keys : 0);
+    const double inputs = (m->projections > 0 ? m->queries : 0) + (m->projections > 1 ? m->keys : 0);
     const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
     const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
     const double head =

@@ -45,7 +45,7 @@ int ll_config_linear(const ll_model_config *c) {
     return (ll_kernel_row(c->attention.kernel)->has & LL_HAS_FEATURES) != 0;
 }
 
-int ll_config_sides(const ll_model_config *c) {
+int ll_config_projections(const ll_model_config *c) {
     return c->attention.kernel == LL_KERNEL_VALUE ? 0 : c->attention.kernel == LL_KERNEL_REFORMER ? 1 : 2;
 }
 
@@ -87,9 +87,9 @@ int ll_config_rows(const ll_model_config *c) {
 }
 
 static ll_status check_features(const ll_model_config *c) {
-    char room[LL_NUMBER_TEXT];
+    char buffer[LL_NUMBER_TEXT];
     if (c->attention.features == LL_FEATURES_POSITIVE) return LL_OK;
-    const char *kind = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.features"), room);
+    const char *kind = ll_key_text(&c->attention, ll_key_of(&ll_attention_keys, "attention.features"), buffer);
     if (c->attention.kernel != LL_KERNEL_FAVOR)
         return ll_fail(LL_EINVAL, "attention.features = %s is a kind of random features; set attention.kernel=favor",
                        kind);
@@ -180,16 +180,16 @@ static ll_status check_seq2seq(const ll_model_config *c) {
 
 /* The kernels that papers compare with. */
 static ll_status check_approximate(const ll_model_config *c) {
-    const int front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    const int cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     if (c->attention.kernel == LL_KERNEL_REFORMER && c->attention.buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
                        c->attention.buckets);
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && c->length + front > c->attention.linformer_length)
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && c->length + cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "
                        "raise it",
-                       c->length, front ? " and the token in front" : "", c->attention.linformer_length);
+                       c->length, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
     return LL_OK;
 }
 
@@ -303,7 +303,7 @@ static ll_status check_learned(const ll_model_config *c) {
 }
 
 static ll_status check_decay(const ll_model_config *c) {
-    char room[LL_NUMBER_TEXT];
+    char buffer[LL_NUMBER_TEXT];
     if (c->position.decay == LL_DECAY_NONE) return LL_OK;
     if (!ll_kernel_row(c->attention.kernel)->about.decay)
         return ll_fail(LL_EINVAL,
@@ -314,7 +314,7 @@ static ll_status check_decay(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs earlier tokens, and model.task = %s also sees later "
                        "ones; set position.decay=none",
-                       ll_key_text(&c->model, ll_key_of(&ll_model_keys, "model.task"), room));
+                       ll_key_text(&c->model, ll_key_of(&ll_model_keys, "model.task"), buffer));
     return LL_OK;
 }
 

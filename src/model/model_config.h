@@ -29,7 +29,7 @@ int ll_config_query_size(const ll_model_config *c);
 int ll_config_encoded_size(const ll_model_config *c);
 /* Has the kernel features? Of queries and keys, how many does a layer project: 2, 1 (queries that are keys, too), 0. */
 int ll_config_linear(const ll_model_config *c);
-int ll_config_sides(const ll_model_config *c);
+int ll_config_projections(const ll_model_config *c);
 /* What attention.projection = auto means: orthogonal for favor, none for others. */
 int ll_config_projection(const ll_model_config *c);
 /* Features of a head of a linear kernel, and rows of its random projection (0: none). */

@@ -49,7 +49,7 @@ typedef struct {
     const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
     int parts;          /* sublayers of a block: 2, or 3 with cross attention */
-    int sides;          /* as the model's */
+    int projections;    /* as the model's */
     int first;          /* its attention operators begin at this one; those of cross attention follow its own */
     struct {            /* numbers of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
@@ -73,11 +73,11 @@ struct ll_model {
     struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
-    int sides;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int projections;          /* projections of queries and keys there are: 2, 1 or 0 */
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     ll_done_fn *progress;     /* ll_model_watch, or NULL */
     void *progress_arg;
-    int front;                /* tokens in front of the caller's: 1 with pool = first, else 0 */
+    int cls_tokens;           /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {                  /* numbers of tensors in the table; -1: the model has none */
         int embedding, first, match, head;
         int where, frequencies; /* the first operator's position parameters; those that all share */

@@ -16,7 +16,7 @@ static int find_documents(const ll_batch_run *run) {
             if (t == 0 || run->tokens[row] == run->c->model.separator)
                 run->ws->segment[count++] = (ll_segment){b, t, 0, t, 0};
             ll_segment *s = &run->ws->segment[count - 1];
-            run->ws->place[row] = s->queries++;
+            run->ws->position[row] = s->queries++;
             s->keys++;
         }
     return count;
@@ -27,12 +27,12 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     run.stack = ws->stack;
     run.source = x->source;
     run.S = x->S;
-    run.T = x->T + m->front;
+    run.T = x->T + m->cls_tokens;
     run.rows = (size_t)run.B * (size_t)run.T;
     assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
-    for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->front;
+    for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->cls_tokens;
     run.lengths = ws->lengths;
-    if (ws->place) run.segments = find_documents(&run);
+    if (ws->position) run.segments = find_documents(&run);
     ll_workspace *source = ws->source;
     if (!source) return run;
     assert(x->source && run.B <= source->B && x->S <= source->T);

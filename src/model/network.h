@@ -67,7 +67,7 @@ struct ll_workspace {
     int mode;             /* one of the above */
     int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
     int below, blocks;    /* blocks of the batch that come before those of this stack, and all of them */
-    int B, T; /* at most; T with the front */
+    int B, T;             /* at most; T with CLS tokens */
     size_t bytes;
     float *block, **layers;
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
@@ -96,8 +96,8 @@ struct ll_workspace {
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
     double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
     ll_match match;
-    int *lengths;                 /* (B), front included */
-    int *place;                   /* (rows) of each token in its document, or NULL: rows are documents */
+    int *lengths;                 /* (B), CLS tokens included */
+    int *position;                /* (rows) of each token in its document, or NULL: rows are documents */
     ll_segment *segment;          /* (rows) the documents */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
@@ -112,9 +112,9 @@ typedef struct {
     const ll_kernels *k;
     const ll_stack *stack;
     const int *tokens;
-    int B, T;           /* T: front included */
+    int B, T;           /* T: CLS tokens included */
     size_t rows;        /* B T */
-    const int *lengths; /* (B), front included */
+    const int *lengths; /* (B), CLS tokens included */
     int segments;       /* documents in ws->segment, where model.separator begins new ones */
     const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
     int S;
@@ -147,7 +147,7 @@ ll_batch_run ll_source_run(const ll_batch_run *run);
 
 /* ---- params.c ---- */
 
-/* Fills the table, at, front, widths and size. LL_EINVAL names what cannot be. */
+/* Fills the table, at, cls_tokens, widths and size. LL_EINVAL names what cannot be. */
 LL_MUST_USE ll_status ll_params_plan(ll_model *model);
 /* One block for all tensors, of zeros. */
 LL_MUST_USE ll_status ll_params_allocate(ll_model *model);
@@ -164,7 +164,7 @@ int ll_block_tensor(const ll_stack *stack, int layer, int which);
 /* Width of what a stack's own attention projects: queries and keys, as far as the kernel has them, and values. */
 size_t ll_row_width(const ll_model *model);
 
-/* ---- place.c: parameters of positions inside attention ---- */
+/* ---- position_params.c: parameters of positions inside attention ---- */
 
 enum { LL_POSITION_TENSORS = 4 };
 typedef struct {
@@ -181,7 +181,7 @@ ll_position_gradients ll_position_params_gradients(const ll_model *model, int op
 /* Noise for this pass: its own in training, always the same elsewhere. */
 void ll_position_params_noise(const ll_batch_run *run, int op);
 
-/* ---- baseline.c: what kernels of the papers' baselines need; as place.c ---- */
+/* ---- approximate_params.c: what approximate operators need; as position_params.c ---- */
 
 enum { LL_APPROXIMATE_TENSORS = 2 };
 int ll_approximate_tensors(const ll_model *model, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]);
@@ -317,7 +317,7 @@ LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model
 
 /* ---- network.c ---- */
 
-/* A batch (its front added to T and lengths) that fits ws. */
+/* A batch (its CLS tokens added to T and lengths) that fits ws. */
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
 /* LL_EINVAL for a batch with a token that does not exist, or a length out of bounds. */
 LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);

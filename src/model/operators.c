@@ -39,7 +39,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
         a.position = LL_POSITION_PERMUTE;
     if (c->position.type == LL_POSITION_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = m->front;
+        a.width = c->position.width, a.height = c->position.height, a.before = m->cls_tokens;
     }
     ll_position_params_config(m, op, &a);
     const float root = (float)pow(ll_attention_width(&a), c->attention.kernel == LL_KERNEL_FAVOR || map ? -0.25 : -0.5);
@@ -62,9 +62,7 @@ static int turned(const ll_attention_config *a) {
 static int hashed(const ll_attention_config *a) {
     return a->kernel == LL_KERNEL_REFORMER ? a->baseline.rounds * a->H * a->D : 0;
 }
-static int half(const ll_attention_config *a) {
-    return a->baseline.buckets / 2;
-}
+static int rotation_angles(const ll_attention_config *a) { return a->baseline.buckets / 2; }
 
 static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
                                  float *W) {
@@ -188,7 +186,7 @@ static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
     if (!status && turned(a)) status = read_floats(p->angles, s, "angles", a->H, turned(a) / 2);
     if (status || !hashed(a) || !is_there(s, "rotations")) return status;
     p->has_rotations = 1;
-    return read_floats(p->rotations, s, "rotations", hashed(a), half(a));
+    return read_floats(p->rotations, s, "rotations", hashed(a), rotation_angles(a));
 }
 
 /* Another model's operator of the same name, features and position; or NULL. */
@@ -217,9 +215,9 @@ static void adopt(const ll_attention_config *a, const ll_attention_config *b, pa
         memcpy(p->basis, b->where.basis, H * whole * whole * sizeof(float));
         memcpy(p->angles, b->where.theta, H * (whole / 2) * sizeof(float));
     }
-    p->has_rotations = hashed(a) && hashed(b) == hashed(a) && half(b) == half(a);
+    p->has_rotations = hashed(a) && hashed(b) == hashed(a) && rotation_angles(b) == rotation_angles(a);
     if (p->has_rotations)
-        memcpy(p->rotations, b->baseline.rotations, (size_t)hashed(a) * (size_t)half(a) * sizeof(float));
+        memcpy(p->rotations, b->baseline.rotations, (size_t)hashed(a) * (size_t)rotation_angles(a) * sizeof(float));
 }
 
 static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model *other, int op, parts *p) {
@@ -259,14 +257,14 @@ ll_status ll_operators_create(ll_model *m, const ll_safetensors *file, const ll_
     ll_status status = file && a.M ? find(&t, &from, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
     if (!status && file && whole) status = find(&t, &from, "basis", LL_F32, a.H * whole, whole);
     if (!status && file && hashed(&a) && is_there(&from, "rotations"))
-        status = find(&t, &from, "rotations", LL_F32, hashed(&a), half(&a));
+        status = find(&t, &from, "rotations", LL_F32, hashed(&a), rotation_angles(&a));
     if (status) return status;
     parts p = {.projection = ll_alloc(largest(m), sizeof(float)),
                .decay = ll_alloc(heads, sizeof(float)),
                .permutation = ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
     p.basis = ll_alloc(heads * (size_t)whole * (size_t)whole, sizeof(float));
     p.angles = ll_alloc(heads * (size_t)(whole / 2), sizeof(float));
-    p.rotations = ll_alloc((size_t)hashed(&a) * (size_t)half(&a), sizeof(float));
+    p.rotations = ll_alloc((size_t)hashed(&a) * (size_t)rotation_angles(&a), sizeof(float));
     m->attention = ll_alloc((size_t)m->operators, sizeof(ll_attention *));
     const int there = p.projection && p.decay && p.permutation && p.basis && p.angles && p.rotations;
     status = m->attention && there ? LL_OK : LL_ENOMEM;
@@ -305,7 +303,7 @@ static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
     if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->where.basis);
     if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->where.theta);
     if (!status && hashed(a))
-        status = add(writer, m, op, "rotations", LL_F32, hashed(a), half(a), a->baseline.rotations);
+        status = add(writer, m, op, "rotations", LL_F32, hashed(a), rotation_angles(a), a->baseline.rotations);
     return status;
 }
 

@@ -10,11 +10,12 @@ const float *ll_param_at(const ll_model *m, int i) {
 }
 
 int ll_block_tensor(const ll_stack *stack, int layer, int which) {
-    const int missing = 2 - stack->sides; /* of query and key, the last */
+    const int missing = 2 - stack->projections; /* of query and key, the last */
     const int tensors = (stack->parts < 3 ? LL_BLOCK_TENSORS : LL_DECODER_TENSORS) - missing;
     return stack->at.blocks + layer * tensors + which - (which > LL_KEY_WEIGHT ? missing : 0);
 }
 
 size_t ll_row_width(const ll_model *m) {
-    return (size_t)(m->sides > 0 ? m->queries : 0) + (size_t)(m->sides > 1 ? m->keys : 0) + (size_t)m->values;
+    return (size_t)(m->projections > 0 ? m->queries : 0) + (size_t)(m->projections > 1 ? m->keys : 0) +
+           (size_t)m->values;
 }

@@ -46,8 +46,8 @@ static void add_block(ll_model *m, const ll_stack *stack, int layer) {
     char prefix[LL_PREFIX];
     ll_operator_prefix(m, ll_operator_of(stack, layer, 0), prefix);
     add_norm(m, prefix, "attention.norm");
-    if (m->sides > 0) add_in(m, prefix, "attention.query.weight", c->model.width, m->queries);
-    if (m->sides > 1) add_in(m, prefix, "attention.key.weight", c->model.width, m->keys);
+    if (m->projections > 0) add_in(m, prefix, "attention.query.weight", c->model.width, m->queries);
+    if (m->projections > 1) add_in(m, prefix, "attention.key.weight", c->model.width, m->keys);
     add_in(m, prefix, "attention.value.weight", c->model.width, m->values);
     add_in(m, prefix, "attention.output.weight", m->values, c->model.width);
     add_norm(m, prefix, "feed.norm");
@@ -70,7 +70,7 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
     stack->at.position =
         c->position.type == LL_POSITION_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
-    if (m->front) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
+    if (m->cls_tokens) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
@@ -95,7 +95,7 @@ static void add_places(ll_model *m) {
         }
 }
 
-static void add_baselines(ll_model *m) {
+static void add_approximate_params(ll_model *m) {
     ll_position_tensor tensor[LL_APPROXIMATE_TENSORS];
     const int n = ll_approximate_tensors(m, tensor);
     m->at.baseline = n ? m->count : -1;
@@ -122,7 +122,7 @@ static void add_all(ll_model *m) {
                          classify ? c->model.classes : c->model.vocab, 1);
     if (classify) add(m, "head.bias", c->model.classes, 1, 0);
     add_places(m);
-    add_baselines(m);
+    add_approximate_params(m);
 }
 
 static ll_status check(const ll_model_config *c, int64_t queries, int64_t values) {
@@ -172,8 +172,8 @@ ll_status ll_params_plan(ll_model *m) {
     m->queries = (int)queries;
     m->keys = c->position.type == LL_POSITION_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
-    m->sides = ll_config_sides(c);
-    m->front = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    m->projections = ll_config_projections(c);
+    m->cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
     const size_t own = 12,
                  most = LL_DECODER_TENSORS + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */

@@ -155,7 +155,7 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
     w->seed = (uint64_t)c->seed, w->layer = c->position.shared ? 0 : op;
     if (is_image(c)) a->width = c->position.width, a->height = c->position.height;
     if (is_image(c) || c->position.type == LL_POSITION_RELATIVE_S1 || c->position.type == LL_POSITION_RELATIVE_S2)
-        a->before = m->front;
+        a->before = m->cls_tokens;
 }
 
 void ll_position_params_noise(const ll_batch_run *run, int op) {

@@ -7,14 +7,18 @@ void ll_stacks_plan(ll_model *m) {
     const ll_model_config *c = m->c;
     const int layers = c->model.layers, encoder = c->model.encoder_layers ? c->model.encoder_layers : layers;
     if (c->model.task != LL_TASK_SEQ2SEQ) {
-        m->stack[0] = (ll_stack){
-            .prefix = "", .layers = layers, .causal = c->model.task == LL_TASK_LM, .parts = 2, .sides = m->sides};
+        m->stack[0] = (ll_stack){.prefix = "",
+                                 .layers = layers,
+                                 .causal = c->model.task == LL_TASK_LM,
+                                 .parts = 2,
+                                 .projections = m->projections};
         m->stacks = 1;
         m->operators = layers;
         return;
     }
-    m->stack[0] = (ll_stack){.prefix = "encoder.", .layers = encoder, .parts = 2, .sides = m->sides};
-    m->stack[1] = (ll_stack){.prefix = "decoder.", .layers = layers, .causal = 1, .parts = 3, .sides = m->sides};
+    m->stack[0] = (ll_stack){.prefix = "encoder.", .layers = encoder, .parts = 2, .projections = m->projections};
+    m->stack[1] =
+        (ll_stack){.prefix = "decoder.", .layers = layers, .causal = 1, .parts = 3, .projections = m->projections};
     m->stack[1].first = encoder;
     m->stacks = 2;
     m->operators = encoder + 2 * layers;

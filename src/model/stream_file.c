@@ -14,11 +14,11 @@ static const int64_t LONGEST = INT64_C(1) << 52, SOURCE_MOST = 1 << 30;
 
 /* The keys of a part, those at their defaults left out: a key that a later version brings changes no digest. */
 static ll_status add_part(const void *part, const ll_key_table *table, ll_st_writer *writer) {
-    char room[LL_NUMBER_TEXT];
+    char buffer[LL_NUMBER_TEXT];
     ll_status status = LL_OK;
     for (int i = 0; i < table->count && !status; i++) {
         const ll_recipe_key *key = &table->keys[i].about;
-        const char *value = ll_key_text(part, &table->keys[i], room);
+        const char *value = ll_key_text(part, &table->keys[i], buffer);
         if (strcmp(value, key->fallback)) status = ll_st_meta(writer, key->name, value);
     }
     return status;
@@ -132,9 +132,9 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
 typedef struct {
     int64_t position, document; /* as ll_stream's */
     int64_t source;             /* keys of cross attention */
-} place;
+} stream_position;
 
-static ll_status read_source(place *p, const ll_model *m, const ll_safetensors *file) {
+static ll_status read_source(stream_position *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *keys = ll_safetensors_meta(file, "source");
     if (m->c->model.task != LL_TASK_SEQ2SEQ) return LL_OK;
     if (!keys || !ll_parse_integer(&p->source, keys) || p->source < 0 || p->source > SOURCE_MOST)
@@ -149,7 +149,7 @@ static ll_status read_source(place *p, const ll_model *m, const ll_safetensors *
     return LL_OK;
 }
 
-static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *file) {
+static ll_status read_stream_position(stream_position *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *at = ll_safetensors_meta(file, "position");
     const char *from = ll_safetensors_meta(file, "document");
     if (!at || !ll_parse_integer(&p->position, at) || p->position < 0 || p->position > LONGEST)
@@ -167,7 +167,7 @@ static ll_status read_place(place *p, const ll_model *m, const ll_safetensors *f
 }
 
 /* Is it ours, and of this model? Where in the text it is. */
-static ll_status read_meta(place *p, const ll_model *m, const ll_safetensors *file) {
+static ll_status read_meta(stream_position *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
     const char *number = ll_safetensors_meta(file, "version"), *model = ll_safetensors_meta(file, "model");
     char hex[LL_DIGEST_TEXT];
@@ -181,7 +181,7 @@ static ll_status read_meta(place *p, const ll_model *m, const ll_safetensors *fi
     if (!model || strcmp(model, hex))
         return ll_fail(LL_EINVAL, "%s: the state of another model (%.32s); this one is %s", path,
                        model ? model : "unnamed", hex);
-    return read_place(p, m, file);
+    return read_stream_position(p, m, file);
 }
 
 static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, const char *name,
@@ -222,7 +222,7 @@ static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int co
     return LL_OK;
 }
 
-static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *p) {
+static ll_status restore(ll_stream *s, const ll_safetensors *file, const stream_position *p) {
     const extent e = {p->position - p->document, (int)p->source};
     ll_status status = take(s, file, e, 0);
     for (int l = 0; l < s->model->c->model.layers && !status; l++) {
@@ -241,7 +241,7 @@ static ll_status restore(ll_stream *s, const ll_safetensors *file, const place *
 ll_status ll_stream_load(ll_stream **out, ll_model *model, const char *path) {
     ll_safetensors *file = NULL;
     ll_stream *s = NULL;
-    place at = {0};
+    stream_position at = {0};
     ll_status status = ll_safetensors_open(&file, path);
     if (status) return status;
     status = read_meta(&at, model, file);

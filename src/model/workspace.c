@@ -74,12 +74,12 @@ static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
-              sides[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
-                         m->queries, m->keys,        ll_head_width(m)};
+              dims[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
+                        m->queries, m->keys,        ll_head_width(m)};
     int deepest = 0, widest = 0; /* of what goes in: the first three */
     for (int i = 0; i < 6; i++) {
-        if (sides[i] > widest) widest = sides[i];
-        if (sides[i] > deepest && i < 3) deepest = sides[i];
+        if (dims[i] > widest) widest = dims[i];
+        if (dims[i] > deepest && i < 3) deepest = dims[i];
     }
     const int most = widest > rows ? widest : rows;
     return ws->mode == LL_TRAIN ? ll_gemm_scratch(most, widest, most) : ll_gemm_scratch(rows, widest, deepest);
@@ -102,12 +102,12 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->loss = take(p, 2, LL_CHUNK);
     ws->lengths = (int *)take(p, B, 1);
     const int packed = c->model.separator >= 0 && ws->mode != LL_STREAM; /* streams begin anew */
-    ws->place = packed ? (int *)take(p, (size_t)ws->B, (size_t)ws->T) : NULL;
+    ws->position = packed ? (int *)take(p, (size_t)ws->B, (size_t)ws->T) : NULL;
     ws->segment = packed ? (ll_segment *)(void *)take(p, (size_t)ws->B * (size_t)ws->T, sizeof(ll_segment) / 4) : NULL;
     ws->wrong = c->model.task == LL_TASK_SEQ2SEQ && top ? (int *)take(p, B, 1) : NULL;
     ws->pool = classify ? (double *)take(p, B, 2 * C) : NULL;
     if (c->model.task == LL_TASK_MATCH) plan_match(ws, p, chunk);
-    if (c->position.type == LL_POSITION_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->front), C);
+    if (c->position.type == LL_POSITION_SINUSOIDAL) ws->sinus = take(p, (size_t)(ws->T - m->cls_tokens), C);
     if (ws->mode != LL_TRAIN) return;
     ws->dpool = classify ? (double *)take(p, B, 2 * C) : NULL;
     ws->gradient = take(p, chunk, C);
@@ -140,9 +140,9 @@ static ll_status check(const ll_model *m, int B, int T) {
     if (c->position.type == LL_POSITION_LEARNED && T > c->position.max_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
                        c->position.max_length);
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->front > c->attention.linformer_length)
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
-                       T + m->front, c->attention.linformer_length);
+                       T + m->cls_tokens, c->attention.linformer_length);
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
     if (T == INT_MAX || (double)B * T * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
@@ -168,7 +168,7 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
-    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->front};
+    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->cls_tokens};
     status = take_lists(ws);
     if (!status && S) status = ll_workspace_make(&ws->source, m, &m->stack[0], B, S, 0, mode);
     if (!status) {

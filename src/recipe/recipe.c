@@ -120,7 +120,7 @@ static void put_value(sink *s, const char *value) {
 
 /* Lines "key = value" under "[section]" lines, in the order of the table. */
 static void print(sink *s, const ll_config *c) {
-    char room[LL_NUMBER_TEXT];
+    char buffer[LL_NUMBER_TEXT];
     const char *section = NULL;
     size_t length = 0;
     for (int i = 0; i < ll_key_count(); i++) {
@@ -135,7 +135,7 @@ static void print(sink *s, const ll_config *c) {
         }
         put(s, word, strlen(word));
         put(s, " = ", 3);
-        put_value(s, ll_config_text(c, i, room));
+        put_value(s, ll_config_text(c, i, buffer));
         put(s, "\n", 1);
     }
 }

@@ -50,8 +50,8 @@ ll_status ll_config_assign(ll_config *c, int i, const char *value) {
     return ll_key_assign(ll_config_part(c, i), ll_key_at(i), value);
 }
 
-const char *ll_config_text(const ll_config *c, int i, char room[LL_NUMBER_TEXT]) {
-    return ll_key_text(ll_config_part(c, i), ll_key_at(i), room);
+const char *ll_config_text(const ll_config *c, int i, char buffer[LL_NUMBER_TEXT]) {
+    return ll_key_text(ll_config_part(c, i), ll_key_at(i), buffer);
 }
 
 static const char *after_dot(const char *name) {

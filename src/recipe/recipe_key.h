@@ -20,7 +20,7 @@ const char *ll_key_nearest(const char *name);
 void *ll_config_part(const ll_config *c, int i);
 /* Sets the field of key number i, as ll_key_assign. */
 LL_MUST_USE ll_status ll_config_assign(ll_config *c, int i, const char *value);
-/* The field of key number i as text: into `room`, or where it is. */
-const char *ll_config_text(const ll_config *c, int i, char room[LL_NUMBER_TEXT]);
+/* The field of key number i as text: into `buffer`, or where it is. */
+const char *ll_config_text(const ll_config *c, int i, char buffer[LL_NUMBER_TEXT]);
 
 #endif

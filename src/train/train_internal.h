@@ -23,7 +23,7 @@ double ll_schedule_rate(const ll_config *c, int64_t step);
 
 /* ---- Optimizer ---- */
 
-/* A stretch of one tensor: the unit of parallel work, cut by shape alone. */
+/* A chunk of one tensor: the unit of parallel work, cut by shape alone. */
 typedef struct {
     size_t offset, count;
     int decay;

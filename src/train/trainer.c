@@ -77,9 +77,9 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     char *told = NULL;
     ll_status status = ll_model_create_from(&t->model, t->recipe, from, &told);
     if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
-    const size_t room = status ? 0 : strlen(path) + strlen(told) + 32;
-    if (room && !(t->origin = ll_alloc(room, 1))) status = LL_ENOMEM;
-    if (!status) snprintf(t->origin, room, "begins with %s: %s", path, told);
+    const size_t capacity = status ? 0 : strlen(path) + strlen(told) + 32;
+    if (capacity && !(t->origin = ll_alloc(capacity, 1))) status = LL_ENOMEM;
+    if (!status) snprintf(t->origin, capacity, "begins with %s: %s", path, told);
     ll_free(told);
     return status;
 }

@@ -4,10 +4,10 @@ out "^features: "
 out "^orthogonal positive +16 "
 out "^claim: Lemma 2"
 out "^analyse.figure=figures/features-matrix.svg$"
-for f in features-output features-matrix moments layers periods positions positions-matrix drift; do
+for f in features-output features-matrix moments layers periods positions positions-matrix stream-error; do
     check "a picture $f" grep -q "</svg>" figures/$f.svg
 done
-for f in features moments layers periods positions drift; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
+for f in features moments layers periods positions stream-error; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
 t 0 "$longline" analyse moments --quick --csv - --threads 1
 out "^estimator,cosine,kernel,formula,measured,interval,ratio,theorem_2_bound$"
 check "the table is that of the folder" cmp out figures/moments.csv
@@ -22,7 +22,7 @@ t 0 "$longline" analyse periods --quick --png --out png
 check "a PNG" sh -c 'head -c 4 png/periods.png | grep -q PNG'
 
 # Streams: of some pairs, longer than other experiments go; decay is none with position.decay = fixed.
-t 0 "$longline" analyse drift --kernels relu,softmax --positions rope,decay --length 70000 --csv - --threads 1
+t 0 "$longline" analyse stream-error --kernels relu,softmax --positions rope,decay --length 70000 --csv - --threads 1
 out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
@@ -30,8 +30,8 @@ check "no other pairs" test "$(grep -c ",100," out)" -eq 3
 refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse drift --kernels relu,favr
 refused "the nearest is decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
-refused "are for drift" "$longline" analyse periods --kernels relu
-refused "longer streams are for drift" "$longline" analyse periods --length 70000
+refused "are for stream-error" "$longline" analyse periods --kernels relu
+refused "longer streams are for stream-error" "$longline" analyse periods --length 70000
 
 # Of a model.
 small_text

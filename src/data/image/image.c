@@ -96,9 +96,9 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
 }
 
 /* Columns that come in from outside are empty. */
-void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const ll_images *own = r->own;
-    const int64_t number = own->chosen ? own->chosen[place] : place;
+    const int64_t number = own->chosen ? own->chosen[index] : index;
     const size_t T = (size_t)batch->T, pixels = (size_t)r->width * (size_t)r->height, n = pixels < T ? pixels : T;
     const uint8_t *image = own->pixels + (size_t)number * pixels;
     int *tokens = batch->tokens + (size_t)row * T;

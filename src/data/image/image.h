@@ -16,7 +16,7 @@ typedef struct {
  * it what data.resize, data.margin, data.only and data.shift ask for. `name` is what errors call the file. */
 LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
                                     const uint8_t *pixels, const uint8_t *labels, int64_t count, int width, int height);
-void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index);
 void ll_images_close(const ll_reader *r);
 
 /* One image to another size: weighted means of pixels with triangles that are two pixels of the larger raster wide,

@@ -32,7 +32,7 @@ static ll_status open_images(ll_input *in) {
     const size_t got = ll_input_bytes(in, header, sizeof header);
     if (in->status) return in->status;
     ll_status status = ll_idx_images_header(&in->images, header, got, ll_unpack_name(in->source));
-    if (!status) status = ll_input_room(in, (size_t)in->images.width * (size_t)in->images.height, 0);
+    if (!status) status = ll_input_reserve(in, (size_t)in->images.width * (size_t)in->images.height, 0);
     return !status && in->labels ? open_labels(in) : status;
 }
 
@@ -61,8 +61,8 @@ static ll_status more(ll_input *in, int *ends) {
     uint8_t label;
     size_t got = 0;
     const size_t pixels = (size_t)in->images.width * (size_t)in->images.height;
-    in->text = in->room;
-    in->n = ll_input_bytes(in, in->room, pixels);
+    in->text = in->buffer;
+    in->n = ll_input_bytes(in, in->buffer, pixels);
     *ends = 1;
     if (in->status) return in->status;
     if (in->n < pixels)

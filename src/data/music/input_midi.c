@@ -8,14 +8,14 @@
 
 /* All of a file; LL_EFORMAT beyond what is read of MIDI. */
 static ll_status read_all(ll_input *in) {
-    ll_status status = ll_input_room(in, LL_INPUT_BLOCK, 0);
+    ll_status status = ll_input_reserve(in, LL_INPUT_BLOCK, 0);
     in->n = 0;
     while (!status && ll_input_peek(in) >= 0) {
         if (in->n > LL_MIDI_MOST)
             return ll_fail(LL_EFORMAT, "%s is longer than %d bytes, up to which music is read",
                            ll_unpack_name(in->source), LL_MIDI_MOST);
-        status = ll_input_room(in, in->n + LL_INPUT_BLOCK, in->n);
-        if (!status) in->n += ll_input_bytes(in, in->room + in->n, LL_INPUT_BLOCK);
+        status = ll_input_reserve(in, in->n + LL_INPUT_BLOCK, in->n);
+        if (!status) in->n += ll_input_bytes(in, in->buffer + in->n, LL_INPUT_BLOCK);
     }
     return status ? status : in->status;
 }
@@ -25,10 +25,10 @@ static ll_status to_text(ll_input *in) {
     int32_t *tokens = NULL;
     int64_t count = 0;
     ll_bytes text = {0};
-    ll_status status = ll_music_tokens(&tokens, &count, in->room, in->n, in->fine, ll_unpack_name(in->source));
+    ll_status status = ll_music_tokens(&tokens, &count, in->buffer, in->n, in->fine, ll_unpack_name(in->source));
     if (!status) status = ll_music_text(&text, tokens, count);
-    if (!status) status = ll_input_room(in, text.size, 0);
-    if (!status) memcpy(in->room, text.data, in->n = text.size);
+    if (!status) status = ll_input_reserve(in, text.size, 0);
+    if (!status) memcpy(in->buffer, text.data, in->n = text.size);
     ll_free(tokens);
     ll_bytes_free(&text);
     return status == LL_EINVAL ? LL_EFORMAT : status;
@@ -46,7 +46,7 @@ static ll_status begin(ll_input *in, int *found) {
 }
 
 static ll_status more(ll_input *in, int *ends) {
-    in->text = in->room + in->given;
+    in->text = in->buffer + in->given;
     in->n = in->left < in->piece ? in->left : in->piece;
     in->given += in->n;
     in->left -= in->n;

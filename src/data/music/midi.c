@@ -311,7 +311,7 @@ ll_status ll_midi_read(ll_score *score, const uint8_t *data, size_t size, const 
     r->score = &s;
     ll_status status = check_header(r, &tracks, &s.division);
     if (!status && big(data + 4, 4) > size - 8) status = wrong(r, "the header is longer than the file");
-    if (!status) status = ll_score_room(&s, size / 3 + 1, size / 6 + 1, size / 6 + 1);
+    if (!status) status = ll_score_reserve(&s, size / 3 + 1, size / 6 + 1, size / 6 + 1);
     if (!status) status = changes_room(r, size);
     if (!status) r->at = 8 + big(data + 4, 4);
     if (!status) status = take_chunks(r, tracks);

@@ -42,7 +42,7 @@ typedef struct {
 } ll_score;
 
 void ll_score_free(ll_score *score);
-LL_MUST_USE ll_status ll_score_room(ll_score *score, size_t notes, size_t tempos, size_t meters);
+LL_MUST_USE ll_status ll_score_reserve(ll_score *score, size_t notes, size_t tempos, size_t meters);
 /* Into the order above; notes that are equal in it longest and loudest first. */
 void ll_score_sort(ll_score *score);
 

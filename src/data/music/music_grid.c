@@ -16,7 +16,7 @@ void ll_score_free(ll_score *s) {
     *s = (ll_score){0};
 }
 
-ll_status ll_score_room(ll_score *s, size_t notes, size_t tempos, size_t meters) {
+ll_status ll_score_reserve(ll_score *s, size_t notes, size_t tempos, size_t meters) {
     s->note = ll_alloc(notes, sizeof *s->note);
     s->tempo = ll_alloc(tempos, sizeof *s->tempo);
     s->meter = ll_alloc(meters, sizeof *s->meter);
@@ -181,7 +181,7 @@ ll_status ll_music_grid(ll_score *grid, const ll_score *from, int fine, const ch
     if (step_of(from->note[from->notes - 1].begin, r) >= LL_GRID_MOST)
         return ll_fail(LL_EFORMAT, "%s: its last note begins after %d quarter notes; pieces up to there are read", name,
                        LL_GRID_MOST / LL_GRID);
-    ll_status status = ll_score_room(&s, (size_t)from->notes, (size_t)from->tempos + 1, (size_t)from->meters + 1);
+    ll_status status = ll_score_reserve(&s, (size_t)from->notes, (size_t)from->tempos + 1, (size_t)from->meters + 1);
     if (status) return status;
     for (; s.notes < from->notes; s.notes++) s.note[s.notes] = on_grid(&from->note[s.notes], r);
     for (; s.tempos < from->tempos; s.tempos++)

@@ -193,8 +193,8 @@ static void cut(ll_score *s, int64_t from) {
 
 ll_status ll_music_decode(ll_score *grid, const int32_t *tokens, int64_t count, int64_t first) {
     ll_score s = {.division = LL_GRID};
-    const size_t room = (size_t)count + 2;
-    ll_status status = ll_score_room(&s, room, room, room);
+    const size_t capacity = (size_t)count + 2;
+    ll_status status = ll_score_reserve(&s, capacity, capacity, capacity);
     if (status) return status;
     listener l = {.score = &s, .meter = {.numerator = 4, .denominator = 4}, .pitch = -1};
     int64_t from = 0;

@@ -63,9 +63,9 @@ static ll_status pass_over(ll_input *in, int *first) {
 }
 
 static ll_status more(ll_input *in, int *ends) {
-    ll_status status = ll_input_room(in, in->piece, 0);
+    ll_status status = ll_input_reserve(in, in->piece, 0);
     int first = 0; /* a piece that ends with a line takes what ends it */
-    in->text = in->room;
+    in->text = in->buffer;
     for (int c; !status && (c = ll_input_peek(in)) >= 0;) {
         if (c == '>' && first) break;
         if (!is_letter(c)) {
@@ -73,7 +73,7 @@ static ll_status more(ll_input *in, int *ends) {
             continue;
         }
         if (in->n == in->piece) return LL_OK;
-        in->room[in->n++] = (uint8_t)ll_input_take(in);
+        in->buffer[in->n++] = (uint8_t)ll_input_take(in);
         first = 0;
     }
     *ends = 1;

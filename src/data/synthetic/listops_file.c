@@ -40,10 +40,10 @@ static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int spli
     if (status) return status;
     status = ll_file_read(&r->file[0], from.path, SIZE_MAX / 4);
     if (status) return ll_fail_in(status, from.key);
-    const size_t room = ll_count_lines(&r->file[0]);
+    const size_t capacity = ll_count_lines(&r->file[0]);
     ll_cells t = ll_cells_of(&r->file[0], from.path, 0, 0);
-    own->text = ll_alloc(room, sizeof *own->text);
-    r->file[1].data = ll_alloc(room, 1);
+    own->text = ll_alloc(capacity, sizeof *own->text);
+    r->file[1].data = ll_alloc(capacity, 1);
     if (!own->text || !r->file[1].data) return LL_ENOMEM;
     while (!status && found) {
         status = ll_cells_next(&t, field, 2, &found);

@@ -18,16 +18,16 @@ static const size_t FILE_MOST = (size_t)1 << 30;
 typedef struct {
     const char *folder;
     ll_bytes *pixels, *labels;
-    size_t room; /* images that these can hold */
+    size_t capacity; /* images that these can hold */
     int64_t count;
     int width, height;
 } gallery;
 
-static ll_status make_room(gallery *g) {
+static ll_status reserve(gallery *g) {
     const size_t pixels = (size_t)g->width * (size_t)g->height, old = (size_t)g->count;
-    if (old < g->room) return LL_OK;
-    const size_t room = g->room ? 2 * g->room : 256;
-    ll_bytes more[2] = {{ll_alloc(room, pixels), 0}, {ll_alloc(room, 1), 0}};
+    if (old < g->capacity) return LL_OK;
+    const size_t capacity = g->capacity ? 2 * g->capacity : 256;
+    ll_bytes more[2] = {{ll_alloc(capacity, pixels), 0}, {ll_alloc(capacity, 1), 0}};
     if (!more[0].data || !more[1].data) {
         for (int i = 0; i < 2; i++) ll_free(more[i].data);
         return LL_ENOMEM;
@@ -38,7 +38,7 @@ static ll_status make_room(gallery *g) {
     ll_bytes_free(g->labels);
     *g->pixels = more[0];
     *g->labels = more[1];
-    g->room = room;
+    g->capacity = capacity;
     return LL_OK;
 }
 
@@ -51,7 +51,7 @@ static ll_status add_image(gallery *g, const char *path, int label) {
     if (!status && (width != g->width || height != g->height))
         status = ll_fail(LL_EFORMAT, "%s: %d x %d pixels, but the first image has %d x %d", path, width, height,
                          g->width, g->height);
-    if (!status) status = make_room(g);
+    if (!status) status = reserve(g);
     if (!status)
         status = ll_png_gray(g->pixels->data + (size_t)g->count * (size_t)width * (size_t)height, file.data, file.size,
                              path);

@@ -46,10 +46,10 @@ static ll_status open_toy(ll_reader *r, const ll_reader_options *c, int split) {
     return LL_OK;
 }
 
-static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const toy *own = r->own;
     const uint64_t stream = ll_stream_id(LL_RANDOM_TOY, (uint32_t)own->split, 0);
-    const uint64_t draws = (uint64_t)own->longest + 2, first = (uint64_t)(place % r->size) * draws;
+    const uint64_t draws = (uint64_t)own->longest + 2, first = (uint64_t)(index % r->size) * draws;
     const int marks = r->format == &ll_format_copy_reverse;
     const size_t n =
         (size_t)own->shortest + ll_below((uint32_t)(own->longest - own->shortest + 1), own->seed, stream, first);

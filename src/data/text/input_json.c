@@ -8,15 +8,15 @@
 
 enum { LINE_MOST = 1 << 26, DEPTH_MOST = 64 };
 
-/* The next line into in->room; its size. */
+/* The next line into in->buffer; its size. */
 static ll_status read_line(ll_input *in, size_t *size) {
     size_t n = 0;
     for (int c; (c = ll_input_peek(in)) >= 0 && c != '\n'; n++) {
         if (n == LINE_MOST)
             return ll_input_wrong(in, "more than %d bytes, the most that a line of JSON may have", LINE_MOST);
-        const ll_status status = n < in->capacity ? LL_OK : ll_input_room(in, n ? 2 * n : 1 << 12, n);
+        const ll_status status = n < in->capacity ? LL_OK : ll_input_reserve(in, n ? 2 * n : 1 << 12, n);
         if (status) return status;
-        in->room[n] = (uint8_t)ll_input_take(in);
+        in->buffer[n] = (uint8_t)ll_input_take(in);
     }
     *size = n;
     return in->status;
@@ -83,9 +83,9 @@ static ll_status begin(ll_input *in, int *found) {
         size_t size = 0, from = 0;
         in->begin_line = in->line;
         status = read_line(in, &size);
-        if (!status && in->line == 1 && size >= 3 && !memcmp(in->room, mark, 3)) from = 3;
-        if (!status && size > from && !is_empty(in->room + from, size - from)) {
-            status = parse(in, in->room + from, size - from);
+        if (!status && in->line == 1 && size >= 3 && !memcmp(in->buffer, mark, 3)) from = 3;
+        if (!status && size > from && !is_empty(in->buffer + from, size - from)) {
+            status = parse(in, in->buffer + from, size - from);
             if (!status) status = find_text(in);
             if (!status) status = find_names(in);
             *found = !status;

@@ -111,11 +111,11 @@ static ll_status number_labels(ll_reader *r, const ll_reader_options *c, const l
 static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_reader_options *c, const char *path) {
     ll_examples *own = r->own;
     const int most = c->data.label_column > c->data.text_column ? c->data.label_column : c->data.text_column;
-    const size_t room = ll_count_lines(&r->file[0]);
+    const size_t capacity = ll_count_lines(&r->file[0]);
     ll_cells t = ll_cells_of(&r->file[0], path, c->data.separator == LL_SEPARATOR_COMMA, c->data.text_column == most);
     ll_slice *field = ll_alloc((size_t)most, sizeof *field);
-    own->text = ll_alloc(room, sizeof *own->text);
-    *labels = ll_alloc(room, sizeof **labels);
+    own->text = ll_alloc(capacity, sizeof *own->text);
+    *labels = ll_alloc(capacity, sizeof **labels);
     ll_status status = field && own->text && *labels ? LL_OK : LL_ENOMEM;
     int found = 1;
     if (!status && c->data.header) status = ll_cells_next(&t, field, most, &found);
@@ -145,7 +145,7 @@ static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int c
                             const char *path) {
     ll_examples *own = r->own;
     ll_bytes *all = &r->file[0];
-    size_t room = 0;
+    size_t capacity = 0;
     ll_status status = LL_OK;
     own->text = ll_alloc((size_t)count, sizeof *own->text);
     *labels = ll_alloc((size_t)count, sizeof **labels);
@@ -155,9 +155,9 @@ static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int c
         ll_slice *label = &(*labels)[r->size];
         if (!class_of(label, path, names[i], c->data.class_names ? c->data.class_names : "")) continue;
         status = ll_file_read(&part[r->size], names[i], ANY_SIZE);
-        room += part[r->size++].size;
+        capacity += part[r->size++].size;
     }
-    if (!status && !(all->data = ll_alloc(room + 1, 1))) status = LL_ENOMEM;
+    if (!status && !(all->data = ll_alloc(capacity + 1, 1))) status = LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++) {
         own->text[i] = (ll_slice){all->data + all->size, part[i].size};
         memcpy(own->text[i].at, part[i].data, part[i].size);

@@ -111,9 +111,9 @@ void ll_pair_fill(ll_batch *batch, int row, const uint8_t *source, size_t n, con
     for (int t = end; t < batch->T; t++) batch->targets[at + (size_t)t] = -1;
 }
 
-static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
+static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const pairs *own = r->own;
-    const ll_pair *p = &own->pair[own->first + place];
+    const ll_pair *p = &own->pair[own->first + index];
     const uint8_t *source = r->file[0].data + p->at;
     ll_pair_fill(batch, row, source, p->source, source + p->source + 1, p->target);
 }

@@ -53,19 +53,19 @@ int ll_pieces_count(const ll_pieces *p) {
 
 typedef struct {
     int32_t *token;
-    size_t count, room;
+    size_t count, capacity;
 } list;
 
 static int take_token(void *arg, int token) {
     list *l = arg;
-    if (l->count == l->room) {
-        const size_t room = l->room ? 2 * l->room : 1024;
-        int32_t *more = ll_alloc(room, sizeof *more);
+    if (l->count == l->capacity) {
+        const size_t capacity = l->capacity ? 2 * l->capacity : 1024;
+        int32_t *more = ll_alloc(capacity, sizeof *more);
         if (!more) return 0;
         if (l->count) memcpy(more, l->token, l->count * sizeof *more);
         ll_free(l->token);
         l->token = more;
-        l->room = room;
+        l->capacity = capacity;
     }
     l->token[l->count++] = token;
     return 1;

@@ -34,7 +34,7 @@ int ll_pieces_shim_encode(void *processor, const char *line, size_t size, ll_pie
     return without(why);
 }
 
-size_t ll_pieces_shim_text(void *processor, int token, char *out, size_t room) {
-    (void)processor, (void)token, (void)out, (void)room;
+size_t ll_pieces_shim_text(void *processor, int token, char *out, size_t capacity) {
+    (void)processor, (void)token, (void)out, (void)capacity;
     return 0;
 }

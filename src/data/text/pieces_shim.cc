@@ -92,7 +92,7 @@ extern "C" int ll_pieces_shim_encode(void *p, const char *line, size_t size, ll_
     }
 }
 
-extern "C" size_t ll_pieces_shim_text(void *arg, int token, char *out, size_t room) {
+extern "C" size_t ll_pieces_shim_text(void *arg, int token, char *out, size_t capacity) {
     try {
         auto *p = static_cast<sentencepiece::SentencePieceProcessor *>(arg);
         std::string text = p->IdToPiece(token);
@@ -100,7 +100,7 @@ extern "C" size_t ll_pieces_shim_text(void *arg, int token, char *out, size_t ro
         if (p->IsByte(token) && std::sscanf(text.c_str(), "<0x%x>", &byte) == 1) text.assign(1, static_cast<char>(byte));
         static const std::string blank = "\xe2\x96\x81";  // how pieces write a space
         for (size_t i = 0; (i = text.find(blank, i)) != std::string::npos;) text.replace(i, blank.size(), " ");
-        const size_t n = text.size() < room ? text.size() : room;
+        const size_t n = text.size() < capacity ? text.size() : capacity;
         std::memcpy(out, text.data(), n);
         return n;
     } catch (const std::exception &) {

@@ -24,8 +24,8 @@ void ll_pieces_shim_free(void *processor);
 int ll_pieces_shim_count(void *processor);
 /* A line without its end. */
 int ll_pieces_shim_encode(void *processor, const char *line, size_t size, ll_pieces_token *take, void *arg, char *why);
-/* What a piece stands for, into out of `room` bytes; returns its size. */
-size_t ll_pieces_shim_text(void *processor, int token, char *out, size_t room);
+/* What a piece stands for, into out, of `capacity` bytes; returns its size. */
+size_t ll_pieces_shim_text(void *processor, int token, char *out, size_t capacity);
 
 #ifdef __cplusplus
 }

@@ -70,13 +70,13 @@ static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, co
 
 static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, const doc *docs, size_t count) {
     ll_examples *own = r->own;
-    const size_t room = ll_count_lines(file);
+    const size_t capacity = ll_count_lines(file);
     ll_cells t = ll_cells_of(file, path, 0, 1);
     ll_slice field[5];
     int found = 1;
     ll_status status = LL_OK;
-    own->text = ll_alloc(room, 2 * sizeof *own->text);
-    r->file[1].data = ll_alloc(room, 1);
+    own->text = ll_alloc(capacity, 2 * sizeof *own->text);
+    r->file[1].data = ll_alloc(capacity, 1);
     if (!own->text || !r->file[1].data) return LL_ENOMEM;
     while (!status && found) {
         status = ll_cells_next(&t, field, docs ? 3 : 5, &found);

@@ -48,7 +48,7 @@ ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, const uint8_t *
     return LL_OK;
 }
 
-int64_t ll_stretch(const int64_t *begin, int64_t n, int64_t x) {
+int64_t ll_interval_of(const int64_t *begin, int64_t n, int64_t x) {
     int64_t low = 0, high = n;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
@@ -69,13 +69,13 @@ static int token_at(const ll_text_windows *w, int64_t i) {
     return w->tokens ? w->tokens[i] : w->data[i];
 }
 
-void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place) {
-    const int64_t end = r->begin ? r->begin[ll_stretch(r->begin, r->size, place) + 1] : r->size - 1;
-    const size_t T = (size_t)batch->T, left = (size_t)(end - place), n = left < T ? left : T;
+void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
+    const int64_t end = r->begin ? r->begin[ll_interval_of(r->begin, r->size, index) + 1] : r->size - 1;
+    const size_t T = (size_t)batch->T, left = (size_t)(end - index), n = left < T ? left : T;
     int *tokens = batch->tokens + (size_t)row * T, *targets = batch->targets + (size_t)row * T;
     for (size_t t = 0; t < n; t++) {
-        tokens[t] = token_at(r->own, place + (int64_t)t);
-        targets[t] = token_at(r->own, place + (int64_t)t + 1);
+        tokens[t] = token_at(r->own, index + (int64_t)t);
+        targets[t] = token_at(r->own, index + (int64_t)t + 1);
     }
     for (size_t t = n; t < T; t++) {
         tokens[t] = 0;

@@ -17,7 +17,7 @@ LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int 
 /* r reads r->size texts of their own, r->begin of them (memory it takes over), each with the token before its
  * first and the one after its last; windows do not reach from one into the next. */
 LL_MUST_USE ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, const uint8_t *text, int64_t *begin);
-void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t place);
+void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index);
 void ll_text_close(const ll_reader *r);
 
 #endif

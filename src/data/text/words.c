@@ -155,8 +155,8 @@ ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int64_
     if (!status) {
         if (t.count) qsort(t.word, t.count, sizeof *t.word, by_count);
         while (count < t.count && t.word[count].count >= least) count++;
-        const size_t room = most > FIRST ? (size_t)most - FIRST : 0;
-        if (most > 0 && count > room) count = room;
+        const size_t capacity = most > FIRST ? (size_t)most - FIRST : 0;
+        if (most > 0 && count > capacity) count = capacity;
         if (count > WORDS_MOST - FIRST)
             status = ll_fail(LL_EINVAL,
                              "%zu different words are more than %d, the most there can be; raise data.min-count or set "

@@ -30,7 +30,7 @@ enum { VARIANTS = sizeof variants / sizeof *variants };
 
 /* y = A v for the q, k, v and y that a training pass keeps of every layer; A (layers, H, N, N). */
 static void check_products(const ll_model *m, const float *weights, int *tokens) {
-    const int N = T + m->front, H = m->c->model.heads, E = m->values / H;
+    const int N = T + m->cls_tokens, H = m->c->model.heads, E = m->values / H;
     const size_t row = ll_row_width(m), at = row - (size_t)m->values;
     ll_workspace *ws = NULL;
     CHECK_OK(ll_workspace_create(&ws, m, 1, T, 1));
@@ -54,7 +54,7 @@ static void check_products(const ll_model *m, const float *weights, int *tokens)
 
 /* Columns by one-hot values and rows by derivatives are the same matrix. */
 static void check_both_ways(const ll_model *m, const float *weights, const int *tokens) {
-    const int N = T + m->front, H = m->c->model.heads, few[3] = {5, 0, 5};
+    const int N = T + m->cls_tokens, H = m->c->model.heads, few[3] = {5, 0, 5};
     float *part = calloc((size_t)(H * 3 * N), sizeof *part);
     double *expected = calloc((size_t)(H * 3 * N), sizeof *expected);
     for (int l = 0; l < m->c->model.layers; l++) {
@@ -75,7 +75,7 @@ static void matrices_are_attention(void **state) {
         char keys[300];
         snprintf(keys, sizeof keys, "train.length=7 %s", variants[i]);
         ll_model *m = tiny_model(keys);
-        const int N = T + m->front, causal = m->c->model.task == LL_TASK_LM, layer = m->c->model.heads * N * N;
+        const int N = T + m->cls_tokens, causal = m->c->model.task == LL_TASK_LM, layer = m->c->model.heads * N * N;
         const int rows = m->c->model.layers * m->c->model.heads * N;
         int tokens[T];
         float *weights = calloc((size_t)(rows * N), sizeof *weights);
@@ -198,10 +198,8 @@ static void wrong_questions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_are_attention),
-        cmocka_unit_test(known_matrices),
-        cmocka_unit_test(losses_one_by_one),
-        cmocka_unit_test(diverged),
+        cmocka_unit_test(matrices_are_attention), cmocka_unit_test(known_matrices),
+        cmocka_unit_test(losses_one_by_one),      cmocka_unit_test(diverged),
         cmocka_unit_test(wrong_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

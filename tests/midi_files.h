@@ -1,6 +1,6 @@
 /* MIDI files put together byte by byte, and scores compared. */
-#ifndef LL_SONGS_H
-#define LL_SONGS_H
+#ifndef LL_MIDI_FILES_H
+#define LL_MIDI_FILES_H
 
 #include "inputs.h"
 
@@ -9,33 +9,33 @@
 typedef struct {
     uint8_t data[4096];
     size_t n, track; /* where the open track's length is */
-} song;
+} midi_file;
 
-static inline void add(song *s, const char *bytes, size_t n) {
+static inline void add(midi_file *s, const char *bytes, size_t n) {
     memcpy(s->data + s->n, bytes, n);
     s->n += n;
 }
 /* A literal of bytes, without its zero. */
-#define ADD(song, literal) add(song, literal, sizeof literal - 1)
+#define ADD(midi_file, literal) add(midi_file, literal, sizeof literal - 1)
 
-static inline void add_head(song *s, int format, int tracks, int division) {
+static inline void add_head(midi_file *s, int format, int tracks, int division) {
     const char head[] = {0, (char)format, 0, (char)tracks, (char)(division >> 8), (char)division};
     ADD(s, "MThd\0\0\0\6");
     add(s, head, 6);
 }
 
-static inline void open_track(song *s) {
+static inline void open_track(midi_file *s) {
     ADD(s, "MTrk\0\0\0\0");
     s->track = s->n;
 }
 
-static inline void close_track(song *s) {
+static inline void close_track(midi_file *s) {
     const size_t n = s->n - s->track;
     s->data[s->track - 2] = (uint8_t)(n >> 8);
     s->data[s->track - 1] = (uint8_t)n;
 }
 
-static inline ll_score read_song(const song *s) {
+static inline ll_score read_midi(const midi_file *s) {
     ll_score score = {0};
     CHECK_OK(ll_midi_read(&score, s->data, s->n, "song"));
     return score;

@@ -1,4 +1,4 @@
-/* The kernels that papers compare with: against their definitions (oracle_baseline.c), gradients against central
+/* The kernels that papers compare with: against their definitions (oracle_approximate.c), gradients against central
  * differences; and what must hold to the last bit: threads, padding, later tokens. */
 #include "drawn.h"
 

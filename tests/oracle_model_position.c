@@ -1,5 +1,5 @@
 /* Positions inside attention, for the oracle of models. Noise is drawn in the numbering that docs/math.md gives. */
-#include "oracle_place.h"
+#include "oracle_model_position.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "oracle_clipped.h"
 
-void oracle_place_describe(const oracle_model *o, ll_attention_config *a) {
+void oracle_model_position_describe(const oracle_model *o, ll_attention_config *a) {
     static const char *const names[] = {"none",        "sinusoidal",  "learned",  "permute",   "permute2d",
                                         "rope",        "rope-linear", "sine-spe", "conv-spe",  "relative-s1",
                                         "relative-s2", "t5",          "shaw",     "orthogonal"};
@@ -102,7 +102,7 @@ static void encode(const oracle_model *o, int layer, int cross, oracle_case *s) 
     a->position = LL_POSITION_NONE;
 }
 
-void oracle_place_forward(const oracle_model *o, int layer, int cross, oracle_case *s, double *y) {
+void oracle_model_position_forward(const oracle_model *o, int layer, int cross, oracle_case *s, double *y) {
     if (s->c.position == LL_POSITION_RELATIVE_S2) {
         oracle_top *tops = calloc((size_t)(2 * s->B * s->c.H * s->T), sizeof *tops);
         oracle_clipped(&s->c, parameter(o, layer, cross, "rpe"), s, tops, NULL);

@@ -1,5 +1,6 @@
-/* Streams do not drift: fed in blocks of random sizes they are as near to double precision after 20,000 tokens as after
- * 100, and give what tiles give; with every position. And the measure sees a deviation where there is one. */
+/* The numerical error of streams does not grow: fed in blocks of random sizes they are as near to double precision
+ * after 20,000 tokens as after 100, and give what tiles give; with every position. And the measure sees a deviation
+ * where there is one. */
 #include <string.h>
 
 #include "model/mechanism.h"
@@ -19,36 +20,36 @@ static ll_attention_config config(ll_kernel kernel, int decays, uint64_t *seed) 
     return c;
 }
 
-static void test_drift(void **state) {
+static void test_stream_error(void **state) {
     (void)state;
     uint64_t seed = 61;
     const int64_t tokens = getenv("LL_FAST") ? 2050 : 20050, expected[] = {100, 1000, 10000, 20050};
     for (int k = 0; k < KERNELS; k++)
         for (int decays = 0; decays < 2; decays++) {
             ll_attention_config c = config(kernels[k], decays, &seed);
-            ll_stream_error drift;
-            CHECK_OK(ll_attention_stream_error(&drift, &c, tokens, 5));
-            assert_int_equal(drift.count, tokens > 10000 ? 4 : 3);
-            for (int i = 0; i < drift.count; i++) {
-                assert_int_equal(drift.tokens[i], i + 1 < drift.count ? expected[i] : tokens);
-                if (!(drift.deviation[i] > 0 && drift.deviation[i] < 1e-6 && drift.tiles[i] > 0 &&
-                      drift.tiles[i] < 1e-4))
+            ll_stream_error stream_error;
+            CHECK_OK(ll_attention_stream_error(&stream_error, &c, tokens, 5));
+            assert_int_equal(stream_error.count, tokens > 10000 ? 4 : 3);
+            for (int i = 0; i < stream_error.count; i++) {
+                assert_int_equal(stream_error.tokens[i], i + 1 < stream_error.count ? expected[i] : tokens);
+                if (!(stream_error.deviation[i] > 0 && stream_error.deviation[i] < 1e-6 && stream_error.tiles[i] > 0 &&
+                      stream_error.tiles[i] < 1e-4))
                     fail_msg("kernel %d, decay %d: deviation %g, from tiles %g at token %lld", k, decays,
-                             drift.deviation[i], drift.tiles[i], (long long)drift.tokens[i]);
+                             stream_error.deviation[i], stream_error.tiles[i], (long long)stream_error.tokens[i]);
             }
             draw_config_free(&c);
         }
 }
 
-/* The same inputs by hand, one token: what drift compares with is the definition. */
+/* The same inputs by hand, one token: what the measure compares with is the definition. */
 static void test_first_token(void **state) {
     (void)state;
     uint64_t seed = 62;
     ll_attention_config c = config(LL_KERNEL_ELU1, 0, &seed);
-    ll_stream_error drift;
-    CHECK_OK(ll_attention_stream_error(&drift, &c, 1, 9)); /* y is v */
-    assert_int_equal(drift.count, 1);
-    assert_true(drift.tokens[0] == 1 && drift.deviation[0] < 1.2e-7);
+    ll_stream_error stream_error;
+    CHECK_OK(ll_attention_stream_error(&stream_error, &c, 1, 9)); /* y is v */
+    assert_int_equal(stream_error.count, 1);
+    assert_true(stream_error.tokens[0] == 1 && stream_error.deviation[0] < 1.2e-7);
     draw_config_free(&c);
 }
 
@@ -88,7 +89,7 @@ static void test_every_pair(void **state) {
     const ll_analysis how = {.seed = 3, .kernels = "all", .positions = "all", .length = getenv("LL_FAST") ? 150 : 2000};
     ll_table *t = NULL;
     int labels = 0;
-    CHECK_OK(ll_analyse(&t, "drift", &how));
+    CHECK_OK(ll_analyse(&t, "drift", &how)); /* the old name */
     for (int r = 0; r < t->rows; r++) {
         const double *x = t->number + r * t->columns;
         labels += !r || strcmp(t->label[r], t->label[r - 1]);
@@ -106,10 +107,11 @@ static void test_features(void **state) {
     for (int kind = LL_FEATURES_POSITIVE; kind <= LL_FEATURES_GAUSSIAN; kind++) {
         uint64_t seed = 65;
         ll_attention_config c = config(LL_KERNEL_FAVOR, 0, &seed);
-        ll_stream_error drift;
+        ll_stream_error stream_error;
         c.features = (ll_feature_kind)kind, c.M = 8, c.input_scale = 0.2f;
-        CHECK_OK(ll_attention_stream_error(&drift, &c, 3000, 5));
-        for (int i = 0; i < drift.count; i++) assert_true(drift.deviation[i] < 2e-6 && drift.tiles[i] < 2e-5);
+        CHECK_OK(ll_attention_stream_error(&stream_error, &c, 3000, 5));
+        for (int i = 0; i < stream_error.count; i++)
+            assert_true(stream_error.deviation[i] < 2e-6 && stream_error.tiles[i] < 2e-5);
         draw_config_free(&c);
     }
 }
@@ -120,10 +122,10 @@ static void test_small_features(void **state) {
     (void)state;
     uint64_t seed = 66;
     ll_attention_config c = config(LL_KERNEL_RELU, 0, &seed);
-    ll_stream_error drift;
+    ll_stream_error stream_error;
     c.H = 1;
-    CHECK_OK(ll_attention_stream_error(&drift, &c, getenv("LL_FAST") ? 12000 : 100000, 5));
-    for (int i = 0; i < drift.count; i++) assert_true(drift.tiles[i] < 5e-5);
+    CHECK_OK(ll_attention_stream_error(&stream_error, &c, getenv("LL_FAST") ? 12000 : 100000, 5));
+    for (int i = 0; i < stream_error.count; i++) assert_true(stream_error.tiles[i] < 5e-5);
     draw_config_free(&c);
 }
 
@@ -196,7 +198,7 @@ static void test_it_stops(void **state) {
     const ll_analysis how = {
         .seed = 3, .kernels = "relu,elu1", .positions = "none", .length = 3000, .progress = stop, .arg = &share};
     ll_table *t = NULL;
-    CHECK_FAILS(ll_analyse(&t, "drift", &how), LL_ESTOPPED, "stopped");
+    CHECK_FAILS(ll_analyse(&t, "stream-error", &how), LL_ESTOPPED, "stopped");
     assert_true(share > 0.5 && share < 0.7);
     assert_null(t);
 }
@@ -204,32 +206,33 @@ static void test_it_stops(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     uint64_t seed = 64;
-    ll_stream_error drift = {.count = 7};
+    ll_stream_error stream_error = {.count = 7};
     ll_table *t = NULL;
     ll_attention_config c = config(LL_KERNEL_FAVOR, 0, &seed);
-    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 0, 1), LL_EINVAL, "must be 1 to");
-    CHECK_FAILS(ll_attention_stream_error(&drift, &c, LL_STREAM_ERROR_LONGEST + 1, 1), LL_EINVAL, "must be 1 to");
+    CHECK_FAILS(ll_attention_stream_error(&stream_error, &c, 0, 1), LL_EINVAL, "must be 1 to");
+    CHECK_FAILS(ll_attention_stream_error(&stream_error, &c, LL_STREAM_ERROR_LONGEST + 1, 1), LL_EINVAL,
+                "must be 1 to");
     c.feature_eps = 1e-3f;
-    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "eps");
+    CHECK_FAILS(ll_attention_stream_error(&stream_error, &c, 100, 1), LL_EINVAL, "eps");
     c.feature_eps = 0, c.den = LL_DEN_EPS;
-    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "divided by the sum");
+    CHECK_FAILS(ll_attention_stream_error(&stream_error, &c, 100, 1), LL_EINVAL, "divided by the sum");
     c.kernel = LL_KERNEL_RELU;
-    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "divisors");
+    CHECK_FAILS(ll_attention_stream_error(&stream_error, &c, 100, 1), LL_EINVAL, "divisors");
     c.den = LL_DEN_SUM, c.causal = 0;
-    CHECK_FAILS(ll_attention_stream_error(&drift, &c, 100, 1), LL_EINVAL, "causal");
-    assert_int_equal(drift.count, 7);
+    CHECK_FAILS(ll_attention_stream_error(&stream_error, &c, 100, 1), LL_EINVAL, "causal");
+    assert_int_equal(stream_error.count, 7);
     draw_config_free(&c);
     ll_analysis how = {.seed = 3, .kernels = "relu,elu"};
-    CHECK_FAILS(ll_analyse(&t, "drift", &how), LL_EINVAL, "no attention.kernel \"elu\"");
+    CHECK_FAILS(ll_analyse(&t, "stream-error", &how), LL_EINVAL, "no attention.kernel \"elu\"");
     how.kernels = "relu", how.positions = "rop";
-    CHECK_FAILS(ll_analyse(&t, "drift", &how), LL_EINVAL, "no position.type \"rop\"");
+    CHECK_FAILS(ll_analyse(&t, "stream-error", &how), LL_EINVAL, "no position.type \"rop\"");
     how.positions = "t5";
-    CHECK_FAILS(ll_analyse(&t, "drift", &how), LL_EINVAL, "none of these kernels");
+    CHECK_FAILS(ll_analyse(&t, "stream-error", &how), LL_EINVAL, "none of these kernels");
     assert_null(t);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drift),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stream_error),
                                        cmocka_unit_test(test_first_token),
                                        cmocka_unit_test(test_it_sees),
                                        cmocka_unit_test(test_every_pair),

@@ -1,5 +1,5 @@
 /* What papers compare linear attention with, by definition. */
-#include "oracle_baseline.h"
+#include "oracle_approximate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "oracle_inside.h"
 
-int oracle_is_baseline(const ll_attention_config *c) {
+int oracle_is_approximate(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_VALUE || c->kernel >= LL_KERNEL_LINFORMER;
 }
 
@@ -19,9 +19,7 @@ typedef struct {
     double *y;
 } head;
 
-static void value(const head *a) {
-    memcpy(a->y, a->v, (size_t)(a->n * a->o->c.E) * sizeof *a->y);
-}
+static void value(const head *a) { memcpy(a->y, a->v, (size_t)(a->n * a->o->c.E) * sizeof *a->y); }
 
 /* p (m) = softmax(scale <q, k_j>) over m keys. */
 static void softmax(const head *a, const double *q, const double *k, int m, double *p) {
@@ -178,7 +176,7 @@ static void reformer(const head *a) {
     free(bucket), free(sum);
 }
 
-void oracle_baseline_forward(const oracle_case *o, double *y) {
+void oracle_approximate_forward(const oracle_case *o, double *y) {
     const int D = o->c.D, E = o->c.E;
     memset(y, 0, (size_t)(o->B * o->c.H * o->T * E) * sizeof *y);
     for (int b = 0; b < o->B; b++)

@@ -12,7 +12,7 @@ typedef struct {
     int layers, heads, T, n; /* n: with what the model puts in front */
     int *tokens;
     float *A, *streamed; /* (layers, heads, n, n); (heads, n, n) */
-} look;
+} matrices;
 
 static int key(const ll_model *model, const char *name) {
     const char *text = ll_recipe_get(ll_model_recipe(model), name);
@@ -20,13 +20,13 @@ static int key(const ll_model *model, const char *name) {
 }
 
 static int take_bytes(const uint8_t *bytes, size_t n, void *arg) {
-    look *x = arg;
+    matrices *x = arg;
     for (size_t i = 0; i < n && x->T < x->how->length; i++) x->tokens[x->T++] = bytes[i];
     return x->T == x->how->length;
 }
 
 /* The first bytes of the file as tokens; -1, or the exit code. */
-static int read_text(look *x) {
+static int read_text(matrices *x) {
     const int code = ll_read_blocks(x->how->text, NULL, take_bytes, x);
     if (code >= 0 || x->T) return code;
     ll_print("--text: %s is empty; name a file that holds some text", x->how->text);
@@ -40,7 +40,7 @@ typedef struct {
         stream; /* means over queries; the stream's largest difference */
 } measures;
 
-static measures measure(const look *x, const float *A, const float *streamed) {
+static measures measure(const matrices *x, const float *A, const float *streamed) {
     measures m = {.sum_low = INFINITY, .sum_high = -INFINITY};
     const int n = x->n;
     for (int i = 0; i < n; i++) {
@@ -61,7 +61,7 @@ static measures measure(const look *x, const float *A, const float *streamed) {
     return m;
 }
 
-static void print_layer(const look *x, int layer, const float *A, int streams) {
+static void print_layer(const matrices *x, int layer, const float *A, int streams) {
     const size_t size = (size_t)x->n * (size_t)x->n;
     for (int h = 0; h < x->heads; h++) {
         const measures m = measure(x, A + (size_t)h * size, streams ? x->streamed + (size_t)h * size : NULL);
@@ -76,7 +76,7 @@ static void print_layer(const look *x, int layer, const float *A, int streams) {
 
 /* ---- Files ---- */
 
-static int write_csv(const look *x, int layer, const float *A) {
+static int write_csv(const matrices *x, int layer, const float *A) {
     char path[4200];
     snprintf(path, sizeof path, "%s/attention-%d.csv", x->how->folder, layer);
     FILE *file = fopen(path, "w");
@@ -94,7 +94,7 @@ static int write_csv(const look *x, int layer, const float *A) {
     return -1;
 }
 
-static int draw(const look *x, int first, int layers) {
+static int draw(const matrices *x, int first, int layers) {
     enum { MOST = 1024 };
     static ll_panel panels[MOST];
     static char labels[MOST][32];
@@ -122,7 +122,7 @@ static int draw(const look *x, int first, int layers) {
 
 /* ---- All of it ---- */
 
-static int run(look *x, int first, int layers) {
+static int run(matrices *x, int first, int layers) {
     const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
     const int streams = !ll_model_can_stream(x->model);
     int code = -1;
@@ -143,7 +143,7 @@ static int run(look *x, int first, int layers) {
     return code < 0 ? 0 : code;
 }
 
-static int look_at(look *x) {
+static int show_matrices(matrices *x) {
     const ll_attention_maps *how = x->how;
     x->layers = key(x->model, "model.layers"), x->heads = key(x->model, "model.heads");
     if (how->layer >= x->layers) return ll_usage("--layer %d: the model has layers 0 to %d", how->layer, x->layers - 1);
@@ -163,10 +163,10 @@ static int look_at(look *x) {
 }
 
 int ll_attention_maps_at(const ll_attention_maps *how) {
-    look x = {.how = how};
+    matrices x = {.how = how};
     const ll_status status = ll_model_load(&x.model, how->model);
     if (status) return ll_failed(status, how->model);
-    const int code = look_at(&x);
+    const int code = show_matrices(&x);
     free(x.tokens), free(x.A), free(x.streamed);
     ll_model_free(x.model);
     return code;
