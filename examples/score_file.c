@@ -27,7 +27,7 @@ static ll_status add_piece(result *r, ll_stream *stream, const ll_tokenizer *tok
         r->sum += (double)logp[i];
         if (logp[i] < r->least) r->least = logp[i], r->where = r->position;
     }
-    ll_tokens_free(tokens);
+    ll_text_free(tokens);
     return status;
 }
 

@@ -24,6 +24,7 @@ def declarations(text: str) -> str:
     """What cffi needs of a header: no comments, no preprocessor, none of our macros."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^\s*#.*?$", "", text, flags=re.M)
+    text = re.sub(r"^static inline [^\n]*\{.*?^\}", "", text, flags=re.M | re.S)
     # What stands between `extern "C" {` and its end is the whole header; the macros that open it are gone with it.
     return re.sub(r"\b(LL_API|LL_MUST_USE|LL_C_BEGIN|LL_C_END)\b", "", text)
 

@@ -23,7 +23,7 @@ static void test_bytes(void **state) {
         assert_int_equal(*ll_tokenizer_text(t, tokens[i], &size), text[i]);
         assert_int_equal(size, 1);
     }
-    ll_tokens_free(tokens);
+    ll_text_free(tokens);
     ll_memory_fail_at(1);
     assert_int_equal(ll_tokenizer_encode(t, text, 3, &tokens, &count), LL_ENOMEM);
     ll_memory_fail_at(0);
@@ -52,7 +52,7 @@ static void test_letters_and_lists(void **state) {
         strncat(text, word, size);
     }
     assert_string_equal(text, again);
-    ll_tokens_free(tokens);
+    ll_text_free(tokens);
     CHECK_FAILS(ll_tokenizer_encode(t, "[SUM 1 ]", 8, &tokens, &count), LL_EINVAL, "MIN, MAX, MED");
     for (int at = 1; at <= 2; at++) {
         ll_memory_fail_at(at);
@@ -65,7 +65,7 @@ static void test_letters_and_lists(void **state) {
     assert_int_equal(count, 5);
     assert_memory_equal(tokens, letters, sizeof letters);
     assert_int_equal(*ll_tokenizer_text(t, 24, &size), 'Y');
-    ll_tokens_free(tokens);
+    ll_text_free(tokens);
     CHECK_FAILS(ll_tokenizer_encode(t, "MK*", 3, &tokens, &count), LL_EINVAL, "position 2");
     ll_tokenizer_free(t);
     ll_model_free(lists);

@@ -201,7 +201,7 @@ static void a_model_brings_its_words_along(void **state) {
     CHECK_OK(ll_tokenizer_encode(tokenizer, "dog cat\n", 8, &tokens, &n));
     assert_true(n == 3 && tokens[0] == 5 && tokens[1] == 3 && tokens[2] == 1);
     assert_memory_equal(ll_tokenizer_text(tokenizer, 5, &n), "dog ", 4);
-    ll_tokens_free(tokens);
+    ll_text_free(tokens);
     ll_tokenizer_free(tokenizer);
     ll_bytes_free(&model->vocabulary);
     CHECK_FAILS(ll_tokenizer_create(&tokenizer, model), LL_EFORMAT, "vocabulary is missing");

@@ -63,7 +63,7 @@ static ll_status feed_text(ll_text_output *s, const void *text, size_t n) {
     size_t count = 0;
     ll_status status = ll_tokenizer_encode(s->tokenizer, text, n, &tokens, &count);
     if (!status) status = feed_tokens(s, tokens, count);
-    ll_tokens_free(tokens);
+    ll_text_free(tokens);
     return status;
 }
 

@@ -117,7 +117,7 @@ static int make_tokens(run *r) {
         if (n) memcpy(item->tokens + front, text, n * sizeof *text);
         if (back) memcpy(item->tokens + front + n, r->after, back * sizeof *text);
     }
-    ll_tokens_free(text);
+    ll_text_free(text);
     if (r->image && n != (size_t)r->image) {
         ll_print("%s: sequence %s has %zu tokens; the model reads images of %d", item->file, item->id, n, r->image);
         return 2;
@@ -341,8 +341,8 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     ll_input_close(r->input);
     ll_tokenizer_free(r->tokenizer);
     ll_stream_free(r->stream);
-    ll_tokens_free(r->before);
-    ll_tokens_free(r->after);
+    ll_text_free(r->before);
+    ll_text_free(r->after);
     free(r->text);
     free(r);
     return code < 0 ? 0 : code;

@@ -205,10 +205,12 @@ typedef struct {
     ll_approximate_gradients dbaseline;
 } ll_attention_call;
 
-/* Floats that backward needs from forward: O(B H T), without the features. */
-LL_API size_t ll_attention_saved(const ll_attention *op, int B, int T, int S);
-/* The same for packed rows with at most so many segments. */
+/* Floats that backward needs from forward: O(B H T), without the features. For rows with at most so many segments;
+ * 0: a row is a sequence. */
 LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments);
+static inline size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
+    return ll_attention_saved_packed(op, B, T, S, 0);
+}
 /* Floats of the state of one sequence: constant, whatever the length. LL_EINVAL with the reason for operators whose
  * state grows (softmax) or whose stabiliser sees the whole sequence. */
 LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats);
@@ -228,7 +230,6 @@ typedef struct ll_attention_stream ll_attention_stream;
  * tokens. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
 LL_API void ll_attention_stream_free(ll_attention_stream *s);
-LL_API void ll_attention_stream_reset(ll_attention_stream *s);
 /* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);

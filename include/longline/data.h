@@ -17,11 +17,10 @@ LL_API LL_MUST_USE ll_status ll_tokenizer_create(ll_tokenizer **tokenizer, const
 LL_API void ll_tokenizer_free(ll_tokenizer *tokenizer);
 /* Tokens that stand for text are in [0, this); a model may have more (a mask). */
 LL_API int ll_tokenizer_vocab(const ll_tokenizer *tokenizer);
-/* The tokens of a text, in memory that the caller frees with ll_tokens_free. LL_EINVAL for text that has none.
+/* The tokens of a text, in memory that the caller frees with ll_text_free. LL_EINVAL for text that has none.
  * O(size). */
 LL_API LL_MUST_USE ll_status ll_tokenizer_encode(const ll_tokenizer *tokenizer, const void *text, size_t size,
                                                  int **tokens, size_t *count);
-LL_API void ll_tokens_free(int *tokens);
 /* What a token stands for, *size bytes; tokens put one after the other make a text. Valid until the next call. */
 LL_API const char *ll_tokenizer_text(ll_tokenizer *tokenizer, int token, size_t *size);
 

@@ -53,10 +53,18 @@ typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
  * What that costs, ll_evaluate tells. Once a model; LL_FLOAT32 changes nothing. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
-/* Cost of one token (seq2seq: of one of the source and one of the target): multiply-adds at position T, forward alone,
- * and bytes of stream state. */
-LL_API double ll_model_token_cost(const ll_model *model, int T);
-LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
+/* What one token costs (seq2seq: one of the source and one of the target) at position T. */
+typedef struct {
+    double multiply_adds; /* forward alone */
+    size_t stream_bytes;  /* state of a stream */
+} ll_model_costs;
+LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
+static inline double ll_model_token_cost(const ll_model *model, int T) {
+    return ll_model_cost(model, T).multiply_adds;
+}
+static inline size_t ll_model_stream_bytes(const ll_model *model, int T) {
+    return ll_model_cost(model, T).stream_bytes;
+}
 
 /* Log-probabilities of the next token at every position (language models): logp (B, T, V);
  * row t depends on tokens 0..t alone (unless attention.compat names a program whose stabiliser looks ahead:
@@ -66,11 +74,6 @@ LL_API size_t ll_model_stream_bytes(const ll_model *model, int T);
  * in [0, V); LL_EDIVERGED the place of a number that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
-/* The same of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
-LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
-                                                const int *source_lengths, int S, const int *tokens,
-                                                const int *lengths, int B, int T);
-
 /* Tells from now on, unless progress is NULL, how far a call with this model has come: ll_evaluate in all its batches,
  * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source in theirs, after every block of layers, and more
  * often where a batch has more than 1024 tokens. LL_ESTOPPED is then what they return where it asks for that. Feeding a
@@ -119,7 +122,10 @@ typedef struct {
     float top_p;       /* 1 = all */
     uint64_t seed;
 } ll_sampling;
-LL_API ll_sampling ll_sampling_default(void);
+static inline ll_sampling ll_sampling_default(void) {
+    ll_sampling usual = {1, 0, 1, 0};
+    return usual;
+}
 /* A token drawn from logits (V), which are finite or -INFINITY; a function of (seed, position) alone. logits are
  * overwritten. */
 LL_API int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position);

@@ -23,17 +23,24 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
     (1, 2, 100, 16)
     """
     shape_q, shape_v = (four(n, x, "(B, H, T, D)", False)[0].shape for n, x in (("q", q), ("v", v)))
-    sizes = dict(heads=shape_q[1], key_size=shape_q[3], value_size=shape_v[3])
-    try:
-        key = (kernel, position, bool(causal), *sizes.values(), *sorted(options.items()))
-        operator = _OPERATORS.get(key)
-    except TypeError:  # an option that is an array: it may change, so nothing is kept
-        key, operator = None, None
-    if operator is None:
-        operator = Operator(kernel, position, causal=causal, **sizes, **options)
-        if key is not None:
-            if len(_OPERATORS) >= 32:
-                _OPERATORS.pop(next(iter(_OPERATORS)))
-            _OPERATORS[key] = operator
+    operator = operator_for(kernel, position, causal, shape_q[1], shape_q[3], shape_v[3], options)
     return operator.forward(q, k, v, state=state, return_state=return_state, segments=segments, lengths=lengths,
                             key_mask=key_mask, gate=gate, offset=offset)
+
+
+def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
+                 options: Dict[str, Any]) -> Operator:
+    """The operator of these settings, kept for the next call, unless an option is an array, which may change."""
+    key: Any = (kernel, position, bool(causal), heads, key_size, value_size, *sorted(options.items()))
+    try:
+        hash(key)
+    except TypeError:
+        key = None
+    if key is not None and key in _OPERATORS:
+        return _OPERATORS[key]
+    operator = Operator(kernel, position, causal=causal, heads=heads, key_size=key_size, value_size=value_size, **options)
+    if key is not None:
+        if len(_OPERATORS) >= 32:
+            _OPERATORS.pop(next(iter(_OPERATORS)), None)
+        _OPERATORS[key] = operator
+    return operator

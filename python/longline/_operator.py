@@ -291,7 +291,7 @@ class Operator:
         call = self._call(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
-            n = lib.ll_attention_saved_packed(self._op, call.B, call.T, call.S, max(call.segments, call.B))
+            n = lib.ll_attention_saved_packed(self._op, call.B, call.T, call.S, call.segments)
             saved = np.empty(max(int(n), 1), np.float32)
             call.saved = pointer(saved)
         check(lib.ll_attention_forward(self._op, call))

@@ -40,7 +40,7 @@ class Stream:
     def reset(self) -> None:
         """Back to before the first token."""
         with self._lock:
-            lib.ll_attention_stream_reset(self._s)
+            self._s = Stream(self.operator, self.batch)._s
 
     def clone(self) -> "Stream":
         """A second stream that goes on from here to the same bits, on its own. O(state)."""

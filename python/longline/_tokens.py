@@ -55,7 +55,7 @@ class Tokenizer:
         try:
             return np.frombuffer(ffi.buffer(tokens[0], count[0] * 4), np.int32).copy()
         finally:
-            lib.ll_tokens_free(tokens[0])
+            lib.ll_text_free(tokens[0])
 
     def decode(self, tokens: Any) -> str:
         """The text of tokens, put one after the other; bytes that are no UTF-8 become U+FFFD."""

@@ -231,12 +231,9 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
  * numbers of its tokens, and less than 16 floats for each array that is rounded up: of all sequences no more than what
  * those of one token save, and what the tokens do in rows. */
 static size_t kind_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    if (!segments) return op->kind->saved(op, B, T, S, B);
     if (op->kind->packs) return op->kind->saved(op, B, T, S, segments);
     return op->kind->saved(op, B, T, S, B) + (size_t)segments * op->kind->saved(op, 1, 1, 1, 1);
-}
-
-size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return ll_premap_floats(op, B, T, S) + op->kind->saved(op, B, T, S, B);
 }
 
 size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments) {

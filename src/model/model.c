@@ -117,7 +117,7 @@ static double keyless_cost(const ll_model_config *c, double D, double E) {
     return (ll_config_rows(c) ? F * D : 0) + F * (c->position.distances + 1.0) + E * (window + 1);
 }
 
-double ll_model_token_cost(const ll_model *m, int T) {
+static double token_cost(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
     const double H = c->model.heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->model.width;
     const double inputs = (m->projections > 0 ? m->queries : 0) + (m->projections > 1 ? m->keys : 0);
@@ -128,7 +128,7 @@ double ll_model_token_cost(const ll_model *m, int T) {
     return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->model.ff + head;
 }
 
-size_t ll_model_stream_bytes(const ll_model *m, int T) {
+static size_t stream_bytes(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->model.heads,
                  values = (size_t)m->values;
@@ -148,4 +148,8 @@ size_t ll_model_stream_bytes(const ll_model *m, int T) {
     if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
     const size_t F = (size_t)ll_config_features(c);
     return keyless + F * (values + (size_t)c->model.heads) * (layers * sizeof(double) + cross * sizeof(float)) / share;
+}
+
+ll_model_costs ll_model_cost(const ll_model *m, int T) {
+    return (ll_model_costs){token_cost(m, T), stream_bytes(m, T)};
 }

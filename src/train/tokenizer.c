@@ -44,10 +44,6 @@ ll_status ll_tokenizer_encode(const ll_tokenizer *t, const void *text, size_t si
     return LL_OK;
 }
 
-void ll_tokens_free(int *tokens) {
-    ll_free(tokens);
-}
-
 const char *ll_tokenizer_text(ll_tokenizer *t, int token, size_t *size) {
     return ll_coder_text(t->coder, token, size);
 }
