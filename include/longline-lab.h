@@ -6,13 +6,13 @@
 
 #include "longline.h"
 
-#include "longline-lab/attention.h" /* attention matrices, errors of streams, cases in files */
-#include "longline-lab/report.h"    /* pictures, reports */
-#include "longline-lab/analyse.h"   /* experiments */
-#include "longline-lab/compare.h"   /* baselines, systems of the papers' tables */
-#include "longline-lab/measure.h"   /* the machine's limits */
-#include "longline-lab/sets.h"      /* data sets */
-#include "longline-lab/music.h"     /* music compared */
-#include "longline-lab/rows.h"      /* rows of numbers into files */
+#include "longline-lab/attention_maps.h" /* attention matrices, errors of streams, cases in files */
+#include "longline-lab/report.h"         /* pictures, reports */
+#include "longline-lab/analyse.h"        /* experiments */
+#include "longline-lab/compare.h"        /* baselines, systems of the papers' tables */
+#include "longline-lab/measure.h"        /* the machine's limits */
+#include "longline-lab/sets.h"           /* data sets */
+#include "longline-lab/music.h"          /* music compared */
+#include "longline-lab/rows.h"           /* rows of numbers into files */
 
 #endif

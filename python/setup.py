@@ -33,8 +33,8 @@ def archive() -> str:
     if named:
         return named
     build = HERE / "build" / "core"
-    jobs = str(os.cpu_count() or 1)
-    subprocess.run(["make", "-C", str(ROOT), "-j", jobs, f"B={build}", "SENTENCEPIECE=", f"{build}/liblongline.a"], check=True)
+    subprocess.run(["make", "-C", str(ROOT), "-j", str(os.cpu_count() or 1), f"B={build}", "SENTENCEPIECE=",
+                    f"{build}/liblongline.a"], check=True)
     return str(build / "liblongline.a")
 
 

@@ -106,4 +106,20 @@ static inline void drawn_without_memory(drawn *d) {
     c->saved = NULL;
 }
 
+/* y and the gradients, packed one after the other, and their size in bytes; to be freed. */
+static inline float *drawn_results(drawn *d, size_t *size) {
+    const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
+    const int n[] = {d->call.T, d->call.T, d->call.S, d->call.S}, D = d->config.D, E = d->config.E, w[] = {E, D, D, E};
+    const size_t rows = (size_t)(d->call.B * d->config.H);
+    *size = rows * (size_t)((d->call.T + d->call.S) * (D + E)) * sizeof(float);
+    float *all = malloc(*size + 1), *to = all;
+    assert_non_null(all);
+    for (int i = 0; i < 4; i++) {
+        const size_t floats = rows * (size_t)(n[i] * w[i]);
+        memcpy(to, drawn_packed(d, v[i], n[i], w[i]), floats * sizeof *to);
+        to += floats;
+    }
+    return all;
+}
+
 #endif

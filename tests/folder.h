@@ -22,11 +22,20 @@ static inline int remove_folder(void **state) {
 
 /* folder/name, in one of a few buffers. */
 static inline char *at(const char *name) {
-    static char names[16][160];
+    static char names[16][4096];
     static int next;
     char *text = names[next++ % 16];
     snprintf(text, sizeof names[0], "%s/%s", folder, name);
     return text;
+}
+
+/* A new file with these bytes. One that is emptied and refilled would be flushed to the disk each time. */
+static inline void put_file(const char *path, const void *data, size_t size) {
+    remove(path);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
 }
 
 #endif

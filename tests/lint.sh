@@ -54,6 +54,11 @@ verdict "a room includes only the rooms below it" "$work/rooms"
 grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples) /dev/null |
     grep -vE "#include \"($(cd cli && ls -d */ | tr -d / | paste -sd'|'))/" >"$work/outside"
 verdict "cli and examples see only the public headers" "$work/outside"
+find python examples/notebooks -name '*.py' -exec grep -nE '#include|(src|lab)/[a-z_]+\.h' {} + | grep -v '#include <longline.h>' >"$work/python"
+verdict "python sees only the public headers" "$work/python"
+find python -name '*.py' -exec awk 'length > 132 {print FILENAME ":" FNR ": " length " characters"} FNR == 401 {print FILENAME ": over 400 lines"}' {} + \
+    >"$work/pyform"
+verdict "no Python file over 400 lines, no line over 132 characters" "$work/pyform"
 grep -n 'longline-lab' $(sources src include/longline examples) include/longline.h /dev/null | grep -v '^include/longline.h:[0-9]*: \*' |
     grep '#include' >"$work/lab"
 verdict "the core and the examples do not know the laboratory" "$work/lab"
@@ -67,6 +72,10 @@ verdict "no file over 400 lines" "$work/long"
 sources src lab cli examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
     >"$work/wide"
 verdict "no line over 120 characters" "$work/wide"
+find src lab cli bench tests examples include -name '*.[chS]' -o -name '*.cc' | awk -F/ '
+    $NF in path {print path[$NF] " and " $0 " have the same name"}
+    {path[$NF] = $0}' >"$work/twice"
+verdict "each source file has a name of its own" "$work/twice"
 grep -nE '[[:blank:]]$|	' $(sources src lab cli examples include tests) /dev/null | head -20 >"$work/blank"
 verdict "no tabs, no blanks at line ends" "$work/blank"
 grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli examples include tests) /dev/null >"$work/todo"

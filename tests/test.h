@@ -15,6 +15,8 @@
 
 #include "longline-lab.h"
 
+#include "base/memory.h"
+
 /* As programs with windows do: numbers of the library must not follow the user's locale (make locale). Messages of the
  * system may. */
 static __attribute__((constructor)) void take_locale(void) {
@@ -48,6 +50,20 @@ static inline void check_close(const char *what, size_t n, const float *a, const
     if (!(worst <= tolerance * scale))
         fail_msg("%s: [%zu] is %.9g, expected %.9g; error %.3g of %.3g, allowed %.3g", what, at, (double)a[at], b[at],
                  worst, scale, tolerance * scale);
+}
+
+/* Refuses the first allocation of `use`, then the second, and so on until it succeeds: it must fail with LL_ENOMEM each
+ * time. Returns how many allocations it needs. */
+static inline long check_refused_memory(ll_status (*use)(void)) {
+    for (long n = 1; n < 1000; n++) {
+        ll_memory_fail_at(n);
+        const ll_status status = use();
+        ll_memory_fail_at(0);
+        if (!status) return n - 1;
+        assert_int_equal(status, LL_ENOMEM);
+    }
+    fail_msg("it never succeeds");
+    return 0;
 }
 
 #endif

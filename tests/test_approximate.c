@@ -117,22 +117,6 @@ static void test_definitions(void **state) {
         }
 }
 
-/* y and the gradients, packed one after the other. */
-static float *results(drawn *d, size_t *size) {
-    const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
-    const int n[] = {d->call.T, d->call.T, d->call.S, d->call.S}, D = d->config.D, E = d->config.E, w[] = {E, D, D, E};
-    const size_t rows = (size_t)(d->call.B * d->config.H);
-    *size = rows * (size_t)((d->call.T + d->call.S) * (D + E)) * sizeof(float);
-    float *all = malloc(*size + 1), *to = all;
-    assert_non_null(all);
-    for (int i = 0; i < 4; i++) {
-        const size_t floats = rows * (size_t)(n[i] * w[i]);
-        memcpy(to, drawn_packed(d, v[i], n[i], w[i]), floats * sizeof *to);
-        to += floats;
-    }
-    return all;
-}
-
 static void test_threads(void **state) {
     (void)state;
     uint64_t seed = 42;
@@ -144,7 +128,7 @@ static void test_threads(void **state) {
         for (int t = 0; t < 3; t++) {
             ll_set_threads(threads[t]);
             drawn_run(d, examples[i].tile, 1);
-            float *all = results(d, &size);
+            float *all = drawn_results(d, &size);
             if (first && memcmp(first, all, size)) fail_msg("%s: %d threads, other bits", examples[i].name, threads[t]);
             if (first) free(all);
             if (!first) first = all;

@@ -37,21 +37,6 @@ static void test_sizes(void **state) {
     CHECK_OK(ll_set_cpu(NULL));
 }
 
-/* y and the gradients of a drawn call, packed. */
-static float *results(drawn *d) {
-    const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
-    const int n[] = {d->call.T, d->call.T, d->call.S, d->call.S}, D = d->config.D, E = d->config.E, w[] = {E, D, D, E};
-    const size_t rows = (size_t)(d->call.B * d->config.H);
-    float *all = malloc(rows * (size_t)((d->call.T + d->call.S) * (D + E)) * sizeof *all), *to = all;
-    assert_non_null(all);
-    for (int i = 0; i < 4; i++) {
-        const size_t floats = rows * (size_t)(n[i] * w[i]);
-        memcpy(to, drawn_packed(d, v[i], n[i], w[i]), floats * sizeof *to);
-        to += floats;
-    }
-    return all;
-}
-
 /* One head, where backward goes twice over the tiles, and eight, where it does not. */
 static void test_threads(void **state) {
     (void)state;
@@ -60,12 +45,12 @@ static void test_threads(void **state) {
     for (int n = 0; n < 16; n++) {
         const int causal = n & 1, T = draw_int(&seed, 1, 400), S = causal ? T : draw_int(&seed, 1, 400);
         drawn *d = drawn_create(config(causal, heads[n / 2 % 4], 8, 8), 1, T, S, 1, 0, &seed);
-        const size_t size = (size_t)(d->config.H * (T + S) * 16) * sizeof(float);
+        size_t size = 0;
         float *first = NULL;
         for (int t = 0; t < 3; t++) {
             ll_set_threads(threads[t]);
             drawn_run(d, n & 4 ? 32 : 0, 1);
-            float *all = results(d);
+            float *all = drawn_results(d, &size);
             if (first && memcmp(first, all, size))
                 fail_msg("%d threads give other bits: %s", threads[t], drawn_name(d));
             if (first) free(all);
@@ -161,9 +146,10 @@ static void test_large_logits(void **state) {
         drawn_solve(d, 0);
         drawn_run(d, 0, 1);
         drawn_check(d, "large logits", 0, 1e-3, 0);
-        float *all = results(d);
-        for (int i = 0; i < 280 * 32; i++)
-            if (!isfinite(all[i])) fail_msg("result %d is %g", i, (double)all[i]);
+        size_t size = 0;
+        float *all = drawn_results(d, &size);
+        for (size_t i = 0; i < size / sizeof *all; i++)
+            if (!isfinite(all[i])) fail_msg("result %zu is %g", i, (double)all[i]);
         free(all);
         drawn_free(d);
     }

@@ -1,5 +1,5 @@
 /* Files: what is read is what was packed, damage is noticed, what is written is whole or not there. */
-#include "test.h"
+#include "folder.h"
 
 #include <dirent.h>
 #include <lzma.h>
@@ -11,24 +11,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-
-static char root[] = "/tmp/ll-file-XXXXXX";
-
-static const char *at(const char *name) {
-    static char path[8][4096];
-    static int next;
-    char *p = path[next++ % 8];
-    snprintf(p, sizeof path[0], "%s/%s", root, name);
-    return p;
-}
-
-static void put(const char *path, const void *data, size_t size) {
-    remove(path); /* a file that is emptied and refilled would be flushed to the disk each time */
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
 
 /* Bytes that pack, but not to nothing. */
 static void fill(uint8_t *p, size_t n) {
@@ -86,7 +68,7 @@ static void test_what_is_written_is_read(void **state) {
         CHECK_OK(ll_file_write(at("f"), data, sizes[i]));
         expect_content(at("f"), data, sizes[i]);
         for (int k = 0; k < 2; k++) {
-            put(at("p"), packed, packers[k](packed, 2 << 20, data, sizes[i]));
+            put_file(at("p"), packed, packers[k](packed, 2 << 20, data, sizes[i]));
             expect_content(at("p"), data, sizes[i]);
         }
     }
@@ -102,13 +84,13 @@ static void test_archives_one_after_the_other(void **state) {
         size_t n = packers[k](packed, sizeof packed, data, 3000);
         n += packers[k](packed + n, sizeof packed - n, data + 3000, 2000);
         memset(packed + n, 0, 512);
-        put(at("p"), packed, n);
+        put_file(at("p"), packed, n);
         expect_content(at("p"), data, sizeof data);
-        put(at("p"), packed, n + 512); /* padded */
+        put_file(at("p"), packed, n + 512); /* padded */
         expect_content(at("p"), data, sizeof data);
         packed[n] = 'x'; /* followed by what is no archive */
         ll_bytes b = {0};
-        put(at("p"), packed, n + 512);
+        put_file(at("p"), packed, n + 512);
         CHECK_FAILS(ll_file_read(&b, at("p"), 1 << 20), LL_EFORMAT, "damaged");
     }
 }
@@ -121,7 +103,7 @@ static void test_every_truncation_is_noticed(void **state) {
     for (int k = 0; k < 2; k++) {
         const size_t n = packers[k](packed, sizeof packed, data, sizeof data);
         for (size_t cut = 6; cut < n; cut++) {
-            put(at("cut"), packed, cut);
+            put_file(at("cut"), packed, cut);
             CHECK_FAILS(ll_file_read(&b, at("cut"), 1 << 20), LL_EFORMAT, at("cut"));
             assert_null(b.data);
         }
@@ -138,7 +120,7 @@ static void test_flipped_bits_never_change_content(void **state) {
         const size_t n = packers[k](packed, sizeof packed, data, sizeof data);
         for (size_t bit = 8 * 6; bit < 8 * n; bit++) {
             packed[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            put(at("bit"), packed, n);
+            put_file(at("bit"), packed, n);
             const ll_status status = ll_file_read(&b, at("bit"), 1 << 20);
             if (status)
                 assert_int_equal(status, LL_EFORMAT);
@@ -158,7 +140,7 @@ static void test_the_limit_bounds_memory(void **state) {
     enum { BIG = 64 << 20, LIMIT = 1 << 20 };
     uint8_t *zeros = calloc(BIG, 1), *packed = malloc(1 << 20);
     for (int k = 0; k < 2; k++) {
-        put(at("bomb"), packed, packers[k](packed, 1 << 20, zeros, BIG));
+        put_file(at("bomb"), packed, packers[k](packed, 1 << 20, zeros, BIG));
         ll_bytes b = {0};
         CHECK_FAILS(ll_file_read(&b, at("bomb"), LIMIT), LL_EFORMAT, "more than 1048576 bytes");
     }
@@ -171,8 +153,8 @@ static void test_what_cannot_be_read(void **state) {
     ll_bytes b = {0};
     CHECK_FAILS(ll_file_read(&b, at("nothing"), 10), LL_EIO, "nothing: No such file");
     CHECK_FAILS(ll_file_map(&b, at("nothing")), LL_EIO, "nothing: No such file");
-    CHECK_FAILS(ll_file_read(&b, root, 10), LL_EIO, "is a folder");
-    CHECK_FAILS(ll_file_map(&b, root), LL_EIO, "is a folder");
+    CHECK_FAILS(ll_file_read(&b, folder, 10), LL_EIO, "is a folder");
+    CHECK_FAILS(ll_file_map(&b, folder), LL_EIO, "is a folder");
     CHECK_OK(ll_file_read(&b, "/dev/null", 10)); /* read, though it has no size */
     assert_int_equal(b.size, 0);
     ll_bytes_free(&b);
@@ -180,9 +162,9 @@ static void test_what_cannot_be_read(void **state) {
 
 /* ---- Writing ---- */
 
-static int files_in(const char *folder) {
+static int files_in(const char *path) {
     int n = 0;
-    DIR *d = opendir(folder);
+    DIR *d = opendir(path);
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
     closedir(d);
@@ -241,7 +223,7 @@ static void test_a_full_disk_keeps_the_old_file(void **state) {
 static void test_what_cannot_be_written(void **state) {
     (void)state;
     CHECK_FAILS(ll_file_write(at("no/f"), "x", 1), LL_EIO, "no/f: No such file");
-    CHECK_FAILS(ll_file_write(root, "x", 1), LL_EIO, "is a folder");
+    CHECK_FAILS(ll_file_write(folder, "x", 1), LL_EIO, "is a folder");
     CHECK_FAILS(ll_file_write("/dev/null", "x", 1), LL_EIO, "no regular file");
     struct stat info;
     assert_true(!stat("/dev/null", &info) && S_ISCHR(info.st_mode));
@@ -309,7 +291,7 @@ static void test_lists(void **state) {
     ll_names_free(names, n);
     static const char *const files[] = {"l/B", "l/a", "l/sub/deep/1", "l/sub/0", "l/.hidden", "l/z"};
     static const char *const expected[] = {"l/B", "l/a", "l/sub/0", "l/sub/deep/1", "l/y", "l/z"};
-    for (int i = 0; i < 6; i++) put(at(files[i]), "", 0);
+    for (int i = 0; i < 6; i++) put_file(at(files[i]), "", 0);
     assert_int_equal(symlink("z", at("l/y")), 0);       /* a link to a file counts */
     assert_int_equal(symlink("..", at("l/sub/up")), 0); /* one to a folder would never end */
     assert_int_equal(symlink("none", at("l/broken")), 0);
@@ -352,30 +334,9 @@ static void test_refused_memory_is_survived(void **state) {
     uint8_t data[2000], packed[3000];
     memset(data, 'x', sizeof data);
     CHECK_OK(ll_folder_create(at("m")));
-    put(at("m/packed"), packed, pack_gzip(packed, sizeof packed, data, sizeof data));
-    ll_status status = LL_ENOMEM;
-    long n = 0;
-    while (status) {
-        ll_memory_fail_at(++n);
-        status = use_everything();
-        ll_memory_fail_at(0);
-        if (status) assert_int_equal(status, LL_ENOMEM);
-        assert_true(n < 1000);
-    }
-    assert_true(n > 10);
+    put_file(at("m/packed"), packed, pack_gzip(packed, sizeof packed, data, sizeof data));
+    assert_true(check_refused_memory(use_everything) >= 10);
     assert_int_equal(files_in(at("m")), 3); /* packed, out, sub: no half-written neighbour */
-}
-
-static int make_root(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command);
 }
 
 int main(void) {
@@ -396,5 +357,5 @@ int main(void) {
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_refused_memory_is_survived),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

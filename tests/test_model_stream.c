@@ -91,11 +91,11 @@ static void test_cost(void **state) {
     (void)state;
     ll_model *linear = tiny_model(variants[0]), *favor = tiny_model(variants[1]), *softmax = tiny_model(variants[3]);
     const double feed = 2 * 16 * 24, head = 16 * 11; /* heads of D x E: 16 x 8, 8 x 8, 8 x 8 */
-    assert_true(ll_model_token_cost(linear, 9) == 2 * (16 * (2 * 32 + 2 * 16) + feed + 2 * 2 * 16 * 9) + head);
-    assert_true(ll_model_token_cost(favor, 9) == 2 * (4 * 256 + feed + 2 * (2 * 12 * 9 + 2 * 12 * 8)) + head);
-    assert_true(ll_model_token_cost(softmax, 9) == 2 * (4 * 256 + feed + 2 * 9 * 16) + head);
-    assert_int_equal(ll_model_stream_bytes(linear, 5), 2 * 2 * 16 * 9 * 8);
-    assert_int_equal(ll_model_stream_bytes(softmax, 5), 2 * 5 * 32 * 4);
+    assert_true(ll_model_cost(linear, 9).multiply_adds == 2 * (16 * (2 * 32 + 2 * 16) + feed + 2 * 2 * 16 * 9) + head);
+    assert_true(ll_model_cost(favor, 9).multiply_adds == 2 * (4 * 256 + feed + 2 * (2 * 12 * 9 + 2 * 12 * 8)) + head);
+    assert_true(ll_model_cost(softmax, 9).multiply_adds == 2 * (4 * 256 + feed + 2 * 9 * 16) + head);
+    assert_int_equal(ll_model_cost(linear, 5).stream_bytes, 2 * 2 * 16 * 9 * 8);
+    assert_int_equal(ll_model_cost(softmax, 5).stream_bytes, 2 * 5 * 32 * 4);
     ll_model_free(linear);
     ll_model_free(favor);
     ll_model_free(softmax);
@@ -124,14 +124,14 @@ static void test_cost_of_baselines(void **state) {
         ll_model *model = tiny_model(cases[i].keys);
         const double head = model->c->model.task == LL_TASK_LM ? 16 * 11 : 0;
         const double layer = 256 * (cases[i].projections + 2) + 2 * 16 * 24 + 2 * cases[i].head;
-        const double cost = ll_model_token_cost(model, cases[i].T);
+        const double cost = ll_model_cost(model, cases[i].T).multiply_adds;
         if (fabs(cost - (2 * layer + head)) > 1e-9 * cost)
             fail_msg("%s: a token costs %g, not %g", cases[i].keys, cost, 2 * layer + head);
         ll_model_free(model);
     }
     ll_model *value = tiny_model(cases[0].keys), *local = tiny_model(cases[1].keys);
-    assert_int_equal(ll_model_stream_bytes(value, 50), 0);
-    assert_int_equal(ll_model_stream_bytes(local, 50), 2 * 9 * 32 * 4);
+    assert_int_equal(ll_model_cost(value, 50).stream_bytes, 0);
+    assert_int_equal(ll_model_cost(local, 50).stream_bytes, 2 * 9 * 32 * 4);
     ll_model_free(value);
     ll_model_free(local);
 }
@@ -147,8 +147,8 @@ static void test_constant_memory(void **state) {
     CHECK_OK(ll_stream_create(&stream, model));
     CHECK_OK(ll_stream_feed(stream, tokens, 1, logits));
     const size_t bytes = ll_stream_bytes(stream);
-    assert_true(bytes > ll_model_stream_bytes(model, 1));
-    assert_int_equal(ll_model_stream_bytes(model, 1), ll_model_stream_bytes(model, 1 << 20));
+    assert_true(bytes > ll_model_cost(model, 1).stream_bytes);
+    assert_int_equal(ll_model_cost(model, 1).stream_bytes, ll_model_cost(model, 1 << 20).stream_bytes);
     ll_memory_fail_at(1);
     for (int i = 0; i < 40; i++) CHECK_OK(ll_stream_feed(stream, tokens, i % 2 ? 512 : 1, logits));
     ll_memory_fail_at(0);

@@ -208,7 +208,7 @@ static void streams(pair *p) {
     }
     float *logp = logp_of(p, p->tokens, NULL, LONG);
     CHECK_OK(ll_stream_create(&stream, p->model));
-    const size_t first = ll_model_stream_bytes(p->model, 1), last = ll_model_stream_bytes(p->model, 1 << 20);
+    const size_t first = ll_model_cost(p->model, 1).stream_bytes, last = ll_model_cost(p->model, 1 << 20).stream_bytes;
     if ((k == LL_STREAM_CONSTANT && x == LL_STREAM_CONSTANT) != (first == last))
         fail_msg("a state of %zu bytes, then %zu: %s", first, last, p->keys);
     for (int pass = 0; pass < 2; pass++, ll_stream_reset(stream))

@@ -1,20 +1,10 @@
 /* Reading safetensors: files written by hand, everything a header can lie about, files of others. */
-#include "test.h"
+#include "folder.h"
 
 #include <glob.h>
 #include <unistd.h>
 
 #include "base/safetensors.h"
-
-static char root[] = "/tmp/ll-tensors-XXXXXX";
-
-static const char *at(const char *name) {
-    static char path[4][512];
-    static int next;
-    char *p = path[next++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", root, name);
-    return p;
-}
 
 static void put(const char *path, uint64_t claim, const char *header, size_t header_size, const void *data,
                 size_t size) {
@@ -155,7 +145,7 @@ static void test_sizes_that_lie(void **state) {
     CHECK_OK(ll_file_write(at("f"), "[model]\nwidth = 3\n", 18));
     CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "no safetensors file");
     CHECK_FAILS(ll_safetensors_open(&f, at("none")), LL_EIO, "none");
-    CHECK_FAILS(ll_safetensors_open(&f, root), LL_EIO, "folder");
+    CHECK_FAILS(ll_safetensors_open(&f, folder), LL_EIO, "folder");
     assert_null(f);
 }
 
@@ -198,23 +188,11 @@ static void test_golden_files(void **state) {
     globfree(&found);
 }
 
-static int make_root(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_by_hand), cmocka_unit_test(test_headers_that_lie),
         cmocka_unit_test(test_sizes_that_lie), cmocka_unit_test(test_deep_headers),
         cmocka_unit_test(test_golden_files),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,5 +1,5 @@
 /* Writing safetensors: read back, checked against the format without our reader, damaged, interrupted. */
-#include "test.h"
+#include "folder.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -9,24 +9,6 @@
 
 #include "base/memory.h"
 #include "base/safetensors.h"
-
-static char root[] = "/tmp/ll-tensors-XXXXXX";
-
-static const char *at(const char *name) {
-    static char path[4][512];
-    static int next;
-    char *p = path[next++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", root, name);
-    return p;
-}
-
-static void put(const char *path, const void *data, size_t size) {
-    remove(path); /* a file that is emptied and refilled would be flushed to the disk each time */
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
 
 static const float floats[6] = {0, -1.5f, 3e38f, 1e-40f, 5, 6};
 static const double doubles[2] = {0.1, -1e300};
@@ -160,7 +142,7 @@ static void test_every_truncation_is_noticed(void **state) {
     CHECK_OK(save(at("w")));
     CHECK_OK(ll_file_read(&b, at("w"), 1 << 20));
     for (size_t cut = 0; cut < b.size; cut++) {
-        put(at("cut"), b.data, cut);
+        put_file(at("cut"), b.data, cut);
         CHECK_FAILS(ll_safetensors_open(&f, at("cut")), LL_EFORMAT, at("cut"));
     }
     ll_bytes_free(&b);
@@ -177,7 +159,7 @@ static void test_flipped_bits(void **state) {
         ll_safetensors *f = NULL;
         double d[8];
         b.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        put(at("bit"), b.data, b.size);
+        put_file(at("bit"), b.data, b.size);
         if (!ll_safetensors_open(&f, at("bit"))) opened++;
         for (int i = 0; f && i < ll_safetensors_count(f); i++) ll_st_doubles(d, ll_safetensors_at(f, i));
         ll_safetensors_free(f);
@@ -189,7 +171,7 @@ static void test_flipped_bits(void **state) {
 
 static int files(void) {
     int n = 0;
-    DIR *d = opendir(root);
+    DIR *d = opendir(folder);
     for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
     closedir(d);
     return n;
@@ -221,33 +203,18 @@ static ll_status open_saved(const char *path) {
     return status;
 }
 
+static ll_status save_in_folder(void) {
+    return save(at("memory"));
+}
+
+static ll_status open_in_folder(void) {
+    return open_saved(at("memory"));
+}
+
 static void test_refused_memory_is_survived(void **state) {
     (void)state;
-    ll_status (*const jobs[])(const char *) = {save, open_saved};
-    for (int k = 0; k < 2; k++) {
-        ll_status status = LL_ENOMEM;
-        long n = 0;
-        while (status) {
-            ll_memory_fail_at(++n);
-            status = jobs[k](at("memory"));
-            ll_memory_fail_at(0);
-            if (status) assert_int_equal(status, LL_ENOMEM);
-            assert_true(n < 1000);
-        }
-        assert_true(n > 8);
-    }
-}
-
-static int make_root(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command);
+    assert_true(check_refused_memory(save_in_folder) >= 8);
+    assert_true(check_refused_memory(open_in_folder) >= 8);
 }
 
 /* Digests are in files, so a content keeps its own for ever; and one of what differs is another. */
@@ -285,5 +252,5 @@ int main(void) {
         cmocka_unit_test(test_refused_memory_is_survived),
         cmocka_unit_test(test_digest),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -24,7 +24,7 @@ static ll_status needed(ll_bench_case *c) {
     const ll_status status = ll_model_create(&model, c->shared);
     if (status) return status;
     /* At the middle of the sequence, which for softmax is the mean of all its tokens. */
-    c->row.flops = 6 * ll_model_token_cost(model, (c->T + 1) / 2) * c->T * c->B;
+    c->row.flops = 6 * ll_model_cost(model, (c->T + 1) / 2).multiply_adds * c->T * c->B;
     c->row.tokens = (double)c->T * c->B;
     ll_model_free(model);
     return LL_OK;

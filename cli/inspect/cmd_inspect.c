@@ -30,11 +30,11 @@ static void costs(const ll_model *model, int at) {
     printf("inspect.training_bytes=%zu\n", 4 * parameters * sizeof(float));
     printf("inspect.memory_now=%zu\n", ll_memory_now());
     printf("inspect.position=%d\n", at);
-    printf("inspect.multiply_adds_per_token=%.0f\n", ll_model_token_cost(model, at));
+    printf("inspect.multiply_adds_per_token=%.0f\n", ll_model_cost(model, at).multiply_adds);
     if (ll_model_can_stream(model))
         printf("inspect.stream=no: %s\n", ll_error());
     else
-        printf("inspect.stream_bytes=%zu\n", ll_model_stream_bytes(model, at));
+        printf("inspect.stream_bytes=%zu\n", ll_model_cost(model, at).stream_bytes);
 }
 
 static int inspect(int n, const char **words) {

@@ -258,8 +258,8 @@ static ll_status encode(run *r, const char *text, int **tokens, size_t *n) {
 /* Is the model's state as large after a million tokens as after one? Then long sequences need not be gathered. */
 static ll_status make_stream(run *r) {
     ll_model *m = r->job->model;
-    const size_t bytes = ll_model_stream_bytes(m, 1);
-    if (!r->job->scored || !bytes || bytes != ll_model_stream_bytes(m, 1 << 20)) return LL_OK;
+    const size_t bytes = ll_model_cost(m, 1).stream_bytes;
+    if (!r->job->scored || !bytes || bytes != ll_model_cost(m, 1 << 20).stream_bytes) return LL_OK;
     const ll_status status = ll_stream_create(&r->stream, m);
     return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens: gathered, then */
 }

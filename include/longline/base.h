@@ -106,8 +106,8 @@ LL_API const char *ll_recipe_unit(const ll_recipe *recipe);
 LL_API LL_MUST_USE ll_status ll_recipe_text(const ll_recipe *recipe, char **text);
 /* Key number i, or NULL past the last. */
 LL_API const ll_recipe_key *ll_recipe_key_at(int i);
-/* Frees texts, tokens and bytes that the library handed out. */
-LL_API void ll_text_free(void *memory);
+/* Frees a text, or tokens, that a call gave to the caller. */
+LL_API void ll_text_free(void *text);
 
 /* ---- Kernels and positions ---- */
 

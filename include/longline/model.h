@@ -53,18 +53,12 @@ typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
  * What that costs, ll_evaluate tells. Once a model; LL_FLOAT32 changes nothing. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
-/* What one token costs (seq2seq: one of the source and one of the target) at position T. */
 typedef struct {
-    double multiply_adds; /* forward alone */
-    size_t stream_bytes;  /* state of a stream */
+    double multiply_adds; /* forward alone; seq2seq: of one token of the source and one of the target */
+    size_t stream_bytes;  /* what a stream of T tokens keeps; 0: nothing, or there is no stream */
 } ll_model_costs;
+/* What one token costs at position T. */
 LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
-static inline double ll_model_token_cost(const ll_model *model, int T) {
-    return ll_model_cost(model, T).multiply_adds;
-}
-static inline size_t ll_model_stream_bytes(const ll_model *model, int T) {
-    return ll_model_cost(model, T).stream_bytes;
-}
 
 /* Log-probabilities of the next token at every position (language models): logp (B, T, V);
  * row t depends on tokens 0..t alone (unless attention.compat names a program whose stabiliser looks ahead:

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "data/reader.h"
 #include "longline-lab.h"
 

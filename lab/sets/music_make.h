@@ -2,7 +2,7 @@
 #ifndef LL_MUSIC_MAKE_H
 #define LL_MUSIC_MAKE_H
 
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "longline-lab.h"
 
 /* Piece number i of a seed, of `bars` bars. */

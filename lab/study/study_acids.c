@@ -112,7 +112,7 @@ static void compare_shares(alike *a, double *share) {
 
 static ll_status compare_attention(alike *a, const ll_study *s) {
     const size_t n = TOKENS + (size_t)s->model->cls_tokens, heads = (size_t)s->c->model.heads;
-    const double work = ll_model_token_cost(s->model, TOKENS) * TOKENS * s->c->model.layers * 8;
+    const double work = ll_model_cost(s->model, TOKENS).multiply_adds * TOKENS * s->c->model.layers * 8;
     int tokens[TOKENS], length = 0;
     a->heads = s->c->model.layers * s->c->model.heads;
     float *A = ll_alloc(heads * n, n * sizeof *A);

@@ -173,7 +173,7 @@ ll_status ll_study_attention(const ll_study *s) {
         for (int i = 0; i < l->n; i++) query[i] = image ? cls_tokens + height / 2 * width + width / 2 : i;
         status = prepare(l, s);
     }
-    if (!status && ll_study_bound(ll_model_token_cost(s->model, length) * length * l->layers / 16, 0, 1) < 1)
+    if (!status && ll_study_bound(ll_model_cost(s->model, length).multiply_adds * length * l->layers / 16, 0, 1) < 1)
         status = ll_fail(LL_EINVAL, "One image is too much work for this model to be shown here.");
     for (int i = 0; !status && i < l->layers; i++)
         status = ll_model_attention_rows(s->model, tokens, length, l->layer[i], query, l->n, row_of(l, s, i, 0, 0));

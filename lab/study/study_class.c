@@ -58,8 +58,8 @@ static ll_status classify(const ll_study *s, verdicts *v) {
     float *logp = ll_alloc((size_t)c->train.batch * (size_t)c->model.classes, sizeof *logp);
     ll_status status = logp ? ll_batch_create(&batch, c) : LL_ENOMEM;
     const int64_t all = ll_reader_eval_batches(s->data);
-    int64_t n =
-        ll_study_bound(ll_model_token_cost(s->model, c->train.length) * c->train.length, 1, EXAMPLES) / c->train.batch;
+    int64_t n = ll_study_bound(ll_model_cost(s->model, c->train.length).multiply_adds * c->train.length, 1, EXAMPLES) /
+                c->train.batch;
     n = n < 1 ? 1 : n > all ? all : n;
     ll_reader_image(s->data, &v->width, &v->height);
     for (int64_t i = 0; i < n && !status; i++) {

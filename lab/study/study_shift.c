@@ -31,7 +31,7 @@ static ll_status measure(const ll_study *s, const ll_config *c, ll_workspace *ws
                          shifts *to, int i) {
     ll_tally tally = {0};
     ll_status status = LL_OK;
-    const double work = ll_model_token_cost(s->model, c->train.length) * c->train.length * to->n / SHARE;
+    const double work = ll_model_cost(s->model, c->train.length).multiply_adds * c->train.length * to->n / SHARE;
     const int most = ll_study_bound(work, 1, EXAMPLES) / c->train.batch;
     const int64_t n = ll_evaluate_batches(reader, most > 0 ? most : 1);
     ll_reader_shift(reader, (int)to->x[i]);

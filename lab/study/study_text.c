@@ -38,7 +38,7 @@ static ll_status continue_text(const ll_study *s, ll_stream *stream, float *logi
 
 ll_status ll_study_sample(const ll_study *s) {
     static const float temperature[2] = {0.8f, 1};
-    int prompt[PROMPT], length = 0, n = ll_study_bound(20 * ll_model_token_cost(s->model, PROMPT), 40, WRITTEN);
+    int prompt[PROMPT], length = 0, n = ll_study_bound(20 * ll_model_cost(s->model, PROMPT).multiply_adds, 40, WRITTEN);
     if (s->c->position.type == LL_POSITION_LEARNED && n > s->c->position.max_length - PROMPT)
         n = s->c->position.max_length - PROMPT;
     if (n < 1) return ll_fail(LL_EINVAL, "The model's learned positions (position.max-length) end with the prompt.");
@@ -96,7 +96,7 @@ static ll_status measure(const ll_study *s, positions *p) {
     if (!status) status = ll_workspace_create(&ws, s->model, 1, p->T, 0);
     if (!status) {
         const int64_t all = ll_reader_eval_batches(s->data);
-        p->windows = ll_study_bound(ll_model_token_cost(s->model, p->T) * p->T / 2, 1, WINDOWS);
+        p->windows = ll_study_bound(ll_model_cost(s->model, p->T).multiply_adds * p->T / 2, 1, WINDOWS);
         if (p->windows > all) p->windows = (int)all;
         for (int i = 0; i < p->windows && !status; i++)
             status = add_window(s, p, &batch, ws, each, i * all / p->windows);

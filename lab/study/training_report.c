@@ -9,7 +9,7 @@
 static int longest(const ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
     if (s->c->position.type == LL_POSITION_LEARNED && T > s->c->position.max_length) T = s->c->position.max_length;
-    while (T > 64 && ll_study_bound(ll_model_token_cost(s->model, (int)T) * (double)T / 16, 0, 1) < 1) T /= 2;
+    while (T > 64 && ll_study_bound(ll_model_cost(s->model, (int)T).multiply_adds * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }
 
@@ -127,7 +127,7 @@ static void write_parts(ll_study *s, pace *p) {
 static ll_status test(ll_model *model, ll_run_facts *facts) {
     const ll_config *c = &model->recipe->c;
     if (!c->data.test || !c->data.test[0]) return LL_OK;
-    const double batch = ll_model_token_cost(model, c->train.length) * c->train.length * c->train.batch;
+    const double batch = ll_model_cost(model, c->train.length).multiply_adds * c->train.length * c->train.batch;
     const int most = ll_study_bound(batch / 2, 1, 1 << 20);
     ll_reader *reader = NULL;
     ll_status status = ll_reader_open_as(&reader, c, "test", &model->vocabulary);

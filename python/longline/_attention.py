@@ -14,8 +14,8 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
               key_mask: Any = None, gate: Any = None, offset: int = 0, **options: Any) -> Any:
     """Attention in one call: an `Operator` for the shapes of q, k and v, kept for the next call, and its `forward`.
 
-    q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), float32; gives y (B, H, T, E), or (y, state). What the operator draws
-    is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`.
+    q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), float32; gives y (B, H, T, E), or (y, state). What the operator
+    draws is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`.
 
     >>> import numpy as np, longline
     >>> q, k, v = np.random.default_rng(0).standard_normal((3, 1, 2, 100, 16), dtype=np.float32)
@@ -38,7 +38,8 @@ def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size:
         key = None
     if key is not None and key in _OPERATORS:
         return _OPERATORS[key]
-    operator = Operator(kernel, position, causal=causal, heads=heads, key_size=key_size, value_size=value_size, **options)
+    operator = Operator(kernel, position, causal=causal, heads=heads, key_size=key_size, value_size=value_size,
+                        **options)
     if key is not None:
         if len(_OPERATORS) >= 32:
             _OPERATORS.pop(next(iter(_OPERATORS)), None)

@@ -73,7 +73,8 @@ def own(native: Any, free: Any, *keep: Any) -> Any:
 class Watch:
     """Hands a call's progress to Python, and what Python raises there (Ctrl-C among it) back out of the call.
 
-    `handle` goes to the C function. What the callback raises stops that function at its report; `check` raises it again.
+    `handle` goes to the C function. What the callback raises stops that function at its report; `check` raises it
+    again.
     """
 
     def __init__(self, callback: Callable[..., Any]) -> None:

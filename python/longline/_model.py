@@ -67,8 +67,8 @@ class Model:
     >>> model.parameters()["embedding.weight"].shape
     (256, 32)
 
-    Calls of one model from several threads wait for each other. Tokens are integers (B, T), lists of lists of different lengths, or, where
-    the model has a tokenizer, a str or a list of them.
+    Calls of one model from several threads wait for each other. Tokens are integers (B, T), lists of lists of different
+    lengths, or, where the model has a tokenizer, a str or a list of them.
     """
 
     def __init__(self, recipe: Any, *, _native: Any = None) -> None:
@@ -170,7 +170,8 @@ class Model:
 
     def parameters(self) -> Dict[str, Array]:
         """All parameters by name: views, so that writing to one changes the model. Matrices are (in, out)."""
-        return {self._name(t): np.asarray(_Memory((self._m, self._owner), t.data, self._shape(t))) for t in self._tensors()}
+        keep = (self._m, self._owner)
+        return {self._name(t): np.asarray(_Memory(keep, t.data, self._shape(t))) for t in self._tensors()}
 
     @staticmethod
     def _name(tensor: Any) -> str:
@@ -242,7 +243,7 @@ class Model:
     def classify(self, tokens: Any, lengths: Any = None) -> Tuple[List[str], Array]:
         """Classifiers: the likeliest class of each sequence (of each pair), and the probabilities (B, classes)."""
         if not self.classes and self.task != "match":
-            raise ArgumentError(f"the model's task is {self.task}; classify is for models with task = classify or match")
+            raise ArgumentError(f"the model's task is {self.task}; classify is for task = classify or match")
         p = np.exp(np.atleast_2d(self.logp(tokens, lengths)))
         names = self.classes or [str(i) for i in range(p.shape[1])]
         return [names[int(i)] for i in p.argmax(1)], p
@@ -250,7 +251,8 @@ class Model:
     def evaluate(self, split: str = "test", max_batches: int = 0) -> Evaluation:
         """The loss on a split of the recipe's data: "train", "valid" or "test"; max_batches 0: all of it."""
         result = ffi.new("ll_evaluation *")
-        self._watched(lib.ll_evaluate, self._m, encoded("split", split), check_count("max_batches", max_batches, 0), result)
+        most = check_count("max_batches", max_batches, 0)
+        self._watched(lib.ll_evaluate, self._m, encoded("split", split), most, result)
         return Evaluation(*(getattr(result, name) for name in Evaluation._fields))
 
     def quantize(self, precision: str) -> None:
@@ -328,7 +330,7 @@ class Model:
         t, n, _ = self._tokens(batch.tokens, batch.lengths)
         if batch.targets is None:
             if task != "lm":
-                raise ArgumentError(f"targets: are missing; only models with task = lm have the next tokens, not {task}")
+                raise ArgumentError(f"targets: are missing; only task = lm has the next tokens for them, not {task}")
             targets = t[:, 1:].copy()
             if n is not None:
                 n = np.maximum(n - 1, 0).astype(np.int32)
@@ -339,21 +341,22 @@ class Model:
             targets = pad("targets", batch.targets, None, fill=-1)[0]
             if targets.shape != t.shape:
                 raise ArgumentError(f"targets: their shape is {targets.shape}; it must be that of tokens, {t.shape}")
-        b = ffi.new("ll_memory_batch *", {"struct_size": ffi.sizeof("ll_memory_batch"), "B": t.shape[0], "T": t.shape[1],
-                                          "draw": draw, "tokens": pointer(t, "int *"), "lengths": pointer(n, "int *"),
-                                          "targets": pointer(targets, "int *")})
+        b = ffi.new("ll_memory_batch *", {"struct_size": ffi.sizeof("ll_memory_batch"), "draw": draw})
+        b.B, b.T = t.shape
+        b.tokens, b.targets, b.lengths = (pointer(a, "int *") for a in (t, targets, n))
         source = source_lengths = None
         if batch.source is not None:
             source, source_lengths, _ = self._tokens(batch.source, batch.source_lengths, "source")
             if len(source) != len(t):
                 raise ArgumentError(f"source: has {len(source)} sequences; tokens has {len(t)}")
-            b.S, b.source, b.source_lengths = source.shape[1], pointer(source, "int *"), pointer(source_lengths, "int *")
+            b.S = source.shape[1]
+            b.source, b.source_lengths = pointer(source, "int *"), pointer(source_lengths, "int *")
         return b, (t, n, targets, source, source_lengths)
 
     def __repr__(self) -> str:
         r = self.recipe
-        return (f"<longline.Model {r['model.task']} {r['attention.kernel']} {r['position.type']}: {self.size():,} parameters, "
-                f"{r['model.layers']} layers of width {r['model.width']}>")
+        return (f"<longline.Model {r['model.task']} {r['attention.kernel']} {r['position.type']}: {self.size():,} "
+                f"parameters, {r['model.layers']} layers of width {r['model.width']}>")
 
     def _repr_html_(self) -> str:
         rows = [(name, " x ".join(map(str, a.shape)), f"{a.std():.3g}") for name, a in self.parameters().items()]

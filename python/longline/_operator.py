@@ -135,7 +135,8 @@ class Operator:
             if self.kernel not in LINEAR:
                 raise ArgumentError(f"projection: kernel {self.kernel!r} has no features to project")
             if isinstance(projection, str):
-                projection = _draws.projection(_draws.check_count("features", features), width, projection, seed + layer)
+                rows = _draws.check_count("features", features)
+                projection = _draws.projection(rows, width, projection, seed + layer)
             self.projection = np.ascontiguousarray(floats("projection", projection, (None, width), "(features, D)"))
             c.M, c.projection = len(self.projection), self._borrow(self.projection)
         self.features = (c.M or width) * (2 if c.M and c.features != lib.LL_FEATURES_POSITIVE else 1)

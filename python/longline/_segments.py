@@ -20,7 +20,7 @@ def segment_rows(given: Any, B: int, T: int, S: int) -> Array:
     for row, lengths in enumerate(rows):
         lengths = integers(f"segments[{row}]", lengths, (None,), "lengths of sequences")
         if (lengths < 1).any() or int(lengths.sum(dtype=np.int64)) > T:
-            raise ArgumentError(f"segments[{row}]: is {lengths.tolist()}; it must be lengths from 1 that sum to at most "
+            raise ArgumentError(f"segments[{row}]: is {lengths.tolist()}; it must be lengths from 1, in all at most "
                                 f"{T}")
         at = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(lengths) else lengths
         out += [(row, a, n, a, n) for a, n in zip(at, lengths)]

@@ -41,7 +41,8 @@ class Trainer:
     Trainer(None, resume="runs/mine").run()    goes on, to the same bits as an uninterrupted run
     trainer = Trainer(model)                   batches from memory; `trainer.step(batch)`, `trainer.fit(batches)`
 
-    callbacks are called with a `Progress` after each step; one that gives True stops the run, as Ctrl-C does: all is saved.
+    callbacks are called with a `Progress` after each step; one that gives True stops the run, as Ctrl-C does, and
+    all is saved.
     """
 
     def __init__(self, what: Union[Recipe, Mapping[str, Any], Model, Path, None], folder: Optional[Path] = None, *,
@@ -126,8 +127,8 @@ class Trainer:
         norm = ffi.new("double *")
         check(lib.ll_adam_step(self._adam, pointer(gradients), norm))
         self.steps_made += 1
-        done = Progress(self.steps_made, int(self.model.recipe["train.steps"]), loss, math.nan, math.nan, math.nan, norm[0],
-                        math.nan, math.nan, math.nan)
+        steps, nan = int(self.model.recipe["train.steps"]), math.nan
+        done = Progress(self.steps_made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
         self.stopped = self._tell(done)
         return done
 

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 /* ---- Lines, and whole files ---- */
 

@@ -117,7 +117,7 @@ static double keyless_cost(const ll_model_config *c, double D, double E) {
     return (ll_config_rows(c) ? F * D : 0) + F * (c->position.distances + 1.0) + E * (window + 1);
 }
 
-static double token_cost(const ll_model *m, int T) {
+static double multiply_adds(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
     const double H = c->model.heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->model.width;
     const double inputs = (m->projections > 0 ? m->queries : 0) + (m->projections > 1 ? m->keys : 0);
@@ -151,5 +151,5 @@ static size_t stream_bytes(const ll_model *m, int T) {
 }
 
 ll_model_costs ll_model_cost(const ll_model *m, int T) {
-    return (ll_model_costs){token_cost(m, T), stream_bytes(m, T)};
+    return (ll_model_costs){multiply_adds(m, T), stream_bytes(m, T)};
 }

@@ -8,7 +8,7 @@
  *   attention_layer.c     its attention, self and cross
  *   attention_maps.c      attention as matrices
  *   embed.c               tokens to vectors, and back
- *   head.c                vectors to logits, loss, back
+ *   output_head.c         vectors to logits, loss, back
  *   pair.c                two texts side by side
  *   stack.c               which stacks a model has
  *   network.c             all of it in order

@@ -280,7 +280,7 @@ LL_MUST_USE ll_status ll_attend_back(const ll_batch_run *run, int layer, int cro
 LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
                                          ll_cross_cache *memory);
 
-/* ---- head.c ---- */
+/* ---- output_head.c ---- */
 
 /* Numbers in a row of logits: V or classes. */
 int ll_head_width(const ll_model *model);

@@ -151,6 +151,4 @@ ll_status ll_recipe_text(const ll_recipe *recipe, char **text) {
     return LL_OK;
 }
 
-void ll_text_free(void *memory) {
-    ll_free(memory);
-}
+void ll_text_free(void *text) { ll_free(text); }

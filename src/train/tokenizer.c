@@ -1,7 +1,7 @@
 /* Text to a model's tokens and back: the model's vocabulary and the coder that reads it. */
 #include "base/memory.h"
 #include "data/text/coder.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "recipe/recipe.h"
 #include "model/model_internal.h"
 

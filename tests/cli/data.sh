@@ -10,7 +10,7 @@ check "the same seed, the same expressions" cmp lists.tsv again.tsv
 t 0 "$longline" data make pathfinder --out pf --count 12 --size 64
 check "images of 64 x 64" test "$(wc -c <pf/images-idx3-ubyte)" -eq $((16 + 12 * 4096))
 t 0 "$longline" train "$root/recipes/lra/pathfinder.ini" --out run --set data.resize=16 --set train.length=256 \
-    --set data.train=pf/images-idx3-ubyte --set data.train-labels=pf/labels-idx1-ubyte --set train.steps=2 \
+    --data pf/images-idx3-ubyte --set train.steps=2 \
     --set train.batch=4 --set train.warmup=1
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv --set data.test= --out lists \
     --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "fuzz/fuzz.h"
 
 static void check_same(const ll_score *a, const ll_score *b) {

@@ -1,6 +1,7 @@
 /* Any bytes as a model: refused with a reason, or one that computes, streams and tells what it costs. */
 #include <string.h>
 
+#include "model/model_internal.h"
 #include "base/memory.h"
 #include "fuzz/fuzz.h"
 #include "longline.h"
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     for (int i = 0; (t = ll_model_tensor(model, i)).data; i++) parameters += (size_t)t.rows * (size_t)t.cols;
     check(parameters == ll_model_size(model).parameters);
-    check(ll_model_token_cost(model, TOKENS) > 0);
+    check(ll_model_cost(model, TOKENS).multiply_adds > 0);
     const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_size(model).classes;
     compute(model, V, classes);
     stream(model, V);

@@ -14,8 +14,8 @@ def _from_multihead(old: nn.MultiheadAttention, kernel: str, position: str, opti
     if old.bias_k is not None or old.add_zero_attn:
         raise ArgumentError("model: an nn.MultiheadAttention with add_bias_kv or add_zero_attn has no linear form")
     new = LinearAttention(old.embed_dim, old.num_heads, bias=old.in_proj_bias is not None, kdim=old.kdim, vdim=old.vdim,
-                          batch_first=old.batch_first, kernel=kernel, position=position, dtype=old.out_proj.weight.dtype,
-                          **options)
+                          batch_first=old.batch_first, kernel=kernel, position=position,
+                          dtype=old.out_proj.weight.dtype, **options)
     with torch.no_grad():
         weights = (old.in_proj_weight.chunk(3) if old.in_proj_weight is not None
                    else (old.q_proj_weight, old.k_proj_weight, old.v_proj_weight))
@@ -31,8 +31,9 @@ def _from_multihead(old: nn.MultiheadAttention, kernel: str, position: str, opti
 def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **options: Any) -> nn.Module:
     """Swaps every nn.MultiheadAttention in a model, in place, for `LinearAttention` with its weights; gives the model.
 
-    nn.TransformerEncoder and its layers then leave their fast path in C++. kernel "softmax" without a position gives what the model gave before, but for rounding; so the swap can be
-    tested before a kernel is chosen. options are those of `longline.Operator`. Dropout inside of attention is lost.
+    nn.TransformerEncoder and its layers then leave their fast path in C++. kernel "softmax" without a position gives
+    what the model gave before, but for rounding; so the swap can be tested before a kernel is chosen. options are those of
+    `longline.Operator`. Dropout inside of attention is lost.
     """
     if isinstance(model, nn.MultiheadAttention):
         return _from_multihead(model, kernel, position, options)

@@ -70,8 +70,8 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
                      key_mask: Any = None, segments: Any = None, offset: int = 0, **options: Any) -> torch.Tensor:
     """`longline.attention` for tensors, with gradients.
 
-    q, k, v   (B, H, T, D), (B, H, S, D), (B, H, S, E): float32, or bfloat16, which is computed in float32; on the CPU. Any
-              strides that are not negative; float32 is read where it lies
+    q, k, v   (B, H, T, D), (B, H, S, D), (B, H, S, E): float32, or bfloat16, which is computed in float32; on the
+              CPU. Any strides that are not negative; float32 is read where it lies
     operator  a `longline.Operator` to use instead of kernel, position, causal and options
     gate      (B, H, T, 1): gated linear attention
     lengths, query_lengths, key_mask, segments, offset   as in `longline.Operator.forward`
@@ -84,7 +84,7 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
     check("v", v, q)
     if operator is None:
         if q.dim() < 2 or v.dim() < 2:
-            raise ArgumentError(f"q: its shape is {tuple(q.shape)}; it must be (B, H, T, D), or without B, or without both")
+            raise ArgumentError(f"q: its shape is {tuple(q.shape)}; it must be (B, H, T, D), or without B and H")
         heads = q.shape[-3] if q.dim() > 2 else 1
         operator = operator_for(kernel, position, causal, heads, q.shape[-1], v.shape[-1], options)
     elif options:

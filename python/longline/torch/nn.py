@@ -37,7 +37,7 @@ class LinearAttention(nn.Module):
         if embed_dim % num_heads and head_size * num_heads != embed_dim:
             raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}")
         if dropout:
-            raise ArgumentError("dropout: linear attention has no matrix to drop from; it must be 0 (drop what comes out)")
+            raise ArgumentError("dropout: there is no matrix to drop from; it must be 0 (drop what comes out)")
         self.embed_dim, self.num_heads, self.head_dim, self.batch_first = embed_dim, num_heads, head_size, batch_first
         self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
         inner, kind = head_size * num_heads, dict(device=device, dtype=dtype)
@@ -65,8 +65,8 @@ class LinearAttention(nn.Module):
                 attn_mask: Optional[torch.Tensor] = None, average_attn_weights: bool = True,
                 is_causal: bool = False, mask: Optional[torch.Tensor] = None,
                 ) -> Tuple[torch.Tensor, Optional[torch.Tensor]]:
-        """As nn.MultiheadAttention: (B, T, C) with batch_first, else (T, B, C); gives (output, None): there is no matrix of
-        weights to give.
+        """As nn.MultiheadAttention: (B, T, C) with batch_first, else (T, B, C); gives (output, None): there is
+        no matrix of weights to give.
 
         key and value default to query. key_padding_mask (B, S): True removes a key. `mask` is performer-pytorch's: True
         keeps one. attn_mask: only the causal one has a linear form; any other is refused.
@@ -102,7 +102,8 @@ class LinearAttention(nn.Module):
         return out, None
 
     def extra_repr(self) -> str:
-        return f"{self.embed_dim}, {self.num_heads}, kernel={self.kernel!r}, position={self.position!r}, causal={self.causal}"
+        return (f"{self.embed_dim}, {self.num_heads}, kernel={self.kernel!r}, position={self.position!r}, "
+                f"causal={self.causal}")
 
 
 def _one_of(name: str, value: Optional[int], options: dict, *others: str) -> int:

@@ -153,8 +153,9 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     char *beside = NULL;
     int most = 0;
     ll_status status = ll_split_source(&from[0], c, split, 0);
-    if (!status) status = find_labels(&from[1], &beside, c, split, from[0].path);
     for (int i = 0; i < 2 && !status; i++) {
+        if (i) status = find_labels(&from[1], &beside, c, split, from[0].path);
+        if (status) break;
         status = ll_file_read(&r->file[i], from[i].path, FILE_MOST);
         if (status == LL_EIO && from[i].path == beside)
             status = ll_fail(LL_EINVAL, "no labels beside the images: %s; name them in %s", ll_error(), from[i].key);

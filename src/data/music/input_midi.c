@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/input.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 /* All of a file; LL_EFORMAT beyond what is read of MIDI. */
 static ll_status read_all(ll_input *in) {

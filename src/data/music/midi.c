@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 enum { HEADER = 14, DRUM_CHANNEL = 9, NO_PROGRAM = 255, PITCHES = 128, CHANNELS = 16 };
 enum { PEDAL = 64, RESET = 121 /* of all controllers, which lifts the pedal */, PRESSED = 64 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 enum { TICKS = 480 /* of a quarter note */, CHANNELS = 15 /* beside that of drums */, DRUM_CHANNEL = 9 };
 enum { HEADER = 14, TRACK = 32, EVENT = 16 }; /* bytes at most */

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "data/text/text_reader.h"
 
 typedef struct {

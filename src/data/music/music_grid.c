@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 enum { SLOWEST = 28, APART = 4 /* quarter notes a minute */, VELOCITIES = 4 /* that count as one */ };
 enum { USUAL_TEMPO = 500000, MINUTE = 60000000 };

@@ -3,7 +3,7 @@
  * of other instruments than the piano after their program, which holds up to the end of the bar. Strokes of drums have
  * no duration. Every bar is there, also an empty one, so that time goes by bars and positions alone. */
 #include "base/memory.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 enum { VELOCITIES = 4 };
 

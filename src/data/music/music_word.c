@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 
 typedef struct {
     const char *name;

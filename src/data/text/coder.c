@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "data/sequence/fasta.h"
 #include "data/synthetic/listops.h"
-#include "data/music/music.h"
+#include "data/music/score.h"
 #include "data/text/pieces.h"
 
 struct ll_coder {

@@ -3,8 +3,8 @@
  *   midi.c         standard MIDI files read         midi_write.c   and written
  *   music_grid.c   notes put on the grid            music_token.c  notes to events and back
  *   music_word.c   events as words                  music.c        files as examples */
-#ifndef LL_MUSIC_H
-#define LL_MUSIC_H
+#ifndef LL_SCORE_H
+#define LL_SCORE_H
 
 #include "base/file.h"
 
