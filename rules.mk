@@ -79,7 +79,7 @@ PYTHON_FILES := $(wildcard python/*.py python/*.toml python/longline/*.py python
 PYTHON_BUILD = cd python && LONGLINE_ARCHIVE=$(abspath $(B))/liblongline.a LONGLINE_LIBS="$(CORE_LIBS)" $(PYTHON) setup.py -q
 $(B)/python/built: $(B)/liblongline.a $(PYTHON_FILES)
 	@[ -n "$(PYTHON)" ] || { echo "no Python with cffi, numpy, pytest and setuptools; make deps installs them" >&2; exit 1; }
-	@mkdir -p $(@D)
+	@rm -rf $(@D) && mkdir -p $(@D)
 	$(call run,py)$(PYTHON_BUILD) build --build-base $(abspath $(B)/python-temp) --build-lib $(abspath $(B)/python)
 	@touch $@
 python: $(B)/python/built

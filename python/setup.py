@@ -87,7 +87,7 @@ class Wheel(BDistWheel):
 
     def get_tag(self):
         python, abi, platform = super().get_tag()
-        native = sorted((HERE / "build").glob("lib*/longline/_native*.so"))
+        native = sorted(Path(self.get_finalized_command("build").build_lib).glob("longline/_native*.so"))
         if sys.platform == "linux" and native and platform.startswith("linux_"):
             paths = [str(native[-1]), *needed(str(native[-1])).values()]
             platform = platform.replace("linux", glibc(paths), 1)

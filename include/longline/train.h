@@ -91,7 +91,8 @@ typedef struct {
  * d loss / d parameter, those of a tensor at its ll_tensor.offset; NULL: not wanted, and nothing is dropped out.
  * LL_EINVAL names the token, target or length that cannot be; LL_EDIVERGED: the loss is not finite; LL_ENOMEM.
  * O(B T) time and memory for linear attention. */
-LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batch *batch, float *gradients, ll_loss *loss);
+LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batch *batch, float *gradients,
+                                            ll_loss *loss);
 
 /* Adam or AdamW with the settings of the model's recipe (train.optimizer, train.learning-rate, train.warmup, ..). */
 typedef struct ll_adam ll_adam;

@@ -4,10 +4,11 @@ from ._core import (ArgumentError, Diverged, FileError, FormatError, LonglineErr
 from ._draws import permutation, position_parameters, projection
 from ._names import KERNELS, POSITIONS, Mechanism
 from ._attention import attention
-from ._model import Batch, Evaluation, Model, TokenStream
+from ._model import Batch, Evaluation, Model
 from ._operator import Gradients, Operator, Saved
 from ._recipe import Recipe
 from ._stream import Stream
+from ._tokens import TokenStream
 from ._train import Progress, Trainer
 
 __version__: str = _text(_lib.ll_version())

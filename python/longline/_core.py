@@ -4,7 +4,6 @@ Every exception carries the sentence of the library's last error, which says whe
 """
 from __future__ import annotations
 
-import sys
 from typing import Any, Callable, Optional
 
 from ._native import ffi, lib
@@ -107,10 +106,8 @@ def _on_progress(progress: Any, handle: Any) -> int:
 
 def progress_bar(total: int, what: str) -> Any:
     """A tqdm bar where tqdm is installed; else None."""
-    tqdm = sys.modules.get("tqdm.auto")
-    if tqdm is None:
-        try:
-            import tqdm.auto as tqdm
-        except ImportError:
-            return None
-    return tqdm.tqdm(total=total, desc=what, leave=False)
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=total, desc=what, leave=False)

@@ -41,7 +41,7 @@ class Evaluation(NamedTuple):
     loss: float
     bits_per_token: float
     accuracy: float
-    count: int
+    count: int  # type: ignore[assignment]
     bits_per_word: float
     bits_per_byte: float
     seconds: float
@@ -200,7 +200,7 @@ class Model:
                 lib.ll_model_watch(self._m, ffi.NULL, ffi.NULL)
             watch.check(status)
 
-    def _tokens(self, tokens: Any, lengths: Any, name: str = "tokens") -> Tuple[Array, Optional[Array], List[bool]]:
+    def _tokens(self, tokens: Any, lengths: Any, name: str = "tokens") -> Tuple[Array, Optional[Array], bool]:
         if isinstance(tokens, (str, bytes)):
             tokens = self.tokenizer.encode(tokens)
         if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, bytes)):
