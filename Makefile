@@ -18,13 +18,15 @@ BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -ffp-contract=off $(WARN) $(WERRO
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
+# MPI libraries whose compilers are here, each with a plug-in of its own for many ranks; MPI= leaves them out.
+MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 # What the core needs, and what the laboratory needs besides.
 CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
 LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
 LAB_LIBS := -lcairo -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
-WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c)
+WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) %/mpi_plugin.c
 
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
@@ -38,7 +40,9 @@ ORACLE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/oracle*.c))
 STATIC := $(B)/liblongline-lab.a $(B)/liblongline.a
 SHARED := $(B)/liblongline-lab.so $(B)/liblongline.so
 
-all: $(B)/longline $(STATIC) $(SHARED)
+PLUGINS := $(MPI:%=$(B)/longline-mpi-%.so)
+
+all: $(B)/longline $(STATIC) $(SHARED) $(PLUGINS)
 help:
 	@sed -n 's/^#: //p' Makefile
 
@@ -119,6 +123,9 @@ $(B)/liblongline-lab.so: $(LAB) $(B)/liblongline.so packaging/longline-lab.map
 	$(SHARE) -Wl,--version-script,packaging/longline-lab.map -Wl,-rpath,'$$ORIGIN' $(LAB) $(B)/liblongline.so $(LAB_LIBS) -o $@
 	@ln -sf $(@F) $@.$(ABI)
 
+$(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
+	$(call run,mpicc)mpicc.$* -shared -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Isrc -O2 $< -o $@
+
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
 $(B)/longline: $(CLI) $(STATIC)
 	$(LINK) -o $@
@@ -144,7 +151,7 @@ FAST = $(filter-out $(SLOW:%=$(B)/tests/%),$(TESTS))
 fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) programs $(FAST)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
-cli-tests: $(B)/longline
+cli-tests: $(B)/longline $(PLUGINS)
 	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
 examples: $(EXAMPLES)
 bench: $(B)/longline

@@ -3,9 +3,10 @@
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
     libxxhash-dev libmd-dev
-# Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words.
+# Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, Open MPI
+# for many ranks (its plug-in; MPICH has one, too, where it is installed).
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev midicsv locales $(PKG_PYTHON)
+    libarchive-dev libsentencepiece-dev midicsv locales openmpi-bin libopenmpi-dev $(PKG_PYTHON)
 # The package longline for Python, its tests, types and notebooks.
 PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
@@ -97,9 +98,10 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(PREFIX)/include/longline-lab \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
 	install -m 755 $(B)/longline $(DESTDIR)$(PREFIX)/bin/longline
-	install -m 644 include/longline.h include/longline-lab.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/longline.h include/longline-lab.h include/longline-dist.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
 	install -m 644 $(wildcard include/longline-lab/*.h) $(DESTDIR)$(PREFIX)/include/longline-lab
+	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(LIBDIR)/longline/$$(basename $$p) || exit 1; done
 	for l in $(BOTH); do install -m 644 $(B)/$$l.a $(DESTDIR)$(LIBDIR)/$$l.a && \
 	    install -m 755 $(B)/$$l.so $(DESTDIR)$(LIBDIR)/$$l.so.$(VERSION) && \
 	    ln -sf $$l.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(ABI) && \
@@ -114,7 +116,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(PREFIX)/include/longline-lab.h \
 	    $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc $(DATA)/man/man1/longline.1
-	rm -rf $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
+	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----

@@ -38,6 +38,7 @@ typedef struct {
     const ll_arg *args;                    /* up to LL_ARG_END; NULL: none */
     const ll_arg *shared;                  /* those it shares with other commands, after its own; NULL: none */
     int (*run)(int n, const char **words); /* gives the exit code */
+    int ranks;  /* ranks share its work; of other commands the first rank does all */
 } ll_command;
 
 /* Fills the fields of command->args, gathers the other words at the front of argv (argv[0] is the first

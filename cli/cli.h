@@ -5,6 +5,7 @@
 
 #include "args.h"
 #include "longline-lab.h"
+#include "longline-dist.h"
 #include "output/terminal.h"
 
 /* All commands, up to NULL. */
@@ -52,22 +53,22 @@ const char *ll_unit(const ll_recipe *recipe);
  * data are of a kind that is compared with that (proteins, words). */
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split);
 
-/* ---- Training as it is seen ---- */
+/* ---- Progress of training ---- */
 
 typedef struct {
     const char *unit; /* ll_unit */
-    const char *name; /* what stands in front of a line, or NULL */
+    const char *name; /* the beginning of each line, or NULL */
     double after;     /* seconds of what comes after the run; 0: nothing, NaN: unknown */
     ll_line line;
     double shown;       /* when the last line was written */
-    int64_t shown_step; /* and of what step it told */
+    int64_t shown_step; /* and the step of that line */
     int64_t steps;      /* seen, and the sum of their seconds a token */
     double slowness;
     ll_progress last;
 } ll_watch;
 
 /* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second time they end the program. */
-void ll_watch_start(ll_watch *watch, const ll_recipe *recipe);
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe); /* train.preempt names one more signal */
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
 
@@ -75,27 +76,28 @@ void ll_watch_end(ll_watch *watch);                          /* ends the line th
 double ll_watch_rate(const ll_watch *watch);
 
 /* Other things that take long: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
-typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_told;
+typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_progress_unit;
 typedef struct {
     ll_line line;
-    ll_told told; /* "31 MB of 170 MB", "1200 of 96000", "34 %" */
+    ll_progress_unit unit; /* "31 MB of 170 MB", "1200 of 96000", "34 %" */
     const char *what;
-    int resumes, told_once; /* what it is told of first was done before */
+    int resumes, done_before; /* what the first report counts was done before the start */
     int64_t before;
     double start, shown;
 } ll_progress_line;
-ll_progress_line ll_progress_of(ll_told told, const char *what);
-int ll_progress_report(int64_t done, int64_t total, void *teller); /* an ll_done_fn; stops where ll_stop_wanted */
-void ll_progress_end(ll_progress_line *teller);                  /* ends the line that moves */
+ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what);
+int ll_progress_report(int64_t done, int64_t total, void *line); /* an ll_done_fn; stops where ll_stop_wanted */
+void ll_progress_end(ll_progress_line *line);                    /* ends the line that moves */
 
 /* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second time they end the program. restart: calls
  * that wait go on waiting; else they fail with EINTR. */
 void ll_stop_on_signals(int restart);
+void ll_stop_on(int signal);
 int ll_stop_wanted(void);
 
-/* Hands out a file ("-": standard input) of any length, plain, .gz or .xz, block by block, until `take` gives non-zero,
- * or a signal is there, which it says. what: how far it has come is told by this name; NULL: nothing is told. -1, or
- * the exit code after saying why the file cannot be read. */
+/* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns
+ * non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress. Returns -1,
+ * or the exit code after printing why the file cannot be read. */
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg);

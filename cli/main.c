@@ -52,6 +52,14 @@ static int unknown(const char *name) {
     return ll_usage("there is no command '%s'", name);
 }
 
+/* Joins the other ranks, if there are any. One of them prints. What they cannot share is done by the first one, as if
+ * it were alone. */
+static int join_ranks(const ll_command *command) {
+    if (!command->ranks) return ll_dist_launch_rank() ? 0 : -1;
+    if (ll_dist_start()) return ll_failed(LL_EDIST, NULL);
+    return -1;
+}
+
 /* Results that did not reach their file are a failure, whatever came before. */
 static int finish(int code) {
     if (!fflush(stdout) && !ferror(stdout)) return code;
@@ -119,7 +127,10 @@ int main(int argc, char **argv) {
     ll_print_as(command->name);
     int n = 0;
     const char **words = (const char **)argv + 2;
+    /* All ranks read the same words; what is wrong with them is said once. */
+    if (ll_dist_launch_rank() && !freopen("/dev/null", "w", stdout)) return 1;
     int code = ll_args_parse(command, argc - 2, words, &n);
+    if (code < 0) code = join_ranks(command);
     if (code < 0) code = command->run(n, words);
-    return finish(code);
+    return ll_dist_end(finish(code));
 }

@@ -1,6 +1,6 @@
-/* longline-lab: what one looks at models and attention with. Reports and figures, experiments with the papers' claims,
- * comparisons of systems, attention cases in files, data sets to fetch. A library of its own, liblongline-lab, which
- * stands on liblongline and draws with cairo; longline.h has the conventions, which hold here, too. */
+/* longline-lab: tools to study models and attention. Reports and figures, experiments with the papers' claims,
+ * comparisons of systems, attention cases in files, data sets to fetch. This is a library of its own, liblongline-lab.
+ * It needs liblongline and draws with cairo. The conventions in longline.h apply here, too. */
 #ifndef LONGLINE_LAB_H
 #define LONGLINE_LAB_H
 

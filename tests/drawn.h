@@ -23,7 +23,7 @@ static inline void drawn_run(drawn *d, int tile, int backward) {
     ll_attention_call *c = &d->call;
     CHECK_OK(ll_attention_create(&op, &d->config));
     ll_attention_set_tile(op, tile);
-    const size_t saved = ll_attention_saved(op, c->B, c->T, c->S);
+    const size_t saved = ll_attention_saved(op, c);
     drawn_forget(d, &c->y);
     if (backward) {
         drawn_forget(d, &c->dq);
@@ -85,7 +85,7 @@ static inline void drawn_without_memory(drawn *d) {
     ll_attention *op;
     ll_attention_call *c = &d->call;
     CHECK_OK(ll_attention_create(&op, &d->config));
-    c->saved = calloc(ll_attention_saved(op, c->B, c->T, c->S) + 1, sizeof(float));
+    c->saved = calloc(ll_attention_saved(op, c) + 1, sizeof(float));
     ll_attention_free(op);
     for (long n = 1;; n++) {
         ll_attention_stream *s;

@@ -26,7 +26,7 @@ law() {
     room=$1
     shift
     allowed=$(echo "${room##*/} $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|$(cd lab && ls -d */ | tr -d / | paste -sd"|")|cli)/' \
+    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|dist|$(cd lab && ls -d */ | tr -d / | paste -sd"|")|cli)/' \
         $(sources "$room") /dev/null | grep -vE "#include \"($allowed)/"
 }
 {
@@ -34,9 +34,11 @@ law() {
     law src/kernel base
     law src/attention base kernel
     law src/data base
+    law src/dist base
     law src/model base kernel attention | grep -v '"data/batch.h"' # what data makes and a model reads
-    law src/recipe base data model | grep -v '"train/train_options.h"' # the part of a room that stands above
-    law src/train base kernel attention recipe model data
+    # the parts of rooms that stand above or beside
+    law src/recipe base data model | grep -vE '"(train/train|dist/dist)_options.h"'
+    law src/train base kernel attention recipe model data dist
     law lab/measure base kernel
     law lab/rows base
     law lab/sets base data

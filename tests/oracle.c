@@ -78,6 +78,7 @@ double oracle_map(ll_kernel kernel, double u, double *slope) {
     case LL_KERNEL_GELU: f = u * below, s = below + u * density; break;
     case LL_KERNEL_COS: f = cos(u), s = -sin(u); break;
     case LL_KERNEL_TANH: f = tanh(u), s = 1 / (cosh(u) * cosh(u)); break;
+    case LL_KERNEL_GLA:
     case LL_KERNEL_IDENTITY: f = u, s = 1; break;
     case LL_KERNEL_SQUARE: f = u * u, s = 2 * u; break;
     case LL_KERNEL_SOFTMAX:
@@ -274,8 +275,10 @@ static void softmax_weights(oracle_head *a, int i) {
     for (int j = 0; j < o->S; j++) a->A[j] = oracle_sees(o, a->b, i, j) ? exp(a->A[j] - top) : 0;
 }
 
-double oracle_decay(const oracle_case *o, int h, int i, int j) {
-    return o->c.causal ? pow(o->r[h], i - j) : 1;
+double oracle_decay(const oracle_case *o, int b, int h, int i, int j) {
+    double gates = 0;
+    for (int t = j + 1; o->gate && t <= i; t++) gates += o->gate[oracle_row(o, b, h, t, o->T)];
+    return o->c.causal ? pow(o->r[h], i - j) * exp(gates) : 1;
 }
 
 /* <R_i phi_q, R_j phi_k> = <phi_q, R_(j-i) phi_k>, pair by pair. */
@@ -302,8 +305,9 @@ static void linear_weights(oracle_head *a, int i, double query_shift, double key
         a->A[j] = 0;
         if (!oracle_sees(o, a->b, i, j)) continue;
         for (size_t f = 0; f < m; f++) a->A[j] += a->phi_q[f] * a->phi_k[(size_t)j * m + f];
-        a->A[j] *= oracle_decay(o, a->h, i, j);
-        if (o->c.position == LL_POSITION_ROPE_LINEAR) a->turned[j] = turned(a, i, j) * oracle_decay(o, a->h, i, j);
+        a->A[j] *= oracle_decay(o, a->b, a->h, i, j);
+        if (o->c.position == LL_POSITION_ROPE_LINEAR)
+            a->turned[j] = turned(a, i, j) * oracle_decay(o, a->b, a->h, i, j);
     }
 }
 

@@ -19,6 +19,7 @@ typedef struct {
     const int *lengths, *query_lengths; /* as ll_attention_call has them */
     const float *mask;
     double *q, *k, *v, *g, *r;
+    double *gate; /* (B, H, T) log r of each token, or NULL: weights carry that of tokens j+1 .. i */
     const double *linformer_k, *linformer_v; /* (length, rank), read in place of the config's */
     double *bias, *distance_k, *distance_v;
 } oracle_case;

@@ -66,7 +66,7 @@ static void softmax_pair(head_back *g, const double *q, const double *k, double 
 static void linear_pair(head_back *g, int i, int j, double dA) {
     const oracle_case *o = g->a.o;
     const size_t at = (size_t)j * (size_t)g->a.m;
-    const double power = oracle_decay(o, g->a.h, i, j);
+    const double power = oracle_decay(o, g->a.b, g->a.h, i, j);
     double product = 0;
     for (int f = 0; f < g->a.m; f++) {
         const double q = g->a.phi_q[f], k = g->a.phi_k[at + (size_t)f];

@@ -27,7 +27,7 @@ double oracle_weight(const ll_attention_config *c, int f, int e);
 double oracle_map(ll_kernel kernel, double u, double *slope);
 double oracle_favor(const ll_attention_config *c, int f, double u, double n, double shift, double *du, double *dn);
 double oracle_project(const ll_attention_config *c, const double *x, double *u);
-double oracle_decay(const oracle_case *o, int h, int i, int j);
+double oracle_decay(const oracle_case *o, int b, int h, int i, int j);
 oracle_head oracle_head_create(const oracle_case *o, int b, int h);
 void oracle_head_free(oracle_head *a);
 void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_shift);

@@ -110,6 +110,10 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
     dropout(o, 0, 0, b, t, x);
 }
 
+static int gated(const oracle_model *o) {
+    return o->model->c->attention.kernel == LL_KERNEL_GLA;
+}
+
 /* The mechanism as the recipe names it; the draws are the model's. */
 static ll_attention_config mechanism(const oracle_model *o, int op, int causal, int placed) {
     const ll_model_config *c = o->model->c;
@@ -129,20 +133,20 @@ static ll_attention_config mechanism(const oracle_model *o, int op, int causal, 
     a.baseline.buckets = c->attention.buckets, a.baseline.chunk = c->attention.chunk,
     a.baseline.rounds = c->attention.rounds;
     a.baseline.landmarks = c->attention.landmarks, a.baseline.iterations = c->attention.iterations;
-    if (c->attention.kernel > LL_KERNEL_SQUARE)
+    if (c->attention.kernel > LL_KERNEL_GLA)
         a.kernel = (ll_kernel)c->attention.kernel, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel >= LL_KERNEL_RELU && c->attention.kernel <= LL_KERNEL_SQUARE) {
+    if (c->attention.kernel >= LL_KERNEL_RELU && c->attention.kernel <= LL_KERNEL_GLA) {
         const int zero = c->attention.kernel == LL_KERNEL_ELU1 || c->attention.kernel == LL_KERNEL_EXP ||
-                         c->attention.kernel == LL_KERNEL_SIGMOID;
+                         c->attention.kernel == LL_KERNEL_SIGMOID || gated(o);
         a.kernel = (ll_kernel)c->attention.kernel, a.feature_eps = zero ? 0 : 1e-3f;
         if (c->attention.projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->attention.num_features;
     }
     a.projection = draws->projection;
     a.den = LL_DEN_SUM;
-    if (!c->attention.normalise) a.query_max = a.key_max = LL_MAX_NONE;
+    if (!c->attention.normalise || gated(o)) a.query_max = a.key_max = LL_MAX_NONE;
     oracle_compat(ll_recipe_get(o->model->recipe, "attention.compat"), W, &a);
     if (c->attention.feature_eps >= 0) a.feature_eps = (float)c->attention.feature_eps;
-    if (!c->attention.normalise) a.den = LL_DEN_NONE;
+    if (!c->attention.normalise || gated(o)) a.den = LL_DEN_NONE;
     a.permutation = draws->permutation;
     if (c->position.type == LL_POSITION_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
     if (c->position.type == LL_POSITION_PERMUTE2D) {
@@ -162,6 +166,29 @@ static void turn_round(int first, int H, int S, int n, int width, double *x) {
                 *a = *b;
                 *b = kept;
             }
+}
+
+/* log sigmoid(u) / 16 with u = a W + bias, (B, H, T). */
+static double *gates(const oracle_model *o, int layer, int T, const double *a) {
+    const int C = o->model->c->model.width, H = o->model->c->model.heads;
+    double *gate = zeros((size_t)(o->B * H * T)), *u = zeros((size_t)H);
+    for (int r = 0; r < o->B * T; r++) {
+        linear(C, H, a + r * C, param(o, layer, "attention.gate.weight"), param(o, layer, "attention.gate.bias"), u);
+        for (int h = 0; h < H; h++) gate[(r / T * H + h) * T + r % T] = -log(1 + exp(-u[h])) / 16;
+    }
+    free(u);
+    return gate;
+}
+
+/* Each of H heads of y (H E) over the root of its mean square. */
+static void head_norm(const oracle_model *o, int H, int E, double *y) {
+    const int choice = o->model->c->attention.output_norm;
+    if (choice == LL_OUTPUT_NORM_OFF || (choice == LL_OUTPUT_NORM_AUTO && !gated(o))) return;
+    for (int h = 0; h < H; h++) {
+        double mean = 0;
+        for (int e = 0; e < E; e++) mean += y[h * E + e] * y[h * E + e] / E;
+        for (int e = 0; e < E; e++) y[h * E + e] /= sqrt(mean + 1e-5);
+    }
 }
 
 /* F_j of attention for all tokens: a, out (B, T, C). Cross: keys and values are made of o->top. */
@@ -193,15 +220,17 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
     s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
+    if (gated(o)) s.gate = gates(o, layer, T, a);
     oracle_model_position_forward(o, layer, cross, &s, y);
     part[0] = s.q, part[1] = s.k;
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
+        head_norm(o, H, E, row);
         linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"), NULL,
                out + r * C);
     }
     for (int i = 0; i < 3; i++) free(part[i]);
-    free(row), free(y), free(lengths), free(query_lengths), free(s.r);
+    free(row), free(y), free(lengths), free(query_lengths), free(s.r), free(s.gate);
 }
 
 static double activation(const ll_model_config *c, double u) {

@@ -4,6 +4,7 @@
 
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
+#include "attention/table.h"
 #include "oracle.h"
 #include "test.h"
 
@@ -11,11 +12,11 @@ enum { H = 2, D = 6, E = 5, M = 8, ROOM = 70, ROWS = 2, SCALES = 2, SINES = 2, R
 
 static const char *const kernel_names[] = {"softmax", "favor", "relu",      "elu1",    "exp",      "sigmoid",
                                            "abs",     "gelu",  "cos",       "tanh",    "identity", "square",
-                                           "value",   "local", "linformer", "nystrom", "reformer"};
+                                           "gla",     "value", "local", "linformer", "nystrom", "reformer"};
 static const char *const position_names[] = {"none",        "sinusoidal", "learned", "permute",  "permute2d", "rope",
                                              "rope-linear", "sine-spe", "conv-spe",  "relative-s1",
                                              "relative-s2", "t5",       "shaw",      "orthogonal"};
-enum { KERNELS = 17, POSITIONS = 14, LINEAR = LL_KERNEL_SQUARE };
+enum { KERNELS = 18, POSITIONS = 14, LINEAR = LL_KERNEL_GLA };
 
 /* Numbers for whatever a position needs. */
 static float numbers[2048];
@@ -62,6 +63,7 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     w->clip = CLIP, w->keyless = 1, w->rpe = numbers + 800, w->bias = numbers + 830;
     w->distance_k = numbers + 40, w->distance_v = numbers + 60;
     if (kernel > LINEAR) return approximate_call(c, position, causal, cross);
+    if (kernel == LL_KERNEL_GLA && (!causal || position == LL_POSITION_RELATIVE_S2)) return 0;
     if (position == LL_POSITION_SINUSOIDAL || position == LL_POSITION_LEARNED) return 0; /* not of operators */
     const int softmax = kernel == LL_KERNEL_SOFTMAX, features = ll_feature_count(c);
     if (softmax && (position == LL_POSITION_PERMUTE || position == LL_POSITION_PERMUTE2D)) return 0;
@@ -101,10 +103,12 @@ static inline arrays arrays_of(const ll_attention *op, int B, int T, int S, int 
         c->q = cut(&a, &used, B, T, D), c->y = cut(&a, &used, B, T, E), c->g = cut(&a, &used, B, T, E);
         c->dq = cut(&a, &used, B, T, D), c->k = cut(&a, &used, B, S, D), c->v = cut(&a, &used, B, S, E);
         c->dk = cut(&a, &used, B, S, D), c->dv = cut(&a, &used, B, S, E);
+        if (ll_operator_of_kernel(op->c.kernel)->gated)
+            c->gate = cut(&a, &used, B, T, 1), c->dgate = cut(&a, &used, B, T, 1);
         a.size = used;
         if (!a.data) a.data = calloc(used + 1, sizeof *a.data);
     }
-    const size_t saved = ll_attention_saved_packed(op, B, T, S, segments);
+    const size_t saved = ll_attention_saved(op, &(ll_attention_call){.B = B, .T = T, .S = S, .segments = segments});
     a.call.saved = calloc(saved + 1, sizeof(float));
     for (size_t i = 0; i < saved; i++) a.call.saved[i] = NAN;
     for (size_t i = 0; i < a.size; i++) a.data[i] = NAN; /* what is not there must not be read, nor left */
@@ -132,6 +136,13 @@ static inline void fill_sequence(const ll_attention_call *c, const ll_segment *s
     fill(&c->k, s->row, s->key, s->keys, D, 5 * number + 1);
     fill(&c->v, s->row, s->key, s->keys, E, 5 * number + 2);
     fill(&c->g, s->row, s->query, s->queries, E, 5 * number + 3);
+    if (!c->gate.data) return;
+    fill(&c->gate, s->row, s->query, s->queries, 1, 5 * number + 4);
+    for (int h = 0; h < H; h++)
+        for (int t = s->query; t < s->query + s->queries; t++) {
+            float *log_r = ll_element(&c->gate, (size_t)s->row, (size_t)h, (size_t)t);
+            *log_r = -fabsf(*log_r) / 8;
+        }
 }
 
 #endif

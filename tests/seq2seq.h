@@ -56,7 +56,7 @@ static inline batch *batch_of(const char *keys) {
     random_ints(x->source, B * S, V, 0, 3);
     for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b, x->source_lengths[b] = S - 4 + 2 * b;
     CHECK_OK(ll_workspace_create(&x->ws, x->model, B, S, 1));
-    x->in = (ll_batch){B, T, x->tokens, x->targets, x->lengths, S, x->source, x->source_lengths};
+    x->in = (ll_batch){B, T, x->tokens, x->targets, x->lengths, S, x->source, x->source_lengths, 0};
     x->grad = calloc(x->model->size, sizeof *x->grad);
     return x;
 }

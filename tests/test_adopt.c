@@ -5,10 +5,10 @@
 #include "attention/operator.h"
 #include "base/memory.h"
 
-static ll_model *made_from(const char *keys, const ll_model *from, char **told) {
+static ll_model *made_from(const char *keys, const ll_model *from, char **summary) {
     ll_recipe *recipe = tiny_recipe(keys);
     ll_model *model = NULL;
-    CHECK_OK(ll_model_create_from(&model, recipe, from, told));
+    CHECK_OK(ll_model_create_from(&model, recipe, from, summary));
     ll_recipe_free(recipe);
     return model;
 }
@@ -41,11 +41,11 @@ static void test_a_model_of_the_same_kind(void **state) {
     };
     const int tokens[4] = {3, 1, 4, 1};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        char keys[300], *told = NULL;
+        char keys[300], *summary = NULL;
         snprintf(keys, sizeof keys, "%s train.seed=8", kinds[i]);
-        ll_model *from = tiny_model(kinds[i]), *other = tiny_model(keys), *m = made_from(keys, from, &told);
+        ll_model *from = tiny_model(kinds[i]), *other = tiny_model(keys), *m = made_from(keys, from, &summary);
         snprintf(keys, sizeof keys, "%d of %d tensors", m->count, m->count);
-        assert_string_equal(told, keys);
+        assert_string_equal(summary, keys);
         assert_memory_equal(m->data, from->data, m->size * sizeof(float));
         for (int op = 0; op < m->operators; op++) {
             const ll_attention_config *a = &m->attention[op]->c, *b = &from->attention[op]->c,
@@ -68,48 +68,48 @@ static void test_a_model_of_the_same_kind(void **state) {
         ll_model_free(m);
         ll_model_free(other);
         ll_model_free(from);
-        ll_free(told);
+        ll_free(summary);
     }
 }
 
 static void test_decays_are_the_recipes(void **state) {
     (void)state;
-    char *told = NULL;
+    char *summary = NULL;
     ll_model *from = tiny_model("attention.kernel=relu position.decay=fixed"),
-             *m = made_from("attention.kernel=relu position.decay=fixed position.decay-first=1", from, &told);
+             *m = made_from("attention.kernel=relu position.decay=fixed position.decay-first=1", from, &summary);
     assert_true(m->attention[0]->c.decay[0] < from->attention[0]->c.decay[0]);
     ll_model_free(m);
     ll_model_free(from);
-    ll_free(told);
+    ll_free(summary);
 }
 
 /* A classifier from a masked language model, which has a token more, fewer blocks, and another kernel. */
 static void test_another_task(void **state) {
     (void)state;
-    char *told = NULL;
+    char *summary = NULL;
     static const char keys[] = "model.task=classify model.layers=1 attention.kernel=favor train.seed=8";
-    ll_model *from = tiny_model("model.vocab=12"), *fresh = tiny_model(keys), *m = made_from(keys, from, &told);
+    ll_model *from = tiny_model("model.vocab=12"), *fresh = tiny_model(keys), *m = made_from(keys, from, &summary);
     char expected[100];
     snprintf(expected, sizeof expected, "%d of %d tensors; new are head.weight, head.bias", m->count - 2, m->count);
-    assert_string_equal(told, expected);
+    assert_string_equal(summary, expected);
     check_same(m, from, "embedding.weight", 11, 1);
     check_same(m, from, "blocks.0.attention.query.weight", 16, 1);
     check_same(m, from, "blocks.0.feed.norm.gain", 16, 1);
     check_same(m, from, "norm.bias", 16, 1);
     check_same(m, fresh, "head.weight", 16, 1);
     assert_memory_equal(m->attention[0]->c.projection, fresh->attention[0]->c.projection, 12 * 8 * sizeof(float));
-    ll_free(told);
-    told = NULL;
-    ll_model *deep = made_from("model.layers=3 model.ff=20", from, &told); /* rows of another hidden size are new */
+    ll_free(summary);
+    summary = NULL;
+    ll_model *deep = made_from("model.layers=3 model.ff=20", from, &summary); /* rows of another hidden size are new */
     assert_non_null(
-        strstr(told, "; new are blocks.0.feed.in.weight, blocks.0.feed.in.bias, blocks.0.feed.out.weight, "));
-    assert_non_null(strstr(told, " more"));
+        strstr(summary, "; new are blocks.0.feed.in.weight, blocks.0.feed.in.bias, blocks.0.feed.out.weight, "));
+    assert_non_null(strstr(summary, " more"));
     check_same(deep, from, "blocks.1.attention.value.weight", 16, 1);
     ll_model_free(deep);
     ll_model_free(m);
     ll_model_free(fresh);
     ll_model_free(from);
-    ll_free(told);
+    ll_free(summary);
 }
 
 static void test_other_widths_are_refused(void **state) {
@@ -118,9 +118,10 @@ static void test_other_widths_are_refused(void **state) {
     for (int i = 0; i < 2; i++) {
         ll_model *from = tiny_model(""), *m = NULL;
         ll_recipe *recipe = tiny_recipe(keys[i]);
-        char *told = NULL;
-        CHECK_FAILS(ll_model_create_from(&m, recipe, from, &told), LL_EINVAL, "set model.width=16 and model.heads=2");
-        assert_true(!m && !told);
+        char *summary = NULL;
+        CHECK_FAILS(ll_model_create_from(&m, recipe, from, &summary), LL_EINVAL,
+                    "set model.width=16 and model.heads=2");
+        assert_true(!m && !summary);
         ll_recipe_free(recipe);
         ll_model_free(from);
     }

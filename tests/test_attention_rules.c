@@ -270,7 +270,8 @@ static void test_memory_refused(void **state) {
             ll_memory_fail_at(at);
             status = ll_attention_create(&op, &c);
             if (!status) {
-                d->call.saved = calloc(ll_attention_saved(op, 1, 20, 20), sizeof(float));
+                d->call.saved =
+                    calloc(ll_attention_saved(op, &(ll_attention_call){.B = 1, .T = 20, .S = 20}), sizeof(float));
                 status = ll_attention_forward(op, &d->call);
                 if (!status) status = ll_attention_backward(op, &d->call);
                 free(d->call.saved);

@@ -4,17 +4,17 @@
 #include "drawn.h"
 #include "ragged.h"
 
-enum { LONG = 2200, TENSORS = 8 };
+enum { LONG = 2200, TENSORS = 10 };
 
 /* One call's tensors (1, H, T, D or E), and gradients of what trains. */
 typedef struct {
     int T;
-    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv */
+    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
     float ddecay[H];
 } tensors;
 
 static int width(int i) {
-    return i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
+    return i >= 8 ? 1 : i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
 }
 
 static tensors tensors_create(int T, uint64_t seed) {
@@ -23,6 +23,7 @@ static tensors tensors_create(int T, uint64_t seed) {
         t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
         assert_non_null(t.x[i]);
         for (int n = 0; n < H * T * width(i) && i < 4; n++) t.x[i][n] = (float)(0.8 * draw_normal(&seed));
+        for (int n = 0; n < H * T && i == 8; n++) t.x[i][n] = (float)(-0.1 * draw_uniform(&seed));
     }
     return t;
 }
@@ -36,22 +37,23 @@ static ll_view view(const tensors *t, int i, int from) {
     return (ll_view){t->x[i] + (size_t)from * w, H * head, head, w};
 }
 
-static ll_attention_call call_of(tensors *t, int from, int queries, int keys) {
+static ll_attention_call call_of(const ll_attention *op, tensors *t, int from, int queries, int keys) {
     ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
     c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
     c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
     c.ddecay = t->ddecay;
+    if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
     return c;
 }
 
 static float *saved_for(const ll_attention *op, const ll_attention_call *c) {
-    float *saved = calloc(ll_attention_saved(op, 1, c->T, c->S) + 1, sizeof *saved);
+    float *saved = calloc(ll_attention_saved(op, c) + 1, sizeof *saved);
     assert_non_null(saved);
     return saved;
 }
 
 static void run_whole(const ll_attention *op, tensors *t) {
-    ll_attention_call c = call_of(t, 0, t->T, t->T);
+    ll_attention_call c = call_of(op, t, 0, t->T, t->T);
     c.saved = saved_for(op, &c);
     CHECK_OK(ll_attention_forward(op, &c));
     CHECK_OK(ll_attention_backward(op, &c));
@@ -68,7 +70,7 @@ static void run_causal(const ll_attention *op, tensors *t, const int *cut, int n
     ll_attention_state_clear(op, states);
     for (int i = 0; i < n; i++) {
         ll_attention_call *c = &call[i];
-        *c = call_of(t, cut[i], cut[i + 1] - cut[i], cut[i + 1] - cut[i]);
+        *c = call_of(op, t, cut[i], cut[i + 1] - cut[i], cut[i + 1] - cut[i]);
         c->state_in = states + (size_t)i * floats, c->state_out = states + (size_t)(i + 1) * floats;
         c->saved = saved[i] = saved_for(op, c);
         CHECK_OK(ll_attention_forward(op, c));
@@ -92,14 +94,14 @@ static void run_both(const ll_attention *op, tensors *t, const int *cut, int n) 
     float *unused = calloc(floats + 1, sizeof(float)), *total = d + 2 * floats;
     for (int i = 0; i < n; i++) {
         ll_attention_call *c = &keys[i];
-        *c = call_of(t, cut[i], 0, cut[i + 1] - cut[i]);
+        *c = call_of(op, t, cut[i], 0, cut[i + 1] - cut[i]);
         c->state_in = i ? states + (size_t)i * floats : NULL, c->state_out = states + (size_t)(i + 1) * floats;
         c->saved = saved_for(op, c);
         CHECK_OK(ll_attention_forward(op, c));
     }
     for (int i = 0; i < n; i++) {
         ll_attention_call *c = &queries[i];
-        *c = call_of(t, cut[i], cut[i + 1] - cut[i], 0);
+        *c = call_of(op, t, cut[i], cut[i + 1] - cut[i], 0);
         c->state_in = states + (size_t)n * floats, c->state_out = unused;
         c->saved = saved_for(op, c);
         CHECK_OK(ll_attention_forward(op, c));
@@ -129,7 +131,7 @@ static int draw_cuts(int T, int *cut, uint64_t *seed) {
 }
 
 static void compare(const char *name, const tensors *a, const tensors *b, double tolerance) {
-    static const char *const names[TENSORS] = {"q", "k", "v", "g", "y", "dq", "dk", "dv"};
+    static const char *const names[TENSORS] = {"q", "k", "v", "g", "y", "dq", "dk", "dv", "gate", "dgate"};
     for (int i = 4; i < TENSORS; i++) {
         double worst = 0, largest = 1e-3;
         for (int n = 0; n < H * a->T * width(i); n++) {
@@ -145,13 +147,26 @@ static void compare(const char *name, const tensors *a, const tensors *b, double
     }
 }
 
+/* Which pairs hand something on: all but softmax, with whatever position; in both directions, what sums keys up. */
+static int has_state(const ll_attention_config *c) {
+    if (c->kernel == LL_KERNEL_SOFTMAX || c->kernel == LL_KERNEL_LINFORMER || c->kernel == LL_KERNEL_NYSTROM) return 0;
+    const int sums = c->kernel != LL_KERNEL_LOCAL && c->kernel != LL_KERNEL_REFORMER;
+    if (!c->causal && c->position == LL_POSITION_RELATIVE_S2) return 0;
+    /* In both directions a scale of favor's features that does not cancel is one of the whole sequence. */
+    const int whole =
+        c->kernel == LL_KERNEL_FAVOR && (!ll_scale_cancels(c) || c->position == LL_POSITION_ROPE_LINEAR);
+    return c->causal || (sums && !whole);
+}
+
 static void check_pair(const ll_attention_config *c, const char *name, uint64_t *seed) {
     ll_attention *op;
     size_t floats;
     int cut[80];
     CHECK_OK(ll_attention_create(&op, c));
     /* In both directions a token that is its own only key has nothing to hand on. */
-    const int can = ll_attention_state_floats(op, &floats) == LL_OK && (c->causal || floats);
+    const int status = ll_attention_state_floats(op, &floats), keeps = has_state(c);
+    if ((status == LL_OK) != keeps) fail_msg("%s: %s", name, keeps ? ll_error() : "a state that it cannot have");
+    const int can = keeps && (c->causal || floats);
     for (int pass = 0; pass < 3 && can; pass++) {
         tensors whole = tensors_create(200, 7), parts = tensors_create(200, 7);
         ll_attention_set_tile(op, pass ? 16 : 0);
@@ -159,10 +174,144 @@ static void check_pair(const ll_attention_config *c, const char *name, uint64_t 
         run_whole(op, &whole);
         const int n = draw_cuts(200, cut, seed);
         c->causal ? run_causal(op, &parts, cut, n) : run_both(op, &parts, cut, n);
-        compare(name, &whole, &parts, 2e-4);
+        compare(name, &whole, &parts, c->kernel == LL_KERNEL_GLA ? 5e-4 : 2e-4); /* features of both signs */
         tensors_free(&whole), tensors_free(&parts);
     }
     ll_set_threads(0);
+    ll_attention_free(op);
+}
+
+/* Four calls give what one gives, forward the same bits. */
+static void check_bits(const ll_attention_config *c, const int cut[5]) {
+    ll_attention *op;
+    const int T = cut[4];
+    CHECK_OK(ll_attention_create(&op, c));
+    tensors whole = tensors_create(T, 9), parts = tensors_create(T, 9);
+    run_whole(op, &whole);
+    run_causal(op, &parts, cut, 4);
+    assert_memory_equal(whole.x[4], parts.x[4], (size_t)(H * T * E) * sizeof(float));
+    compare("bits", &whole, &parts, 1e-4);
+    tensors_free(&whole), tensors_free(&parts);
+    ll_attention_free(op);
+}
+
+/* Forward the same bits, wherever a call ends at a multiple of 1024 tokens, also beyond the 8192nd. */
+static void test_chunks_keep_bits(void **state) {
+    (void)state;
+    static const int kernels[] = {LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    static const int positions[] = {LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_ROPE, LL_POSITION_SINE_SPE};
+    make_numbers();
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 4; p++)
+            for (int decayed = 0; decayed < 2; decayed++) {
+                ll_attention_config c;
+                const int cut[] = {0, 1024, 4096, 9216, 11000};
+                if (!describe(&c, kernels[k], positions[p], 1, 0)) continue;
+                if (!decayed) c.decay = NULL;
+                check_bits(&c, cut);
+            }
+}
+
+/* Number i of the state, of which `type` says whether it is a double; and whether it is one that learns: not how many
+ * tokens there were, what an exponent is, or whether a value counts. */
+typedef struct {
+    size_t at;
+    int wide;
+} place;
+
+static int place_of(const ll_attention *op, size_t i, place *p) {
+    ll_state_tensor t[LL_STATE_TENSORS];
+    int count;
+    size_t at = 0;
+    CHECK_OK(ll_attention_state(op, t, &count));
+    for (int n = 0; n < count; n++) {
+        const int wide = t[n].dtype == LL_F64;
+        const size_t floats = ll_state_bytes(&t[n]) / sizeof(float), size = floats / (size_t)(1 + wide);
+        if (i >= size) {
+            i -= size, at += floats;
+            continue;
+        }
+        *p = (place){at + i * (size_t)(1 + wide), wide};
+        if (!strcmp(t[n].name, "tokens") || !strcmp(t[n].name, "keyless.count") || !strcmp(t[n].name, "keyless.kept"))
+            return 0;
+        const size_t row = t[n].shape[t[n].rank - 1];
+        if (strcmp(t[n].name, "state") && strcmp(t[n].name, "sums")) return 1;
+        const size_t E1 = strcmp(t[n].name, "sums") ? E + 1 : 2;
+        return i % row < (row / E1 < 2 ? 0 : (size_t)ll_feature_count(&op->c) * E1); /* S and z */
+    }
+    return -1;
+}
+
+static double get(const float *state, place p) {
+    double x;
+    if (!p.wide) return (double)state[p.at];
+    memcpy(&x, state + p.at, sizeof x);
+    return x;
+}
+static void set(float *state, place p, double x) {
+    if (p.wide) memcpy(state + p.at, &x, sizeof x);
+    if (!p.wide) state[p.at] = (float)x;
+}
+
+/* sum(y g) + sum(G state_out) */
+static double loss_of(const ll_attention *op, const ll_attention_call *c, const float *G, size_t size) {
+    double loss = 0;
+    place p;
+    CHECK_OK(ll_attention_forward(op, c));
+    for (int h = 0; h < H; h++)
+        for (int n = 0; n < c->T * E; n++)
+            loss += (double)ll_element(&c->y, 0, (size_t)h, 0)[n] * (double)ll_element(&c->g, 0, (size_t)h, 0)[n];
+    for (size_t i = 0; i < size; i++)
+        if (place_of(op, i, &p) > 0) loss += get(G, p) * get(c->state_out, p);
+    return loss;
+}
+
+/* The gradient at the state that a call took, against differences of a loss that reads what it left, too. */
+static void check_gradient(const ll_attention_config *config, const char *name) {
+    ll_attention *op;
+    size_t floats, size = 0;
+    uint64_t seed = 11;
+    place p;
+    CHECK_OK(ll_attention_create(&op, config));
+    if (ll_attention_state_floats(op, &floats) || !floats) {
+        ll_attention_free(op);
+        return;
+    }
+    tensors t = tensors_create(40, 5);
+    float *in = calloc(floats, 4), *out = calloc(floats, 4), *G = calloc(floats, 4), *d = calloc(floats, 4);
+    ll_attention_call c1 = call_of(op, &t, 0, 25, 25), c2 = call_of(op, &t, 25, 15, 15);
+    c1.state_out = in, c1.saved = saved_for(op, &c1);
+    CHECK_OK(ll_attention_forward(op, &c1));
+    for (; place_of(op, size, &p) >= 0; size++)
+        if (place_of(op, size, &p)) set(G, p, 0.1 * draw_normal(&seed));
+    c2.state_in = in, c2.state_out = out, c2.dstate_out = G, c2.dstate_in = d, c2.saved = saved_for(op, &c2);
+    for (size_t i = 0; i < floats; i++) d[i] = NAN; /* is overwritten */
+    CHECK_OK(ll_attention_forward(op, &c2));
+    CHECK_OK(ll_attention_backward(op, &c2));
+    for (size_t i = 0; i < floats; i++)
+        if (isnan(d[i])) fail_msg("%s: dstate number %zu is none", name, i);
+    int changed = 0;
+    for (int n = 0; n < 60; n++) {
+        const size_t i = (size_t)draw_int(&seed, 0, (int)size - 1);
+        if (!place_of(op, i, &p)) continue;
+        const double before = get(in, p);
+        double slope[2]; /* by steps of two sizes, from which follows that by none */
+        for (int half = 0; half < 2; half++) {
+            const double step = (half ? 0.005 : 0.01) * (1 + fabs(before));
+            set(in, p, before + step);
+            const double up = loss_of(op, &c2, G, size);
+            set(in, p, before - step);
+            slope[half] = (up - loss_of(op, &c2, G, size)) / (2 * step);
+        }
+        set(in, p, before);
+        const double difference = (4 * slope[1] - slope[0]) / 3;
+        changed += difference != 0;
+        if (!(fabs(difference - get(d, p)) <= 4e-3 * (1 + fabs(difference))))
+            fail_msg("%s: dstate number %zu is %g, differences say %g", name, i, get(d, p), difference);
+    }
+    assert_true(changed > 0);
+    free(c1.saved), free(c2.saved), free(in), free(out), free(G), free(d);
+    tensors_free(&t);
     ll_attention_free(op);
 }
 
@@ -178,11 +327,13 @@ static void test_cut_is_whole(void **state) {
                 ll_attention_config c;
                 if (!describe(&c, kernel, position, causal, 0)) continue;
                 /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
-                if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || position == LL_POSITION_ORTHOGONAL)
+                if ((kernel >= LL_KERNEL_GELU && kernel <= LL_KERNEL_IDENTITY) || kernel == LL_KERNEL_GLA ||
+                    position == LL_POSITION_ORTHOGONAL)
                     c.den = LL_DEN_NONE;
                 snprintf(name, sizeof name, "%s %s%s", kernel_names[kernel], position_names[position],
                          causal ? " causal" : "");
                 check_pair(&c, name, &seed);
+                check_gradient(&c, name);
                 if (kernel == LL_KERNEL_FAVOR && causal && c.position != LL_POSITION_ROPE_LINEAR &&
                     c.position != LL_POSITION_ORTHOGONAL) {
                     c.feature_eps = 1e-3f; /* with the sums that an eps needs */
@@ -193,82 +344,20 @@ static void test_cut_is_whole(void **state) {
     assert_true(ran > 150);
 }
 
-/* Forward the same bits, wherever a call ends at a multiple of 1024 tokens, also beyond the 8192nd. */
-static void test_chunks_keep_bits(void **state) {
+/* Windows see the same tiles where a call ends at a multiple of 128 tokens; heads without keys sum token by token. */
+static void test_others_keep_bits(void **state) {
     (void)state;
-    static const int kernels[] = {LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
-    static const int positions[] = {LL_POSITION_NONE, LL_POSITION_PERMUTE, LL_POSITION_ROPE, LL_POSITION_SINE_SPE};
+    const int cut[] = {0, 128, 384, 1024, 1500};
     make_numbers();
-    for (int k = 0; k < 3; k++)
-        for (int p = 0; p < 4; p++)
-            for (int decayed = 0; decayed < 2; decayed++) {
-                ll_attention_config c;
-                ll_attention *op;
-                const int T = 11000, cut[] = {0, 1024, 4096, 9216, 11000};
-                if (!describe(&c, kernels[k], positions[p], 1, 0)) continue;
-                if (!decayed) c.decay = NULL;
-                CHECK_OK(ll_attention_create(&op, &c));
-                tensors whole = tensors_create(T, 9), parts = tensors_create(T, 9);
-                run_whole(op, &whole);
-                run_causal(op, &parts, cut, 4);
-                assert_memory_equal(whole.x[4], parts.x[4], (size_t)(H * T * E) * sizeof(float));
-                compare("chunks", &whole, &parts, 1e-4);
-                tensors_free(&whole), tensors_free(&parts);
-                ll_attention_free(op);
-            }
-}
-
-/* The gradient at the state that a call took, against differences of a loss that reads what it left, too. */
-static void test_gradient_of_state(void **state) {
-    (void)state;
-    make_numbers();
-    for (int causal = 0; causal < 2; causal++)
-        for (int kernel = LL_KERNEL_FAVOR; kernel <= LL_KERNEL_ELU1; kernel++) {
-            ll_attention_config c;
-            ll_attention *op;
-            size_t floats;
-            uint64_t seed = 11;
-            if (!describe(&c, kernel, LL_POSITION_PERMUTE, causal, 0)) continue;
-            CHECK_OK(ll_attention_create(&op, &c));
-            CHECK_OK(ll_attention_state_floats(op, &floats));
-            tensors t = tensors_create(40, 5);
-            float *in = calloc(floats, 4), *out = calloc(floats, 4), *G = calloc(floats, 4), *d = calloc(floats, 4);
-            ll_attention_call c1 = call_of(&t, 0, 20, 20), c2 = call_of(&t, 20, 20, 20);
-            c1.state_out = in, c1.saved = saved_for(op, &c1);
-            CHECK_OK(ll_attention_forward(op, &c1));
-            const size_t sums = (size_t)(ll_feature_count(&c) * (E + 1)); /* of each head: S and z */
-            for (int h = 0; h < H; h++)
-                for (size_t e = 0; e < sums; e++) G[(size_t)h * floats / H + e] = (float)(0.1 * draw_normal(&seed));
-            c2.state_in = in, c2.state_out = out, c2.dstate_out = G, c2.dstate_in = d, c2.saved = saved_for(op, &c2);
-            CHECK_OK(ll_attention_forward(op, &c2));
-            CHECK_OK(ll_attention_backward(op, &c2));
-            for (int i = 0; i < 40; i++) {
-                const size_t at = (size_t)(i % H) * floats / H + (size_t)draw_int(&seed, 0, (int)sums - 1);
-                double loss[2];
-                const float before = in[at], step = 0.01f * (1 + fabsf(before));
-                for (int side = 0; side < 2; side++) {
-                    in[at] = before + (side ? step : -step);
-                    CHECK_OK(ll_attention_forward(op, &c2));
-                    loss[side] = 0;
-                    for (int h = 0; h < H; h++) {
-                        for (int n = 0; n < 20 * E; n++)
-                            loss[side] += (double)ll_element(&c2.y, 0, (size_t)h, 0)[n] *
-                                          (double)ll_element(&c2.g, 0, (size_t)h, 0)[n];
-                        for (size_t e = 0; e < sums; e++)
-                            loss[side] +=
-                                (double)G[(size_t)h * floats / H + e] * (double)out[(size_t)h * floats / H + e];
-                    }
-                }
-                in[at] = before;
-                const double difference = (loss[1] - loss[0]) / (2 * (double)step);
-                if (!(fabs(difference - (double)d[at]) <= 2e-3 * (1 + fabs(difference))))
-                    fail_msg("%s%s: dstate[%zu] is %g, differences say %g", kernel_names[kernel],
-                             causal ? " causal" : "", at, (double)d[at], difference);
-            }
-            free(c1.saved), free(c2.saved), free(in), free(out), free(G), free(d);
-            tensors_free(&t);
-            ll_attention_free(op);
-        }
+    for (int form = 0; form < 4; form++) {
+        ll_attention_config c;
+        const int s2 = form == 3;
+        assert_true(describe(&c, s2 ? LL_KERNEL_RELU : LL_KERNEL_LOCAL,
+                             s2 ? LL_POSITION_RELATIVE_S2 : form ? LL_POSITION_ROPE : LL_POSITION_NONE, 1, 0));
+        if (s2) c.where.keyless = H;
+        c.baseline.window = form == 2 ? 700 : 50;
+        check_bits(&c, cut);
+    }
 }
 
 static void test_what_cannot_be(void **state) {
@@ -297,7 +386,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut_is_whole),
         cmocka_unit_test(test_chunks_keep_bits),
-        cmocka_unit_test(test_gradient_of_state),
+        cmocka_unit_test(test_others_keep_bits),
         cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,9 +23,7 @@ typedef struct {
 
 #define COMMON                                                                                                         \
     {"q", {B, H, T, D}}, {"v", {B, H, T, E}}, {                                                                        \
-        "g", {                                                                                                         \
-            B, H, T, E                                                                                                 \
-        }                                                                                                              \
+        "g", { B, H, T, E }                                                                                            \
     }
 static const layout s2 = {{COMMON, {"k", {B, 1, T, D}}, {"rpe", {CLIP + 1, D}}},
                           {{"kernel", "elu1"},
@@ -79,9 +77,7 @@ static void write_case(const layout *l, meta wrong_meta, tensor wrong_tensor) {
     ll_st_writer_free(w);
 }
 
-static void write_right(const layout *l) {
-    write_case(l, (meta){NULL, NULL}, (tensor){NULL, {0}});
-}
+static void write_right(const layout *l) { write_case(l, (meta){NULL, NULL}, (tensor){NULL, {0}}); }
 
 static ll_view view(float *data, int heads, int n) {
     return (ll_view){data, (size_t)(heads * T * n), (size_t)(T * n), (size_t)n};
@@ -115,7 +111,7 @@ static void check_case(const layout *l, ll_attention_config c, int keys, const m
     if (c.position == LL_POSITION_T5) p->bias = d[0];
     if (c.position == LL_POSITION_SHAW) p->distance_k = d[0], p->distance_v = d[1];
     CHECK_OK(ll_attention_create(&op, &c));
-    assert_true(ll_attention_saved(op, B, T, T) <= 1 << 16);
+    assert_true(ll_attention_saved(op, &(ll_attention_call){.B = B, .T = T, .S = T}) <= 1 << 16);
     CHECK_OK(ll_attention_forward(op, &call));
     CHECK_OK(ll_attention_backward(op, &call));
     CHECK_OK(ll_safetensors_open(&file, out));

@@ -132,7 +132,7 @@ static void test_names_of_maps(void **state) {
         strcat(names, "|");
         strcat(names, ll_map_of((ll_kernel)kernel)->name);
     }
-    for (int kernel = LL_KERNEL_SQUARE + 1; ll_operator_of_kernel((ll_kernel)kernel); kernel++) {
+    for (int kernel = LL_KERNEL_GLA + 1; ll_operator_of_kernel((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
         strcat(names, ll_operator_of_kernel((ll_kernel)kernel)->name);
     }

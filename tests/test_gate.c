@@ -15,9 +15,7 @@ typedef struct {
     double decay[H];
 } definition;
 
-static int width_of(int i) {
-    return i < 2 ? D : i < 4 ? E : 1;
-}
+static int width_of(int i) { return i < 2 ? D : i < 4 ? E : 1; }
 
 static double map_of(ll_kernel kernel, double u) {
     switch (kernel) {
@@ -128,7 +126,7 @@ static void run(const ll_attention *op, tensors *t, int cut, float *ddecay) {
     for (int i = 0; i < 2; i++) {
         c[i] = call_of(t, from[i], from[i + 1] - from[i], ddecay);
         c[i].state_in = state + (size_t)i * floats, c[i].state_out = state + (size_t)(i + 1) * floats;
-        c[i].saved = calloc(ll_attention_saved(op, 1, c[i].T, c[i].S) + 1, sizeof(float));
+        c[i].saved = calloc(ll_attention_saved(op, &c[i]) + 1, sizeof(float));
         CHECK_OK(ll_attention_forward(op, &c[i]));
     }
     for (int i = 1; i >= 0; i--) {

@@ -55,7 +55,7 @@ static void test_colours(void **state) {
     assert_true(negative.count > 5000 && most.count > 5000);
     assert_true(negative.x > most.x && negative.width == 960);
     a[0] = a[1] = a[3] = a[4] = a[5] = a[6] = a[7] = 3, a[8] = 3.5f; /* from 3 to 4, then: half way is half way */
-    m.shades = LL_SHADES_STRETCH, m.n = 1;
+    m.shades = LL_SHADES_RANGE, m.n = 1;
     CHECK_OK(ll_heat_map_write(&m, at("stretched.png")));
     assert_true(find_colour(at("stretched.png"), 0x6aa5d6).count > 10000);
     m.n = 2;

@@ -63,11 +63,11 @@ static void test_made_under_one_tier_used_under_another(void **state) {
         tensors a = tensors_of(1, H, T, D, E), b = tensors_of(1, H, T, D, E);
         ll_cross_cache *memory = NULL;
         CHECK_OK(ll_cross_cache_create(&memory, both));
-        const size_t floats = ll_attention_saved(causal, 1, T, T);
+        const size_t floats = ll_attention_saved(causal, &(ll_attention_call){.B = 1, .T = T, .S = T});
         a.call.saved = ll_alloc(floats + 1, sizeof(float));
         a.call.saved[floats] = 7;
         CHECK_OK(ll_set_cpu(used_under[i]));
-        assert_int_equal(ll_attention_saved(causal, 1, T, T), floats);
+        assert_int_equal(ll_attention_saved(causal, &(ll_attention_call){.B = 1, .T = T, .S = T}), floats);
         CHECK_OK(ll_attention_forward(causal, &a.call));
         assert_true(a.call.saved[floats] == 7);
         CHECK_OK(ll_cross_cache_fill(memory, T, a.call.k, a.call.v));

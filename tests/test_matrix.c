@@ -30,7 +30,7 @@ static void check_rows(const drawn *d, const ll_attention *op, const double *exp
     for (int i = 0; i < count; i++) query[i] = draw_int(seed, 0, T - 1);
     for (int r = 0; r < H * count; r++)
         memcpy(want + r * S, expected + (r / count * T + query[r % count]) * S, (size_t)S * sizeof *want);
-    CHECK_OK(ll_attention_rows(op, d->call.q, d->call.k, T, S, query, count, A));
+    CHECK_OK(ll_attention_rows(op, d->call.q, d->call.k, (ll_view){0}, T, S, query, count, A));
     check_close(drawn_name(d), (size_t)(H * count * S), A, want, 3e-5);
     free(want), free(A);
 }
@@ -49,16 +49,17 @@ static void test_operators(void **state) {
         ll_attention *op;
         CHECK_OK(ll_attention_create(&op, &d->config));
         definition(&d->o, expected);
-        CHECK_OK(ll_attention_matrix(op, d->call.q, d->call.k, T, S, 0, A));
+        CHECK_OK(ll_attention_matrix(op, d->call.q, d->call.k, (ll_view){0}, T, S, 0, A));
         check_close(drawn_name(d), size, A, expected, 3e-5);
         check_rows(d, op, expected, &seed);
         if (!ll_attention_can_stream(op)) {
             memset(A, 0, size * sizeof *A);
-            CHECK_OK(ll_attention_matrix(op, d->call.q, d->call.k, T, S, 1, A));
+            CHECK_OK(ll_attention_matrix(op, d->call.q, d->call.k, (ll_view){0}, T, S, 1, A));
             check_close(drawn_name(d), size, A, expected, 3e-5);
             streamed++;
         } else {
-            CHECK_FAILS(ll_attention_matrix(op, d->call.q, d->call.k, T, S, 1, A), LL_EINVAL, "attention");
+            CHECK_FAILS(ll_attention_matrix(op, d->call.q, d->call.k, (ll_view){0}, T, S, 1, A), LL_EINVAL,
+                        "attention");
         }
         ll_attention_free(op);
         free(A), free(expected);

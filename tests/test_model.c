@@ -44,6 +44,9 @@ static const char *const variants[] = {
     "attention.kernel=elu1 position.type=relative-s1 position.scales=2",
     "attention.kernel=exp attention.projection=hadamard position.type=sine-spe position.realizations=8 "
     "position.sines=2",
+    "attention.kernel=gla model.dropout=0.2",
+    "attention.kernel=gla position.type=rope position.decay=fixed model.norm=post attention.query-multiple=2",
+    "attention.kernel=elu1 attention.output-norm=on position.type=permute",
     "attention.kernel=value model.norm=post position.type=sinusoidal",
     "attention.kernel=local attention.window=3 position.type=rope",
     "model.task=classify attention.kernel=local attention.window=2 position.type=relative-s1 position.scales=2",

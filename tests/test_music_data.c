@@ -210,7 +210,7 @@ static void grids_are_chosen(void **state) {
     ll_input *in = NULL;
     const char *const path = c.data.train;
     const ll_input_options how = {.grid = 24};
-    CHECK_FAILS(ll_input_open(&in, &path, 1, &how), LL_EINVAL, "has 4 or 12 places, not 24");
+    CHECK_FAILS(ll_input_open(&in, &path, 1, &how), LL_EINVAL, "has 4 or 12 positions, not 24");
 }
 
 static void models_keep_the_vocabulary(void **state) {

@@ -5,7 +5,7 @@
 
 /* The definition, note against note, in double: bins of a sixth of a quarter. */
 typedef struct {
-    double pairs[24][41], places[48][12];
+    double pairs[24][41], positions[48][12];
 } histograms;
 
 static void count(histograms *h, const ll_score *s) {
@@ -25,9 +25,9 @@ static void count(histograms *h, const ll_score *s) {
                 bar = (double)s->meter[m].at / s->division;
                 beats = 4.0 * s->meter[m].numerator / s->meter[m].denominator;
             }
-        const double place = fmod((double)a->begin / s->division - bar, beats);
+        const double position = fmod((double)a->begin / s->division - bar, beats);
         const double lasts = (double)(a->end - a->begin) / s->division;
-        if (lasts <= 2) h->places[(int)floor(place * 6 + 1e-9)][lasts == 2 ? 11 : (int)floor(lasts * 6 + 1e-9)]++;
+        if (lasts <= 2) h->positions[(int)floor(position * 6 + 1e-9)][lasts == 2 ? 11 : (int)floor(lasts * 6 + 1e-9)]++;
     }
 }
 
@@ -63,7 +63,7 @@ static void styles_are_compared_as_defined(void **state) {
         CHECK_OK(ll_music_compare(&like, x, y));
         CHECK_OK(ll_music_compare(&back, y, x));
         assert_true(fabs(like.time_pitch - cosine_of(h[0].pairs[0], h[1].pairs[0], 24 * 41)) < 1e-12);
-        assert_true(fabs(like.onset_duration - cosine_of(h[0].places[0], h[1].places[0], 48 * 12)) < 1e-12);
+        assert_true(fabs(like.onset_duration - cosine_of(h[0].positions[0], h[1].positions[0], 48 * 12)) < 1e-12);
         assert_true(like.time_pitch == back.time_pitch && like.onset_duration == back.onset_duration);
         CHECK_OK(ll_music_compare(&like, x, x));
         assert_true(fabs(like.time_pitch - 1) < 1e-12 && fabs(like.onset_duration - 1) < 1e-12);
@@ -109,7 +109,7 @@ static void grids_are_measured(void **state) {
     close_track(&s);
     CHECK_OK(ll_music_measure(&fit, put("fit.mid", (const char *)s.data, s.n)));
     assert_true(fit.files == 1 && fit.notes == 5 && fabs(fit.held - 0.2) < 1e-12);
-    assert_true(fit.grid[0].places == 4 && fit.grid[1].places == 12);
+    assert_true(fit.grid[0].positions == 4 && fit.grid[1].positions == 12);
     assert_true(fabs(fit.grid[0].onsets_off - 3.0 / 5) < 1e-12);    /* 160, 750, 870 */
     assert_true(fabs(fit.grid[1].onsets_off - 2.0 / 5) < 1e-12);    /* 750, 870 */
     assert_true(fabs(fit.grid[0].durations_off - 2.0 / 4) < 1e-12); /* 160, 80 */

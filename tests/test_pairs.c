@@ -1,10 +1,13 @@
 /* Every pair of an attention kernel and a position, causal and on whole sequences, by the table that recipes are
- * checked by: gradients of everything that learns, tiles, streams, later tokens, padding; and what is refused. A new
+ * checked by: gradients of everything that learns, tiles, streams, later tokens, padding, steps
+ * without memory; and what is refused. A new
  * row of the table is tested here without a word. */
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
 #include "model/mechanism.h"
+#include "base/memory.h"
 #include "models.h"
+#include "train/train_internal.h"
 
 enum { B = 2, T = 6, WIDTH = 3, LONG = 60, V = 7, CLASSES = 3 }; /* images are WIDTH x T/WIDTH */
 
@@ -136,9 +139,7 @@ static void gradients(pair *p) {
 }
 
 /* Rows of log-probabilities that there are. */
-static int rows(const pair *p, int length) {
-    return p->causal ? B * length : B;
-}
+static int rows(const pair *p, int length) { return p->causal ? B * length : B; }
 
 static float *logp_of(const pair *p, const int *tokens, const int *lengths, int length) {
     float *logp = calloc((size_t)rows(p, length) * V, sizeof *logp);
@@ -249,6 +250,41 @@ static void packing(pair *p) {
     free(together);
 }
 
+/* Three steps of training where every allocation is refused, or none: the same weights, to the last bit. */
+static void steps(pair *p, int refused, float *weights) {
+    char keys[1200];
+    ll_engine *e = NULL;
+    snprintf(keys, sizeof keys, "%s train.length=%d train.batch=%d attention.redraw=1", p->keys, T, B);
+    ll_model *model = tiny_model(keys);
+    CHECK_OK(ll_engine_create(&e, model));
+    memcpy(e->batch.tokens, p->tokens, B * T * sizeof(int));
+    memcpy(e->batch.targets, p->targets, (size_t)(p->causal ? B * T : B) * sizeof(int));
+    memcpy(e->batch.lengths, p->lengths, sizeof p->lengths);
+    for (int step = 1; step <= 3; step++) {
+        ll_gradient g;
+        ll_memory_fail_at(refused);
+        ll_status status = ll_engine_gradient(e, NULL, step, &g);
+        if (!status) status = ll_engine_update(e, step, &g);
+        ll_memory_fail_at(0);
+        if (status) fail_msg("%s: %s", ll_error(), p->keys);
+        assert_true(isfinite(g.loss));
+    }
+    memcpy(weights, model->data, model->size * sizeof *weights);
+    ll_engine_free(e);
+    ll_model_free(model);
+}
+
+static void memory(pair *p) {
+    const size_t size = p->model->size * sizeof(float);
+    float *a = malloc(size), *b = malloc(size);
+    for (int packed = 0; packed <= p->causal; packed++) { /* then documents in packed rows */
+        if (packed) snprintf(p->keys + strlen(p->keys), sizeof p->keys - strlen(p->keys), " model.separator=%d", V - 1);
+        steps(p, 0, a), steps(p, 1, b);
+        if (memcmp(a, b, size)) fail_msg("other weights without memory: %s", p->keys);
+    }
+    free(a), free(b);
+}
+
 static void test_gradients(void **state) {
     (void)state;
     on_every_pair(gradients);
@@ -272,6 +308,11 @@ static void test_packing(void **state) {
 static void test_streams(void **state) {
     (void)state;
     on_every_pair(streams);
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    on_every_pair(memory);
 }
 
 /* What the table refuses no model has: refused with the same words, which name both parts or the task. */
@@ -304,7 +345,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_definition), cmocka_unit_test(test_padding),
         cmocka_unit_test(test_causality), cmocka_unit_test(test_streams),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_packing),
+        cmocka_unit_test(test_packing),   cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static const char *const recipes[] = {
     "attention.kernel=elu1 model.task=classify model.width=64",
     "attention.kernel=elu1 position.type=sine-spe position.realizations=8",
     "attention.kernel=elu1 model.heads=2 position.type=relative-s2",
+    "attention.kernel=gla position.type=rope",
     "attention.kernel=softmax position.type=t5",
     "attention.kernel=local attention.window=9",
     "attention.kernel=reformer attention.chunk=20 attention.buckets=8",

@@ -3,10 +3,10 @@
 
 typedef struct {
     int64_t done, total, stop;
-} told;
+} watched;
 
 static int hear(int64_t done, int64_t total, void *arg) {
-    told *t = arg;
+    watched *t = arg;
     assert_true(done == ++t->done);
     t->total = total;
     return done == t->stop;
@@ -19,11 +19,11 @@ static void test_watch(void **state) {
     ll_stream *stream = NULL;
     const int tokens[4] = {1, 2, 3, 4}, layers = m->c->model.layers;
     float out[64 * 16];
-    told t = {0};
+    watched t = {0};
     ll_model_watch(m, hear, &t);
     CHECK_OK(ll_model_score(m, out, tokens, NULL, 1, 4));
     assert_true(t.done == layers && t.total == layers);
-    t = (told){.stop = 1};
+    t = (watched){.stop = 1};
     CHECK_FAILS(ll_model_encode(m, -1, LL_EMBED_MEAN, out, tokens, NULL, 1, 4), LL_ESTOPPED, "stopped");
     assert_true(t.done == 1 && t.total == layers);
     CHECK_OK(ll_stream_create(&stream, m));
@@ -44,11 +44,11 @@ static void test_two_stacks(void **state) {
     ll_stream *stream = NULL;
     int tokens[4] = {1, 2, 3, 4};
     float logp[4 * 11];
-    told t = {0};
+    watched t = {0};
     ll_model_watch(m, hear, &t);
     CHECK_OK(ll_model_logp_from(m, logp, tokens, NULL, 4, tokens, NULL, 1, 4));
     assert_true(t.done == 5 && t.total == 5);
-    t = (told){0};
+    t = (watched){0};
     CHECK_OK(ll_workspace_create(&ws, m, 1, 4, 0));
     const ll_batch batch = {1, 4, tokens, tokens, NULL, 4, tokens, NULL};
     for (int i = 0; i < 2; i++) {
@@ -58,10 +58,10 @@ static void test_two_stacks(void **state) {
     }
     assert_true(t.done == 10 && t.total == 10);
     CHECK_OK(ll_stream_create(&stream, m));
-    t = (told){0};
+    t = (watched){0};
     CHECK_OK(ll_stream_source(stream, tokens, 4));
     assert_true(t.done == 5 && t.total == 5);
-    t = (told){.stop = 4};
+    t = (watched){.stop = 4};
     CHECK_FAILS(ll_stream_source(stream, tokens, 4), LL_ESTOPPED, "stopped");
     assert_true(t.done == 4);
     CHECK_FAILS(ll_stream_feed(stream, tokens, 1, logp), LL_EINVAL, "no source");
@@ -72,7 +72,7 @@ static void test_two_stacks(void **state) {
 
 /* How far it is, in thousandths; it only grows. */
 static int follow(int64_t done, int64_t total, void *arg) {
-    told *t = arg;
+    watched *t = arg;
     assert_true(done >= 0 && done <= total);
     assert_true(1000 * done / total >= t->done);
     t->done = 1000 * done / total;
@@ -87,14 +87,14 @@ static void test_long_input(void **state) {
     static int tokens[LONG];
     ll_model *m = tiny_model("model.task=seq2seq attention.kernel=relu model.layers=1 model.encoder-layers=1");
     ll_stream *stream = NULL;
-    told t = {0};
+    watched t = {0};
     for (int i = 0; i < LONG; i++) tokens[i] = 1 + i % 4;
     CHECK_OK(ll_stream_create(&stream, m));
     ll_model_watch(m, follow, &t);
     CHECK_OK(ll_stream_source(stream, tokens, LONG));
     assert_int_equal(t.done, 1000);
     assert_true(t.total >= 40);
-    t = (told){.stop = 3};
+    t = (watched){.stop = 3};
     CHECK_FAILS(ll_stream_source(stream, tokens, LONG), LL_ESTOPPED, "stopped");
     assert_int_equal(t.total, 3);
     ll_stream_free(stream);

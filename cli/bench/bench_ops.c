@@ -44,6 +44,8 @@ static const struct {
     {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
     {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
     {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
+    {"gla", LL_KERNEL_GLA, LL_POSITION_NONE, 0},
+    {"gla+rope", LL_KERNEL_GLA, LL_POSITION_ROPE, 0},
     {"local", LL_KERNEL_LOCAL, LL_POSITION_NONE, 0},
     {"value", LL_KERNEL_VALUE, LL_POSITION_NONE, 0},
     {"favor-one-head", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0, 1},
@@ -54,22 +56,18 @@ enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMA
 /* What all cases compute on. */
 typedef struct {
     float *block; /* (BLOCK) random numbers that everything is filled with */
-    float *q, *k, *v, *g, *y, *dq, *dk, *dv, *saved;
+    float *q, *k, *v, *g, *y, *dq, *dk, *dv, *gate, *dgate, *saved;
     int32_t permutation[H * WIDE], random[H * WIDE], half[H * WIDE / 2]; /* half: of the features of one axis */
     float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those that models begin with */
 } tensors;
 
-static int query_size(int kind) {
-    return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL;
-}
+static int query_size(int kind) { return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL; }
 
-static int heads(int kind) {
-    return KIND[kind].heads ? KIND[kind].heads : H;
-}
+static int heads(int kind) { return KIND[kind].heads ? KIND[kind].heads : H; }
 
 static double needed(int kind, int causal, int backward, double T) {
     const ll_kernel k = KIND[kind].kernel;
-    const double D = query_size(kind), M = k == LL_KERNEL_ELU1 ? SMALL : WIDE;
+    const double D = query_size(kind), M = k == LL_KERNEL_ELU1 || k == LL_KERNEL_GLA ? SMALL : WIDE;
     const double near = fmin(T, causal ? WINDOW : 2 * WINDOW - 1);
     double token = k == LL_KERNEL_VALUE     ? 0
                    : k == LL_KERNEL_LOCAL   ? near * (2 * D + 2 * E)
@@ -89,9 +87,10 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
     a.baseline.window = WINDOW;
     a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
-                    : a.kernel == LL_KERNEL_RELU || a.kernel == LL_KERNEL_ELU1 ? 1
+                    : ll_kernel_at((int)a.kernel)->decay                       ? 1
                                                                                : 0.125f;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
+    if (a.kernel == LL_KERNEL_GLA) a.den = LL_DEN_NONE;
     a.position = KIND[c->kind].position;
     if (a.position == LL_POSITION_PERMUTE) a.permutation = KIND[c->kind].random ? t->random : t->permutation;
     if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
@@ -116,8 +115,7 @@ static ll_status run(ll_bench_case *c, double *seconds) {
     ll_attention *op = NULL;
     ll_status status = create_op(&op, c);
     if (status) return status;
-    const size_t saved = ll_attention_saved(op, 1, c->T, c->T) * sizeof(float);
-    const ll_attention_call call = {
+    ll_attention_call call = {
         .B = 1,
         .T = c->T,
         .S = c->T,
@@ -131,6 +129,8 @@ static ll_status run(ll_bench_case *c, double *seconds) {
         .dk = view(c, t->dk, D),
         .dv = view(c, t->dv, E),
     };
+    if (KIND[c->kind].kernel == LL_KERNEL_GLA) call.gate = view(c, t->gate, 1), call.dgate = view(c, t->dgate, 1);
+    const size_t saved = ll_attention_saved(op, &call) * sizeof(float);
     for (int warm = c->warm; warm >= 0 && !status; warm--) {
         const double start = ll_now();
         status = ll_attention_forward(op, &call);
@@ -149,7 +149,8 @@ static double most_saved(const ll_bench_case *cases, int n) {
     for (int i = 0; i < n; i++) {
         ll_attention *op = NULL;
         if (!cases[i].backward || create_op(&op, &cases[i])) continue;
-        most = fmax(most, (double)ll_attention_saved(op, 1, cases[i].T, cases[i].T));
+        most =
+            fmax(most, (double)ll_attention_saved(op, &(ll_attention_call){.B = 1, .T = cases[i].T, .S = cases[i].T}));
         ll_attention_free(op);
     }
     return most;
@@ -185,7 +186,8 @@ static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors
                 ll_bench_case c = {
                     .run = run, .kind = kind, .causal = causal, .backward = backward, .T = T, .shared = t};
                 c.warm = T <= IN_CACHE;
-                if ((KIND[kind].decay && !causal) || (KIND[kind].position == LL_POSITION_PERMUTE2D && causal)) continue;
+                if (!causal && (KIND[kind].decay || !ll_kernel_at((int)KIND[kind].kernel)->whole)) continue;
+                if (KIND[kind].position == LL_POSITION_PERMUTE2D && causal) continue;
                 snprintf(c.row.name, sizeof c.row.name, "attention/%s/%s/%s/%d", KIND[kind].name,
                          causal ? "causal" : "bidir", backward ? "fwdbwd" : "fwd", T);
                 c.row.tokens = T;
@@ -259,7 +261,8 @@ static void draw(tensors *t) {
 }
 
 static void tensors_free(tensors *t) {
-    float *all[] = {t->block, t->q, t->k, t->v, t->g, t->y, t->dq, t->dk, t->dv, t->saved};
+    float *all[] = {t->block, t->q, t->k, t->v, t->g, t->y, t->dq, t->dk, t->dv,
+                    t->gate, t->dgate, t->saved};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(t);
 }
@@ -278,8 +281,11 @@ static int tensors_fill(tensors *t, const ll_bench_case *cases, int n) {
     t->q = fill(t->block, query), t->k = fill(t->block + 1, query - 1);
     t->v = fill(t->block, value), t->y = fill(NULL, value), t->g = fill(t->block, dvalue);
     t->dq = fill(NULL, dquery), t->dk = fill(NULL, dquery), t->dv = fill(NULL, dvalue);
+    t->gate = fill(t->block, value / E), t->dgate = fill(NULL, value / E);
+    for (double i = 0; t->gate && i < value / E; i++) t->gate[(size_t)i] = -fabsf(t->gate[(size_t)i]) / 16;
     t->saved = fill(NULL, most_saved(cases, n));
-    return t->q && t->k && t->v && t->y && t->g && t->dq && t->dk && t->dv && t->saved;
+    return t->q && t->k && t->v && t->y && t->g && t->dq && t->dk && t->dv && t->gate &&
+           t->dgate && t->saved;
 }
 
 ll_status ll_bench_ops(ll_bench *b) {

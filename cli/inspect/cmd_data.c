@@ -175,8 +175,8 @@ static int measure(const char *path) {
     printf("grid.files=%lld\ngrid.notes=%lld\n", (long long)fit.files, (long long)fit.notes);
     printf("grid.held=%.6f\n", fit.held);
     for (int i = 0; i < 2; i++)
-        printf("grid.%d.onsets_off=%.6f\ngrid.%d.durations_off=%.6f\ngrid.%d.moved=%.6f\n", fit.grid[i].places,
-               fit.grid[i].onsets_off, fit.grid[i].places, fit.grid[i].durations_off, fit.grid[i].places,
+        printf("grid.%d.onsets_off=%.6f\ngrid.%d.durations_off=%.6f\ngrid.%d.moved=%.6f\n", fit.grid[i].positions,
+               fit.grid[i].onsets_off, fit.grid[i].positions, fit.grid[i].durations_off, fit.grid[i].positions,
                fit.grid[i].moved);
     return 0;
 }
@@ -211,7 +211,7 @@ const ll_command ll_command_data = {
         "one into data/NAME, where recipes look for it, goes on where an earlier try stopped, checks it, and\n"
         "unpacks it where it is an archive. verify: checksums of a data set, or of any file. make: draws one,\n"
         "the same for the same seed. compare: how alike the styles of two MIDI files are, or of two folders of\n"
-        "them: cosines of their histograms of distances in time and pitch, and of places in the bar and durations,\n"
+        "them: cosines of their histograms of distances in time and pitch, and of positions in the bar and durations,\n"
         "as in the SPE paper. grid: what share of notes, and of their durations, is off the grids of data.grid=4\n"
         "and 12, and how far notes are moved, in quarter notes.\n\n"
         "  longline data list\n"

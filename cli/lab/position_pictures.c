@@ -81,7 +81,7 @@ int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const ch
                              .x_label = "across: the token that is looked at",
                              .y_label = "down: the token that looks",
                              .across = model ? number(model, "model.heads") : 0,
-                             .shades = LL_SHADES_STRETCH,
+                             .shades = LL_SHADES_RANGE,
                              .n = p->n,
                              .panels = p->panel};
     if (!status) status = ll_heat_map_write(&map, path);

@@ -21,6 +21,7 @@ void ll_print_as(const char *command) {
  * the line becomes '?'. */
 static void say(const char *format, va_list list) {
     char text[1200], line[1300];
+    if (!ll_dist_ranks().speaks) return;
     vsnprintf(text, sizeof text, format, list);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
@@ -70,6 +71,7 @@ static int code_of(ll_status status, int input_is_there) {
     case LL_EIO: return input_is_there ? 1 : 2;
     case LL_ENOMEM:
     case LL_ESTOPPED:
+    case LL_EDIST:
     case LL_EDIVERGED: break;
     }
     return 1;

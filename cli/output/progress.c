@@ -3,16 +3,16 @@
 
 #include "cli.h"
 
-ll_progress_line ll_progress_of(ll_told told, const char *what) {
-    return (ll_progress_line){.line = ll_line_start(), .told = told, .what = what, .start = ll_now()};
+ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what) {
+    return (ll_progress_line){.line = ll_line_start(), .unit = unit, .what = what, .start = ll_now()};
 }
 
 /* "31 MB of 170 MB", "1200 of 96000", "34 %"; what is done where nobody knows of how much. */
 static void describe(char *text, size_t size, const ll_progress_line *t, double done, double total) {
     char a[24], b[24];
-    if (t->told == LL_PROGRESS_SHARE)
+    if (t->unit == LL_PROGRESS_SHARE)
         snprintf(text, size, "%.0f %%", 100 * done / total);
-    else if (t->told == LL_PROGRESS_COUNT)
+    else if (t->unit == LL_PROGRESS_COUNT)
         snprintf(text, size, total > 0 ? "%.0f of %.0f" : "%.0f", done, total);
     else if (total > 0)
         snprintf(text, size, "%s of %s", ll_size(a, done), ll_size(b, total));
@@ -24,8 +24,8 @@ int ll_progress_report(int64_t done, int64_t total, void *arg) {
     ll_progress_line *t = arg;
     const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
     char text[300], far[64], eta[24], rest[40] = "";
-    if (t->resumes && !t->told_once) t->before = done;
-    t->told_once = 1;
+    if (t->resumes && !t->done_before) t->before = done;
+    t->done_before = 1;
     if (now - t->start < 2 || now - t->shown < every) return ll_stop_wanted();
     t->shown = now;
     describe(far, sizeof far, t, (double)done, (double)total);

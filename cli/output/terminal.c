@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "longline-dist.h"
+
 /* A terminal that can move back in its line, and whose user has not asked for plain output. */
 ll_line ll_line_start(void) {
     const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
@@ -18,6 +20,7 @@ static ll_line *shown; /* the line that is there */
 /* Cut to the terminal's width: a line that wraps cannot be gone back on. */
 void ll_line_show(ll_line *line, char *text) {
     struct winsize window;
+    if (!ll_dist_ranks().speaks) return;
     if (!line->moves) {
         fprintf(stderr, "%s\n", text);
         return;

@@ -166,4 +166,5 @@ const ll_command ll_command_classify = {
     .args = args,
     .shared = ll_sequence_args,
     .run = classify,
+    .ranks = 1,
 };

@@ -56,6 +56,7 @@ static int show(const ll_item *item) {
 
 static int encode_with(ll_model *model, int files, const char **paths) {
     const int all = kind == LL_EMBED_ALL;
+    if (ll_dist_ranks().rank) out = NULL; /* rank 0 writes */
     if (!strcmp(ll_recipe_get(ll_model_recipe(model), "model.task"), "seq2seq")) {
         ll_print("the model (model.task = seq2seq) has no vectors of single sequences; see %s", ll_uses(model));
         return 2;
@@ -107,4 +108,5 @@ const ll_command ll_command_encode = {
     .args = args,
     .shared = ll_sequence_args,
     .run = encode,
+    .ranks = 1,
 };

@@ -147,4 +147,5 @@ const ll_command ll_command_eval = {
             "  longline eval runs/mnist-1/best.safetensors --shift 8",
     .args = args,
     .run = eval,
+    .ranks = 1,
 };

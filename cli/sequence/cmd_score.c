@@ -129,4 +129,5 @@ const ll_command ll_command_score = {
     .args = args,
     .shared = ll_sequence_args,
     .run = score,
+    .ranks = 1,
 };

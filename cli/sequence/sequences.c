@@ -166,7 +166,8 @@ static int stream_part(run *r, int ends) {
     ll_item *item = &r->item;
     item->ends = ends;
     int code = make_tokens(r);
-    for (int done = 0, n; code < 0 && (done < item->n || ends); done += n) {
+    const int shows = !ll_dist_ranks().rank; /* a stream goes from token to token: one rank has it */
+    for (int done = 0, n; shows && code < 0 && (done < item->n || ends); done += n) {
         n = item->n - done < LL_PIECE ? item->n - done : LL_PIECE;
         const ll_status status = n ? ll_stream_score(r->stream, r->logp, item->tokens + done, n) : LL_OK;
         if (status) return ll_item_failed(status, item);
@@ -308,6 +309,9 @@ static int open_all(run *r, int files, const char **paths) {
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
     if (how.label_key && how.format != LL_INPUT_AUTO && how.format != LL_INPUT_JSONL)
         return ll_usage("--label-key is for JSONL");
+    for (int i = 0; i < files || (!files && !i); i++)
+        if (ll_dist_ranks().size > 1 && (!files || !strcmp(paths[i], "-")))
+            return ll_usage("standard input goes to one rank alone; name files");
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);

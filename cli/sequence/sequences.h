@@ -50,6 +50,8 @@ typedef struct {
     const ll_job *job;
     int (*tick)(void *arg, double share); /* called with what of the window is done; non-zero stops, after saying so */
     void *arg;
+    ll_status failed; /* of this rank's batch number failed_at, with several ranks */
+    int failed_at;
     int64_t done, now; /* tokens of what is in the window: answered, and in the batch that is at work */
     int n, capacity;
     ll_item *item;

@@ -102,11 +102,70 @@ static int blame(ll_window *w, const int *order, int B, ll_status status) {
     return ll_failed(status, NULL);
 }
 
+/* What a rank found of a batch goes to rank 0. A batch that failed is done again there, to say why. */
+static ll_status hand_over(ll_window *w, const int *order, int B, int from, ll_status found) {
+    const int me = ll_dist_ranks().rank, longest = w->item[order[0]].n, T = longest > 0 ? longest : 1;
+    const size_t row = answer_size(w->job, T);
+    for (int b = 0; b < B && me == from && !found; b++) {
+        const ll_item *item = &w->item[order[b]];
+        if (item->size) memcpy(w->out + (size_t)b * row, w->answers + item->at, item->size * sizeof *w->out);
+    }
+    ll_status status = ll_dist_collect(&found, sizeof found, from);
+    if (!status && !found) status = ll_dist_collect(w->out, (size_t)B * row * sizeof *w->out, from);
+    if (status || me) return status;
+    if (found) return run_batch(w, order, B);
+    for (int b = 0; b < B; b++) {
+        const ll_item *item = &w->item[order[b]];
+        if (item->size) memcpy(w->answers + item->at, w->out + (size_t)b * row, item->size * sizeof *w->out);
+    }
+    return LL_OK;
+}
+
 static const ll_window *sorted; /* qsort has no argument for it */
 
 static int by_length(const void *a, const void *b) {
     const int i = *(const int *)a, j = *(const int *)b, n = sorted->item[i].n, m = sorted->item[j].n;
     return n != m ? (n < m) - (n > m) : (i > j) - (i < j);
+}
+
+/* How many items from number i of the order on make a batch, and room for it; 0: no memory. */
+static int next_batch(ll_window *w, int i) {
+    const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
+    const int most = T < LL_PIECE ? LL_PIECE / T : 1, B = most < w->n - i ? most : w->n - i;
+    return batch_room(w, B, T) ? B : 0;
+}
+
+/* All batches, or those of this rank, in turn. */
+static int run_own(ll_window *w) {
+    const ll_ranks ranks = ll_dist_ranks();
+    w->failed = LL_OK;
+    for (int i = 0, number = 0, B; i < w->n && !w->failed; i += B, number++) {
+        if (!(B = next_batch(w, i))) return no_memory();
+        if (number % ranks.size != ranks.rank) continue;
+        const ll_status status = run_batch(w, w->order + i, B);
+        if (status == LL_ESTOPPED) return 1;
+        if (status && ranks.size == 1) return blame(w, w->order + i, B, status);
+        w->failed = status;
+        w->failed_at = number;
+        if (ll_window_report(1, 1, w)) return 1;
+        w->done += w->now;
+    }
+    return -1;
+}
+
+/* Then what the other ranks found. A rank goes on after a failure, which rank 0 says when its turn comes. */
+static int collect_all(ll_window *w) {
+    const ll_ranks ranks = ll_dist_ranks();
+    for (int i = 0, number = 0, B; i < w->n && ranks.size > 1; i += B, number++) {
+        const int from = number % ranks.size;
+        if (!(B = next_batch(w, i))) return no_memory();
+        const int lacks = from == ranks.rank && w->failed && number >= w->failed_at;
+        const ll_status status = lacks && !ranks.rank ? run_batch(w, w->order + i, B)
+                                                      : hand_over(w, w->order + i, B, from, lacks ? w->failed : LL_OK);
+        if (status == LL_EDIST) return ll_failed(status, NULL);
+        if (status) return blame(w, w->order + i, B, status);
+    }
+    return -1;
 }
 
 static int run_all(ll_window *w) {
@@ -120,18 +179,8 @@ static int run_all(ll_window *w) {
     sorted = w;
     qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);
     w->done = 0;
-    for (int i = 0, B; i < w->n; i += B) {
-        const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
-        B = T < LL_PIECE ? LL_PIECE / T : 1;
-        if (B > w->n - i) B = w->n - i;
-        if (!batch_room(w, B, T)) return no_memory();
-        const ll_status status = run_batch(w, w->order + i, B);
-        if (status == LL_ESTOPPED) return 1;
-        if (status) return blame(w, w->order + i, B, status);
-        if (ll_window_report(1, 1, w)) return 1;
-        w->done += w->now;
-    }
-    return -1;
+    const int code = run_own(w);
+    return code >= 0 ? code : collect_all(w);
 }
 
 static void forget(ll_window *w) {
@@ -148,7 +197,8 @@ static void forget(ll_window *w) {
 int ll_window_flush(ll_window *w) {
     if (!w->n) return -1;
     int code = run_all(w);
-    for (int i = 0; i < w->n && code < 0; i++) {
+    const int shows = !ll_dist_ranks().rank;
+    for (int i = 0; i < w->n && code < 0 && shows; i++) {
         w->item[i].answer = w->answers + w->item[i].at;
         code = w->job->show(&w->item[i]);
     }

@@ -124,7 +124,7 @@ static int run_it(ll_trainer *trainer) {
     if (status) return ll_failed(status, NULL);
     if (!watch.steps && watch.last.step > 0) say_finished(trainer, &watch.last);
     report(trainer, &watch);
-    draw(trainer);
+    if (!ll_dist_ranks().rank) draw(trainer);
     name_report(trainer);
     return 0;
 }
@@ -154,12 +154,16 @@ static int train(int n, const char **words) {
     if (code < 0 && !recipe) own = own_recipe();
     if (code < 0) {
         if (!out && !resume) {
-            name_run(folder, sizeof folder, words[0]);
+            /* One rank makes the folder, and all that is in it. */
+            if (ll_dist_ranks().rank)
+                snprintf(folder, sizeof folder, "runs");
+            else
+                name_run(folder, sizeof folder, words[0]);
             out = folder;
         }
         const ll_status status = ll_trainer_create(&trainer, recipe, out ? out : resume, resume);
         code = status ? not_begun(status, recipe ? recipe : own) : run_it(trainer);
-        if (status && *folder) ll_drop_run(folder);
+        if (status && *folder && !ll_dist_ranks().rank) ll_drop_run(folder);
     }
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
@@ -181,4 +185,5 @@ const ll_command ll_command_train = {
             "'longline recipe' lists the keys.",
     .args = args,
     .run = train,
+    .ranks = 1,
 };

@@ -23,6 +23,12 @@ void ll_stop_on_signals(int restart) {
     }
 }
 
+void ll_stop_on(int number) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
 int ll_stop_wanted(void) {
     return stop;
 }

@@ -10,6 +10,9 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
     *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now()};
     watch->last.valid_loss = NAN;
     ll_stop_on_signals(1);
+    const char *preempt = ll_recipe_get(recipe, "train.preempt");
+    if (!strcmp(preempt, "SIGUSR1")) ll_stop_on(SIGUSR1);
+    if (!strcmp(preempt, "SIGUSR2")) ll_stop_on(SIGUSR2);
     signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
 }
 
@@ -32,8 +35,8 @@ static void describe(char *line, size_t size, const ll_watch *w) {
              all, ll_size(memory, (double)ll_memory_now()));
 }
 
-/* One step may come with several events: an evaluation is news, the end is if nothing told of its step. The end of a
- * run that made no step is not: nothing is known of its speed. */
+/* Does this event get a line of its own? An evaluation does. The end does where its step has no line yet, unless the
+ * run made no step, as its speed is then unknown. */
 static int is_news(const ll_watch *w, const ll_progress *p) {
     if (p->step == 1 && !p->event) return 1;
     if (!p->event) return 0;

@@ -34,8 +34,8 @@ typedef struct {
     double spread;         /* standard deviation of queries and keys; 0 = 1 */
     const char *kernels;   /* stream-error: names, parted by commas, or "all"; NULL: see there */
     const char *positions; /* the same; "decay" is position none with position.decay = fixed */
-    const ll_model *model; /* NULL, or what `positions` and `periods` look at in place of new models */
-    int (*progress)(double share, void *arg); /* NULL, or called now and then; non-zero stops: LL_ESTOPPED */
+    const ll_model *model; /* NULL, or which `positions` and `periods` analyse in place of new models */
+    int (*progress)(double share, void *arg); /* NULL, or called with the share done; non-zero stops: LL_ESTOPPED */
     void *arg;
 } ll_analysis;
 

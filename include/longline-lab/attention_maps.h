@@ -10,13 +10,14 @@ LL_C_BEGIN
 /* ---- Weights ---- */
 
 /* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
- * through the operator (Choromanski et al. 2021, appendix C.4), so whatever kernel, position and divisor it has. One
- * sequence: q (H, T, D), k (H, S, D). streaming: by a stream, of as many queries as keys. ceil(S / E) passes. */
-LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S,
-                                                 int streaming, float *A);
+ * through the operator (Choromanski et al. 2021, appendix C.4). It works for every kernel, position and divisor. One
+ * sequence: q (H, T, D), k (H, S, D), gate (H, T, 1) of gla, else without data. streaming: by a stream, of as many
+ * queries as keys. ceil(S / E) passes. */
+LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
+                                                 int S, int streaming, float *A);
 /* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
-LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S,
-                                               const int *query, int count, float *A);
+LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
+                                               int S, const int *query, int count, float *A);
 
 /* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of
  * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
@@ -40,11 +41,11 @@ typedef struct {
     double deviation[LL_STREAM_ERROR_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
     double tiles[LL_STREAM_ERROR_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
 } ll_stream_error;
-/* How far a stream strays: y of `tokens` random tokens, fed in blocks of random sizes, against y' of the same
- * recurrence in double, feature maps and positions included, and against y" of the whole sequence in tiles. q and k
- * are standard normal, v uniform in [0, 1), functions of the seed. Every operator that streams, with DEN_SUM or
- * DEN_NONE, favor with DEN_SUM and without an eps, no images, noise that is drawn; else LL_EINVAL. O(tokens) memory;
- * time as the stream and the tiles, and some times that for the doubles. */
+/* The numerical error of a long stream. `tokens` random tokens are fed in blocks of random sizes, which gives y. It is
+ * compared with y', the same recurrence in double including feature maps and positions, and with y", the whole sequence
+ * in tiles. q and k are standard normal, v is uniform in [0, 1); all are functions of the seed. Takes every operator
+ * that streams, with DEN_SUM or DEN_NONE; favor with DEN_SUM and without an eps; no images; noise that is drawn. Else
+ * LL_EINVAL. O(tokens) memory. The double precision takes several times as long as stream and tiles. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *error, const ll_attention_config *config,
                                                        int64_t tokens, uint64_t seed);
 

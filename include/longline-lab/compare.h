@@ -18,8 +18,8 @@ typedef struct {
     double accuracy; /* of always saying the likeliest token */
     int64_t count;   /* tokens of the split */
 } ll_baseline;
-/* What a model comes to that knows only how often each token is in the train split (with add-one smoothing): the
- * empirical baseline of language models, masked or not. */
+/* The loss of a model that knows only how often each token is in the train split, with add-one smoothing: the empirical
+ * baseline of language models, masked or not. */
 LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
 
 /* Seconds for one full training step (forward, backward, update) on random tokens, data and files
@@ -34,9 +34,9 @@ typedef struct ll_comparison ll_comparison;
  * LL_EINVAL name file and line. */
 LL_API LL_MUST_USE ll_status ll_comparison_load(ll_comparison **comparison, const char *path);
 LL_API void ll_comparison_free(ll_comparison *comparison);
-/* Sets a key of the recipes of all systems: where data lie, say. Of what a budget sets (train.warmup at most a tenth of
- * the steps, train.eval-every a tenth, train.checkpoint-every a twentieth) this wins. LL_EINVAL for train.steps and
- * train.seed, which are the budget's and the seeds'. */
+/* Sets a key of the recipes of all systems, for example the path of their data. A budget sets train.warmup to at most a
+ * tenth of the steps, train.eval-every to a tenth and train.checkpoint-every to a twentieth; a key set here overrides
+ * that. LL_EINVAL for train.steps and train.seed, which follow from budget and seeds. */
 LL_API LL_MUST_USE ll_status ll_comparison_set(ll_comparison *comparison, const char *assignment);
 
 typedef struct {

@@ -10,20 +10,20 @@ LL_C_BEGIN
  * all files of folders, 0 to 1. */
 typedef struct {
     double time_pitch;     /* of distances in time and pitch between notes */
-    double onset_duration; /* of places in the bar and durations of notes */
+    double onset_duration; /* of positions in the bar and durations of notes */
     int64_t notes[2];      /* that were counted, without drums */
 } ll_likeness;
 /* MIDI files, or the text of their events. LL_EINVAL where one has no notes to be counted. Time: notes times those
  * that begin within four quarters after them. */
 LL_API LL_MUST_USE ll_status ll_music_compare(ll_likeness *likeness, const char *a, const char *b);
 
-/* How much of music is on the grids that its events can be on (data.grid), 4 and 12 places a quarter note. A time is on
- * one that has a place less than a tick of the file away. */
+/* How much of music is on the grids of events (data.grid), which have 4 and 12 positions a quarter note. A time is on a
+ * grid if one of its positions is less than a tick of the file away. */
 typedef struct {
     int64_t files, notes;
     double held; /* share of notes that the sustain pedal makes longer */
     struct {
-        int places;
+        int positions;
         double onsets_off, durations_off; /* shares of those that are not on it; strokes of drums have no duration */
         double moved;                     /* quarter notes that a note's beginning is moved by, the mean */
     } grid[2];

@@ -28,17 +28,17 @@ typedef struct {
 
 /* Draws curves into a .svg or .png file (by its ending). */
 LL_API LL_MUST_USE ll_status ll_figure_write(const ll_figure *figure, const char *path);
-/* Matrices as colours: one panel, or many in a grid. Colours go with the root of a value's size, so that small weights
- * are seen; positive ones are blue, negative ones orange. What is no number is left blank. */
+/* Matrices as colours: one panel, or many in a grid. The shade follows the square root of a value's size, so that small
+ * weights are visible. Positive values are blue, negative ones orange, NaN is blank. */
 typedef struct {
     const char *label;
     int rows, cols;
     const float *value; /* (rows, cols), the first row on top */
 } ll_panel;
 
-/* What has the strongest colour: the largest value of a panel, of each of its rows, or of all panels. STRETCH: colours
+/* Which value has the strongest colour: the largest of a panel, of each of its rows, or of all panels. RANGE: colours
  * run evenly from the least value of a panel to its largest. */
-typedef enum { LL_SHADES_PANEL, LL_SHADES_ROW, LL_SHADES_ALL, LL_SHADES_STRETCH } ll_shades;
+typedef enum { LL_SHADES_PANEL, LL_SHADES_ROW, LL_SHADES_ALL, LL_SHADES_RANGE } ll_shades;
 
 typedef struct {
     const char *title, *x_label, *y_label;
@@ -55,15 +55,14 @@ LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const cha
 
 /* ---- Reports ---- */
 
-/* Writes the report of a run folder: one HTML file that needs nothing else, with the curves, what the best model came
- * to, and what it does: text it writes, loss against position, what attention looks at, or images taken for others.
- * path NULL: report.html in the folder. Every figure goes into a folder beside the page, too, as .svg and .csv:
- * "figures", or NAME-figures for another page than report.html. Takes seconds; what its data would be needed for is
- * left out, and said, where they are not there. progress, unless it is NULL, is told how far it has come; LL_ESTOPPED
- * where it asks for that. */
+/* Writes the report of a run folder: one HTML file that needs no other, with the curves, the results of the best model,
+ * and examples of what it does: text it generates, loss against position, attention maps, or misclassified images.
+ * path NULL: report.html in the folder. Every figure is also written as .svg and .csv into a folder beside the page:
+ * "figures", or NAME-figures for a page that is not report.html. Takes seconds. Parts that need data which are not
+ * there are left out, and the page says so. progress: called meanwhile, or NULL; LL_ESTOPPED where it asks for that. */
 LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
-/* The report of a run that trains: ll_trainer_on_report(trainer, ll_trainer_report, NULL) has it written. Until the end
- * it is of the run's files alone; a whole one is what ll_run_report writes. arg is not used. */
+/* The report of a run during training, for ll_trainer_on_report(trainer, ll_trainer_report, NULL). Until the end it is
+ * made of the run's files alone; whole = 1 writes what ll_run_report writes. arg is not used. */
 LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole, void *arg);
 /* Writes a page of n runs (1 to 32) beside each other: curves, results, and where their recipes differ. */
 LL_API LL_MUST_USE ll_status ll_runs_report(const char *const *runs, int n, const char *path);

@@ -18,6 +18,7 @@ typedef enum {
     LL_KERNEL_ELU1, /* u + 1 for u > 0, else e^u */
     LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
     LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
+    LL_KERNEL_GLA, /* features x; every call brings a gate (below); causal */
     /* What papers compare with: */
     LL_KERNEL_VALUE, /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
     LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
@@ -201,23 +202,28 @@ typedef struct {
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
+    /* Memory of ll_attention_scratch floats that the call may use, so that it need not allocate; NULL: it allocates.
+     * threads: the most that may work on the call; 0: ll_threads(), or as many as the scratch is large enough for. */
+    float *scratch;
+    size_t scratch_floats;
+    int threads;
     ll_position_gradients dposition;
     ll_approximate_gradients dbaseline;
 } ll_attention_call;
 
-/* Floats that backward needs from forward: O(B H T), without the features. For rows with at most so many segments;
- * 0: a row is a sequence. */
-LL_API size_t ll_attention_saved_packed(const ll_attention *op, int B, int T, int S, int segments);
-static inline size_t ll_attention_saved(const ll_attention *op, int B, int T, int S) {
-    return ll_attention_saved_packed(op, B, T, S, 0);
-}
+/* Floats that backward needs from forward: O(B H T), without the features. Of the call B, T, S and segments count, the
+ * most that there will be (segment may be NULL). */
+LL_API size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *call);
+/* Floats of scratch that a call takes, forward or backward. Besides, threads count, and whether saved and ddecay are
+ * there. A larger B, T, S or number of segments takes no less. */
+LL_API size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward);
 /* Floats of the state of one sequence: constant, whatever the length. LL_EINVAL with the reason for operators whose
  * state grows (softmax) or whose stabiliser sees the whole sequence. */
 LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats);
 /* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
  * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the
- * operator does not take, LL_ENOMEM for scratch; otherwise cannot fail. */
+ * operator does not take, or scratch that is too small; LL_ENOMEM without scratch; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 

@@ -1,4 +1,4 @@
-/* What all of the interface stands on: version, status and error text, the machine, recipes. */
+/* What the rest of the interface needs: version, status and error text, the machine, recipes. */
 #ifndef LL_BASE_H
 #define LL_BASE_H
 
@@ -39,7 +39,8 @@ typedef enum {
     LL_EIO,     /* a file that cannot be read or written */
     LL_EFORMAT, /* a file whose content is wrong */
     LL_ESTOPPED, /* stopped on request, everything saved */
-    LL_EDIVERGED /* a loss, a gradient or what a model gives became infinite or NaN */
+    LL_EDIVERGED, /* a loss, a gradient or what a model gives became infinite or NaN */
+    LL_EDIST /* another rank failed, or cannot be reached */
 } ll_status;
 
 /* One sentence on the last failure in this thread: where, what was found, what to do. Never NULL. */
@@ -48,21 +49,21 @@ LL_API const char *ll_error(void);
  * mean ...?". The first 63 bytes count. */
 LL_API int ll_edit_distance(const char *a, const char *b);
 
-/* Called now and then by what may take long, with how much is done of how much (0: not known). Non-zero stops it:
- * LL_ESTOPPED. */
+/* Progress of a call that may take long: `done` of `total` units (total 0: unknown). If it returns non-zero, the call
+ * stops with LL_ESTOPPED. */
 typedef int ll_done_fn(int64_t done, int64_t total, void *arg);
 
 /* ---- Machine ---- */
 
-/* Threads that every later call may use; 0 = physical cores (the default). Results do not depend on
- * it, to the last bit. From any thread, at any time: a call that runs goes on with no more than it began with. */
+/* Sets how many threads later calls use; 0 = physical cores (the default). The number changes no bit of a result. May
+ * be called from any thread at any time: a call that runs keeps the number it began with. */
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 
 /* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16" or NULL for the
  * fastest this machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the name is
- * unknown or the machine lacks it. Not while other calls run; operators, models and streams that exist already go on
- * with it. */
+ * unknown or the machine lacks it. Not while other calls run. Existing operators, models and streams use the new tier
+ * from then on. */
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);
 LL_API const char *ll_cpu(void);
 
@@ -72,7 +73,7 @@ LL_API size_t ll_memory_now(void);
 
 /* ---- Tokens ---- */
 
-/* Bytes are tokens 0..255; what models of pairs of texts know besides them. */
+/* Bytes are tokens 0..255. Models of pairs of texts have these tokens besides. */
 enum { LL_TOKEN_PAD = 256, LL_TOKEN_BEGIN, LL_TOKEN_END, LL_TOKEN_COUNT };
 
 /* ---- Recipes ---- */
@@ -92,7 +93,6 @@ typedef struct {
 LL_API LL_MUST_USE ll_status ll_recipe_create(ll_recipe **recipe); /* all keys at their defaults */
 LL_API LL_MUST_USE ll_status ll_recipe_load(ll_recipe **recipe, const char *path);
 LL_API LL_MUST_USE ll_status ll_recipe_parse(ll_recipe **recipe, const char *text, const char *name);
-LL_API LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
 LL_API void ll_recipe_free(ll_recipe *recipe);
 
 /* Sets "section.key=value". An unknown key is LL_EINVAL and the text names the nearest one. */
@@ -111,7 +111,7 @@ LL_API void ll_text_free(void *text);
 
 /* ---- Kernels and positions ---- */
 
-/* What a stream keeps: a state of constant size, all keys and values, or there is no stream. */
+/* What a stream keeps: a state of constant size; all keys and values; nothing, as there is no stream. */
 typedef enum { LL_STREAM_CONSTANT, LL_STREAM_GROWS, LL_STREAM_NONE } ll_stream_kind;
 /* How long a sequence can be: any length, up to what a table holds, or as many tokens as an image has. */
 typedef enum { LL_LENGTH_ANY, LL_LENGTH_TABLE, LL_LENGTH_IMAGE } ll_length_kind;
@@ -126,14 +126,14 @@ typedef struct {
     int causal, whole; /* may see earlier tokens alone (language models), all tokens (classifiers) */
     ll_stream_kind stream;
     ll_length_kind length;
-    int decay; /* kernels: position.decay can be had */
+    int decay; /* kernels: position.decay is possible */
 } ll_mechanism;
 
 /* Kernel or position number i, in the order of the recipe's choices; NULL past the last. */
 LL_API const ll_mechanism *ll_kernel_at(int i);
 LL_API const ll_mechanism *ll_position_at(int i);
-/* Can a model have both, causal or not? Else LL_EINVAL, and ll_error() is the reason and what to do. A stream of the
- * pair is the larger of its two ll_stream_kind, its length the larger ll_length_kind. */
+/* Can a model have both? causal: a language model. If not, LL_EINVAL, and ll_error() has the reason and the remedy. The
+ * pair's ll_stream_kind is the larger of the two, and so is its ll_length_kind. */
 LL_API LL_MUST_USE ll_status ll_pair_legal(const char *kernel, const char *position, int causal);
 
 LL_C_END

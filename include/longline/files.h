@@ -1,4 +1,4 @@
-/* Sequences out of files: what goes into a trained model. */
+/* Reading sequences from files, as input of a trained model. */
 #ifndef LL_FILES_API_H
 #define LL_FILES_API_H
 
@@ -8,8 +8,8 @@ LL_C_BEGIN
 
 /* ---- Sequences, one after the other ---- */
 
-/* Files that are read once, from front to back, plain, .gz or .xz (their first bytes tell), in memory that does not
- * grow. What is in them: */
+/* Files are read once, from beginning to end, in constant memory. They may be plain, .gz or .xz, which is recognised by
+ * their first bytes. The format of what they hold: */
 typedef enum {
     LL_INPUT_AUTO,  /* by the first byte of each file: FASTA if it is '>' or ';', JSONL if '{', idx by its magic number,
                      * else lines */
@@ -28,8 +28,8 @@ typedef struct {
     const char *label_key;         /* of JSONL: of a string or integer that every object then has, and no file is
                                     * of another kind; NULL: no labels */
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
-    size_t piece;                  /* of longer sequences so many bytes are handed out at a time; 0: 65536 */
-    int grid;                      /* of music: places of a quarter note, as data.grid of the model; 0: 4 */
+    size_t piece;                  /* longer sequences come in pieces of so many bytes; 0: 65536 */
+    int grid;                      /* of music: positions of a quarter note, as data.grid of the model; 0: 4 */
 } ll_input_options;
 
 typedef struct {
@@ -48,13 +48,13 @@ typedef struct ll_input ll_input;
 /* n paths; "-" is standard input. LL_EIO names a file that is not there. */
 LL_API LL_MUST_USE ll_status ll_input_open(ll_input **input, const char *const *paths, int n,
                                            const ll_input_options *how);
-/* The next sequence or piece, valid until the next call; *found = 0 after the last. LL_EFORMAT names file and line of
- * what is wrong; the input then is at its end. LL_ESTOPPED: while it waited for a pipe or a terminal, a signal came
- * whose handler does not restart calls (sigaction without SA_RESTART); of LL_INPUT_WHOLE, what was read before it has
- * been handed out. */
+/* The next sequence or piece, valid until the next call; *found = 0 after the last. LL_EFORMAT names the file and line
+ * of what is wrong; the input is then at its end. LL_ESTOPPED: a signal whose handler does not restart calls (sigaction
+ * without SA_RESTART) arrived while the call waited for a pipe or a terminal. With LL_INPUT_WHOLE, earlier calls have
+ * returned what was read before the signal. */
 LL_API LL_MUST_USE ll_status ll_input_next(ll_input *input, ll_sequence *sequence, int *found);
 LL_API void ll_input_close(ll_input *input);
-/* Bytes of the files as they are, read so far, and in all (-1: nobody knows). */
+/* Bytes of the files, packed as they are: read so far, and in all (-1: unknown). */
 LL_API void ll_input_progress(const ll_input *input, int64_t *done, int64_t *total);
 
 LL_C_END

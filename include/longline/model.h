@@ -26,9 +26,9 @@ LL_API LL_MUST_USE ll_status ll_model_save_bytes(const ll_model *model, char **b
 LL_API void ll_model_free(ll_model *model);
 
 LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
-/* Changes a key of [data] or [train] in the model's recipe ("data.test=other.txt"), so that it can be
- * evaluated on other files or lengths. LL_EINVAL for keys that say what the model is, of which train.seed is one where
- * it draws the noise of stochastic positions. */
+/* Changes a key of [data] or [train] in the model's recipe ("data.test=other.txt"), so that the model can be evaluated
+ * on other files or lengths. LL_EINVAL for keys that define the model. train.seed is one of these where it draws the
+ * noise of stochastic positions. */
 LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
 typedef struct {
     size_t parameters;
@@ -48,9 +48,10 @@ typedef struct {
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
 
 typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
-/* Rounds the matrices of blocks and output layer, for good: streams then read half or a quarter of the bytes for a
- * token, which is what generation waits for. bfloat16 keeps 8 bits of a weight; LL_INT8 8 bits with one scale a column.
- * What that costs, ll_evaluate tells. Once a model; LL_FLOAT32 changes nothing. O(parameters). */
+/* Rounds the matrices of the blocks and the output layer, for good. Generation waits for memory, and streams then read
+ * a half (bfloat16) or a quarter (int8) of the bytes a token. LL_BFLOAT16 keeps 8 significant bits of a weight; LL_INT8
+ * keeps 8 bits, with one scale a column. ll_evaluate measures the loss in quality. Only once for a model; LL_FLOAT32
+ * changes nothing. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
 typedef struct {
@@ -60,18 +61,18 @@ typedef struct {
 /* What one token costs at position T. */
 LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
 
-/* Log-probabilities of the next token at every position (language models): logp (B, T, V);
- * row t depends on tokens 0..t alone (unless attention.compat names a program whose stabiliser looks ahead:
- * ll_model_can_stream), rows past `lengths` become 0. Classifiers: logp (B, classes). Match: of
- * sequences 2i and 2i + 1, logp (B / 2, classes).
+/* Log-probabilities of the next token at every position (language models): logp (B, T, V). Row t depends on tokens 0..t
+ * alone, unless attention.compat names a program whose stabiliser depends on later tokens (ll_model_can_stream). Rows
+ * past `lengths` become 0. Classifiers: logp (B, classes). Match: logp (B / 2, classes), of sequences 2i and 2i + 1.
  * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
  * in [0, V); LL_EDIVERGED the place of a number that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
-/* Tells from now on, unless progress is NULL, how far a call with this model has come: ll_evaluate in all its batches,
- * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source in theirs, after every block of layers, and more
- * often where a batch has more than 1024 tokens. LL_ESTOPPED is then what they return where it asks for that. Feeding a
- * stream, as little at a time as one likes, tells nothing. */
+
+/* Calls `progress` from now on while this model computes; NULL: no longer. ll_evaluate counts all of its batches.
+ * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source count their one batch: after every block of
+ * layers, and more often where the batch has more than 1024 tokens. They return LL_ESTOPPED where `progress` asks for
+ * that. ll_stream_feed does not call it: the caller chooses how many tokens it feeds at a time. */
 LL_API void ll_model_watch(ll_model *model, ll_done_fn *progress, void *arg);
 
 /* ---- Streams: generation with constant memory ---- */
@@ -81,8 +82,8 @@ typedef struct ll_stream ll_stream;
 /* LL_EINVAL with the reason where there cannot be a stream of this model: a classifier, or a model with a
  * released stabiliser that takes later tokens into account. */
 LL_API LL_MUST_USE ll_status ll_model_can_stream(const ll_model *model);
-/* Keeps the model, which must outlive it. Those alone that ll_model_can_stream; seq2seq models
- * first need a source. */
+/* Keeps the model, which must outlive the stream and pass ll_model_can_stream. The stream of a seq2seq model needs a
+ * source first. */
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
 /* Back to before the first token; a source stays. */
@@ -95,16 +96,16 @@ LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *toke
  * before (linear attention). How tokens are cut into calls changes no bit; many at a time take less time. After
  * LL_ENOMEM, or LL_EDIVERGED where the logits after the last token are not finite, the stream is to be reset. */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
-/* The same logits once more, also of a clone or of a stream from a file. LL_EINVAL before anything was fed. */
+/* The logits after the last token fed, again; also for a clone or a loaded stream. LL_EINVAL before the first token. */
 LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *logits);
 /* A second stream of the same model that goes on from here to the same bits, each on its own; of seq2seq with
  * its source. O(state). */
 LL_API LL_MUST_USE ll_status ll_stream_clone(ll_stream **copy, const ll_stream *stream);
-/* The state as a file (docs/format.md), written as ll_model_save does; and a stream that goes on from it, in any
- * process: to the same bits as the one that was saved, on the same instruction tier (ll_cpu). Time and size are those
- * of the state (softmax: of its keys and values), not of what was fed, besides one look at all parameters: LL_EINVAL
- * for the state of another model, which a digest of parameters, draws and recipe tells. LL_EFORMAT for a file that no
- * stream wrote. A seq2seq stream's source is in it. */
+/* Writes the state to a file (docs/format.md), as ll_model_save does. ll_stream_load makes a stream that continues from
+ * it, in any process: to the same bits as the saved one, on the same instruction tier (ll_cpu). The file has the source
+ * of a seq2seq stream. Time and size are proportional to the state, not to the number of tokens fed; loading also reads
+ * all parameters once. LL_EINVAL: the state is of another model, recognised by a digest of parameters, draws and
+ * recipe. LL_EFORMAT: no stream wrote the file. */
 LL_API LL_MUST_USE ll_status ll_stream_save(const ll_stream *stream, const char *path);
 LL_API LL_MUST_USE ll_status ll_stream_load(ll_stream **stream, ll_model *model, const char *path);
 LL_API int64_t ll_stream_position(const ll_stream *stream);

@@ -53,7 +53,8 @@ static ll_status solve(const experiment *x, ll_attention_config c, float *y, flo
     c.E = BLOCK;
     if (!status) status = ll_attention_create(&op, &c);
     if (!status)
-        status = ll_attention_matrix(op, view(x->q, x->L / x->rows, x->L), view(x->k, 1, x->L), x->rows, x->L, 0, A);
+        status = ll_attention_matrix(op, view(x->q, x->L / x->rows, x->L), view(x->k, 1, x->L), (ll_view){0},
+                                     x->rows, x->L, 0, A);
     ll_attention_free(op);
     return status;
 }

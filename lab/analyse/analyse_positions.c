@@ -36,7 +36,7 @@ static ll_status add_draw(const ll_attention *op, const ll_attention_config *c, 
     const size_t D = (size_t)c->D, all = (size_t)c->H * (size_t)T * (size_t)T;
     ll_normal_fill(x, (size_t)c->H * D, seed, ll_stream_id(LL_RANDOM_ANALYSE, 32, (uint32_t)draw), 0);
     const ll_view same = {x, 0, D, 0}; /* every token has the head's vector */
-    const ll_status status = ll_attention_matrix(op, same, same, T, T, 0, A);
+    const ll_status status = ll_attention_matrix(op, same, same, (ll_view){0}, T, T, 0, A);
     for (size_t i = 0; i < all && !status; i++) P[i] += A[i];
     return status;
 }

@@ -189,7 +189,8 @@ static ll_status allocate(ll_case *a) {
     a->y = ll_alloc(rows * E, sizeof *a->y);
     if (!a->y) return LL_ENOMEM;
     if (!a->g) return LL_OK;
-    const size_t saved = ll_attention_saved(a->op, (int)a->B, (int)a->L, (int)a->L);
+    const size_t saved =
+        ll_attention_saved(a->op, &(ll_attention_call){.B = (int)a->B, .T = (int)a->L, .S = (int)a->L});
     if ((double)saved > MOST_SAVED)
         return ll_fail(LL_EINVAL, "the gradients need %.1f GiB of saved states; leave out 'g'",
                        (double)saved * 4 / 1073741824.0);

@@ -37,16 +37,7 @@ int ll_case_position_reads(const ll_case *a, const char *name) {
     return 0;
 }
 
-size_t ll_case_width(const ll_case *a) {
-    const ll_position_config *w = &a->c.where;
-    const size_t D = (size_t)a->c.D;
-    switch (a->c.position) {
-    case LL_POSITION_SINE_SPE:
-    case LL_POSITION_CONV_SPE: return (size_t)w->realizations;
-    case LL_POSITION_RELATIVE_S1: return D + 2 * (size_t)w->scales * (size_t)w->axes;
-    default: return D;
-    }
-}
+size_t ll_case_width(const ll_case *a) { return (size_t)ll_attention_width(&a->c); }
 
 ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const size_t *shape, const float **data,
                                  float **gradient) {

@@ -35,7 +35,7 @@ static ll_status time_steps(ll_engine *e, int repeats, double *times) {
         const double start = ll_now();
         ll_status status = ll_engine_gradient(e, NULL, 1, &g);
         if (status) return status;
-        ll_engine_update(e, 1, &g);
+        if ((status = ll_engine_update(e, 1, &g))) return status;
         if (i >= 0) times[i] = ll_now() - start;
     }
     return LL_OK;

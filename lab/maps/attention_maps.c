@@ -7,11 +7,11 @@
 
 int ll_model_cls_tokens(const ll_model *model) { return model->cls_tokens; }
 
-/* What a layer's attention is given: its operator, q and k of one sequence. */
+/* What a layer's attention is given: its operator, q, k and gate of one sequence. */
 typedef struct {
     ll_workspace *ws;
     const ll_attention *op;
-    ll_view q, k;
+    ll_view q, k, gate;
     int n; /* tokens, CLS token included */
 } seen;
 
@@ -30,6 +30,7 @@ static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int
     s->op = m->attention[layer];
     s->q = (ll_view){q, 0, head, width};
     s->k = (ll_view){q + m->queries, 0, head, width};
+    s->gate = ll_gate_view(&run, s->ws->gate[layer]);
     s->n = run.T;
     return ll_stack_forward(&run, layer + 1); /* the last block's q and k stay in the workspace */
 }
@@ -49,7 +50,7 @@ ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int la
     seen s = {0};
     ll_status status = streaming ? ll_model_can_stream(m) : LL_OK;
     if (!status) status = watch(&s, m, tokens, T, layer);
-    if (!status) status = ll_attention_matrix(s.op, s.q, s.k, s.n, s.n, streaming, A);
+    if (!status) status = ll_attention_matrix(s.op, s.q, s.k, s.gate, s.n, s.n, streaming, A);
     if (!status) status = check_weights(&s, A, s.n, layer);
     ll_workspace_free(s.ws);
     return status;
@@ -59,7 +60,7 @@ ll_status ll_model_attention_rows(const ll_model *m, const int *tokens, int T, i
                                   float *A) {
     seen s = {0};
     ll_status status = watch(&s, m, tokens, T, layer);
-    if (!status) status = ll_attention_rows(s.op, s.q, s.k, s.n, s.n, query, count, A);
+    if (!status) status = ll_attention_rows(s.op, s.q, s.k, s.gate, s.n, s.n, query, count, A);
     if (!status) status = check_weights(&s, A, count, layer);
     ll_workspace_free(s.ws);
     return status;

@@ -6,25 +6,26 @@
  * is 1 at (i, e) and 0 elsewhere leaves row i of A in dv[.][e]; E rows, of all heads, in one pass. */
 #include <string.h>
 
-#include "attention/operator.h"
+#include "attention/attention_stream.h"
 #include "base/memory.h"
 #include "longline-lab.h"
 
 typedef struct {
     const ll_attention *op;
     int T, S, streaming;
-    ll_view q, k;
+    ll_view q, k, gate;
     float *v, *y; /* (S, E), the same for all heads; (H, T, E) */
 } pass;
 
 static ll_status run(const pass *p, ll_view v, ll_view y) {
     if (!p->streaming) {
-        const ll_attention_call call = {.B = 1, .T = p->T, .S = p->S, .q = p->q, .k = p->k, .v = v, .y = y};
+        const ll_attention_call call = {.B = 1, .T = p->T, .S = p->S, .q = p->q, .k = p->k, .v = v, .y = y,
+                                        .gate = p->gate};
         return ll_attention_forward(p->op, &call);
     }
     ll_attention_stream *s = NULL;
     ll_status status = ll_attention_stream_create(&s, p->op, 1);
-    if (!status) status = ll_attention_stream_feed(s, p->T, p->q, p->k, v, y);
+    if (!status) status = ll_attention_stream_feed_gated(s, p->T, p->q, p->k, v, p->gate, y);
     ll_attention_stream_free(s);
     return status;
 }
@@ -41,10 +42,11 @@ static ll_status columns(const pass *p, int from, float *A) {
     return status;
 }
 
-ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, int T, int S, int streaming, float *A) {
+ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T, int S, int streaming,
+                              float *A) {
     if (T < 1 || S < 1) return ll_fail(LL_EINVAL, "attention: a matrix of %d x %d weights", T, S);
     if (streaming && T != S) return ll_fail(LL_EINVAL, "attention: a stream has as many queries as keys");
-    pass p = {.op = op, .T = T, .S = S, .streaming = streaming, .q = q, .k = k};
+    pass p = {.op = op, .T = T, .S = S, .streaming = streaming, .q = q, .k = k, .gate = gate};
     p.v = ll_alloc((size_t)S * (size_t)op->c.E, sizeof *p.v);
     p.y = ll_alloc((size_t)op->c.H * (size_t)T * (size_t)op->c.E, sizeof *p.y);
     ll_status status = p.v && p.y ? LL_OK : LL_ENOMEM;
@@ -73,7 +75,8 @@ static ll_view take(float **at, int H, int n, int width) {
 static ll_status rows_create(rows *r, const ll_attention *op, ll_view q, ll_view k, int T, int S) {
     const int H = op->c.H, D = op->c.D, E = op->c.E;
     const size_t t = (size_t)H * (size_t)T, s = (size_t)H * (size_t)S;
-    const size_t size = (t + s) * ((size_t)D + 2 * (size_t)E) + ll_attention_saved(op, 1, T, S);
+    const size_t size =
+        (t + s) * ((size_t)D + 2 * (size_t)E) + ll_attention_saved(op, &(ll_attention_call){.B = 1, .T = T, .S = S});
     float *at = ll_alloc(size, sizeof *at);
     if (!at) return LL_ENOMEM;
     *r = (rows){.op = op, .memory = at, .values = t * (size_t)E};
@@ -100,8 +103,8 @@ static ll_status some_rows(const rows *r, const int *query, int count, int from,
     return status;
 }
 
-ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T, int S, const int *query, int count,
-                            float *A) {
+ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T, int S, const int *query,
+                            int count, float *A) {
     const int E = op->c.E;
     rows r;
     if (T < 1 || S < 1) return ll_fail(LL_EINVAL, "attention: a matrix of %d x %d weights", T, S);
@@ -110,6 +113,7 @@ ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, int T,
             return ll_fail(LL_EINVAL, "attention: query %d is token %d, which is not in 0..%d", i, query[i], T - 1);
     ll_status status = rows_create(&r, op, q, k, T, S);
     if (status) return status;
+    r.call.gate = gate;
     status = ll_attention_forward(op, &r.call);
     for (int from = 0; from < count && !status; from += E)
         status = some_rows(&r, query, count, from, count - from < E ? count - from : E, A);

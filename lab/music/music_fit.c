@@ -6,9 +6,9 @@
 #include "data/reader.h"
 #include "longline-lab.h"
 
-/* Ticks from the nearest of so many places of a quarter note. */
-static double ticks_off(int64_t ticks, int division, int places) {
-    const double step = (double)division / places, at = (double)ticks;
+/* Ticks from the nearest of so many positions of a quarter note. */
+static double ticks_off(int64_t ticks, int division, int positions) {
+    const double step = (double)division / positions, at = (double)ticks;
     return fabs(at - step * round(at / step));
 }
 
@@ -21,19 +21,19 @@ static void add_score(ll_music_fit *fit, int64_t *durations, const ll_score *s) 
         const ll_note *note = &s->note[i];
         *durations += note->instrument != LL_DRUMS;
         for (int g = 0; g < 2; g++) {
-            const int places = fit->grid[g].places;
-            const double off = ticks_off(note->begin, s->division, places);
-            /* A place may lie between two ticks; then either is on it. */
+            const int positions = fit->grid[g].positions;
+            const double off = ticks_off(note->begin, s->division, positions);
+            /* A position may be between two ticks; then either is on it. */
             fit->grid[g].onsets_off += off >= 1;
             fit->grid[g].moved += off / s->division;
             if (note->instrument != LL_DRUMS)
-                fit->grid[g].durations_off += ticks_off(note->end - note->begin, s->division, places) >= 1;
+                fit->grid[g].durations_off += ticks_off(note->end - note->begin, s->division, positions) >= 1;
         }
     }
 }
 
 ll_status ll_music_measure(ll_music_fit *out, const char *path) {
-    ll_music_fit fit = {.grid = {{.places = LL_GRID / LL_THIRDS}, {.places = LL_GRID}}};
+    ll_music_fit fit = {.grid = {{.positions = LL_GRID / LL_THIRDS}, {.positions = LL_GRID}}};
     int64_t durations = 0;
     char **names = NULL;
     int n = 0;

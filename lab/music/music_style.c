@@ -51,8 +51,8 @@ static void count_places(profile *p, const ll_score *s) {
         }
         if (note->instrument == LL_DRUMS) continue;
         const int64_t bar = 4 * (int64_t)meter.numerator * s->division; /* in ticks, times the denominator */
-        const int64_t place = (note->begin - meter.at) * meter.denominator % bar / meter.denominator;
-        const int64_t onset = part_of(place, s->division), length = note->end - note->begin;
+        const int64_t position = (note->begin - meter.at) * meter.denominator % bar / meter.denominator;
+        const int64_t onset = part_of(position, s->division), length = note->end - note->begin;
         p->notes++;
         /* The last part holds two quarters, too; longer notes are not counted. */
         int64_t duration = part_of(length, s->division);

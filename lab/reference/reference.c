@@ -117,9 +117,9 @@ static double *row(const ll_reference *t, double *ring, int h, int64_t token, in
     return ring + ((size_t)h * (size_t)t->keep + (size_t)(token % t->keep)) * (size_t)n;
 }
 
-static void accumulate(ll_reference *t, int h, int64_t position, const float *v) {
+static void accumulate(ll_reference *t, int h, int64_t position, const float *v, const float *gate) {
     const size_t m = (size_t)t->m, E = (size_t)t->c->E;
-    const double decay = t->c->decay ? (double)t->c->decay[h] : 1;
+    const double decay = (t->c->decay ? (double)t->c->decay[h] : 1) * (gate ? exp((double)*gate) : 1);
     double *S = t->S + (size_t)h * m * E, *z = t->z + (size_t)h * m, *sum, *divisor;
     features(t, t->x, t->phi);
     move(t, h, position, &sum, &divisor);
@@ -129,7 +129,7 @@ static void accumulate(ll_reference *t, int h, int64_t position, const float *v)
     }
 }
 
-void ll_reference_feed(ll_reference *t, int h, const float *k, const float *v) {
+void ll_reference_feed(ll_reference *t, int h, const float *k, const float *v, const float *gate) {
     const ll_attention_config *c = t->c;
     const int keys = h < ll_keyed_heads(c) && c->kernel != LL_KERNEL_VALUE;
     const int64_t position = t->count[h]++;
@@ -138,7 +138,7 @@ void ll_reference_feed(ll_reference *t, int h, const float *k, const float *v) {
         *power = c->permutation[(size_t)h * (size_t)t->m + (size_t)*power];
     }
     if (keys) ll_reference_encode(&t->place, LL_KEY, h, position, k, t->x);
-    if (keys && linear(c)) accumulate(t, h, position, v);
+    if (keys && linear(c)) accumulate(t, h, position, v, gate);
     if (c->kernel == LL_KERNEL_REFORMER) ll_reference_buckets_feed(&t->buckets, h, position, k, t->x, v);
     if (keys && t->keep)
         memcpy(row(t, t->keys, h, position, t->place.width), t->x, (size_t)t->place.width * sizeof *t->x);

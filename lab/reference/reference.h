@@ -45,8 +45,9 @@ typedef struct ll_reference ll_reference;
 /* Keeps the operator. LL_EINVAL with the reason where it has no twin. */
 LL_MUST_USE ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64_t tokens);
 void ll_reference_free(ll_reference *twin);
-/* The next token of head h (k: its query, where queries are the keys); then y (E) of its query. */
-void ll_reference_feed(ll_reference *twin, int h, const float *k, const float *v);
+/* The next token of head h (k: its query, where queries are the keys; gate: its log r, NULL: none); then y (E) of its
+ * query. */
+void ll_reference_feed(ll_reference *twin, int h, const float *k, const float *v, const float *gate);
 void ll_reference_answer(ll_reference *twin, int h, const float *q, double *y);
 
 /* ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero stops. */

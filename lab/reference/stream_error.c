@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/attention_stream.h"
 #include "attention/table.h"
 #include "reference/reference.h"
 #include "base/memory.h"
@@ -16,6 +17,7 @@ typedef struct {
     int64_t tokens;
     uint64_t seed;
     ll_view q, k, v, y, tiles; /* (1, H, tokens, D or E), token by token */
+    ll_view gate;              /* (1, H, tokens, 1), or no data */
     ll_stream_error result;
     int (*progress)(double share, void *arg);
     void *arg;
@@ -40,8 +42,9 @@ static ll_status stream(const drift *d) {
     uint64_t number = 0;
     for (int64_t t = 0, n; t < d->tokens && !status; t += n) {
         n = block_size(d, number++, d->tokens - t);
-        status = ll_attention_stream_feed(s, (int)n, ll_view_from(d->q, t), ll_view_from(d->k, t),
-                                          ll_view_from(d->v, t), ll_view_from(d->y, t));
+        status = ll_attention_stream_feed_gated(s, (int)n, ll_view_from(d->q, t), ll_view_from(d->k, t),
+                                                ll_view_from(d->v, t), ll_view_from(d->gate, t),
+                                                ll_view_from(d->y, t));
         if (!status) status = step(d, 0.3 * (double)(t + n) / (double)d->tokens);
     }
     ll_attention_stream_free(s);
@@ -50,7 +53,8 @@ static ll_status stream(const drift *d) {
 
 static ll_status whole(const drift *d) {
     const int T = (int)d->tokens;
-    const ll_attention_call call = {.B = 1, .T = T, .S = T, .q = d->q, .k = d->k, .v = d->v, .y = d->tiles};
+    const ll_attention_call call = {.B = 1, .T = T, .S = T, .q = d->q, .k = d->k, .v = d->v, .y = d->tiles,
+                                    .gate = d->gate};
     const ll_status status = ll_attention_forward(d->op, &call);
     return status ? status : step(d, 0.4);
 }
@@ -98,7 +102,8 @@ static ll_status against_twin(drift *d, ll_reference *twin, double *y) {
     for (int64_t t = 0; t < d->tokens && !status; t++) {
         for (int h = 0; h < d->c->H; h++)
             ll_reference_feed(twin, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL,
-                              ll_element(&d->v, 0, h, (int)t));
+                              ll_element(&d->v, 0, h, (int)t),
+                              d->gate.data ? ll_element(&d->gate, 0, h, (int)t) : NULL);
         const int64_t end = next < d->tokens ? next : d->tokens;
         if (t >= end - COMPARED) compare(d, twin, t, y, &worst, &largest);
         if (t + 1 == end) {
@@ -117,7 +122,7 @@ static ll_view view_of(const drift *d, float **data, int heads, int width) {
     return view;
 }
 
-/* q and k standard normal, v uniform in [0, 1). */
+/* q and k standard normal, v uniform in [0, 1), r = e^(-u / 16) with u uniform in [0, 1). */
 static void fill(drift *d, float *data) {
     const ll_attention_config *c = d->c;
     const int keys = ll_keyed_heads(c);
@@ -125,6 +130,11 @@ static void fill(drift *d, float *data) {
     d->q = view_of(d, &data, c->H, c->D), d->k = view_of(d, &data, keys, c->D);
     d->v = view_of(d, &data, c->H, c->E), d->y = view_of(d, &data, c->H, c->E);
     d->tiles = view_of(d, &data, c->H, c->E);
+    if (ll_operator_of_kernel(c->kernel)->gated) {
+        d->gate = view_of(d, &data, c->H, 1);
+        ll_uniform_fill(d->gate.data, T * d->gate.token, d->seed, ll_stream_id(LL_RANDOM_TEST, 4, 0), 0);
+        for (size_t i = 0; i < T * d->gate.token; i++) d->gate.data[i] /= -16;
+    }
     ll_normal_fill(d->q.data, T * (size_t)c->H * D, d->seed, ll_stream_id(LL_RANDOM_TEST, 0, 0), 0);
     ll_normal_fill(d->k.data, T * (size_t)keys * D, d->seed, ll_stream_id(LL_RANDOM_TEST, 1, 0), 0);
     ll_uniform_fill(d->v.data, T * d->v.token, d->seed, ll_stream_id(LL_RANDOM_TEST, 2, 0), 0);
@@ -141,7 +151,7 @@ ll_status ll_stream_error_of(ll_stream_error *out, const ll_attention *op, int64
     ll_status status = ll_attention_can_stream(op);
     if (!status) status = ll_reference_create(&twin, op, tokens);
     if (status) return status;
-    float *data = ll_alloc((size_t)tokens * (size_t)c->H, (2 * (size_t)c->D + 3 * (size_t)c->E) * sizeof *data);
+    float *data = ll_alloc((size_t)tokens * (size_t)c->H, (2 * (size_t)c->D + 3 * (size_t)c->E + 1) * sizeof *data);
     double *y = ll_alloc((size_t)c->E, sizeof *y);
     if (!data || !y) status = LL_ENOMEM;
     if (!status) {

@@ -49,7 +49,7 @@ static size_t size_of(const ll_panel *p) {
 
 ll_shade_range ll_shade_range_of(const ll_heat_map *m, int panel, int row) {
     const ll_panel *p = &m->panels[panel];
-    ll_shade_range r = {m->shades == LL_SHADES_STRETCH, INFINITY, -INFINITY, 0};
+    ll_shade_range r = {m->shades == LL_SHADES_RANGE, INFINITY, -INFINITY, 0};
     if (m->shades == LL_SHADES_ROW)
         widen(&r, p->value + (size_t)row * (size_t)p->cols, (size_t)p->cols);
     else if (m->shades == LL_SHADES_ALL)
@@ -61,7 +61,7 @@ ll_shade_range ll_shade_range_of(const ll_heat_map *m, int panel, int row) {
 
 double ll_shade_of(const ll_shade_range *r, double v) {
     if (!isfinite(v)) return 0;
-    if (r->stretch) return r->high > r->low ? (v - r->low) / (r->high - r->low) : 1;
+    if (r->full_range) return r->high > r->low ? (v - r->low) / (r->high - r->low) : 1;
     return r->strongest > 0 ? copysign(sqrt(fabs(v) / r->strongest), v) : 0;
 }
 
@@ -72,7 +72,7 @@ int ll_heat_map_short_names(const ll_heat_map *m) {
 }
 
 int ll_shades_signed(const ll_heat_map *m) {
-    for (int k = 0; k < m->n && m->shades != LL_SHADES_STRETCH; k++)
+    for (int k = 0; k < m->n && m->shades != LL_SHADES_RANGE; k++)
         for (size_t i = 0; i < size_of(&m->panels[k]); i++)
             if (m->panels[k].value[i] < 0) return 1;
     return 0;
@@ -175,10 +175,10 @@ static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
         [LL_SHADES_PANEL] = "largest of its panel; colours go with the square root",
         [LL_SHADES_ROW] = "largest of its row; colours go with the square root",
         [LL_SHADES_ALL] = "largest; colours go with the square root",
-        [LL_SHADES_STRETCH] = "largest of its panel",
+        [LL_SHADES_RANGE] = "largest of its panel",
     };
     const int from = ll_shades_signed(m) ? -1 : 0;
-    const char *left = m->shades == LL_SHADES_STRETCH ? "least" : from ? "-largest" : "0";
+    const char *left = m->shades == LL_SHADES_RANGE ? "least" : from ? "-largest" : "0";
     double x = SIDE;
     font(cr, TEXT_SIZE, 0);
     colour(cr, QUIET, 1);

@@ -1,5 +1,5 @@
 /* One HTML page in one file that needs nothing else: no script, no font, no address. Parts are written one after the
- * other; what goes wrong is kept and told when the page is finished, so that callers need not ask at every part.
+ * other; the first error is kept and returned when the page is finished, so that callers need not ask at every part.
  *
  *   html.c       the page, its sections, text and tables   style.css    what it looks like
  *   html_plot.c  curves                                    html_map.c    matrices and images

@@ -74,7 +74,7 @@ LL_MUST_USE ll_status ll_figure_draw(const ll_figure *figure, const int *faint, 
 
 /* What the colours in a row of a panel are relative to. */
 typedef struct {
-    int stretch;
+    int full_range;
     double low, high, strongest;
 } ll_shade_range;
 

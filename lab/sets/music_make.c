@@ -104,12 +104,12 @@ static void play_drums(draft *d) {
     }
 }
 
-/* A bar of a phrase: what is drawn in it follows from its place in the phrase alone, so that it comes again. */
-static void play_bar(draft *d, int section, int place, const int *chord) {
-    d->index = (uint64_t)(1000 * (1 + PHRASE * section + place));
-    if (place == 0) d->degree = 12 + 2 * draw(d, 4);
-    d->chord = chord[place];
-    d->next = chord[(place + 1) % PHRASE];
+/* A bar of a phrase: what is drawn depends on its position in the phrase alone, so that it recurs. */
+static void play_bar(draft *d, int section, int position, const int *chord) {
+    d->index = (uint64_t)(1000 * (1 + PHRASE * section + position));
+    if (position == 0) d->degree = 12 + 2 * draw(d, 4);
+    d->chord = chord[position];
+    d->next = chord[(position + 1) % PHRASE];
     draw_tune(d);
     play_accompaniment(d);
     play_bass(d);

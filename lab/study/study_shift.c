@@ -34,8 +34,9 @@ static ll_status measure(const ll_study *s, const ll_config *c, ll_workspace *ws
     const double work = ll_model_cost(s->model, c->train.length).multiply_adds * c->train.length * to->n / SHARE;
     const int most = ll_study_bound(work, 1, EXAMPLES) / c->train.batch;
     const int64_t n = ll_evaluate_batches(reader, most > 0 ? most : 1);
+    const ll_evaluator e = ll_evaluator_alone(s->model, ws, reader, batch);
     ll_reader_shift(reader, (int)to->x[i]);
-    for (int64_t k = 0; k < n && !status; k++) status = ll_evaluate_batch(&tally, s->model, ws, reader, batch, k, n);
+    for (int64_t k = 0; k < n && !status; k++) status = ll_evaluate_batch(&tally, &e, k, n);
     to->accuracy[i] = 100 * (double)tally.correct / (double)tally.count;
     to->examples = tally.count;
     return status;

@@ -90,15 +90,15 @@ typedef struct {
     ll_done_fn *progress;
     void *arg;
     int part, parts, stopped;
-    int64_t told; /* thousandths */
+    int64_t reported; /* thousandths */
 } pace;
 
-/* What a call with the model tells. A part may make several; what was told is not taken back. */
+/* Progress of a call with the model. A part may make several calls; the reported share never goes down. */
 static int hear(int64_t done, int64_t total, void *arg) {
     pace *p = arg;
     const int64_t far = (1000 * p->part + 1000 * done / total) / p->parts;
-    if (far > p->told) p->told = far;
-    if (p->progress && p->progress(p->told, 1000, p->arg)) p->stopped = 1;
+    if (far > p->reported) p->reported = far;
+    if (p->progress && p->progress(p->reported, 1000, p->arg)) p->stopped = 1;
     return p->stopped;
 }
 
@@ -134,7 +134,7 @@ static ll_status test(ll_model *model, ll_run_facts *facts) {
     if (!status) {
         facts->test_whole = ll_reader_eval_batches(reader) <= most;
         ll_reader_free(reader);
-        status = ll_evaluate(model, "test", most, &facts->test);
+        status = ll_evaluate_alone(model, "test", most, &facts->test);
     }
     return status == LL_ENOMEM ? status : LL_OK;
 }

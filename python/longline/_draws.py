@@ -1,7 +1,7 @@
 """What an operator draws, or starts from, where the caller does not say: projections, permutations, positions."""
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def decays(heads: int, first: float = 2, last: float = 5) -> Array:
 
 def default_eps(kernel: str) -> float:
     """What is added to every feature: 0 where features are positive anyway."""
-    return 0.0 if kernel in ("favor", "elu1", "exp", "sigmoid") else 1e-3
+    return 0.0 if kernel in ("favor", "elu1", "exp", "sigmoid", "gla") else 1e-3
 
 
 def widths(position: str, key_size: int, realizations: int, scales: int, axes: int) -> int:
@@ -111,3 +111,9 @@ def check_count(name: str, value: Optional[int], least: int = 1) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value < 2**31:
         raise ArgumentError(f"{name}: is {value!r}; it must be an integer from {least}")
     return int(value)
+
+
+def check_pair(name: str, value: Any) -> Tuple[int, int]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ArgumentError(f"{name}: is {value!r}; it must be two integers (width, height)")
+    return check_count(name, value[0]), check_count(name, value[1])

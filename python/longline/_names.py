@@ -35,7 +35,7 @@ POSITIONS: Dict[str, Mechanism] = _table(lib.ll_position_at)
 FEATURE_KINDS = {"positive": lib.LL_FEATURES_POSITIVE, "hyperbolic": lib.LL_FEATURES_HYPERBOLIC,
                  "trigonometric": lib.LL_FEATURES_TRIGONOMETRIC, "gaussian": lib.LL_FEATURES_GAUSSIAN}
 # Kernels whose features are a function of q alone; the rest are exact, approximate, or have no features.
-MAPS = ("relu", "elu1", "exp", "sigmoid", "abs", "gelu", "cos", "tanh", "identity", "square")
+MAPS = ("relu", "elu1", "exp", "sigmoid", "abs", "gelu", "cos", "tanh", "identity", "square", "gla")
 LINEAR = ("favor", *MAPS)
 
 

@@ -88,7 +88,9 @@ class Operator:
         self.value_size = _draws.check_count("value_size", key_size if value_size is None else value_size)
         self.causal, self.check_finite = bool(causal), check_finite
         self._keep: list = []  # arrays that the library borrows
-        two = bool(image) and self.position in ("conv-spe", "relative-s1", "relative-s2")
+        if image is not None:
+            image = _draws.check_pair("image", image)
+        two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
         c = self._config = ffi.new("ll_attention_config *", lib.ll_attention_default())
         c.kernel, c.position = KERNELS[self.kernel].number, POSITIONS[self.position].number
@@ -96,7 +98,7 @@ class Operator:
         c.causal, c.H, c.D, c.E = self.causal, self.heads, self.key_size, self.value_size
         c.query_max, c.key_max = lib.LL_MAX_TOKEN, lib.LL_MAX_PREFIX
         c.feature_eps = _draws.default_eps(self.kernel) if feature_eps is None else feature_eps
-        if not normalise:
+        if not normalise or self.kernel == "gla":
             c.den, c.query_max, c.key_max = lib.LL_DEN_NONE, lib.LL_MAX_NONE, lib.LL_MAX_NONE
         softmax_scale = width**-0.5 if scale is None else float(scale)
         if self.kernel in MAPS:
@@ -104,7 +106,7 @@ class Operator:
         else:
             c.input_scale = self._root(softmax_scale) if self.kernel == "favor" else softmax_scale
         if image is not None:
-            c.width, c.height = (_draws.check_count("image", n) for n in image)
+            c.width, c.height = image
         c.before = _draws.check_count("before", before, 0)
         self._draw(projection, permutation, decay, features, width, seed, layer)
         self._place(parameters, dict(scales=scales, axes=2 if two else 1, sines=sines, taps=taps, clip=clip,
@@ -292,7 +294,7 @@ class Operator:
         call = self._call(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
-            n = lib.ll_attention_saved_packed(self._op, call.B, call.T, call.S, call.segments)
+            n = lib.ll_attention_saved(self._op, call)
             saved = np.empty(max(int(n), 1), np.float32)
             call.saved = pointer(saved)
         check(lib.ll_attention_forward(self._op, call))

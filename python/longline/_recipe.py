@@ -55,9 +55,12 @@ class Recipe(Mapping[str, str]):
 
     @classmethod
     def _of(cls, borrowed: Any) -> "Recipe":
-        out = ffi.new("ll_recipe **")
-        check(lib.ll_recipe_copy(out, borrowed))
-        return cls(_native=out[0])
+        out = ffi.new("char **")
+        check(lib.ll_recipe_text(borrowed, out))
+        try:
+            return cls(text=text(out[0]))
+        finally:
+            lib.ll_text_free(out[0])
 
     def __setitem__(self, key: str, value: Any) -> None:
         check(lib.ll_recipe_set(self._r, encoded("key", key) + b"=" + encoded("value", _as_text(value))))

@@ -65,6 +65,20 @@ def test_favor_is_its_features(qkv, causal):
     assert np.abs(operator.forward(*qkv) - want).max() < 2e-5
 
 
+def test_gla_is_its_recurrence(qkv):
+    """S_t = r_t S_(t-1) + k_t v_t', y_t = S_t' q_t: Yang et al. 2024 with a scalar gate."""
+    q, k, v = qkv.astype(float)
+    gate = -np.random.default_rng(4).random(qkv.shape[1:4], dtype=np.float32)
+    state, want = np.zeros((*q.shape[:2], q.shape[-1], v.shape[-1])), np.empty_like(v)
+    for t in range(q.shape[2]):
+        state = np.exp(gate[:, :, t, None, None].astype(float)) * state + k[:, :, t, :, None] * v[:, :, t, None, :]
+        want[:, :, t] = np.einsum("bhde,bhd->bhe", state, q[:, :, t])
+    got = attention(*qkv, kernel="gla", causal=True, gate=gate)
+    assert np.abs(got - want).max() < 2e-5 * np.abs(want).max()
+    with pytest.raises(longline.ArgumentError, match="causal"):
+        attention(*qkv, kernel="gla", gate=gate)
+
+
 def test_favor_estimates_softmax(qkv):
     q, k, v = np.float32(0.5) * qkv
     errors = [np.abs(attention(q, k, v, kernel="favor", features=m) - softmax(q, k, v, False)).mean() for m in (32, 2048)]

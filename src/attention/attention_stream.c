@@ -140,6 +140,8 @@ ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view 
                                          ll_view y) {
     if (gate.data && !s->op->kind->gates)
         return ll_fail(LL_EINVAL, "attention stream: %s has no state that a gate could make decay", s->op->kind->name);
+    if (!gate.data && s->op->gated)
+        return ll_fail(LL_EINVAL, "attention stream: %s needs a gate for every token", s->op->kind->name);
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
     ll_status status = ll_attention_stream_reserve(s, n);
     const int most = s->op->premap ? LL_PREMAP_TILE : n;
@@ -178,21 +180,11 @@ ll_status ll_attention_stream_check(const ll_attention_stream *s) {
     return ll_state_check(t, ll_attention_stream_state(s, s->position, t));
 }
 
-static size_t count_of(const ll_state_tensor *t) {
-    size_t count = 1;
-    for (int i = 0; i < t->rank; i++) count *= t->shape[i];
-    return count;
-}
-
-size_t ll_state_bytes(const ll_state_tensor *t) {
-    return count_of(t) * (t->dtype == LL_F64 ? sizeof(double) : sizeof(float));
-}
-
 ll_status ll_state_check(const ll_state_tensor *t, int count) {
     for (; count; t++, count--) {
         const float *x = t->data;
         const double *wide = t->data;
-        for (size_t i = 0, n = count_of(t); i < n; i++)
+        for (size_t i = 0, n = ll_state_bytes(t) / (t->dtype == LL_F64 ? sizeof *wide : sizeof *x); i < n; i++)
             if (!isfinite(t->dtype == LL_F64 ? wide[i] : (double)x[i]))
                 return ll_fail(LL_EFORMAT, "tensor %s is not finite at element %zu", t->name, i);
     }

@@ -5,24 +5,12 @@
 
 #include "attention/operator.h"
 #include "base/parallel.h"
-#include "base/safetensors.h"
-
-/* One tensor of what a stream remembers. The data are the stream's own. */
-typedef struct {
-    const char *name;
-    enum ll_dtype dtype; /* LL_F32 or LL_F64 */
-    int rank;
-    size_t shape[4];
-    void *data;
-} ll_state_tensor;
-enum { LL_STATE_TENSORS = 4 };
 
 /* All that a stream remembers at a position, besides that; returns how many tensors it is. Where the stream is there,
  * these are its own: written to those of another stream of the same operator, they make it go on as this one would. */
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
 /* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
-size_t ll_state_bytes(const ll_state_tensor *tensor);
 /* LL_EFORMAT where a number of the tensors is not finite. */
 LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT where what was filled in is no state that a stream could have come to. */

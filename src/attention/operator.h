@@ -9,11 +9,25 @@
 #define LL_OPERATOR_H
 
 #include "attention/sequence/sequence.h"
+#include "base/memory.h"
+#include "base/safetensors.h"
 #include "kernel/kernel.h"
 
 struct ll_recurrence; /* attention_stream.h */
 struct ll_cross_kind; /* cross_cache.h */
 struct ll_premap;     /* position/premap.h */
+
+/* One tensor of what is kept between tokens: of a stream, or of the state that a call of one sequence takes and leaves.
+ * Those of a call lie one behind the other, and data is NULL. */
+typedef struct {
+    const char *name;
+    enum ll_dtype dtype; /* LL_F32 or LL_F64 */
+    int rank;
+    size_t shape[4];
+    void *data;
+} ll_state_tensor;
+enum { LL_STATE_TENSORS = 5 };
+size_t ll_state_bytes(const ll_state_tensor *tensor);
 
 typedef struct ll_operator {
     const char *name;
@@ -22,6 +36,7 @@ typedef struct ll_operator {
     int itself; /* keys are those of the queries' own tokens: S = T */
     int whole;  /* needs the whole sequence: never causal */
     int gates;  /* its state decays, and may do so by a gate that comes with the call */
+    int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);
@@ -34,11 +49,14 @@ typedef struct ll_operator {
     void (*project)(ll_attention *op, const float *projection);
     void (*set_tile)(ll_attention *op, int tile);
     size_t (*saved)(const ll_attention *op, int B, int T, int S, int segments); /* floats */
+    /* Floats of the scratch that a call of these sizes takes; of its data nothing is looked at, but whether they are
+     * there. NULL: none. Forward and backward find that much at call->scratch, for call->threads threads. */
+    size_t (*scratch)(const ll_attention *op, const ll_attention_call *call, int backward);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
-    /* What a call takes and leaves: floats of a sequence, LL_EINVAL with the reason where it cannot; the state before
-     * the first token; what it consists of. NULL: it grows with the sequence. */
-    ll_status (*state_floats)(const ll_attention *op, size_t *floats);
+    /* What a call takes and leaves: its tensors, LL_EINVAL with the reason where it cannot. NULL: it grows with the
+     * sequence. And the state before the first token; NULL: zeros. */
+    ll_status (*state)(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
     void (*state_clear)(const ll_attention *op, float *state);
     /* LL_EINVAL with the reason where later tokens are needed; NULL: causal is enough. */
     ll_status (*can_stream)(const ll_attention *op);
@@ -49,6 +67,8 @@ typedef struct ll_operator {
 struct ll_attention {
     ll_attention_config c; /* as the caller gave it; its arrays are our copies, save parameters that train */
     const ll_operator *kind;
+    int gated;                /* every call has to bring a gate */
+    int features;             /* its kernel has some */
     int D;                    /* query size after the premap stage */
     int tile;                 /* tokens a tile; 0: as many as follow */
     int usual_tile;           /* the kernel table's when the operator was made, as buffers that last are sized by it */
@@ -68,6 +88,22 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
 
+/* The kind alone, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
+LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);
+/* The most sequences that a call of these sizes can have. */
+static inline size_t ll_most_sequences(const ll_attention_call *c) {
+    return (size_t)(c->segments > c->B ? c->segments : c->B);
+}
+/* The call for an operator that an operator has of its own: with what is left of the scratch. */
+static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const ll_arena *used) {
+    ll_attention_call inner = *c;
+    inner.scratch = c->scratch ? c->scratch + used->used : NULL;
+    inner.scratch_floats = c->scratch ? c->scratch_floats - used->used : 0;
+    return inner;
+}
+
+/* The tensors of the state of one sequence. LL_EINVAL as ll_attention_state_floats. */
+LL_MUST_USE ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 /* The state of a sequence that has not begun, as state_in NULL is. */
 void ll_attention_state_clear(const ll_attention *op, float *state);
 

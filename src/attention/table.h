@@ -6,7 +6,8 @@
 #include "attention/operator.h"
 
 extern const ll_operator ll_operator_softmax, ll_operator_local, ll_operator_identity, ll_operator_linformer,
-    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_rope_linear, ll_operator_relative_s2;
+    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_rope_linear,
+    ll_operator_relative_s2;
 
 /* What a kernel has and a position needs: where the position can act. */
 enum {
@@ -24,8 +25,8 @@ typedef struct {
     ll_mechanism about;
     unsigned has;             /* kernels: LL_HAS_...; positions: what they need, and the two facts below */
     const char *acts, *other; /* positions: "permutes features", of which a kernel may have none; "use favor" */
-    const char *whole;        /* where it cannot be causal: why, and ... */
-    const char *whole_other;  /* ... what to do */
+    const char *limit;        /* where it cannot be causal, or cannot see later tokens: why, and ... */
+    const char *limit_other;  /* ... what to do */
     const ll_operator *kind;  /* kernels: what computes them; positions: what does instead, or NULL */
 } ll_mechanism_row;
 

@@ -1,4 +1,4 @@
-/* Files: whole reads (plain, .gz and .xz told apart by their magic), atomic writes. */
+/* Files: whole reads (plain, .gz and .xz, recognised by their first bytes), atomic writes. */
 #ifndef LL_FILE_H
 #define LL_FILE_H
 

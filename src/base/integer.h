@@ -7,6 +7,9 @@
 static inline int ll_min(int a, int b) {
     return a < b ? a : b;
 }
+static inline size_t ll_max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
 static inline size_t ll_min_size(size_t a, size_t b) {
     return a < b ? a : b;
 }

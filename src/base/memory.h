@@ -10,6 +10,23 @@ void *ll_alloc(size_t count, size_t size);
 void ll_free(void *p);
 char *ll_strdup(const char *s);
 
+/* A block that is cut into pieces, each on a cache line of its own where the block begins on one. Without a block
+ * (base NULL) the pieces are only counted: the same code says how large the block has to be, and cuts it up. */
+typedef struct {
+    float *base;
+    size_t used; /* floats */
+} ll_arena;
+enum { LL_LINE = 16 /* floats */ };
+static inline float *ll_arena_take(ll_arena *a, size_t floats) {
+    float *const piece = a->base ? a->base + a->used : NULL;
+    a->used += (floats + LL_LINE - 1) / LL_LINE * LL_LINE;
+    return piece;
+}
+/* The same for other types. */
+static inline void *ll_arena_bytes(ll_arena *a, size_t count, size_t size) {
+    return ll_arena_take(a, (count * size + sizeof(float) - 1) / sizeof(float));
+}
+
 /* The n-th allocation from now (1 = the next) fails, and all after it; 0 = none. Tests only. */
 void ll_memory_fail_at(long n);
 

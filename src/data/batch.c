@@ -31,15 +31,55 @@ static int64_t eval_place(const ll_reader *r, int64_t number) {
     return r->begin[i] + (number - r->row[i]) * r->stride;
 }
 
+/* Row `row` of batch `index` of n streams: each goes through its part of the windows, again and again. */
+typedef struct {
+    int64_t window, first; /* first: of its stream or, if that is later, of its text */
+    int64_t text, pass;
+} stream_place;
+
+static stream_place stream_at(const ll_reader *r, int row, int n, int64_t index) {
+    const int64_t from = r->rows / n * row + r->rows % n * row / n;
+    const int64_t to = r->rows / n * (row + 1) + r->rows % n * (row + 1) / n;
+    stream_place p = {.window = from + index % (to - from), .first = from, .pass = index / (to - from)};
+    if (!r->row) return p;
+    p.text = ll_interval_of(r->row, r->size, p.window);
+    if (r->row[p.text] > from) p.first = r->row[p.text];
+    return p;
+}
+
+void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index) {
+    for (int row = 0; row < n; row++) {
+        const stream_place p = stream_at(r, row, n, index);
+        offset[row] = (p.window - p.first) * r->stride;
+    }
+}
+
+/* A text is changed in the same way in all of its windows, and otherwise in the next pass. */
+static void fill_streams(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
+    for (int row = 0; row < batch->B; row++) {
+        const stream_place p = stream_at(r, row, batch->B, index);
+        r->format->fill(r, batch, row, eval_place(r, p.window));
+        if (r->format->augment) r->format->augment(r, batch, row, seed, p.pass * r->size + p.text);
+    }
+}
+
 /* Rows, or pairs of them. */
 static int examples_of(const ll_reader *r, const ll_batch *batch) {
     return r->task == LL_TASK_MATCH ? batch->B / 2 : batch->B;
 }
 
 void ll_reader_batch(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
+    ll_reader_rows(r, batch, seed, index * examples_of(r, batch));
+}
+
+void ll_reader_rows(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t first) {
     const int n = examples_of(r, batch);
+    if (r->streams) {
+        fill_streams(r, batch, seed, first / n);
+        return;
+    }
     for (int row = 0; row < n; row++) {
-        const int64_t number = index * n + row;
+        const int64_t number = first + row;
         r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
         if (r->format->augment) r->format->augment(r, batch, row, seed, number);
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
@@ -64,11 +104,15 @@ static void leave_empty(const ll_reader *r, ll_batch *batch, int row) {
         for (size_t t = 0; t < T; t++) batch->targets[at + t] = -1;
 }
 
-/* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
 void ll_reader_eval_batch(const ll_reader *r, ll_batch *batch, int64_t index) {
+    ll_reader_eval_rows(r, batch, index * examples_of(r, batch));
+}
+
+/* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
+void ll_reader_eval_rows(const ll_reader *r, ll_batch *batch, int64_t first) {
     const int n = examples_of(r, batch);
     for (int row = 0; row < n; row++) {
-        const int64_t number = index * n + row;
+        const int64_t number = first + row;
         if (number >= r->rows) {
             leave_empty(r, batch, row);
             continue;

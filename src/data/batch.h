@@ -27,6 +27,7 @@ typedef struct {
     int S;               /* seq2seq: what the tokens are made from, else 0 and NULL */
     int *source;         /* (B, S) */
     int *source_lengths; /* (B); NULL: all */
+    int first;           /* number of its first sequence, where it is a part of a batch: else 0 */
 } ll_batch;
 
 #endif

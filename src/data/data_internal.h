@@ -34,11 +34,16 @@ void ll_reader_shift(ll_reader *reader, int pixels);
  * the examples (a new shuffle every epoch, a function of seed and epoch). Fills batch, whose arrays
  * hold B*T, B*T (or B) and B. Cannot fail. */
 void ll_reader_batch(const ll_reader *reader, ll_batch *batch, uint64_t seed, int64_t index);
+/* A part of one: examples number first, first + 1, .. of all batches, as many as `batch` has. */
+void ll_reader_rows(const ll_reader *reader, ll_batch *batch, uint64_t seed, int64_t first);
 
 /* Evaluation: consecutive windows or examples in order, each token predicted once. Batch number
  * `index` of ll_reader_eval_batches; a short last batch has lengths 0 and targets -1 at its end. */
+/* Of training batch `index` of n streams (train.carry-state): tokens of its text that came before each row. */
+void ll_reader_offsets(const ll_reader *reader, int64_t *offset, int n, int64_t index);
 int64_t ll_reader_eval_batches(const ll_reader *reader);
 void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
+void ll_reader_eval_rows(const ll_reader *reader, ll_batch *batch, int64_t first);
 
 /* Adds how often each token (of ll_reader_vocab) is there to be predicted in the whole split; batch is scratch. */
 void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t *count);

@@ -32,7 +32,7 @@ static const ll_key keys[] = {
     FLAG("data.joined", joined, "off",
          "sequences follow each other in windows of train.length, formats fasta, midi"),
     INT("data.transpose", transpose, "0", 0, 127, "semitones that music is moved up or down at most in training"),
-    CHOICE("data.grid", fine, "4", "4|12", "places in a quarter note of music: sixteenths, or triplets, too"),
+    CHOICE("data.grid", fine, "4", "4|12", "positions in a quarter note of music; 12 has those of triplets, too"),
     INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
     INT("data.vocab-size", vocab_size, "0", 0, 1000000,
         "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),

@@ -48,6 +48,7 @@ typedef struct {
     ll_data_options data;
     int task, classes; /* LL_TASK_...; classes: 0 = as many as the data has */
     int batch, length; /* length: 0 = as the data has */
+    int streams;       /* rows of training batches are streams: consecutive windows of texts */
     int64_t seed;
 } ll_reader_options;
 

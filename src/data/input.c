@@ -46,7 +46,7 @@ static ll_status more_whole(ll_input *in, int *ends) {
     in->text = in->buffer;
     in->n = ll_input_bytes(in, in->buffer, in->piece);
     *ends = ll_input_peek(in) < 0 && in->status != LL_ESTOPPED;
-    /* What came before a signal is handed out before it is told. */
+    /* What was read before a signal is handed out first; the next call reports the signal. */
     return in->status == LL_ESTOPPED && in->n ? LL_OK : in->status;
 }
 
@@ -180,7 +180,7 @@ static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_
     in->piece = how->piece ? how->piece : 1 << 16;
     in->fine = how->grid == LL_GRID;
     if (how->grid && how->grid != 4 && !in->fine)
-        return ll_fail(LL_EINVAL, "a quarter note of music has 4 or %d places, not %d", LL_GRID, how->grid);
+        return ll_fail(LL_EINVAL, "a quarter note of music has 4 or %d positions, not %d", LL_GRID, how->grid);
     if (n < 1) return ll_fail(LL_EINVAL, "no files to read; \"-\" is standard input");
     if (how->labels && n > 1)
         return ll_fail(LL_EINVAL, "labels %s belong to one file of images, not to %d", how->labels, n);

@@ -64,6 +64,20 @@ static ll_status copy(ll_bytes *to, const ll_bytes *from) {
     return LL_OK;
 }
 
+static ll_status check_streams(ll_reader *r, int batch) {
+    if (r->examples && !r->row)
+        return ll_fail(LL_EINVAL,
+                       "data.format=%s has no texts that go on from window to window; set train.carry-state=off",
+                       r->format->name);
+    if (r->rows < batch)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state reads train.batch = %d streams side by side, and the data has %lld "
+                       "windows; set a smaller train.batch or train.length",
+                       batch, (long long)r->rows);
+    r->streams = 1;
+    return LL_OK;
+}
+
 ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const char *split,
                            const ll_bytes *vocabulary) {
     int which = 0;
@@ -86,6 +100,10 @@ ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const
         ll_reader_free(r);
         return status;
     }
+    if (c->streams && which == LL_SPLIT_TRAIN && (status = check_streams(r, c->batch))) {
+        ll_reader_free(r);
+        return status;
+    }
     if (c->task == LL_TASK_MLM) r->mask = r->vocab++;
     *reader = r;
     return LL_OK;
@@ -95,6 +113,7 @@ void ll_reader_free(ll_reader *r) {
     if (!r) return;
     if (r->own && r->format->close) r->format->close(r);
     ll_free(r->own);
+    if (r->mapped) ll_bytes_unmap(&r->file[0]);
     for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
     ll_bytes_free(&r->vocabulary);
     ll_free(r->class_names);

@@ -48,6 +48,7 @@ struct ll_reader {
     int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
     int endless;           /* examples that are made: never the same again */
     int64_t size;          /* tokens of text, or examples, of this split */
+    int streams;           /* training reads `rows` in their order, in as many streams as a batch has rows */
     int64_t rows, stride;  /* row number i of an evaluation has index i * stride, i < rows */
     int64_t *begin;        /* (size + 1) examples of text: where each begins; else NULL */
     int64_t *row;          /* (size + 1) rows of an evaluation before each of them, where they are cut into windows */
@@ -55,6 +56,7 @@ struct ll_reader {
     ll_bytes vocabulary;   /* what a coder needs to know */
     char *class_names;     /* as data.classes, where the recipe leaves them to the data; else NULL */
     ll_bytes file[2];      /* what was read */
+    int mapped;            /* file[0] is mapped (ll_file_map) */
     void *own;             /* (format->own bytes) what this kind of format keeps, zeros at first */
 };
 

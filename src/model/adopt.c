@@ -22,7 +22,7 @@ static int common_rows(const ll_param *p, const ll_param *q) {
     return q->rows < p->rows ? q->rows : p->rows;
 }
 
-ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **told) {
+ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **summary) {
     const ll_model_config *c = m->c, *d = from->c;
     if (c->model.width != d->model.width || c->model.heads != d->model.heads)
         return ll_fail(LL_EINVAL,
@@ -43,7 +43,7 @@ ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **told) {
         }
     }
     const size_t capacity = sizeof fresh + 100;
-    char *text = *told = ll_alloc(capacity, 1);
+    char *text = *summary = ll_alloc(capacity, 1);
     if (!text) return LL_ENOMEM;
     const int missed = m->count - taken, n = snprintf(text, capacity, "%d of %d tensors", taken, m->count);
     if (missed > NAMED)

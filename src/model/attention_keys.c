@@ -7,9 +7,10 @@
 // clang-format off
 static const ll_key keys[] = {
     CHOICE("attention.kernel", kernel, "softmax",
-           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|"
+           "softmax|favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square|gla|"
            "value|local|linformer|nystrom|reformer",
            "exact softmax, or linear: its estimate by random features (favor), or features f(x), f = max(x, 0), ...; "
+           "gla: gated linear attention, whose state decays by a learnt gate for each token, task = lm; "
            "value: V itself, the papers' identity attention (OPT); local: softmax over near tokens; "
            "linformer: over learnt sums of tokens; nystrom: through landmarks; "
            "reformer: over what a hash puts near"),
@@ -24,9 +25,12 @@ static const ll_key keys[] = {
     INT("attention.redraw", redraw, "1000", 0, 1000000000,
         "steps between new draws of the random features, kernel = favor, until the rate falls low; 0 = never"),
     FLAG("attention.normalise", normalise, "on",
-         "divide by the sum of the weights, linear kernels; off where features can be negative and sums come near 0"),
+         "divide by the sum of the weights, linear kernels but gla; off where features can be negative and sums come "
+         "near 0"),
+    CHOICE("attention.output-norm", output_norm, "auto", "auto|off|on",
+           "RMSNorm of what each head gives; auto = on for gla, whose sums are not divided"),
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
-           "added to every feature; -1 = 0 for favor, elu1, exp and sigmoid, 0.001 for the others"),
+           "added to every feature; -1 = 0 for favor, elu1, exp, sigmoid and gla, 0.001 for the others"),
     INT("attention.window", window, "128", 1, 1048576,
         "tokens that a token sees on each side, itself included, kernel = local"),
     INT("attention.max-length", linformer_length, "4096", 1, 16777216, "longest sequence, kernel = linformer"),

@@ -1,17 +1,20 @@
 /* Attention sublayers: a stack's own attention, and the cross attention of a decoder, which makes queries from its
  * rows, keys and values from what leaves the encoder. Both are the same work on other rows:
  *
- *   project    q = a W_q, k = x W_k, v = x W_v      x = a, or the encoder's top
+ *   project    q = a W_q, k = x W_k, v = x W_v      x = a, or the encoder's top; u = a W_g + b_g where there is a gate
  *   mix        y = attention(q, k, v)
- *   finish     F = y W_o
+ *   finish     F = y W_o                            y may be normalised in each head
  *
  * Where cross attention counts positions from the end of the source, a head's keys and values lie in reverse order:
  * a sum over them knows no other. */
 #include <string.h>
 
+#include "attention/attention_stream.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
-/* The three projections of one sublayer. */
+/* The projections of one sublayer: queries, keys, values, gate. */
+enum { SECTIONS = 4, GATE = 3 };
 typedef struct {
     int which;
     int width, head; /* of all heads that have it (relative-s2: fewer have keys), and of one; 0: the kernel has none */
@@ -25,7 +28,7 @@ typedef struct {
     const ll_batch_run *run;
     ll_batch_run from; /* whose rows become keys and values */
     int layer, cross, j, op, output;
-    section s[3];
+    section s[SECTIONS];
     float *mixed, *saved;
 } attention;
 
@@ -54,6 +57,8 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
             p += width[i];
             if (d) d += width[i];
         }
+        const size_t H = (size_t)m->c->model.heads;
+        if (m->gated) x.s[GATE] = (section){LL_GATE_WEIGHT, (int)H, 1, 0, ws->gate[layer], ws->dgate, H};
         x.mixed = ws->mixed[layer], x.saved = ws->saved[layer];
         return x;
     }
@@ -108,11 +113,13 @@ static ll_status project(const attention *x, int source) {
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < SECTIONS; i++) {
             const section *s = &x->s[i];
+            float *to = s->data + r.first * s->row;
             if (s->source != source || !s->width) continue;
-            ll_linear(x->run, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), NULL,
-                      s->data + r.first * s->row, s->row);
+            ll_linear(x->run, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which),
+                      i == GATE ? ll_weight(x->run, x->layer, LL_GATE_BIAS) : NULL, to, s->row);
+            if (i == GATE) ll_gate_forward((size_t)r.n * s->row, to);
         }
         if (!source) status = ll_sublayer_report(x->run, x->j, r, 0, 0.4);
     }
@@ -127,10 +134,12 @@ static void project_back(const attention *x) {
         int add;
         float *d = run->ws->d + r.first * width, *da = ll_sublayer_gradient(run, d, &add);
         const float *a = rows_of(x, 0, r, run->ws->input);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < SECTIONS; i++) {
             const section *s = &x->s[i];
-            const float *dp = s->d + r.first * s->row;
+            float *dp = s->d + r.first * s->row;
             if (s->source || !s->width) continue;
+            if (i == GATE) ll_gate_back((size_t)r.n * s->row, s->data + r.first * s->row, dp);
+            if (i == GATE) ll_bias_back(r.n, s->width, dp, ll_weight_gradient(run, x->layer, LL_GATE_BIAS));
             ll_linear_weight_back(run, r.n, C, s->width, a, width, dp, s->row,
                                   ll_weight_gradient(run, x->layer, s->which));
             ll_linear_input_back(run, r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which), da, width, add);
@@ -179,8 +188,10 @@ static ll_attention_call call_of(const attention *x) {
     call.q = view_of(run, &x->s[0], x->s[0].data);
     call.k = view_of(&x->from, &x->s[1], x->s[1].data);
     call.v = view_of(&x->from, &x->s[2], x->s[2].data);
+    call.gate = ll_gate_view(run, x->s[GATE].data);
     call.y = mixed_view(x, x->mixed);
     call.saved = x->saved;
+    call.scratch = run->ws->scratch, call.scratch_floats = run->ws->scratch_floats;
     return call;
 }
 
@@ -191,7 +202,10 @@ static ll_status mix(const attention *x) {
     if (run->ws->memory && x->cross)
         return ll_cross_cache_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
     if (run->ws->stream)
-        return ll_attention_stream_feed(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.y);
+        return ll_attention_stream_feed_gated(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.gate,
+                                              call.y);
+    if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
+    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 
@@ -201,9 +215,12 @@ static ll_status mix_back(const attention *x) {
     call.dq = view_of(run, &x->s[0], x->s[0].d);
     call.dk = view_of(&x->from, &x->s[1], x->s[1].d);
     call.dv = view_of(&x->from, &x->s[2], x->s[2].d);
+    call.dgate = ll_gate_view(run, x->s[GATE].d);
     call.g = mixed_view(x, run->ws->dmixed);
     call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
     call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
+    if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 1);
+    if (run->ws->shared) return ll_shared_backward(run->ws->shared, x->layer, &call);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
 
@@ -212,7 +229,8 @@ static ll_status finish(const attention *x) {
     const int C = run->c->model.width, values = run->model->values;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
-        ll_linear(run, r.n, values, C, x->mixed + r.first * (size_t)values, (size_t)values,
+        const float *y = ll_head_norm(run, r.n, x->mixed + r.first * (size_t)values);
+        ll_linear(run, r.n, values, C, y, (size_t)values,
                   ll_weight(run, x->layer, x->output), NULL, run->ws->output, (size_t)C);
         ll_sublayer_add(run, x->j, r, run->ws->output);
         status = ll_sublayer_report(run, x->j, r, 0.8, 1);
@@ -225,11 +243,12 @@ static void finish_back(const attention *x) {
     const int C = run->c->model.width, values = run->model->values;
     const size_t width = (size_t)C, row = (size_t)values;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
-        const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);
-        ll_linear_weight_back(run, r.n, values, C, x->mixed + r.first * row, row, df, width,
+        const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width), *y = x->mixed + r.first * row;
+        float *d = run->ws->dmixed + r.first * row;
+        ll_linear_weight_back(run, r.n, values, C, ll_head_norm(run, r.n, y), row, df, width,
                               ll_weight_gradient(run, x->layer, x->output));
-        ll_linear_input_back(run, r.n, values, C, df, width, ll_weight(run, x->layer, x->output),
-                             run->ws->dmixed + r.first * row, row, 0);
+        ll_linear_input_back(run, r.n, values, C, df, width, ll_weight(run, x->layer, x->output), d, row, 0);
+        ll_head_norm_back(run, r.n, y, d);
     }
 }
 
@@ -266,5 +285,5 @@ ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, 
     reverse(&x, 0);
     ll_position_params_noise(source, ll_operator_of(stack, layer, 1));
     return ll_cross_cache_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
-                                    view_of(source, &x.s[2], x.s[2].data));
+                               view_of(source, &x.s[2], x.s[2].data));
 }

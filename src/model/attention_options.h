@@ -6,6 +6,7 @@
 #include "longline.h"
 
 enum { LL_PROJ_AUTO, LL_PROJ_NONE, LL_PROJ_ORTHOGONAL, LL_PROJ_IID, LL_PROJ_HADAMARD, LL_PROJ_GIVENS };
+enum { LL_OUTPUT_NORM_AUTO, LL_OUTPUT_NORM_OFF, LL_OUTPUT_NORM_ON };
 enum { LL_ROWS_CHI, LL_ROWS_SQRT_D };
 enum {
     LL_COMPAT_NONE,
@@ -26,6 +27,7 @@ typedef struct {
     int linformer_length, linformer_rank;
     int landmarks, iterations;  /* nystrom */
     int buckets, chunk, rounds; /* reformer */
+    int output_norm;
     int compat;
 } ll_attention_options;
 

@@ -41,11 +41,11 @@ static const ll_rules released[] = {
 enum { ROWS = sizeof released / sizeof *released };
 
 const ll_rules *ll_config_rules(const ll_model_config *c) {
-    if (c->attention.compat == LL_COMPAT_NONE) return c->attention.normalise ? &ours : &undivided;
+    if (c->attention.compat == LL_COMPAT_NONE) return ll_config_divides(c) ? &ours : &undivided;
     for (int i = 0; i < ROWS; i++) {
         const ll_rules *r = &released[i];
         const int map = r->kernel == LL_ANY_MAP && c->attention.kernel != LL_KERNEL_FAVOR &&
-                        ll_kernel_row(c->attention.kernel)->about.decay;
+                        ll_config_linear(c) && !ll_config_gated(c);
         if (r->compat != c->attention.compat || (!map && r->kernel != c->attention.kernel)) continue;
         if (c->attention.kernel != LL_KERNEL_FAVOR || r->features == c->attention.features) return r;
     }

@@ -46,6 +46,16 @@ static int token_at(const ll_batch_run *run, token_position p) {
     return run->tokens[p.b * (size_t)(run->T - run->model->cls_tokens) + (size_t)p.t];
 }
 
+/* Of rows that begin anywhere: a row of no table. */
+static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
+    const int C = run->c->model.width;
+    const double amplitude = ll_config_init_std(run->c);
+    for (int i = 0; i < C; i++) {
+        const double angle = (double)position * pow(10000, -2.0 * (i / 2) / C);
+        out[i] += (float)(amplitude * (i % 2 ? cos(angle) : sin(angle)));
+    }
+}
+
 /* E[token] + position of one row. */
 static void gather(const ll_batch_run *run, size_t row, float *out) {
     const ll_model *m = run->model;
@@ -59,10 +69,15 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
         return;
     }
-    const size_t t = (size_t)p.at + (size_t)(run->ws->stream ? run->position : 0);
+    const int64_t before = run->ws->carry ? run->ws->carry->offset[p.b] : run->position;
+    const size_t t = (size_t)p.at + (size_t)before;
     memcpy(out, ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C, C * sizeof *out);
     if (run->stack->at.position >= 0) run->k->add(C, ll_param_at(m, run->stack->at.position) + t * C, out);
-    if (run->ws->sinus) run->k->add(C, run->ws->sinus + (size_t)p.at * C, out);
+    if (run->ws->carry && run->ws->sinus) {
+        add_sinus(run, (int64_t)t, out);
+    } else if (run->ws->sinus) {
+        run->k->add(C, run->ws->sinus + (size_t)p.at * C, out);
+    }
 }
 
 typedef struct {
@@ -114,8 +129,9 @@ static void scatter_task(void *arg, size_t i) {
             continue;
         }
         run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
+        const size_t t = (size_t)p.at + (size_t)run->position;
         if (run->stack->at.position >= 0)
-            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + (size_t)p.at * C + first);
+            run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + t * C + first);
     }
 }
 

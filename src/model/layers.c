@@ -188,11 +188,12 @@ void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x,
 
 /* ---- Dropout and copies ---- */
 
-/* Eight columns share one draw of four words, 16 bits each: column 8 g + l of token t in sequence b is
- * dropped where lane l of draw b 2^44 + t ceil(C / 8) + g is below 2^16 p. Masks are never stored. */
+/* Eight columns share one draw of four words, 16 bits each: column 8 g + l of token t in sequence b of the whole batch
+ * is dropped where lane l of draw b 2^44 + t ceil(C / 8) + g is below 2^16 p. Masks are never stored. */
 static void drop_row(const job *j, size_t row, const float *x, float *y) {
     const size_t T = (size_t)j->run->T, C = (size_t)j->N;
-    const uint64_t base = (uint64_t)(row / T) << 44 | (uint64_t)(row % T) * ((C + 7) / 8);
+    const uint64_t b = (uint64_t)j->run->first + row / T, t = (uint64_t)j->run->position + row % T;
+    const uint64_t base = b << 44 | t * ((C + 7) / 8);
     const float scale = 65536.0f / (float)(65536 - j->dropped);
     for (size_t g = 0; g * 8 < C; g++) {
         uint32_t word[4];

@@ -6,7 +6,10 @@
 static ll_status check_task(const char *key, const ll_mechanism_row *row, int causal) {
     if (causal && !row->about.causal)
         return ll_fail(LL_EINVAL, "%s = %s %s, but model.task = lm sees earlier tokens alone; %s", key, row->about.name,
-                       row->whole, row->whole_other);
+                       row->limit, row->limit_other);
+    if (!causal && !row->about.whole)
+        return ll_fail(LL_EINVAL, "%s = %s %s, but only model.task = lm sees no later ones; %s", key, row->about.name,
+                       row->limit, row->limit_other);
     return LL_OK;
 }
 

@@ -10,7 +10,7 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
     return ll_model_create_from(out, recipe, NULL, NULL);
 }
 
-ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **told) {
+ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **summary) {
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = ll_recipe_copy(&m->recipe, recipe);
@@ -19,7 +19,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
     if (!status) status = ll_params_allocate(m);
     if (!status) {
         ll_params_init(m);
-        if (from) status = ll_params_adopt(m, from, told);
+        if (from) status = ll_params_adopt(m, from, summary);
     }
     if (!status) status = ll_operators_create(m, NULL, from);
     if (status) {
@@ -120,7 +120,8 @@ static double keyless_cost(const ll_model_config *c, double D, double E) {
 static double multiply_adds(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
     const double H = c->model.heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->model.width;
-    const double inputs = (m->projections > 0 ? m->queries : 0) + (m->projections > 1 ? m->keys : 0);
+    const double gates = m->gated ? H : 0,
+                 inputs = (m->projections > 0 ? m->queries : 0) + (m->projections > 1 ? m->keys : 0) + gates;
     const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
     const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
     const double head =

@@ -46,7 +46,20 @@ int ll_config_linear(const ll_model_config *c) {
 }
 
 int ll_config_projections(const ll_model_config *c) {
-    return c->attention.kernel == LL_KERNEL_VALUE ? 0 : c->attention.kernel == LL_KERNEL_REFORMER ? 1 : 2;
+    return ll_kernel_row(c->attention.kernel)->kind->reads;
+}
+
+int ll_config_gated(const ll_model_config *c) {
+    return ll_kernel_row(c->attention.kernel)->kind->gated;
+}
+
+int ll_config_head_norm(const ll_model_config *c) {
+    const int choice = c->attention.output_norm;
+    return choice == LL_OUTPUT_NORM_ON || (choice == LL_OUTPUT_NORM_AUTO && ll_config_gated(c));
+}
+
+int ll_config_divides(const ll_model_config *c) {
+    return c->attention.normalise && !ll_config_gated(c);
 }
 
 static const char *kernel_name(const ll_model_config *c) {
@@ -145,7 +158,7 @@ static ll_status check_cross(const ll_model_config *c) {
     if (!position->about.causal)
         return ll_fail(LL_EINVAL,
                        "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
-                       position->about.name, position->whole, position->whole_other);
+                       position->about.name, position->limit, position->limit_other);
     if (position->has & LL_WITHIN)
         return ll_fail(LL_EINVAL,
                        "position.type = %s weighs distances within one sequence, and model.task = seq2seq has two; use "
@@ -335,10 +348,43 @@ static ll_status check_position(const ll_model_config *c) {
     }
 }
 
+/* Windows that hand their state on. */
+static ll_status check_carry(const ll_model_config *c) {
+    const ll_operator *placed = ll_position_row(c->position.type)->kind,
+                      *kind = placed ? placed : ll_kernel_row(c->attention.kernel)->kind;
+    const char *what = placed ? ll_position_row(c->position.type)->about.name : kernel_name(c);
+    if (!c->carry) return LL_OK;
+    if (c->model.task != LL_TASK_LM)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state = on hands a state on from earlier tokens to later ones, which only "
+                       "model.task = lm has; set it to off");
+    if (!kind->state)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state = on needs a state of constant size, and %s = %s keeps its tokens; use a "
+                       "linear kernel such as relu or gla, or set it to off",
+                       placed ? "position.type" : "attention.kernel", what);
+    if (c->model.separator >= 0)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state = on begins a row of a batch with the document of the one before, and "
+                       "model.separator = %d begins others inside of it; set one of them to off or -1",
+                       c->model.separator);
+    if (c->position.type == LL_POSITION_LEARNED)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state = on goes on beyond any length, and position.type = learned ends at "
+                       "position.max-length = %d; use sinusoidal, permute or rope",
+                       c->position.max_length);
+    if (c->attention.compat != LL_COMPAT_NONE && ll_config_rules(c)->key_max != LL_MAX_NONE)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state = on has only earlier tokens, and attention.compat names a stabiliser "
+                       "that sees later ones; set attention.compat=none");
+    return LL_OK;
+}
+
 ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);
+    if (!status) status = check_carry(c);
     return status;
 }

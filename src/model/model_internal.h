@@ -6,10 +6,13 @@
  *   sublayer.c            around a sublayer
  *   block.c               one Transformer block
  *   attention_layer.c     its attention, self and cross
- *   attention_maps.c      attention as matrices
+ *   token_gate.c          gates of tokens
+ *   head_norm.c           what heads give, normalised
+ *   carry.c               states that windows hand on in training
  *   embed.c               tokens to vectors, and back
  *   output_head.c         vectors to logits, loss, back
  *   pair.c                two texts side by side
+ *   shared_sequence.c     sequences that several processes share
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
  *   network_report.c      how far a call has come
@@ -49,7 +52,7 @@ typedef struct {
     const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
     int parts;          /* sublayers of a block: 2, or 3 with cross attention */
-    int projections;    /* as the model's */
+    int projections, gated; /* as the model's */
     int first;          /* its attention operators begin at this one; those of cross attention follow its own */
     struct {            /* numbers of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
@@ -74,6 +77,7 @@ struct ll_model {
     int64_t redraws;          /* how often the random projections were drawn anew */
     int queries, values;      /* widths H D and H E of all heads together */
     int projections;          /* projections of queries and keys there are: 2, 1 or 0 */
+    int gated;                /* has the kernel a gate for each token and head */
     int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
     ll_done_fn *progress;     /* ll_model_watch, or NULL */
     void *progress_arg;
@@ -86,10 +90,10 @@ struct ll_model {
 };
 
 /* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
- * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *told: how
- * many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+ * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *summary:
+ * how many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
-                                           char **told);
+                                           char **summary);
 
 /* As ll_model_logp, of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
 LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
@@ -101,6 +105,9 @@ LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
+/* The same with scratch of so many floats: it cannot fail for memory. */
+size_t ll_model_redraw_floats(const ll_model *model);
+LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
 
 /* Keeps a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
@@ -115,8 +122,31 @@ typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 /* What goes through it next is batch number `part` of so many, for ll_model_watch. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
+/* Calls `ready` in the next backward passes when gradients number from .. to - 1 of the block are whole, block of
+ * layers by block of layers; the others are whole at the end. NULL: not wanted. */
+typedef void ll_ready_fn(void *arg, size_t from, size_t to);
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
+
+/* What consecutive windows hand on: of every operator and each of B rows. Before a batch goes through the workspace,
+ * offset (B) says how many tokens of its document came before each row. A row whose document begins is cleared. After
+ * the batch, ll_carry_advance makes what the windows left the state of the next ones. LL_EINVAL with the reason where
+ * attention has no state of constant size. */
+typedef struct {
+    const ll_model *model;
+    int B;
+    int64_t *offset;  /* (B) */
+    size_t floats;    /* of a state */
+    size_t count;     /* of all states */
+    float *in, *out;  /* (operators, B, floats) */
+} ll_carry;
+LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B);
+void ll_carry_free(ll_carry *carry);
+void ll_carry_clear(ll_carry *carry, int row);
+void ll_carry_advance(ll_carry *carry);
+/* Batches that go through it from now on take and leave these states; NULL: none. */
+void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 
 /* What a batch came to. */
 typedef struct {

@@ -6,6 +6,7 @@
 
 #include "base/finite.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 /* Documents in packed rows: one begins with the row, and with every separator. */
 static int find_documents(const ll_batch_run *run) {
@@ -29,6 +30,8 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     run.S = x->S;
     run.T = x->T + m->cls_tokens;
     run.rows = (size_t)run.B * (size_t)run.T;
+    run.first = x->first;
+    run.position = ll_shared_offset(ws->shared, x->T);
     assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
     for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->cls_tokens;
     run.lengths = ws->lengths;
@@ -55,10 +58,19 @@ ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
     return status;
 }
 
+/* The tensors of a block of layers lie side by side. */
+static void tell_ready(const ll_batch_run *run, int layer) {
+    const ll_model *m = run->model;
+    const int first = ll_block_tensor(run->stack, layer, 0), next = ll_block_tensor(run->stack, layer + 1, 0);
+    if (run->ws->ready)
+        run->ws->ready(run->ws->ready_arg, m->param[first].offset, next < m->count ? m->param[next].offset : m->size);
+}
+
 static ll_status stack_backward(const ll_batch_run *run) {
     for (int l = run->stack->layers; l-- > 0;) {
         ll_status status = ll_block_backward(run, l);
         if (status) return status;
+        tell_ready(run, l);
     }
     ll_embed_back(run);
     return LL_OK;
@@ -198,7 +210,8 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
         return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);
     ll_workspace *ws = NULL;
     if ((status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, S, LL_EVALUATE))) return status;
-    const ll_batch in = {B, T, (int *)tokens, NULL, (int *)lengths, S, (int *)source, (int *)source_lengths};
+    const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths,
+                         .S = S, .source = (int *)source, .source_lengths = (int *)source_lengths};
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = ll_network_forward(&run);
     if (!status) {

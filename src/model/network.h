@@ -28,14 +28,16 @@ enum {
     LL_KEY_WEIGHT,
     LL_VALUE_WEIGHT,
     LL_OUTPUT_WEIGHT,
+    LL_GATE_WEIGHT, /* of kernels whose calls need a gate */
+    LL_GATE_BIAS,
     LL_FEED_NORM,
-    LL_IN_WEIGHT = 8,
+    LL_IN_WEIGHT = LL_FEED_NORM + 2,
     LL_IN_BIAS,
     LL_OUT_WEIGHT,
     LL_OUT_BIAS,
     LL_BLOCK_TENSORS,
     LL_CROSS_NORM = LL_BLOCK_TENSORS, /* of a decoder that reads an encoder */
-    LL_CROSS_QUERY_WEIGHT = 14,
+    LL_CROSS_QUERY_WEIGHT = LL_CROSS_NORM + 2,
     LL_CROSS_KEY_WEIGHT,
     LL_CROSS_VALUE_WEIGHT,
     LL_CROSS_OUTPUT_WEIGHT,
@@ -65,6 +67,9 @@ struct ll_workspace {
     const ll_stack *stack;
     ll_workspace *source; /* of the encoder that this stack reads, or NULL */
     int mode;             /* one of the above */
+    struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
+    ll_ready_fn *ready;   /* ll_workspace_on_gradient */
+    void *ready_arg;
     int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
     int below, blocks;    /* blocks of the batch that come before those of this stack, and all of them */
     int B, T;             /* at most; T with CLS tokens */
@@ -73,6 +78,7 @@ struct ll_workspace {
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
     float **residual; /* (sublayers + 1) of (rows, C) */
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
+    float **gate;     /* (layers) of (rows, H): log r, or NULL */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
@@ -83,14 +89,18 @@ struct ll_workspace {
     /* Backward. */
     float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
     float *dproject; /* (rows, ll_row_width) */
+    float *dgate;    /* (rows, H), or NULL */
     float *dmixed;   /* (rows, H E) */
     float *dsource;  /* (source rows, H D + H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
     float *wide, *dwide;              /* (chunk, ff) */
+    float *heads;                     /* (chunk, H E) what attention gives, normalised; or NULL */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
+    float *scratch;                   /* of attention, for as many threads as there were; NULL: streams need none */
+    size_t scratch_floats;
     float *logits;                    /* (logit_rows, V or classes) */
     int logit_rows;
     float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
@@ -99,6 +109,7 @@ struct ll_workspace {
     int *lengths;                 /* (B), CLS tokens included */
     int *position;                /* (rows) of each token in its document, or NULL: rows are documents */
     ll_segment *segment;          /* (rows) the documents */
+    ll_carry *carry;              /* states of the tokens before, or NULL */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
     ll_cross_cache **memory; /* (layers), borrowed: cross attention reads these */
@@ -121,6 +132,7 @@ typedef struct {
     int64_t position;   /* of the first token: streams */
     float *grad;        /* NULL: forward alone */
     int64_t draw;       /* dropout; applies where grad is wanted */
+    int first;          /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
 /* ---- stack.c ---- */
@@ -153,9 +165,9 @@ LL_MUST_USE ll_status ll_params_plan(ll_model *model);
 LL_MUST_USE ll_status ll_params_allocate(ll_model *model);
 /* Draws all parameters from train.seed; their room is there. */
 void ll_params_init(ll_model *model);
-/* adopt.c: then takes those that another model has, and tells how many (`told`, to be freed with ll_free). LL_EINVAL
+/* adopt.c: then takes those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
  * where widths or heads differ. */
-LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **told);
+LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **summary);
 /* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
@@ -180,6 +192,28 @@ void ll_position_params_config(const ll_model *model, int op, ll_attention_confi
 ll_position_gradients ll_position_params_gradients(const ll_model *model, int op, float *grad);
 /* Noise for this pass: its own in training, always the same elsewhere. */
 void ll_position_params_noise(const ll_batch_run *run, int op);
+
+/* ---- token_gate.c ---- */
+
+/* u (n) becomes log r; d (n), the gradient at log r, becomes the one at u. */
+void ll_gate_forward(size_t n, float *u);
+void ll_gate_back(size_t n, const float *gate, float *d);
+/* A run's (rows, H) as a call takes it; NULL: no gate. */
+ll_view ll_gate_view(const ll_batch_run *run, float *gate);
+/* First values of a gate's bias; 0: the tensor is none. */
+int ll_gate_init(const ll_param *p, float *x);
+
+/* ---- carry.c ---- */
+
+/* A call of operator `op` whose rows take and leave states, forward or backward. */
+LL_MUST_USE ll_status ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call, int backward);
+
+/* ---- head_norm.c ---- */
+
+/* n rows (H E) of what attention gives, each head normalised where the recipe has it so: x itself, or in ws->heads.
+ * Then d, the gradient at that, becomes the one at x. */
+const float *ll_head_norm(const ll_batch_run *run, int n, const float *x);
+void ll_head_norm_back(const ll_batch_run *run, int n, const float *x, float *d);
 
 /* ---- approximate_params.c: what approximate operators need; as position_params.c ---- */
 

@@ -1,7 +1,7 @@
-/* How far a call with a model has come, told while blocks are computed. */
+/* How far a call with a model has come, reported while blocks are computed. */
 #include "model/network.h"
 
-/* A block is one unit of what is told, or FINE where it has several chunks of rows. */
+/* A block is one unit of progress, or FINE where it has several chunks of rows. */
 enum { FINE = 1000 };
 
 static int unit(const ll_batch_run *run) {

@@ -10,6 +10,7 @@
 #include "attention/feature/projection.h"
 #include "attention/feature/maps.h"
 #include "model/compat.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -33,7 +34,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
     a.feature_eps = (float)eps;
     a.query_max = rules->query_max, a.key_max = rules->key_max;
     a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
-    a.den = !c->attention.normalise ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
+    a.den = !ll_config_divides(c) ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
     a.den_eps = (float)rules->den_eps;
     if (c->position.type == LL_POSITION_PERMUTE && (!at.cross || c->position.cross != LL_CROSS_NONE))
         a.position = LL_POSITION_PERMUTE;
@@ -64,12 +65,18 @@ static int hashed(const ll_attention_config *a) {
 }
 static int rotation_angles(const ll_attention_config *a) { return a->baseline.buckets / 2; }
 
+/* scratch: of ll_draw_scratch, or NULL. */
 static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
-                                 float *W) {
-    static const ll_draw_kind kinds[] = {LL_DRAW_ORTHOGONAL, LL_DRAW_IID, LL_DRAW_HADAMARD, LL_DRAW_GIVENS};
-    const ll_draw_kind kind = kinds[ll_config_projection(c) - LL_PROJ_ORTHOGONAL];
+                                 float *scratch, float *W) {
+    static const ll_draw_kind kinds[] = {[LL_PROJ_ORTHOGONAL] = LL_DRAW_ORTHOGONAL,
+                                         [LL_PROJ_IID] = LL_DRAW_IID,
+                                         [LL_PROJ_HADAMARD] = LL_DRAW_HADAMARD,
+                                         [LL_PROJ_GIVENS] = LL_DRAW_GIVENS};
+    const ll_draw_kind kind = kinds[ll_config_projection(c)];
     const ll_row_norms norms = c->attention.row_norms == LL_ROWS_SQRT_D ? LL_NORMS_SQRT_D : LL_NORMS_CHI;
-    return ll_draw_projection(W, a->M, ll_attention_width(a), kind, norms, (uint64_t)c->seed, op, redraws);
+    const int D = ll_attention_width(a);
+    return scratch ? ll_draw_projection_in(scratch, W, a->M, D, kind, norms, (uint64_t)c->seed, op, redraws)
+                   : ll_draw_projection(W, a->M, D, kind, norms, (uint64_t)c->seed, op, redraws);
 }
 
 /* Room for the draws of any operator. */
@@ -103,7 +110,7 @@ static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, p
     for (int h = 0; decays(c, a) && h < a->H; h++)
         p->decay[h] = (float)(1 / (1 + exp(-(c->position.decay_first +
                                              (c->position.decay_last - c->position.decay_first) * h / a->H))));
-    if (!status && a->M) status = draw_projection(c, a, op, m->redraws, p->projection);
+    if (!status && a->M) status = draw_projection(c, a, op, m->redraws, NULL, p->projection);
     return status;
 }
 
@@ -313,23 +320,34 @@ ll_status ll_operators_write(const ll_model *m, ll_st_writer *writer) {
     return status;
 }
 
-ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
-    const size_t size = largest(m);
-    if (!size) {
-        m->redraws = redraws;
-        return LL_OK;
-    }
-    float *W = ll_alloc(size * (size_t)m->operators, sizeof *W);
-    if (!W) return LL_ENOMEM;
-    /* All before any changes: a model is never between two draws. */
-    ll_status status = LL_OK;
-    for (int op = 0; op < m->operators && !status; op++) {
+size_t ll_model_redraw_floats(const ll_model *m) {
+    size_t scratch = 0;
+    for (int op = 0; op < m->operators && largest(m); op++) {
         const ll_attention_config a = describe(m, op);
-        status = draw_projection(m->c, &a, op, redraws, W + (size_t)op * size);
+        const size_t floats = ll_draw_scratch(a.M, ll_attention_width(&a));
+        if (floats > scratch) scratch = floats;
     }
-    for (int op = 0; op < m->operators && !status; op++)
-        ll_attention_set_projection(m->attention[op], W + (size_t)op * size);
-    if (!status) m->redraws = redraws;
-    ll_free(W);
+    return ll_round_up(largest(m), LL_LINE) + scratch;
+}
+
+ll_status ll_model_redraw_in(ll_model *m, int64_t redraws, float *scratch) {
+    ll_arena a = {.base = scratch};
+    float *const W = ll_arena_take(&a, largest(m));
+    for (int op = 0; op < m->operators && largest(m); op++) {
+        /* Where one cannot be drawn, the first cannot: a model is never between two draws. */
+        const ll_attention_config config = describe(m, op);
+        const ll_status status = draw_projection(m->c, &config, op, redraws, scratch + a.used, W);
+        if (status) return status;
+        ll_attention_set_projection(m->attention[op], W);
+    }
+    m->redraws = redraws;
+    return LL_OK;
+}
+
+ll_status ll_model_redraw(ll_model *m, int64_t redraws) {
+    float *scratch = ll_alloc(ll_model_redraw_floats(m), sizeof *scratch);
+    if (!scratch) return LL_ENOMEM;
+    const ll_status status = ll_model_redraw_in(m, redraws, scratch);
+    ll_free(scratch);
     return status;
 }

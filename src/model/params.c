@@ -50,6 +50,8 @@ static void add_block(ll_model *m, const ll_stack *stack, int layer) {
     if (m->projections > 1) add_in(m, prefix, "attention.key.weight", c->model.width, m->keys);
     add_in(m, prefix, "attention.value.weight", c->model.width, m->values);
     add_in(m, prefix, "attention.output.weight", m->values, c->model.width);
+    if (m->gated) add_in(m, prefix, "attention.gate.weight", c->model.width, c->model.heads);
+    if (m->gated) add_in(m, prefix, "attention.gate.bias", c->model.heads, 1);
     add_norm(m, prefix, "feed.norm");
     add_in(m, prefix, "feed.in.weight", c->model.width, c->model.ff);
     add_in(m, prefix, "feed.in.bias", c->model.ff, 1);
@@ -142,7 +144,7 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
 static double estimate(const ll_model_config *c, double queries, double values) {
-    const double block = c->model.width * (2 * queries + 2 * values + 2.0 * c->model.ff + 5) + c->model.ff,
+    const double block = c->model.width * (2 * (queries + values + c->model.ff) + c->model.heads + 5) + c->model.ff,
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;
@@ -173,6 +175,7 @@ ll_status ll_params_plan(ll_model *m) {
     m->keys = c->position.type == LL_POSITION_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->projections = ll_config_projections(c);
+    m->gated = ll_config_gated(c);
     m->cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
     const size_t own = 12,
@@ -216,7 +219,8 @@ void ll_params_init(ll_model *m) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = p->value;
-        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name)))
+        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name)) ||
+            ll_gate_init(p, x))
             continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {

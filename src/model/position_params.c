@@ -162,7 +162,7 @@ void ll_position_params_noise(const ll_batch_run *run, int op) {
     if (!is_spe(run->c)) return;
     uint32_t word[4];
     uint64_t seed = (uint64_t)run->c->seed;
-    if (run->grad) {
+    if (run->grad && !run->ws->carry) { /* a state holds keys of earlier windows, under the same noise */
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)run->draw);
         seed = (uint64_t)word[0] << 32 | word[1];
     }

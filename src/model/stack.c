@@ -11,7 +11,8 @@ void ll_stacks_plan(ll_model *m) {
                                  .layers = layers,
                                  .causal = c->model.task == LL_TASK_LM,
                                  .parts = 2,
-                                 .projections = m->projections};
+                                 .projections = m->projections,
+                                 .gated = m->gated};
         m->stacks = 1;
         m->operators = layers;
         return;

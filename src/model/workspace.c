@@ -5,27 +5,20 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
+#include "model/shared_sequence.h"
 
 enum {
-    LINE = 16,              /* floats in a cache line */
     LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
     LOGIT_ROWS = 256        /* at least */
 };
 
-/* Walks through the block; without a block it only measures it. */
-typedef struct {
-    float *base;
-    size_t used;
-} plan;
+static float *take(ll_arena *a, size_t count, size_t width) { return ll_arena_take(a, count * width); }
 
-static float *take(plan *p, size_t count, size_t width) {
-    const size_t at = p->used;
-    p->used += ll_round_up(count * width, LINE);
-    return p->base ? p->base + at : NULL;
-}
+/* Sequences in a batch: documents in packed rows may be of one token. */
+static int most_sequences(const ll_workspace *ws) { return ws->model->c->model.separator < 0 ? ws->B : ws->B * ws->T; }
 
 /* What training keeps of every layer is there once in evaluation. */
-static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
+static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_model_config *c = m->c;
     const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->model.width, values = (size_t)m->values;
@@ -35,15 +28,19 @@ static void plan_layers(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
+        ws->gate[l] = !m->gated ? NULL : own ? take(p, rows, (size_t)c->model.heads) : ws->gate[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->hidden[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
-        const int most = c->model.separator < 0 ? ws->B : ws->B * ws->T; /* sequences; documents may be of one token */
-        ws->saved[l] = keep ? take(p, ll_attention_saved_packed(op, ws->B, ws->T, ws->T, most), 1) : NULL;
+        const ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .segments = most_sequences(ws)};
+        const ll_attention_call row = {.B = 1, .T = ws->T, .S = ws->T};
+        size_t saved = ll_attention_saved(op, &call);
+        if (c->carry) saved = ll_max_size(saved, (size_t)ws->B * ll_attention_saved(op, &row));
+        ws->saved[l] = keep ? take(p, saved, 1) : NULL;
     }
 }
 
-static void plan_cross(ll_workspace *ws, plan *p, size_t rows) {
+static void plan_cross(ll_workspace *ws, ll_arena *p, size_t rows) {
     const ll_model *m = ws->model;
     const size_t queries = (size_t)m->queries, values = (size_t)m->values;
     const int S = ws->source ? ws->source->T : 0, keep = ws->mode == LL_TRAIN;
@@ -55,12 +52,32 @@ static void plan_cross(ll_workspace *ws, plan *p, size_t rows) {
                               : own ? take(p, (size_t)ws->B * (size_t)S, queries + values)
                                     : ws->cross_source[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, l, 1)];
-        ws->cross_saved[l] = keep ? take(p, ll_attention_saved(op, ws->B, ws->T, S), 1) : NULL;
+        ws->cross_saved[l] =
+            keep ? take(p, ll_attention_saved(op, &(ll_attention_call){.B = ws->B, .T = ws->T, .S = S}), 1) : NULL;
     }
     if (keep) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
 }
 
-static void plan_match(ll_workspace *ws, plan *p, size_t chunk) {
+/* Floats that any call of attention takes, for as many threads as there are now. */
+static size_t scratch_floats(const ll_workspace *ws) {
+    static float saved; /* that there is something, is all that counts */
+    const int keep = ws->mode == LL_TRAIN;
+    size_t most = 0;
+    for (int l = 0; l < ws->stack->layers && ws->mode != LL_STREAM; l++)
+        for (int cross = 0; cross < ws->stack->parts - 1; cross++) {
+            const ll_attention *op = ws->model->attention[ll_operator_of(ws->stack, l, cross)];
+            ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .saved = keep ? &saved : NULL};
+            if (cross) call.S = ws->source ? ws->source->T : 0;
+            if (!cross) call.segments = most_sequences(ws);
+            for (int backward = 0; backward <= keep; backward++) {
+                const size_t floats = ll_attention_scratch(op, &call, backward);
+                if (floats > most) most = floats;
+            }
+        }
+    return most;
+}
+
+static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
     const size_t C = (size_t)ws->model->c->model.width, ff = (size_t)ws->model->c->model.ff, pairs = chunk / 2 + 1;
     const int training = ws->mode == LL_TRAIN;
     ws->match.x = take(p, pairs, 4 * C);
@@ -75,9 +92,9 @@ static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
               dims[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
-                        m->queries, m->keys,        ll_head_width(m)};
+                         m->queries, m->keys,        ll_head_width(m), m->c->model.heads};
     int deepest = 0, widest = 0; /* of what goes in: the first three */
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         if (dims[i] > widest) widest = dims[i];
         if (dims[i] > deepest && i < 3) deepest = dims[i];
     }
@@ -85,7 +102,7 @@ static size_t packed_floats(const ll_workspace *ws, int rows) {
     return ws->mode == LL_TRAIN ? ll_gemm_scratch(most, widest, most) : ll_gemm_scratch(rows, widest, deepest);
 }
 
-static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
+static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
@@ -97,6 +114,7 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
     ws->wide = take(p, chunk, (size_t)c->model.ff);
+    ws->heads = ll_config_head_norm(c) ? take(p, chunk, (size_t)m->values) : NULL;
     ws->statistics = take(p, 2, LL_CHUNK);
     ws->logits = take(p, (size_t)ws->logit_rows, V);
     ws->loss = take(p, 2, LL_CHUNK);
@@ -118,7 +136,7 @@ static void plan_chunk(ll_workspace *ws, plan *p, size_t rows, size_t chunk) {
 static size_t lay_out(ll_workspace *ws, float *base) {
     const ll_model *m = ws->model;
     const size_t rows = (size_t)ws->B * (size_t)ws->T, values = (size_t)m->values;
-    plan p = {base, 0};
+    ll_arena p = {.base = base};
     plan_layers(ws, &p, rows, ll_min_size(rows, LL_CHUNK));
     if (ws->stack->parts > 2) plan_cross(ws, &p, rows);
     if (ws->stack != ll_top_stack(m)) ws->top = take(&p, rows, (size_t)m->c->model.width);
@@ -126,9 +144,12 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->model.width);
         ws->dproject = take(&p, rows, ll_row_width(m));
+        ws->dgate = m->gated ? take(&p, rows, (size_t)m->c->model.heads) : NULL;
         ws->dmixed = take(&p, rows, values);
     }
     const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
+    ws->scratch_floats = scratch_floats(ws);
+    ws->scratch = ws->scratch_floats ? take(&p, ws->scratch_floats, 1) : NULL;
     ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(rows > source ? rows : source, LL_CHUNK)), 1);
     return p.used;
 }
@@ -152,7 +173,7 @@ static ll_status check(const ll_model *m, int B, int T) {
 /* The first pointers of every list, then their lists. */
 static ll_status take_lists(ll_workspace *ws) {
     const size_t layers = (size_t)ws->stack->layers, residuals = (size_t)ll_sublayers(ws->stack) + 1;
-    float ***const lists[] = {&ws->project,     &ws->mixed,        &ws->hidden,      &ws->saved,
+    float ***const lists[] = {&ws->project,     &ws->gate,         &ws->mixed,       &ws->hidden, &ws->saved,
                               &ws->cross_query, &ws->cross_source, &ws->cross_mixed, &ws->cross_saved};
     const size_t count = sizeof lists / sizeof *lists;
     ws->layers = ll_alloc(residuals + count * layers, sizeof *ws->layers);
@@ -191,6 +212,12 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
     return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
 }
 
+void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
+    ws->ready = ready;
+    ws->ready_arg = arg;
+    if (ws->source) ll_workspace_on_gradient(ws->source, ready, arg);
+}
+
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
     ws->part = part;
     ws->parts = parts;
@@ -200,11 +227,10 @@ void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
 void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);
+    ll_shared_free(ws->shared);
     ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);
 }
 
-size_t ll_workspace_bytes(const ll_workspace *ws) {
-    return ws->bytes + (ws->source ? ws->source->bytes : 0);
-}
+size_t ll_workspace_bytes(const ll_workspace *ws) { return ws->bytes + (ws->source ? ws->source->bytes : 0); }

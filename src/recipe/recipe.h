@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "data/data_options.h"
+#include "dist/dist_options.h"
 #include "model/model_config.h"
 #include "train/train_options.h"
 
@@ -14,6 +15,7 @@ typedef struct {
     ll_position_options position;
     ll_train_options train;
     ll_data_options data;
+    ll_dist_options dist;
 } ll_config;
 
 struct ll_recipe {

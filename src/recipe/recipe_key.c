@@ -9,7 +9,7 @@ static const struct {
 } sections[] = {
     {&ll_model_keys, offsetof(ll_config, model)},       {&ll_attention_keys, offsetof(ll_config, attention)},
     {&ll_position_keys, offsetof(ll_config, position)}, {&ll_train_keys, offsetof(ll_config, train)},
-    {&ll_data_keys, offsetof(ll_config, data)},
+    {&ll_data_keys, offsetof(ll_config, data)},         {&ll_dist_keys, offsetof(ll_config, dist)},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 

@@ -16,6 +16,7 @@ ll_model_config ll_config_model(const ll_config *c) {
                              .batch = c->train.batch,
                              .length = c->train.length,
                              .bf16 = c->train.precision == LL_BF16,
+                             .carry = c->train.carry_state,
                              .seed = c->train.seed};
 }
 

@@ -1,4 +1,4 @@
-/* What the data room gets of a recipe: its own part, and five numbers. */
+/* What the data room gets of a recipe: its own part, and six numbers. */
 #include "recipe/recipe_reader.h"
 
 ll_reader_options ll_config_reader(const ll_config *c) {
@@ -7,6 +7,7 @@ ll_reader_options ll_config_reader(const ll_config *c) {
                                .classes = c->model.classes,
                                .batch = c->train.batch,
                                .length = c->train.length,
+                               .streams = c->train.carry_state,
                                .seed = c->train.seed};
 }
 

@@ -61,14 +61,14 @@ static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradien
     const int T = b->T > b->S ? b->T : b->S;
     ll_status status = ll_workspace_create(&ws, m, b->B, T, gradients != NULL);
     if (status) return status;
-    const ll_batch batch = {b->B,
-                            b->T,
-                            (int *)b->tokens,
-                            (int *)b->targets,
-                            (int *)b->lengths,
-                            b->S,
-                            (int *)b->source,
-                            (int *)b->source_lengths};
+    const ll_batch batch = {.B = b->B,
+                            .T = b->T,
+                            .tokens = (int *)b->tokens,
+                            .targets = (int *)b->targets,
+                            .lengths = (int *)b->lengths,
+                            .S = b->S,
+                            .source = (int *)b->source,
+                            .source_lengths = (int *)b->source_lengths};
     if (gradients) memset(gradients, 0, m->size * sizeof *gradients);
     status = ll_model_run(m, ws, &batch, gradients, scale, b->draw, tally);
     ll_workspace_free(ws);
@@ -99,6 +99,7 @@ ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradie
 struct ll_adam {
     ll_model *model;
     ll_optimizer *optimizer;
+    float *draws; /* scratch for new random features */
     int64_t step; /* updates made */
 };
 
@@ -109,8 +110,9 @@ ll_status ll_adam_create(ll_adam **adam, ll_model *model) {
     if (!a) return LL_ENOMEM;
     a->model = model;
     ll_status status = ll_optimizer_create(&a->optimizer, model->param, model->count, model->size);
+    if (!status && !(a->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *a->draws))) status = LL_ENOMEM;
     if (status) {
-        ll_free(a);
+        ll_adam_free(a);
         return status;
     }
     *adam = a;
@@ -120,6 +122,7 @@ ll_status ll_adam_create(ll_adam **adam, ll_model *model) {
 void ll_adam_free(ll_adam *a) {
     if (!a) return;
     ll_optimizer_free(a->optimizer);
+    ll_free(a->draws);
     ll_free(a);
 }
 
@@ -132,5 +135,5 @@ ll_status ll_adam_step(ll_adam *a, float *gradients, double *norm) {
                        ll_name_infinite(length));
     a->step++;
     ll_optimizer_update(a->optimizer, c, a->model->data, gradients, ll_clip_scale(length, c->train.clip), a->step);
-    return ll_step_redraw(a->model, a->step + 1);
+    return ll_step_redraw(a->model, a->step + 1, a->draws);
 }

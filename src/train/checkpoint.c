@@ -2,6 +2,7 @@
  *
  *   adam.m.NAME, adam.v.NAME   moments of the parameter NAME, in its shape
  *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
+ *   train.carry                float32: states that windows hand on, with train.carry-state
  *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
  *                              counts of the last steps
  *
@@ -16,6 +17,7 @@
 
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
+static const char CARRY[] = "train.carry";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Between the struct and the two arrays of the file; one of the directions by `load`. */
@@ -53,8 +55,7 @@ static ll_status add_moments(ll_st_writer *writer, const ll_model *model, const 
     return LL_OK;
 }
 
-ll_status ll_checkpoint_save(const char *path, const ll_model *model, const ll_optimizer *o,
-                             const ll_run_state *state) {
+ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_state *state) {
     ll_run_state copy = *state;
     int64_t whole[COUNTERS];
     double real[MEASURES];
@@ -62,8 +63,9 @@ ll_status ll_checkpoint_save(const char *path, const ll_model *model, const ll_o
     measures(&copy, real, 0);
     ll_st_writer *writer = NULL;
     ll_status status = ll_st_writer_create(&writer);
-    if (!status) status = ll_model_write(model, writer);
-    if (!status) status = add_moments(writer, model, o);
+    if (!status) status = ll_model_write(e->model, writer);
+    if (!status) status = add_moments(writer, e->model, e->optimizer);
+    if (!status && e->carry) status = ll_st_add(writer, CARRY, LL_F32, 1, &e->carry->count, e->carry->in);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
     if (!status) status = ll_st_add(writer, "train.measures", LL_F64, 1, (size_t[]){MEASURES}, real);
     if (!status) status = ll_st_save(writer, path);
@@ -103,7 +105,17 @@ ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
     return LL_OK;
 }
 
-ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file) {
+static ll_status read_carry(ll_carry *carry, const ll_safetensors *file) {
+    const ll_st_tensor *tensor = NULL;
+    if (!carry) return LL_OK;
+    const ll_status status = find(&tensor, file, CARRY, LL_F32, carry->count);
+    if (!status) ll_st_floats(carry->in, tensor);
+    return status;
+}
+
+ll_status ll_checkpoint_moments(ll_engine *e, const ll_safetensors *file) {
+    const ll_model *model = e->model;
+    const ll_optimizer *o = e->optimizer;
     char name[NAME];
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < model->count; i++) {
@@ -114,7 +126,7 @@ ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll
             if (status) return status;
             ll_st_floats((k ? o->v : o->m) + p->offset, tensor);
         }
-    return LL_OK;
+    return read_carry(e->carry, file);
 }
 
 ll_status ll_run_load(ll_model **model, const char *folder) {

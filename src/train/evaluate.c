@@ -1,7 +1,9 @@
 /* Loss on data that was not trained on. */
+#include <float.h>
 #include <math.h>
 
 #include "base/finite.h"
+#include "base/memory.h"
 #include "train/train_internal.h"
 
 static const double LN2 = 0.69314718055994530942;
@@ -11,11 +13,92 @@ int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches) {
     return max_batches > 0 && max_batches < all ? max_batches : all;
 }
 
-ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
-                            ll_batch *b, int64_t i, int64_t n) {
+ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b) {
+    const int room = b->B / ll_task_sequences(model->recipe->c.model.task);
+    return (ll_evaluator){.model = model, .ws = ws, .reader = reader, .b = b, .room = room};
+}
+
+ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
+                              ll_batch *b) {
+    const ll_config *c = &model->recipe->c;
+    *e = ll_evaluator_alone(model, ws, reader, b);
+    if (ll_group_all().count == 1) return LL_OK;
+    const size_t targets = ll_config_per_token(c) ? (size_t)c->train.length : 1;
+    e->each = ll_alloc((size_t)c->train.batch * targets, sizeof *e->each);
+    return e->each ? LL_OK : LL_ENOMEM;
+}
+
+ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader) {
+    ll_status status = ll_evaluator_create(e, engine->model, engine->ws, reader, &engine->batch);
+    if (engine->shards.row.count > 1) e->shards = &engine->shards, e->part = &engine->part;
+    return status;
+}
+
+void ll_evaluator_free(ll_evaluator *e) {
+    ll_free(e->each);
+    e->each = NULL;
+}
+
+static const float NOT_COUNTED = -FLT_MAX;
+
+/* Batch number `index`, in as many parts as its memory needs. A row's loss does not depend on those beside it. `each`
+ * gets the losses of the counted targets, one after the other. */
+static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index, float *each) {
+    const ll_config *c = &e->model->recipe->c;
+    const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
+    const size_t whole = ll_config_per_token(c) ? (size_t)c->train.length : 1;
+    const size_t targets = e->shards ? (size_t)e->part->T : whole;
+    size_t kept = 0;
+    ll_status status = LL_OK;
+    for (int first = 0; first < batch && !status; first += e->room) {
+        const int n = first + e->room < batch ? e->room : batch - first;
+        e->b->B = n * width;
+        e->b->first = first * width;
+        ll_reader_eval_rows(e->reader, e->b, index * batch + first);
+        float *part = each ? each + (size_t)first * targets : NULL;
+        for (size_t j = 0; each && j < (size_t)n * targets; j++) part[j] = NOT_COUNTED;
+        tally->each = part;
+        const ll_batch *b = e->shards ? ll_shards_part(e->shards, e->b, e->part) : e->b;
+        status = ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
+        for (size_t j = 0; each && j < (size_t)n * targets; j++)
+            if (part[j] != NOT_COUNTED) each[kept++] = part[j];
+    }
+    tally->each = NULL;
+    return status;
+}
+
+/* What a rank found goes to rank 0, which adds the losses one by one, as it would have done itself. */
+static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, int from) {
+    const int me = ll_dist_ranks().rank;
+    ll_tally copy = *own, *found = &copy;
+    ll_status status = ll_dist_collect(found, sizeof *found, from);
+    if (!status) status = ll_dist_collect(each, (size_t)found->count * sizeof *each, from);
+    if (status || me) return status;
+    for (int64_t i = 0; i < found->count; i++) tally->loss += each[i];
+    tally->count += found->count;
+    tally->correct += found->correct;
+    tally->sequences += found->sequences;
+    tally->exact += found->exact;
+    return LL_OK;
+}
+
+ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n) {
     /* Spread over the split: its beginning alone may be one file, or one class. */
-    ll_reader_eval_batch(reader, b, i * ll_reader_eval_batches(reader) / n);
-    return ll_model_run(model, ws, b, NULL, 0, 0, tally);
+    const int64_t index = i * ll_reader_eval_batches(e->reader) / n;
+    const ll_ranks ranks = ll_dist_ranks();
+    const int width = e->shards ? e->shards->row.count : 1; /* ranks that share a batch */
+    const int turn = (int)(i % (ranks.size / width)) * width;
+    ll_tally found = {0};
+    if (!e->each) return run_batch(tally, e, index, NULL);
+    ll_status status = LL_OK;
+    if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, index, e->each);
+    for (int r = turn; r < turn + width && !status; r++) status = hand_over(tally, &found, e->each, r);
+    return status;
+}
+
+ll_status ll_evaluate_share(ll_tally *tally) {
+    const ll_group all = ll_group_all();
+    return ll_group_broadcast(&all, tally, sizeof *tally, 0);
 }
 
 /* A model of words predicts a word at once, one of bytes some of them: only by the word or byte of the text do they
@@ -43,27 +126,42 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
                    ll_name_infinite(tally->loss), (long long)batch, split);
 }
 
-ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
+static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {
     const ll_config *c = &model->recipe->c;
     const double start = ll_now();
     ll_reader *reader = NULL;
     ll_workspace *ws = NULL;
     ll_batch batch = {0};
     ll_tally tally = {0};
+    ll_evaluator e = {0};
+    const ll_group all = ll_group_all();
     ll_status status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader);
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);
+    if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);
+    if (!status && !alone) status = ll_evaluator_create(&e, model, ws, reader, &batch);
+    if (!alone) status = ll_group_agree(&all, status);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) {
         ll_workspace_part(ws, i, n);
-        status = ll_evaluate_batch(&tally, model, ws, reader, &batch, i, n);
+        status = ll_evaluate_batch(&tally, &e, i, n);
         if (!status) status = check_loss(&tally, split, i + 1);
     }
+    if (!status && !alone) status = ll_evaluate_share(&tally);
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
     if (!status) *result = sum_up(c, reader, &tally, ll_now() - start);
+    ll_evaluator_free(&e);
     ll_workspace_free(ws);
     ll_batch_free(&batch);
     ll_reader_free(reader);
     return status;
+}
+
+ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
+    return evaluate(model, split, max_batches, result, 0);
+}
+
+ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result) {
+    return evaluate(model, split, max_batches, result, 1);
 }

@@ -11,7 +11,8 @@ static const char *const FREE[] = {
     "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
     "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
-    "data.test-labels",   "data.docs",    "train.report",
+    "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
+    "dist.reduce",        "dist.timeout", "train.preempt",
 };
 
 static int may_change(const char *key) {

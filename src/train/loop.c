@@ -45,16 +45,18 @@ static void refresh(ll_trainer *t) {
 }
 
 /* One update, or none and LL_EDIVERGED: the check comes before anything is changed. */
-static ll_status advance(ll_trainer *t) {
+static ll_status advance(ll_trainer *t, int stop) {
     ll_run_state *s = &t->state;
     const int64_t step = s->step + 1;
     const double start = ll_now();
     ll_gradient g;
+    t->engine->stop = stop;
     ll_status status = ll_engine_gradient(t->engine, t->train, step, &g);
     if (status) return status;
     if (!isfinite(g.loss)) return diverged(t, "the loss", g.loss, step);
     if (!isfinite(g.norm)) return diverged(t, "the norm of the gradient", g.norm, step);
-    ll_engine_update(t->engine, step, &g);
+    status = ll_engine_update(t->engine, step, &g);
+    if (status) return status;
     s->step = step;
     s->tokens += g.tokens;
     s->norm = g.norm;
@@ -70,6 +72,8 @@ typedef struct {
     void *arg;
     int stop;
 } watcher;
+
+static int is_alone(const ll_trainer *t) { return t->ranks.size == 1; }
 
 static void report(ll_trainer *t, watcher *w, const char *event) {
     refresh(t);
@@ -89,15 +93,16 @@ static int must_evaluate(const ll_trainer *t) {
 /* A request to stop ends it between two batches, with nothing changed. */
 static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
-    ll_engine *e = t->engine;
     ll_tally sum = {0};
     const int64_t n = ll_evaluate_batches(t->valid, t->model->recipe->c.train.eval_batches);
     for (int64_t i = 0; i < n; i++) {
-        ll_status status = ll_evaluate_batch(&sum, t->model, e->ws, t->valid, &e->batch, i, n);
+        ll_status status = ll_evaluate_batch(&sum, &t->evaluator, i, n);
         if (status) return status;
         report(t, w, "evaluating");
-        if (w->stop && i + 1 < n) return LL_OK;
+        if (w->stop && i + 1 < n && is_alone(t)) return LL_OK;
     }
+    ll_status status = ll_evaluate_share(&sum);
+    if (status) return status;
     const double loss = sum.loss / (double)(sum.count > 0 ? sum.count : 1);
     if (!isfinite(loss)) return diverged(t, "the loss on held-out data", loss, s->step);
     s->evaluated = s->step;
@@ -107,48 +112,56 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     if (loss >= s->best_loss) return LL_OK; /* NaN before the first: the first is the best */
     s->best_loss = loss;
     s->best_step = s->step;
-    return ll_model_save(t->model, t->best);
+    return t->ranks.rank ? LL_OK : ll_model_save(t->model, t->best);
+}
+
+/* A loss on the batch that comes next, or on this rank's first shard of it, must be finite. */
+static ll_status try_model(ll_trainer *t) {
+    ll_tally tally = {0};
+    ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);
+    if (status) return status;
+    return isfinite(tally.loss) ? LL_OK : diverged(t, "the loss", tally.loss, t->state.step + 1);
 }
 
 /* The checkpoint replaces a good one, so the model must prove that it is good: finite, and giving a finite
- * loss on the batch that comes next. */
+ * loss on the batch that comes next. Rank 0 writes what all have. */
 static ll_status save(ll_trainer *t) {
-    const ll_config *c = &t->model->recipe->c;
-    ll_engine *e = t->engine;
-    ll_batch *b = &e->batch;
-    ll_tally tally = {0};
-    const double norm = ll_optimizer_norm(e->optimizer, t->model->data);
+    const ll_group all = ll_group_all();
+    const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
     if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
-    ll_reader_batch(t->train, b, (uint64_t)c->train.seed,
-                    t->state.step * (c->train.accumulate > 1 ? c->train.accumulate : 1));
-    ll_status status = ll_model_run(t->model, e->ws, b, NULL, 0, 0, &tally);
+    ll_status status = ll_group_agree(&all, try_model(t));
+    if (!status) status = ll_engine_collect(t->engine);
     if (status) return status;
-    if (!isfinite(tally.loss)) return diverged(t, "the loss", tally.loss, t->state.step + 1);
-    status = ll_metrics_sync(&t->metrics);
-    if (!status) status = ll_checkpoint_save(t->last, t->model, e->optimizer, &t->state);
+    if (!t->ranks.rank) {
+        status = ll_metrics_sync(&t->metrics);
+        if (!status) status = ll_checkpoint_save(t->last, t->engine, &t->state);
+    }
+    status = ll_group_agree(&all, status);
     if (status) return status;
     t->saved = t->state.step;
     t->unsaved = 0;
     return LL_OK;
 }
 
-/* The run is worth more than its report: that it cannot be written is told, and stops nothing. */
+/* A report that cannot be written is an event for the caller, and does not stop the run. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
-    if (!t->report || !t->model->recipe->c.train.report || !t->state.row) return; /* no row, no loss to show */
+    if (t->ranks.rank || !t->report || !t->model->recipe->c.train.report) return;
+    if (!t->state.row) return; /* no row, no loss to show */
     report(t, w, t->report(t, whole, t->report_arg) ? "no report" : "report");
 }
 
 /* A folder that is gone is made again at once, as one of a whole run: with a checkpoint of this step. Its best model is
- * lost, so the next one that is evaluated is the best. An evaluation that could not write its model is made again. */
+ * lost, so the next one that is evaluated is the best. An evaluation that could not write its model is made again.
+ * With several ranks, a checkpoint is left to when it is due, for all of them make it together. */
 static ll_status keep_folder(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
-    if (!ll_run_folder_gone(t)) return LL_OK;
+    if (t->ranks.rank || !ll_run_folder_gone(t)) return LL_OK;
     int whole = 0;
     ll_status status = ll_run_folder_restore(t, &whole);
     if (status || whole) return status;
     if (access(t->best, F_OK)) s->best_loss = NAN;
     if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
-    status = save(t);
+    if (is_alone(t)) status = save(t);
     if (!status && ll_fail(LL_EIO, "%s or a file of it was removed; it is made again, with recipe, metrics, step %lld",
                            t->folder, (long long)s->step))
         report(t, w, "no folder");
@@ -161,7 +174,7 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
     for (int i = 1;; i++) {
         ll_status status = keep_folder(t, w);
         if (!status) status = act(t, w);
-        if (status != LL_EIO || i == TRIES || !ll_run_folder_gone(t)) return status;
+        if (status != LL_EIO || i == TRIES || !is_alone(t) || !ll_run_folder_gone(t)) return status;
     }
 }
 
@@ -177,7 +190,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     }
     if ((due(t, LL_ROW_EVERY) || evaluated) && s->row != s->step) {
         refresh(t);
-        status = ll_metrics_row(&t->metrics, &t->progress, s);
+        status = t->ranks.rank ? LL_OK : ll_metrics_row(&t->metrics, &t->progress, s);
         if (status) return status;
         s->row = s->step;
         t->unsaved = 1;
@@ -222,11 +235,12 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
         ll_status status = in_folder(t, &w, settle);
         if (status) return status;
         if (t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
-        if (w.stop) return stopped(t, &w);
-        status = advance(t);
+        if (w.stop && is_alone(t)) return stopped(t, &w);
+        status = advance(t, w.stop);
         if (status) return status;
+        const int agreed = t->engine->stop;
         report(t, &w, NULL);
-        if (w.stop) return stopped(t, &w);
+        if (agreed || (w.stop && is_alone(t))) return stopped(t, &w);
     }
     ll_status status = in_folder(t, &w, save_rest); /* a run of no steps leaves its first model */
     if (status) return status;

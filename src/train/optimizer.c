@@ -20,13 +20,14 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
     ll_piece *next = o->piece;
     for (int i = 0; i < count; i++)
         for (size_t done = 0, n = elements(&param[i]); done < n; done += PIECE)
-            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay};
+            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1};
 }
 
 /* Pages that are read before they are written fault twice, the second time on all processors at once. */
 static void touch_piece(void *arg, size_t i) {
     const ll_optimizer *o = arg;
     const ll_piece *piece = &o->piece[i];
+    if (!piece->own) return;
     memset(o->m + piece->offset, 0, piece->count * sizeof *o->m);
     memset(o->v + piece->offset, 0, piece->count * sizeof *o->v);
 }
@@ -44,9 +45,12 @@ ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, i
         return LL_ENOMEM;
     }
     cut(o, param, count);
-    ll_parallel_for(o->pieces, touch_piece, o);
     *optimizer = o;
     return LL_OK;
+}
+
+void ll_optimizer_begin(ll_optimizer *o) {
+    ll_parallel_for(o->pieces, touch_piece, o);
 }
 
 void ll_optimizer_free(ll_optimizer *o) {
@@ -61,6 +65,8 @@ void ll_optimizer_free(ll_optimizer *o) {
 typedef struct {
     ll_optimizer *o;
     const float *block;
+    double *sum;
+    int all; /* also the pieces of other ranks */
 } norm_work;
 
 /* Squares of one piece in eight sums side by side: one alone would wait for each addition. */
@@ -70,17 +76,27 @@ static void sum_squares(void *arg, size_t i) {
     const float *x = w->block + piece->offset;
     double lane[8] = {0};
     size_t j = 0;
+    if (!w->all && !piece->own) return;
     for (; j + 8 <= piece->count; j += 8)
         for (int k = 0; k < 8; k++) lane[k] += (double)x[j + k] * (double)x[j + k];
     for (; j < piece->count; j++) lane[j % 8] += (double)x[j] * (double)x[j];
-    w->o->sum[i] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    w->sum[i] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
 double ll_optimizer_norm(ll_optimizer *o, const float *block) {
-    norm_work work = {o, block};
+    norm_work work = {o, block, o->sum, 1};
     ll_parallel_for(o->pieces, sum_squares, &work);
+    return ll_optimizer_root(o, o->sum);
+}
+
+void ll_optimizer_squares(ll_optimizer *o, const float *block, double *sum) {
+    norm_work work = {o, block, sum, 0};
+    ll_parallel_for(o->pieces, sum_squares, &work);
+}
+
+double ll_optimizer_root(const ll_optimizer *o, const double *piece) {
     double sum = 0;
-    for (size_t i = 0; i < o->pieces; i++) sum += o->sum[i];
+    for (size_t i = 0; i < o->pieces; i++) sum += piece[i];
     return sqrt(sum);
 }
 
@@ -102,6 +118,7 @@ static void update_piece(void *arg, size_t i) {
     const ll_piece *piece = &w->o->piece[i];
     float *p = w->params + piece->offset, *g = w->grad + piece->offset;
     float scale = w->scale;
+    if (!piece->own) return;
     if (piece->decay && w->l2 != 0) {
         for (size_t j = 0; j < piece->count; j++) g[j] = g[j] * scale + w->l2 * p[j];
         scale = 1;

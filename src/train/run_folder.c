@@ -32,7 +32,7 @@ static ll_status take_again(ll_trainer *t) {
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;
     if (!status) status = ll_folder_lock(&t->lock, &t->unlocked, t->folder);
-    t->unlocked = 0; /* it was told */
+    t->unlocked = 0; /* the caller was informed when the run began */
     return status;
 }
 

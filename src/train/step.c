@@ -6,19 +6,86 @@
 #include "base/random.h"
 #include "train/train_internal.h"
 
+/* Everything a step adds over ranks: a place for each leaf, of which the others are zero, so that no order of sums is
+ * in it. */
+typedef struct {
+    double *loss, *count, *tokens, *stop, *squares;
+} sums;
+
+static sums sums_of(const ll_engine *e) {
+    const size_t n = (size_t)e->shards.leaves;
+    double *at = e->sums;
+    return (sums){at, at + n, at + 2 * n, at + 3 * n, at + 3 * n + 1};
+}
+
+static size_t sums_count(const ll_engine *e) {
+    return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces;
+}
+
+/* The ranks' leaves, and where a block of gradients may be cut. */
+static ll_status create_exchange(ll_engine *e) {
+    const int ranks = ll_group_all().count, fast = e->model->recipe->c.dist.reduce == LL_REDUCE_FAST;
+    const ll_optimizer *o = e->optimizer;
+    int *leaves = ll_alloc(2 * (size_t)ranks, sizeof *leaves);
+    size_t *bound = ll_alloc(o->pieces + 1, sizeof *bound);
+    ll_status status = leaves && bound ? LL_OK : LL_ENOMEM;
+    for (int r = 0; r < ranks && !status; r++) ll_shards_leaves(&e->shards, r, &leaves[r], &leaves[ranks + r]);
+    for (size_t p = 0; p < o->pieces && !status; p++) bound[p] = o->piece[p].offset;
+    if (!status) {
+        bound[o->pieces] = e->model->size;
+        const ll_exchange_plan plan = {e->shards.leaves, leaves, leaves + ranks, o->pieces, bound, fast};
+        status = ll_exchange_create(&e->exchange, &plan);
+    }
+    for (size_t p = 0; p < o->pieces && !status; p++) o->piece[p].own = ll_exchange_owns(e->exchange, p);
+    ll_free(leaves);
+    ll_free(bound);
+    return status;
+}
+
+static int redraws(const ll_model *model) {
+    return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
+}
+
+/* States that windows hand on are those of all rows of a batch, which one process has in one shard. */
+static ll_status create_carry(ll_engine *e, const ll_config *c) {
+    if (e->shards.leaves > 1)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state needs the whole batch in one shard, and here are %d; use one process, or "
+                       "set dist.shards=1",
+                       e->shards.leaves);
+    return ll_carry_create(&e->carry, e->model, c->train.batch);
+}
+
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
     if (!e) return LL_ENOMEM;
     e->model = model;
-    ll_status status = ll_workspace_create(&e->ws, model, ll_config_sequences(c), c->train.length, 1);
+    ll_status status = ll_shards_plan(&e->shards, c);
+    if (status) {
+        ll_free(e);
+        return status;
+    }
+    ll_config part = *c; /* a shard of it, and a part of that */
+    const int length = c->train.length / e->shards.row.count;
+    part.train.batch = e->shards.most;
+    if (!status) status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), length, 1);
+    if (!status) status = ll_shards_share(&e->shards, e->ws);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
-    if (!status) status = ll_batch_create(&e->batch, c);
-    if (!status && !(e->grad = ll_alloc(model->size, sizeof *e->grad))) status = LL_ENOMEM;
+    if (!status) status = ll_batch_create(&e->batch, &part);
+    part.train.length = length;
+    if (!status && e->shards.row.count > 1) status = ll_batch_create(&e->part, &part);
+    if (!status) status = create_exchange(e);
+    if (!status && !(e->sums = ll_alloc(sums_count(e), sizeof *e->sums))) status = LL_ENOMEM;
+    if (!status && c->train.carry_state) status = create_carry(e, c);
+    if (!status && redraws(model) && !(e->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *e->draws)))
+        status = LL_ENOMEM;
     if (status) {
         ll_engine_free(e);
         return status;
     }
+    ll_optimizer_begin(e->optimizer);
+    e->grad = ll_exchange_block(e->exchange);
     *engine = e;
     return LL_OK;
 }
@@ -27,8 +94,12 @@ void ll_engine_free(ll_engine *e) {
     if (!e) return;
     ll_workspace_free(e->ws);
     ll_optimizer_free(e->optimizer);
+    ll_carry_free(e->carry);
     ll_batch_free(&e->batch);
-    ll_free(e->grad);
+    ll_batch_free(&e->part);
+    ll_exchange_free(e->exchange);
+    ll_free(e->sums);
+    ll_free(e->draws);
     ll_free(e);
 }
 
@@ -41,38 +112,116 @@ static int too_late(const ll_config *c, int64_t step) {
 }
 
 /* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
-ll_status ll_step_redraw(ll_model *model, int64_t step) {
+static int redraw_due(const ll_model *model, int64_t step) {
     const int64_t every = model->c->attention.redraw, done = step - 1;
-    if (model->c->attention.kernel != LL_KERNEL_FAVOR || every <= 0 || done <= 0 || done % every) return LL_OK;
-    return too_late(&model->recipe->c, step) ? LL_OK : ll_model_redraw(model, done / every);
+    return redraws(model) && done > 0 && done % every == 0 && !too_late(&model->recipe->c, step);
+}
+
+ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch) {
+    if (!redraw_due(model, step)) return LL_OK;
+    return ll_model_redraw_in(model, (step - 1) / model->c->attention.redraw, scratch);
+}
+
+/* A state belongs to the features of its draw, and is forgotten with it. */
+static ll_status redraw(ll_engine *e, int64_t step) {
+    const ll_status status = ll_step_redraw(e->model, step, e->draws);
+    if (status || !e->carry || !redraw_due(e->model, step)) return status;
+    for (int b = 0; b < e->carry->B; b++) ll_carry_clear(e->carry, b);
+    return LL_OK;
+}
+
+/* Batches of a step. */
+static int parts_of(const ll_engine *e) {
+    const int accumulate = e->model->recipe->c.train.accumulate;
+    return accumulate > 1 ? accumulate : 1;
+}
+
+static void on_gradient(void *arg, size_t from, size_t to) { ll_exchange_ready(arg, from, to); }
+
+/* Reads shard number `shard` of batch number `number`: this rank's part of it. */
+static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t number) {
+    const ll_config *c = &e->model->recipe->c;
+    const int first = ll_shard_begin(&e->shards, shard), n = ll_shard_begin(&e->shards, shard + 1) - first;
+    e->batch.B = n * ll_task_sequences(c->model.task);
+    e->batch.first = first * ll_task_sequences(c->model.task);
+    if (reader) ll_reader_rows(reader, &e->batch, (uint64_t)c->train.seed, number * c->train.batch + first);
+    return ll_shards_part(&e->shards, &e->batch, &e->part);
+}
+
+/* One batch of a shard, whose windows may go on from those before. */
+static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t number, float scale,
+                           ll_tally *tally) {
+    ll_carry *carry = reader ? e->carry : NULL;
+    if (carry) {
+        ll_reader_offsets(reader, carry->offset, carry->B, number);
+        for (int row = 0; row < carry->B; row++)
+            if (!carry->offset[row]) ll_carry_clear(carry, row);
+    }
+    ll_workspace_carry(e->ws, carry);
+    const ll_status status = ll_model_run(e->model, e->ws, b, ll_exchange_leaf(e->exchange), scale, number, tally);
+    ll_workspace_carry(e->ws, NULL);
+    if (carry && !status) ll_carry_advance(carry);
+    return status;
+}
+
+/* The gradient of one shard, over all batches of the step. */
+static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
+    const int parts = parts_of(e);
+    const int leaf = e->shards.row.me * e->shards.shards + shard, last = shard + 1 == e->shards.first + e->shards.count;
+    ll_tally tally = {0};
+    ll_status status = LL_OK;
+    for (int i = 0; i < parts && !status; i++) {
+        const int64_t number = (step - 1) * parts + i;
+        const ll_batch *b = read_shard(e, reader, shard, number);
+        ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
+        status = run_batch(e, reader, b, number, scale, &tally);
+        for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
+    }
+    ll_exchange_added(e->exchange);
+    to->loss[leaf] = tally.loss;
+    to->count[leaf] = (double)tally.count;
+    return status;
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     const ll_config *c = &e->model->recipe->c;
-    const int parts = c->train.accumulate > 1 ? c->train.accumulate : 1;
-    const double expected = (double)parts * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
-    ll_batch *b = &e->batch;
-    ll_tally tally = {0};
-    int64_t tokens = 0;
-    ll_status status = ll_step_redraw(e->model, step);
+    const double expected = (double)parts_of(e) * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
+    const ll_group all = ll_group_all();
+    sums s = sums_of(e);
+    double loss = 0, count = 0, tokens = 0;
+    ll_status status = redraw(e, step);
+    memset(e->sums, 0, sums_count(e) * sizeof *e->sums);
+    for (int i = 0; i < e->shards.count && !status; i++)
+        status = run_shard(e, reader, e->shards.first + i, step, (float)(1 / expected), &s);
+    if (!status) status = ll_exchange_sum(e->exchange);
     if (status) return status;
-    memset(e->grad, 0, e->model->size * sizeof *e->grad);
-    for (int i = 0; i < parts; i++) {
-        const int64_t number = (step - 1) * parts + i;
-        if (reader) ll_reader_batch(reader, b, (uint64_t)c->train.seed, number);
-        status = ll_model_run(e->model, e->ws, b, e->grad, (float)(1 / expected), number, &tally);
-        if (status) return status;
-        for (int s = 0; s < b->B; s++) tokens += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
-    }
+    ll_optimizer_squares(e->optimizer, e->grad, s.squares);
+    *s.stop = e->stop;
+    status = ll_group_sum(&all, e->sums, sums_count(e));
+    if (status) return status;
+    for (int i = 0; i < e->shards.leaves; i++) loss += s.loss[i], count += s.count[i], tokens += s.tokens[i];
+    e->stop = *s.stop > 0;
     /* How many targets count is known only now; where all do, as in text, the scale is 1. */
-    const double scale = tally.count > 0 ? expected / (double)tally.count : 1;
-    *result = (ll_gradient){.loss = tally.loss, .count = tally.count, .tokens = tokens, .scale = scale};
-    result->norm = scale * ll_optimizer_norm(e->optimizer, e->grad);
+    const double scale = count > 0 ? expected / count : 1;
+    *result = (ll_gradient){.loss = loss, .count = (int64_t)count, .tokens = (int64_t)tokens, .scale = scale};
+    result->norm = scale * ll_optimizer_root(e->optimizer, s.squares);
     return LL_OK;
 }
 
-void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
+ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
     const ll_config *c = &e->model->recipe->c;
     ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
                         step);
+    return ll_exchange_share(e->exchange, e->model->data);
+}
+
+ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
+    if (!e->shards.count) return LL_OK;
+    const ll_batch *b = read_shard(e, reader, e->shards.first, step * parts_of(e));
+    return ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
+}
+
+ll_status ll_engine_collect(ll_engine *e) {
+    ll_status status = ll_exchange_collect(e->exchange, e->optimizer->m);
+    return status ? status : ll_exchange_collect(e->exchange, e->optimizer->v);
 }

@@ -2,6 +2,7 @@
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
  *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
+ *   shards.c     which part of a batch is whose     sharing.c    sequences that ranks share
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
  *   loop.c       the loop                            run_folder.c its folder, removed meanwhile
@@ -17,6 +18,8 @@
 
 #include "recipe/recipe_reader.h"
 #include "model/model_internal.h"
+#include "model/shared_sequence.h"
+#include "train/shards.h"
 
 /* Learning rate of update number `step`, counted from 1. */
 double ll_schedule_rate(const ll_config *c, int64_t step);
@@ -27,6 +30,7 @@ double ll_schedule_rate(const ll_config *c, int64_t step);
 typedef struct {
     size_t offset, count;
     int decay;
+    int own; /* does this rank update it: the other ranks keep its moments */
 } ll_piece;
 
 typedef struct {
@@ -38,8 +42,13 @@ typedef struct {
 
 LL_MUST_USE ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size);
 void ll_optimizer_free(ll_optimizer *o);
+/* Readies the moments of the own pieces: without it they are slower to be written for the first time. */
+void ll_optimizer_begin(ll_optimizer *o);
 /* Euclidean norm of a block, in double and in one fixed order; not finite if any value is not. */
 double ll_optimizer_norm(ll_optimizer *o, const float *block);
+/* The same in two steps: sums of squares (pieces) of own pieces, and the root of the sums of all. */
+void ll_optimizer_squares(ll_optimizer *o, const float *block, double *sum);
+double ll_optimizer_root(const ll_optimizer *o, const double *sum);
 /* Update number `step` (from 1) at ll_schedule_rate, with the gradient grad * scale. grad is overwritten. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step);
 /* What to multiply a gradient of this norm with so that its norm is at most `clip` (0: any). */
@@ -52,8 +61,15 @@ typedef struct {
     ll_model *model;
     ll_workspace *ws;
     ll_optimizer *optimizer;
-    ll_batch batch;
-    float *grad;
+    ll_carry *carry; /* train.carry-state: states of the windows before, else NULL */
+    ll_shards shards;
+    ll_exchange *exchange;
+    ll_batch batch; /* of one shard */
+    ll_batch part;  /* where ranks share sequences: this rank's part of it */
+    float *grad;    /* of the step, where ll_exchange_owns it */
+    double *sums;
+    int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any of them */
+    float *draws; /* scratch for new projections; NULL: none are drawn */
 } ll_engine;
 
 /* What a step came to. */
@@ -65,23 +81,53 @@ typedef struct {
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
-/* New random features before update number `step`, where they are due. */
-LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step);
+/* New random features before update number `step`, where they are due. scratch: ll_model_redraw_floats. */
+LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
+/* Batches of ws are this rank's part of sequences, where ranks share them; and that part of a batch. */
+LL_MUST_USE ll_status ll_shards_share(const ll_shards *s, ll_workspace *ws);
+const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
+
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
 /* Gradient of update number `step` (from 1) into e->grad; redraws first where that is due. reader NULL:
  * the batch as it is. */
 LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
-/* Applies it. */
-void ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
+/* Applies it: each rank to its part of the parameters, which then all have. */
+LL_MUST_USE ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
+/* The loss of this rank's first shard of the first batch after update number `step`. */
+LL_MUST_USE ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally);
+/* Adam's moments of all ranks, to rank 0. */
+LL_MUST_USE ll_status ll_engine_collect(ll_engine *e);
 
 /* ---- Evaluation ---- */
 
 /* Batches to evaluate: max_batches, or (0) all that the reader has. */
 int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches);
-/* Adds batch i of n, evenly spread over the reader's, to the tally. */
-LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_model *model, ll_workspace *ws,
-                                        const ll_reader *reader, ll_batch *b, int64_t i, int64_t n);
+/* What an evaluation writes to. b has room for a whole batch, or for a part of one. */
+typedef struct {
+    const ll_model *model;
+    ll_workspace *ws;
+    const ll_reader *reader;
+    ll_batch *b;
+    int room;                /* examples of b */
+    const ll_shards *shards; /* where ranks share sequences, else NULL: each rank has whole ones */
+    ll_batch *part;          /* ... and this rank's part of b */
+    float *each; /* losses of a batch, for rank 0; or NULL: one rank */
+} ll_evaluator;
+
+LL_MUST_USE ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws,
+                                          const ll_reader *reader, ll_batch *b);
+/* The same with the memory of an engine, whose ranks may share sequences. */
+LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader);
+/* Of this rank alone: for what rank 0 does without the others. */
+ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
+LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
+void ll_evaluator_free(ll_evaluator *e);
+/* Adds batch i of n, evenly spread over the reader's, to the tally. With several ranks one of them computes it, in
+ * turn, and rank 0 adds it: the sums there are those of one process. */
+LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n);
+/* Gives all ranks the tally of rank 0. */
+LL_MUST_USE ll_status ll_evaluate_share(ll_tally *tally);
 
 /* ---- A run ---- */
 
@@ -103,11 +149,10 @@ typedef struct {
 /* Mean loss of the last n <= LL_ROW_EVERY steps. */
 double ll_recent_loss(const ll_run_state *state, int64_t n);
 
-LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_model *model, const ll_optimizer *o,
-                                         const ll_run_state *state);
+LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
 /* The model alone; then, once an optimizer fits it, the rest. */
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
-LL_MUST_USE ll_status ll_checkpoint_moments(ll_optimizer *o, const ll_model *model, const ll_safetensors *file);
+LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetensors *file);
 
 /* Is there a valid split: named, cut off train, or made? */
 int ll_fit_has_valid(const ll_config *c);
@@ -150,6 +195,8 @@ struct ll_trainer {
     ll_recipe *recipe;        /* resolved */
     ll_reader *train, *valid; /* valid NULL: nothing to evaluate on */
     ll_engine *engine;
+    ll_evaluator evaluator;
+    ll_ranks ranks; /* rank 0 alone has the folder and what is in it */
     ll_metrics metrics;
     ll_run_state state;
     char *origin;                                 /* what it began with, in words; or NULL */

@@ -10,6 +10,8 @@ static const ll_key keys[] = {
     INT64("train.warmup", warmup, "500", 0, 1000000000000, "steps in which the learning rate rises from 0"),
     INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
     INT("train.length", length, "1024", 0, 134217728, "tokens in a sequence; 0 = as the data has (images)"),
+    FLAG("train.carry-state", carry_state, "off",
+         "consecutive windows of a text in each row, which begin with the state that the one before left; task = lm"),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients make one step"),
     CHOICE("train.precision", precision, "fp32", "fp32|bf16",
            "what products of linear layers and logits multiply; bf16 is faster on AMD processors from Zen 4 on"),
@@ -31,6 +33,8 @@ static const ll_key keys[] = {
           "steps between checkpoints; 0 = only at the end"),
     TEXT("train.from", from,
          "model file, or folder of a run, whose weights this run begins with, where names and shapes are the same"),
+    CHOICE("train.preempt", preempt, "off", "off|SIGUSR1|SIGUSR2",
+           "signal that announces the end of a job's time: saves, and exits with 0"),
     FLAG("train.report", report, "on", "write report.html, at evaluations and, with all figures, at the end"),
 };
 // clang-format on

@@ -12,11 +12,12 @@ enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 
 typedef struct {
     int64_t steps, warmup;
-    int batch, length, accumulate, precision, optimizer, schedule;
+    int batch, length, accumulate, precision, optimizer, schedule, preempt;
     double learning_rate, final_rate, beta1, beta2, eps, weight_decay, clip;
     int64_t seed;
     int64_t eval_every, checkpoint_every;
     int eval_batches, report;
+    int carry_state;
     char *from; /* model to begin with; empty: none */
 } ll_train_options;
 

@@ -74,13 +74,13 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &from->vocabulary;
     if (words->size != known->size || (words->size && memcmp(words->data, known->data, words->size)))
         return ll_fail(LL_EINVAL, "train.from = %s: its tokens stand for other words than those of the data", path);
-    char *told = NULL;
-    ll_status status = ll_model_create_from(&t->model, t->recipe, from, &told);
+    char *summary = NULL;
+    ll_status status = ll_model_create_from(&t->model, t->recipe, from, &summary);
     if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
-    const size_t capacity = status ? 0 : strlen(path) + strlen(told) + 32;
+    const size_t capacity = status ? 0 : strlen(path) + strlen(summary) + 32;
     if (capacity && !(t->origin = ll_alloc(capacity, 1))) status = LL_ENOMEM;
-    if (!status) snprintf(t->origin, capacity, "begins with %s: %s", path, told);
-    ll_free(told);
+    if (!status) snprintf(t->origin, capacity, "begins with %s: %s", path, summary);
+    ll_free(summary);
     return status;
 }
 
@@ -92,11 +92,18 @@ static void release(ll_trainer *t, int keep) {
     t->lock = -1;
 }
 
+/* Keys of [dist] that hang on how a run was started are written down, so that it goes on in the same way. */
+static void settle_ranks(ll_config *c) {
+    ll_dist_set_timeout(c->dist.timeout);
+    if (!c->dist.shards && ll_dist_is_launched()) c->dist.shards = c->train.batch;
+}
+
 static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) {
     if (!recipe) return ll_fail(LL_EINVAL, "a new run needs a recipe");
     ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
+    if (!status) settle_ranks(&t->recipe->c);
     if (!status && t->recipe->c.train.from[0]) status = load_origin(&from, t->recipe->c.train.from);
     if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
@@ -127,6 +134,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     ll_status status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_read(&t->model, file);
     if (!status) status = choose_recipe(t, recipe, resume);
+    if (!status) settle_ranks(&t->recipe->c);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
@@ -138,14 +146,14 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
                        "the same data",
                        (long long)size, path, (long long)t->state.data_size);
     status = ll_engine_create(&t->engine, t->model);
-    return status ? status : ll_checkpoint_moments(t->engine->optimizer, t->model, file);
+    return status ? status : ll_checkpoint_moments(t->engine, file);
 }
 
 static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
     ll_safetensors *file = NULL;
     ll_status status = same_folder(out, resume) ? LL_OK : refuse_old_run(out);
     if (!status) status = ll_run_folder_check(resume, "last.safetensors");
-    if (!status && same_folder(out, resume)) status = ll_folder_lock(&t->lock, &t->unlocked, out);
+    if (!status && !t->ranks.rank && same_folder(out, resume)) status = ll_folder_lock(&t->lock, &t->unlocked, out);
     if (status) return status;
     char *path = ll_path_join(resume, "last.safetensors");
     if (!path) return LL_ENOMEM;
@@ -195,11 +203,17 @@ static ll_status open_folder(ll_trainer *t, const char *resume) {
     ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
     if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
     if (!status) status = ll_run_recipe_write(t);
-    if (status || !resume) return status;
-    if (moves) return copy_best(t, resume);
-    t->saved = t->state.step;
-    t->unsaved = 0;
-    return LL_OK;
+    return status || !moves ? status : copy_best(t, resume);
+}
+
+/* All but the folder; ranks that fail here do so together, before anything is written. */
+static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
+    const ll_group all = ll_group_all();
+    ll_status status = name_files(t, out);
+    if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
+    if (!status && t->valid)
+        status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
+    return ll_group_agree(&all, status);
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
@@ -209,10 +223,15 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     t->lock = -1;
     t->unsaved = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
+    t->ranks = ll_dist_ranks();
     if (resume && !out) out = resume;
-    ll_status status = name_files(t, out);
-    if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
-    if (!status) status = open_folder(t, resume);
+    const ll_group all = ll_group_all();
+    ll_status status = prepare(t, recipe, out, resume);
+    if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
+    if (!status && resume && same_folder(t->folder, resume)) {
+        t->saved = t->state.step;
+        t->unsaved = 0;
+    }
     if (status) {
         ll_trainer_free(t);
         return status;
@@ -225,6 +244,7 @@ void ll_trainer_free(ll_trainer *t) {
     if (!t) return;
     ll_metrics_close(&t->metrics);
     release(t, 1);
+    ll_evaluator_free(&t->evaluator);
     ll_engine_free(t->engine);
     ll_reader_free(t->train);
     ll_reader_free(t->valid);

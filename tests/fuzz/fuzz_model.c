@@ -9,7 +9,7 @@
 enum { TOKENS = 4 };
 
 /* 0, or a reason. */
-static int is_told(ll_status status) {
+static int succeeds(ll_status status) {
     check(!status || strlen(ll_error()) > 10);
     return !status;
 }
@@ -19,19 +19,19 @@ static void compute(ll_model *model, int V, int classes) {
     const int tokens[2 * TOKENS] = {0, V - 1, V / 2, 0, V - 1, 0}, lengths[2] = {TOKENS, 2};
     float *logp = ll_alloc(2 * TOKENS * (size_t)(V > classes ? V : classes), sizeof *logp);
     check(logp != NULL);
-    (void)is_told(ll_model_logp(model, logp, tokens, lengths, 2, TOKENS));
-    (void)is_told(ll_model_logp_from(model, logp, tokens, lengths, TOKENS, tokens, lengths, 2, TOKENS));
+    (void)succeeds(ll_model_logp(model, logp, tokens, lengths, 2, TOKENS));
+    (void)succeeds(ll_model_logp_from(model, logp, tokens, lengths, TOKENS, tokens, lengths, 2, TOKENS));
     ll_free(logp);
 }
 
 static void stream(ll_model *model, int V) {
     const int tokens[TOKENS] = {0, V - 1, V / 2, 0};
     ll_stream *s = NULL;
-    if (!is_told(ll_stream_create(&s, model))) return;
+    if (!succeeds(ll_stream_create(&s, model))) return;
     float *logits = ll_alloc((size_t)V, sizeof *logits);
     check(logits != NULL);
-    (void)is_told(ll_stream_source(s, tokens, TOKENS));
-    if (is_told(ll_stream_feed(s, tokens, TOKENS, logits))) check(ll_stream_position(s) == TOKENS);
+    (void)succeeds(ll_stream_source(s, tokens, TOKENS));
+    if (succeeds(ll_stream_feed(s, tokens, TOKENS, logits))) check(ll_stream_position(s) == TOKENS);
     ll_free(logits);
     ll_stream_free(s);
 }
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ll_model *model = NULL;
     ll_tensor t;
     size_t parameters = 0;
-    if (!is_told(ll_model_load(&model, in_memory(data, size)))) {
+    if (!succeeds(ll_model_load(&model, in_memory(data, size)))) {
         check(!model);
         return 0;
     }
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_size(model).classes;
     compute(model, V, classes);
     stream(model, V);
-    if (is_told(ll_model_quantize(model, LL_INT8))) compute(model, V, classes);
+    if (succeeds(ll_model_quantize(model, LL_INT8))) compute(model, V, classes);
     ll_model_free(model);
     return 0;
 }

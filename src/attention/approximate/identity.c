@@ -33,7 +33,7 @@ static void copy_block(void *arg, size_t index, int worker) {
 
 static void copy(const ll_attention *op, const ll_attention_call *c, ll_view in, ll_view out, int width) {
     copying x = {c, op->c.H, (c->T + TOKENS - 1) / TOKENS, width, in, out};
-    if (out.data) ll_parallel_among(ll_threads(), (size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
+    if (out.data) ll_parallel_among(c->threads, (size_t)c->B * (size_t)x.H * (size_t)x.blocks, copy_block, &x);
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -70,9 +70,9 @@ static ll_status feed(ll_feed *f) {
 
 static const ll_recurrence recurrence = {.feed = feed};
 
-static ll_status state_floats(const ll_attention *op, size_t *floats) {
-    (void)op;
-    *floats = 0;
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    (void)op, (void)tensor;
+    *count = 0;
     return LL_OK;
 }
 
@@ -82,6 +82,6 @@ const ll_operator ll_operator_identity = {
     .saved = saved,
     .forward = forward,
     .backward = backward,
-    .state_floats = state_floats,
+    .state = state,
     .recurrence = &recurrence,
 };

@@ -10,7 +10,7 @@
 
 #include "attention/exact/exact.h"
 #include "attention/table.h"
-#include "base/memory.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 enum { TOKENS = 128 }; /* that are mixed together */
@@ -26,10 +26,6 @@ typedef struct {
     float *transposed; /* (B, H, width, rank) */
     int H, rank, width;
 } side;
-
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
 
 static size_t mixed_floats(const ll_attention *op, int B, int width) {
     return ((size_t)B * (size_t)op->c.H * (size_t)op->c.baseline.rank * (size_t)width + 15) / 16 * 16;
@@ -59,7 +55,7 @@ static void mix(void *arg, size_t index, int worker) {
     (void)worker;
     memset(out, 0, rank * width * sizeof *out);
     for (int t0 = 0; t0 < n; t0 += TOKENS)
-        x->k->gemm(x->rank, x->width, least(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
+        x->k->gemm(x->rank, x->width, ll_min(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
                    ll_element(&x->in, b, h, t0), x->in.token, out, width, 1);
 }
 
@@ -71,7 +67,7 @@ static void unmix(void *arg, size_t index, int worker) {
     const float *d = mixed_at(x, x->mixed, index);
     (void)worker;
     for (int t0 = 0; t0 < n; t0 += TOKENS)
-        x->k->gemm(least(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
+        x->k->gemm(ll_min(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
                    ll_element(&x->din, b, h, t0), x->din.token, 0);
     x->k->transpose(x->rank, x->width, d, width, mixed_at(x, x->transposed, index), rank);
 }
@@ -83,7 +79,7 @@ static void weigh(void *arg, size_t index, int worker) {
     const size_t rank = (size_t)x->rank;
     (void)worker;
     for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
-        const int n = least(TOKENS, ll_sequence_keys(x->c, (int)(i / (size_t)x->H)) - t0);
+        const int n = ll_min(TOKENS, ll_sequence_keys(x->c, (int)(i / (size_t)x->H)) - t0);
         if (n > 0)
             x->k->gemm(n, x->rank, x->width, ll_element(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
                        mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);
@@ -116,48 +112,72 @@ static ll_status check_length(const ll_attention *op, const ll_attention_call *c
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return mixed_floats(op, B, op->D) + mixed_floats(op, B, op->c.E) +
-           ll_attention_saved(op->own, B, T, op->c.baseline.rank);
+           ll_attention_saved(op->own, &(ll_attention_call){.B = B, .T = T, .S = op->c.baseline.rank});
+}
+
+/* Of all sequences: what was mixed, where nobody keeps it, or its gradients and those transposed; then what the exact
+ * operator takes for one. */
+typedef struct {
+    float *mixed[2], *transposed[2]; /* of keys and of values */
+} memory;
+
+static memory lay_out(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
+    const size_t keys = mixed_floats(op, c->B, op->D), values = mixed_floats(op, c->B, op->c.E);
+    const int own = backward || !c->saved;
+    memory m = {.mixed = {c->saved, c->saved ? c->saved + keys : NULL}};
+    if (own) m.mixed[0] = ll_arena_take(a, keys), m.mixed[1] = ll_arena_take(a, values);
+    if (backward) m.transposed[0] = ll_arena_take(a, keys), m.transposed[1] = ll_arena_take(a, values);
+    return m;
+}
+
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_arena a = {0};
+    ll_attention_call one = *c;
+    one.B = 1, one.S = op->c.baseline.rank;
+    (void)lay_out(op, c, backward, &a);
+    return a.used + ll_attention_scratch(op->own, &one, backward);
 }
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
-    const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->D),
-                 both = keys + mixed_floats(op, c->B, op->c.E);
+    const size_t heads = (size_t)c->B * (size_t)op->c.H;
+    const size_t both = mixed_floats(op, c->B, op->D) + mixed_floats(op, c->B, op->c.E);
     ll_status status = check_length(op, c);
-    float *own = status || c->saved ? NULL : ll_alloc(both, sizeof *own), *mixed = c->saved ? c->saved : own;
-    if (!status && !mixed) status = LL_ENOMEM;
     if (status) return status;
+    ll_arena a = {.base = c->scratch};
+    const memory m = lay_out(op, c, 0, &a);
+    const ll_attention_call inner = ll_inner_call(c, &a);
     for (int s = 0; s < 2; s++) {
-        side x = side_of(op, c, !s, s ? mixed + keys : mixed);
-        ll_parallel_among(ll_threads(), heads, mix, &x);
+        side x = side_of(op, c, !s, m.mixed[s]);
+        ll_parallel_among(c->threads, heads, mix, &x);
     }
     for (int b = 0; b < c->B && !status; b++) {
-        ll_attention_call one = call_of(op, c, b, mixed, mixed + keys, c->saved ? c->saved + both : NULL);
+        ll_attention_call one = call_of(op, &inner, b, m.mixed[0], m.mixed[1], c->saved ? c->saved + both : NULL);
         status = ll_attention_forward(op->own, &one);
     }
     ll_clear_output(c, op->c.H, op->c.E);
-    ll_free(own);
     return status;
 }
 
 static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
     const size_t heads = (size_t)c->B * (size_t)op->c.H, keys = mixed_floats(op, c->B, op->D),
                  both = keys + mixed_floats(op, c->B, op->c.E);
-    float *d = ll_alloc(2 * both, sizeof *d);
-    ll_status status = d ? LL_OK : LL_ENOMEM;
+    ll_status status = LL_OK;
+    ll_arena a = {.base = c->scratch};
+    const memory m = lay_out(op, c, 1, &a);
+    const ll_attention_call inner = ll_inner_call(c, &a);
     for (int b = 0; b < c->B && !status; b++) {
-        ll_attention_call one = call_of(op, c, b, c->saved, c->saved + keys, c->saved + both);
-        const ll_attention_call gradient = call_of(op, c, b, d, d + keys, NULL);
+        ll_attention_call one = call_of(op, &inner, b, c->saved, c->saved + keys, c->saved + both);
+        const ll_attention_call gradient = call_of(op, c, b, m.mixed[0], m.mixed[1], NULL);
         one.dk = gradient.k, one.dv = gradient.v;
         status = ll_attention_backward(op->own, &one);
     }
     for (int s = 0; s < 2 && !status; s++) {
-        side x = side_of(op, c, !s, s ? d + keys : d);
-        x.transposed = d + both + (s ? keys : 0);
-        ll_parallel_among(ll_threads(), heads, unmix, &x);
-        if (x.dweight) ll_parallel_among(ll_threads(), ((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
+        side x = side_of(op, c, !s, m.mixed[s]);
+        x.transposed = m.transposed[s];
+        ll_parallel_among(c->threads, heads, unmix, &x);
+        if (x.dweight) ll_parallel_among(c->threads, ((size_t)c->S + TOKENS - 1) / TOKENS, weigh, &x);
     }
     ll_clear_gradients(c, op->c.H, op->D, op->c.E);
-    ll_free(d);
     return status;
 }
 
@@ -182,13 +202,9 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     return status;
 }
 
-static void destroy(ll_attention *op) {
-    ll_attention_free(op->own);
-}
+static void destroy(ll_attention *op) { ll_attention_free(op->own); }
 
-static void set_tile(ll_attention *op, int tile) {
-    ll_attention_set_tile(op->own, tile);
-}
+static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
 
 const ll_operator ll_operator_linformer = {
     .name = "linformer",
@@ -199,6 +215,7 @@ const ll_operator ll_operator_linformer = {
     .free = destroy,
     .set_tile = set_tile,
     .saved = saved,
+    .scratch = scratch,
     .forward = forward,
     .backward = backward,
 };

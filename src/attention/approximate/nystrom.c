@@ -16,7 +16,7 @@
 
 #include "attention/exact/exact.h"
 #include "attention/table.h"
-#include "base/memory.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 /* One sequence on its way; pieces of memory for all of its heads. */
@@ -34,46 +34,30 @@ typedef struct {
     size_t scratch;
 } sequence;
 
-static float *take(float **memory, size_t floats) {
-    float *p = *memory;
-    if (p) *memory += (floats + 15) / 16 * 16;
-    return p;
-}
-
 static float *at(const ll_view *view, int h, int64_t token) {
     return view->data + (size_t)h * view->head + (size_t)token * view->token;
 }
 
-static ll_view packed(float *data, int m, int n) {
-    return (ll_view){data, 0, (size_t)m * (size_t)n, (size_t)n};
-}
+static ll_view packed(float *data, int m, int n) { return (ll_view){data, 0, (size_t)m * (size_t)n, (size_t)n}; }
 
 /* ---- Memory ---- */
 
-static size_t rounded(size_t floats) {
-    return (floats + 15) / 16 * 16;
+/* What is kept of a sequence. */
+static void lay_out(sequence *x, int T, ll_arena *a) {
+    const size_t H = (size_t)x->op->c.H, m = (size_t)x->m, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
+    x->spread = ll_arena_take(a, H * (size_t)T); /* first: all there is where attention is exact */
+    x->gather = ll_arena_take(a, H * m);
+    x->q = ll_arena_take(a, H * m * D);
+    x->kk = ll_arena_take(a, H * m * D);
+    x->X = ll_arena_take(a, H * m * E);
+    x->W = ll_arena_take(a, H * m * E);
 }
 
 static size_t saved_floats(const ll_attention *op, int T) {
-    const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks;
-    return 2 * rounded(H * m * (size_t)op->D) + 2 * rounded(H * m * (size_t)op->c.E) + rounded(H * m) +
-           rounded(H * (size_t)T);
-}
-
-/* The matrices m x m of one head that the middle works on. */
-static size_t square_floats(const ll_attention *op) {
-    const size_t m = (size_t)op->c.baseline.landmarks, D = (size_t)op->D;
-    return rounded(m * m) * (size_t)(op->c.baseline.iterations + 12) + rounded(m * D) + rounded(m * (size_t)op->c.E);
-}
-
-static void lay_out(sequence *x, float *saved, int T) {
-    const size_t H = (size_t)x->op->c.H, m = (size_t)x->m, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
-    x->spread = take(&saved, H * (size_t)T); /* first: all there is where attention is exact */
-    x->gather = take(&saved, H * m);
-    x->q = take(&saved, H * m * D);
-    x->kk = take(&saved, H * m * D);
-    x->X = take(&saved, H * m * E);
-    x->W = take(&saved, H * m * E);
+    sequence x = {.op = op, .m = op->c.baseline.landmarks};
+    ll_arena a = {0};
+    lay_out(&x, T, &a);
+    return a.used;
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -84,9 +68,7 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
 /* ---- Landmarks ---- */
 
 /* The first of n tokens that belongs to landmark r. */
-static int64_t begin(const sequence *x, int r, int n) {
-    return (int64_t)r * n / x->m;
-}
+static int64_t begin(const sequence *x, int r, int n) { return (int64_t)r * n / x->m; }
 
 /* Means of runs of tokens; or, on the way back, every token's share is added to its gradient. */
 static void landmarks(const sequence *x, int h, const ll_view *tokens, int n, float *mean) {
@@ -122,16 +104,20 @@ typedef struct {
     float *A, *Z, *N, *R1, *R2, *R3, *dZ, *dN, *dR, *dA, *turned, *wide_D, *wide_E;
 } middle;
 
-static middle middle_of(const sequence *x, int worker) {
+static middle cut(const sequence *x, ll_arena *p) {
     const size_t m = (size_t)x->m;
-    float *p = x->pool + (size_t)worker * x->scratch;
-    middle a = {.k = x->k, .m = x->m, .steps = x->op->c.baseline.iterations, .size = rounded(m * m)};
-    a.Z = take(&p, a.size * (size_t)(a.steps + 1));
+    middle a = {.k = x->k, .m = x->m, .steps = x->op->c.baseline.iterations, .size = ll_round_up(m * m, LL_LINE)};
+    a.Z = ll_arena_take(p, a.size * (size_t)(a.steps + 1));
     float **const squares[] = {&a.A, &a.N, &a.R1, &a.R2, &a.R3, &a.dZ, &a.dN, &a.dR, &a.dA, &a.turned};
-    for (size_t i = 0; i < sizeof squares / sizeof *squares; i++) *squares[i] = take(&p, a.size);
-    a.wide_D = take(&p, m * (size_t)x->op->D);
-    a.wide_E = take(&p, m * (size_t)x->op->c.E);
+    for (size_t i = 0; i < sizeof squares / sizeof *squares; i++) *squares[i] = ll_arena_take(p, a.size);
+    a.wide_D = ll_arena_take(p, m * (size_t)x->op->D);
+    a.wide_E = ll_arena_take(p, m * (size_t)x->op->c.E);
     return a;
+}
+
+static middle middle_of(const sequence *x, int worker) {
+    ll_arena p = {.base = x->pool + (size_t)worker * x->scratch};
+    return cut(x, &p);
 }
 
 /* C (m x m) = or += A B; transposes where ta, tb. */
@@ -266,9 +252,7 @@ static ll_attention_call spread_call(const sequence *x) {
 }
 
 /* Softmax attention as it is? */
-static int is_small(const sequence *x) {
-    return x->c.T <= x->m || x->c.S <= x->m;
-}
+static int is_small(const sequence *x) { return x->c.T <= x->m || x->c.S <= x->m; }
 
 static ll_status forward_sequence(sequence *x) {
     const size_t H = (size_t)x->op->c.H;
@@ -298,27 +282,43 @@ static ll_status backward_sequence(sequence *x) {
     return LL_OK;
 }
 
-/* Memory for all sequences, which take turns. */
-static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
+/* Memory for all sequences, which take turns: what is kept of one, where nobody keeps it; then the exact operator's. */
+static sequence sequence_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
     const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks, D = (size_t)op->D, E = (size_t)op->c.E;
-    const size_t gradients = backward ? 3 * rounded(H * m * D) + 2 * rounded(H * m * E) : 0;
-    const size_t kept = saved_floats(op, c->T), scratch = square_floats(op);
-    sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .scratch = scratch};
-    x.threads = ll_threads();
-    float *memory = ll_alloc((size_t)x.threads * scratch + gradients + (c->saved ? 0 : kept), sizeof *memory);
-    ll_status status = memory ? LL_OK : LL_ENOMEM;
-    float *rest = memory;
-    x.pool = take(&rest, (size_t)x.threads * scratch);
+    sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .threads = c->threads};
+    ll_arena worker = {0};
+    (void)cut(&x, &worker);
+    x.scratch = worker.used;
+    x.pool = ll_arena_take(a, (size_t)c->threads * x.scratch);
     if (backward) {
-        x.dq = take(&rest, H * m * D), x.dk = take(&rest, H * m * D), x.other = take(&rest, H * m * D);
-        x.dX = take(&rest, H * m * E), x.dW = take(&rest, H * m * E);
+        x.dq = ll_arena_take(a, H * m * D), x.dk = ll_arena_take(a, H * m * D), x.other = ll_arena_take(a, H * m * D);
+        x.dX = ll_arena_take(a, H * m * E), x.dW = ll_arena_take(a, H * m * E);
     }
+    if (!c->saved) lay_out(&x, c->T, a);
+    return x;
+}
+
+/* The exact operator takes most for all queries and keys at once, which is where there are few. */
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    const int m = op->c.baseline.landmarks;
+    ll_arena a = {0};
+    ll_attention_call one = *c;
+    (void)sequence_of(op, c, backward, &a);
+    one.B = 1, one.T = c->T > m ? c->T : m, one.S = c->S > m ? c->S : m;
+    return a.used + ll_attention_scratch(op->own, &one, backward);
+}
+
+static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_status status = LL_OK;
+    ll_arena a = {.base = c->scratch};
+    sequence x = sequence_of(op, c, backward, &a);
+    const ll_attention_call inner = ll_inner_call(c, &a);
     for (int b = 0; b < c->B && !status; b++) {
-        x.c = ll_sequence_call(c, b);
-        lay_out(&x, c->saved ? c->saved + (size_t)b * kept : rest, c->T);
+        x.c = ll_sequence_call(&inner, b);
+        ll_arena kept = {.base = c->saved ? c->saved + (size_t)b * saved_floats(op, c->T) : NULL};
+        if (c->saved) lay_out(&x, c->T, &kept);
         status = backward ? backward_sequence(&x) : forward_sequence(&x);
     }
-    ll_free(memory);
     return status;
 }
 
@@ -355,13 +355,9 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     return status;
 }
 
-static void destroy(ll_attention *op) {
-    ll_attention_free(op->own);
-}
+static void destroy(ll_attention *op) { ll_attention_free(op->own); }
 
-static void set_tile(ll_attention *op, int tile) {
-    ll_attention_set_tile(op->own, tile);
-}
+static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
 
 const ll_operator ll_operator_nystrom = {
     .name = "nystrom",
@@ -372,6 +368,7 @@ const ll_operator ll_operator_nystrom = {
     .free = destroy,
     .set_tile = set_tile,
     .saved = saved,
+    .scratch = scratch,
     .forward = forward,
     .backward = backward,
 };

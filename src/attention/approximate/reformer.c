@@ -10,47 +10,124 @@
  * sees only tokens of its own bucket: those before it.
  *
  * A run and what it sees is one tile, on which softmax goes as in exact.c. One (sequence, head) is one task. */
-#include "attention/approximate/reformer.h"
-
 #include <math.h>
 #include <string.h>
 
+#include "attention/approximate/reformer_tile.h"
 #include "attention/attention_stream.h"
 #include "attention/table.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/random.h"
 
-enum { HASHED = 64 }; /* tokens that are hashed together */
+static void hash(const ll_reformer_tile *j, int round) {
+    const ll_view *q = &j->x->c->q;
+    for (int t = 0; t < j->n; t += LL_HASHED)
+        ll_reformer_hash(j->x->op, j->x->k, round, j->h, j->n - t < LL_HASHED ? j->n - t : LL_HASHED,
+                         ll_reformer_at(j, q, t), q->token, j->hashes, ll_reformer_buckets(j, round) + t);
+}
 
-typedef struct {
-    const ll_attention *op;
-    const ll_attention_call *c;
-    const ll_kernels *k;
-    int backward, chunk;
-    size_t ldd, lde, lds; /* distances of packed rows of D, E, keys */
-    float *pool;
-    size_t scratch;
-} reformer;
+/* The largest logit that row i sees; -INFINITY: it sees nothing. */
+static float largest(const ll_reformer_tile *j, const ll_reformer_run *r, int i, const float *row) {
+    const int keys = r->back + r->rows, self = r->back + i;
+    const float before = j->x->k->max((size_t)self, row);
+    return j->x->op->c.causal ? before : fmaxf(before, j->x->k->max((size_t)(keys - self - 1), row + self + 1));
+}
 
-/* One (sequence, head), and one worker's memory. */
-typedef struct {
-    const reformer *x;
-    int row, h, first, n, room;   /* the sequence's row and first token there; tokens in use, and there is room for */
-    float *lse, *m, *l, *inverse; /* (T) each; lse of saved, or m; 1 / |q| */
-    int *bucket, *order, *start;  /* (rounds or 1, T), (T), (buckets + 1) */
-    float *hashes;                /* (HASHED, buckets / 2) */
-    float *q, *g, *sum;           /* (chunk, D), (chunk, E) twice */
-    float *k, *kt, *v, *vt;       /* (2 chunk, D), (D, 2 chunk), (2 chunk, E), (E, 2 chunk) */
-    float *P, *dP, *dk, *dv;      /* (chunk, 2 chunk) twice; (2 chunk, D), (2 chunk, E) */
-} head;
+static void forward_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
+    const ll_reformer *x = j->x;
+    const int E = x->op->c.E, keys = r->back + r->rows;
+    ll_reformer_logits(j, r);
+    for (int i = 0; i < r->rows; i++) {
+        const int t = j->order[r->from + i];
+        float *row = j->P + (size_t)i * x->lds;
+        const float here = largest(j, r, i, row), top = fmaxf(j->m[t], here);
+        if (here == -INFINITY) {
+            memset(row, 0, (size_t)keys * sizeof *row);
+            continue;
+        }
+        if (top > j->m[t] && j->l[t] > 0) {
+            const float factor = expf(j->m[t] - top);
+            j->l[t] *= factor;
+            x->k->scale((size_t)E, factor, ll_reformer_at(j, &x->c->y, t));
+        }
+        j->m[t] = top;
+        ll_reformer_exponentials(j, r, i, top, row);
+        j->l[t] += x->k->sum((size_t)keys, row);
+    }
+    x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
+    for (int i = 0; i < r->rows; i++)
+        x->k->add((size_t)E, j->sum + (size_t)i * x->lde, ll_reformer_at(j, &x->c->y, j->order[r->from + i]));
+}
 
-/* A run of sorted tokens: `rows` of them from `from` on, and `back` before them that they see, too. */
-typedef struct {
-    int from, rows, back;
-} run;
+/* The round's rings after the call: `from` is what was taken, and each token of the call takes the next slot of its
+ * bucket. */
+static void leave(const ll_reformer_tile *j) {
+    const ll_reformer *x = j->x;
+    const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E, slots = 2 * (size_t)x->chunk;
+    const size_t buckets = (size_t)x->op->c.baseline.buckets, rows = buckets * slots;
+    const ll_bucket_state *s = &j->state;
+    if (!s->count) {
+        memset(s->count_out, 0, buckets * sizeof(float));
+        memset(s->keys_out, 0, rows * D * sizeof(float));
+        memset(s->values_out, 0, rows * E * sizeof(float));
+    } else if (s->count != s->count_out) {
+        memcpy(s->count_out, s->count, buckets * sizeof(float));
+        memcpy(s->keys_out, s->keys, rows * D * sizeof(float));
+        memcpy(s->values_out, s->values, rows * E * sizeof(float));
+    }
+    for (size_t a = 0; a < buckets; a++) {
+        size_t number = (size_t)s->count_out[a];
+        for (int i = j->start[a]; i < j->start[a + 1]; i++, number++) {
+            const size_t slot = a * slots + number % slots;
+            const int t = j->order[i];
+            x->k->scaled(D, j->inverse[t], ll_reformer_at(j, &x->c->q, t), s->keys_out + slot * D);
+            memcpy(s->values_out + slot * E, ll_reformer_at(j, &x->c->v, t), E * sizeof(float));
+        }
+        s->count_out[a] = (float)(number < 2 * slots ? number : slots + number % slots);
+    }
+}
 
-/* ---- The operator ---- */
+static void forward_head(void *arg, size_t index, int worker) {
+    const ll_reformer *x = arg;
+    ll_reformer_tile j = ll_reformer_head(x, index, worker);
+    const size_t E = (size_t)x->op->c.E;
+    for (int t = 0; t < j.room; t++) memset(ll_reformer_at(&j, &x->c->y, t), 0, E * sizeof(float));
+    for (int t = 0; t < j.n; t++) j.m[t] = -INFINITY, j.l[t] = 0;
+    for (int round = 0; round < x->op->c.baseline.rounds; round++) {
+        ll_reformer_run r = {0};
+        j.state = ll_bucket_state_at(x->op, x->c, j.sequence, j.h, round);
+        hash(&j, round);
+        ll_reformer_sort(&j, round);
+        while (ll_reformer_next(&j, &r)) forward_run(&j, &r);
+        if (j.state.count_out) leave(&j);
+    }
+    for (int t = 0; t < j.n; t++) {
+        float *y = ll_reformer_at(&j, &x->c->y, t);
+        if (j.l[t] > 0) x->k->scale(E, 1 / j.l[t], y);
+        if (!(j.l[t] > 0)) memcpy(y, ll_reformer_at(&j, &x->c->v, t), E * sizeof *y);
+        if (x->c->saved) j.lse[t] = j.l[t] > 0 ? j.m[t] + logf(j.l[t]) : INFINITY;
+    }
+}
+
+/* ---- Calls ---- */
+
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    (void)backward;
+    return (size_t)c->threads * ll_reformer_of(op, c).scratch;
+}
+
+static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, ll_task *task) {
+    ll_reformer x = ll_reformer_of(op, c);
+    ll_parallel_among(c->threads, (size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
+    return LL_OK;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) { return shared_out(op, c, forward_head); }
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+    return shared_out(op, c, ll_reformer_backward_head);
+}
+
+/* ---- The kind ---- */
 
 /* Hash rotations, where none are given: functions of (seed, layer, head, round). */
 static ll_status create(ll_attention *op, const ll_attention_config *engine) {
@@ -66,259 +143,6 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
                        ll_stream_id(LL_RANDOM_HASH, (uint32_t)r->layer, (uint32_t)(i % H << 8 | i / H)), 0);
     return LL_OK;
 }
-
-/* ---- Memory ---- */
-
-static size_t saved_floats(const ll_attention *op, int T) {
-    return ((size_t)(1 + op->c.baseline.rounds) * (size_t)T + 15) / 16 * 16; /* lse, buckets of all rounds */
-}
-
-static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
-    (void)S, (void)segments;
-    return (size_t)B * (size_t)op->c.H * saved_floats(op, T);
-}
-
-static float *take(float *pool, size_t *used, size_t rows, size_t ld) {
-    float *p = pool ? pool + *used : NULL;
-    *used += (rows * ld + 15) / 16 * 16;
-    return p;
-}
-
-/* Cuts a worker's pool (NULL: only measures) into pieces; returns how many floats that takes. */
-static size_t cut(const reformer *x, head *j, float *pool) {
-    const size_t T = (size_t)x->c->T, C = (size_t)x->chunk, buckets = (size_t)x->op->c.baseline.buckets;
-    size_t used = 0;
-    j->m = take(pool, &used, T, 1), j->l = take(pool, &used, T, 1), j->inverse = take(pool, &used, T, 1);
-    j->order = (int *)take(pool, &used, T, 1);
-    j->bucket = (int *)take(pool, &used, T, 1);
-    j->start = (int *)take(pool, &used, buckets + 1, 1);
-    j->hashes = take(pool, &used, HASHED, buckets / 2);
-    j->q = take(pool, &used, C, x->ldd);
-    j->g = take(pool, &used, C, x->lde), j->sum = take(pool, &used, C, x->lde);
-    j->k = take(pool, &used, 2 * C, x->ldd), j->kt = take(pool, &used, (size_t)x->op->D, x->lds);
-    j->v = take(pool, &used, 2 * C, x->lde), j->vt = take(pool, &used, (size_t)x->op->c.E, x->lds);
-    j->P = take(pool, &used, C, x->lds), j->dP = take(pool, &used, C, x->lds);
-    j->dk = take(pool, &used, 2 * C, x->ldd), j->dv = take(pool, &used, 2 * C, x->lde);
-    return used;
-}
-
-static float *at(const head *j, const ll_view *view, int token) {
-    return ll_element(view, j->row, j->h, j->first + token);
-}
-
-static head head_at(const reformer *x, size_t index, int worker) {
-    const size_t H = (size_t)x->op->c.H;
-    const ll_span s = ll_sequence_at(x->c, (int)(index / H));
-    head j = {.x = x, .row = s.row, .h = (int)(index % H), .first = s.query, .n = s.queries, .room = s.query_room};
-    cut(x, &j, x->pool + (size_t)worker * x->scratch);
-    j.lse = j.m;
-    if (x->c->saved) {
-        j.lse = x->c->saved + ((size_t)s.row * H + (size_t)j.h) * saved_floats(x->op, x->c->T) + s.query;
-        j.bucket = (int *)(void *)(j.lse + x->c->T);
-    }
-    for (int t = 0; t < j.n; t++) j.inverse[t] = ll_reformer_inverse(x->op, x->k, at(&j, &x->c->q, t));
-    return j;
-}
-
-/* ---- Sorting ---- */
-
-/* Buckets of a round: in saved those of all rounds, else of one. */
-static int *buckets_of(const head *j, int round) {
-    return j->bucket + (j->x->c->saved ? (size_t)round * (size_t)j->x->c->T : 0);
-}
-
-static void hash(const head *j, int round) {
-    const ll_view *q = &j->x->c->q;
-    for (int t = 0; t < j->n; t += HASHED)
-        ll_reformer_hash(j->x->op, j->x->k, round, j->h, j->n - t < HASHED ? j->n - t : HASHED, at(j, q, t), q->token,
-                         j->hashes, buckets_of(j, round) + t);
-}
-
-/* Tokens by (bucket, token); bucket a has those from start[a] on. */
-static void sort(const head *j, int round) {
-    const int buckets = j->x->op->c.baseline.buckets, *bucket = buckets_of(j, round);
-    memset(j->start, 0, (size_t)(buckets + 1) * sizeof *j->start);
-    for (int t = 0; t < j->n; t++) j->start[bucket[t] + 1]++;
-    for (int a = 0; a < buckets; a++) j->start[a + 1] += j->start[a];
-    for (int t = 0; t < j->n; t++) j->order[j->start[bucket[t]]++] = t;
-    for (int a = buckets; a > 0; a--) j->start[a] = j->start[a - 1];
-    j->start[0] = 0;
-}
-
-/* The run after this one (first: rows = 0); 0: there is none. */
-static int next(const head *j, int *bucket, run *r) {
-    const int causal = j->x->op->c.causal, chunk = j->x->chunk, from = r->from + r->rows;
-    if (from >= j->n) return 0;
-    while (causal && j->start[*bucket + 1] <= from) ++*bucket;
-    const int begin = causal ? j->start[*bucket] : 0, end = causal ? j->start[*bucket + 1] : j->n;
-    *r = (run){from, end - from < chunk ? end - from : chunk, from > begin ? chunk : 0};
-    return 1;
-}
-
-/* ---- A tile ---- */
-
-/* Keys and values of a run, and logits (rows, back + rows) of its queries. */
-static void logits(const head *j, const run *r) {
-    const reformer *x = j->x;
-    const int D = x->op->D, E = x->op->c.E, keys = r->back + r->rows;
-    for (int i = 0; i < keys; i++) {
-        const int t = j->order[r->from - r->back + i];
-        float *k = j->k + (size_t)i * x->ldd;
-        x->k->scaled((size_t)D, j->inverse[t], at(j, &x->c->q, t), k);
-        memcpy(j->v + (size_t)i * x->lde, at(j, &x->c->v, t), (size_t)E * sizeof(float));
-    }
-    for (int i = 0; i < r->rows; i++) {
-        const float *q = at(j, &x->c->q, j->order[r->from + i]);
-        x->k->scaled((size_t)D, x->op->c.input_scale, q, j->q + (size_t)i * x->ldd);
-    }
-    x->k->transpose(keys, D, j->k, x->ldd, j->kt, x->lds);
-    x->k->gemm(r->rows, keys, D, j->q, x->ldd, 1, j->kt, x->lds, j->P, x->lds, 0);
-}
-
-/* Row i of logits becomes e^(s - shift) where it is seen, else 0. */
-static void exponentials(const head *j, const run *r, int i, float shift, float *row) {
-    const int keys = r->back + r->rows, self = r->back + i, seen = j->x->op->c.causal ? self : keys;
-    j->x->k->exp_shift((size_t)seen, shift, 1, 0, row, row);
-    memset(row + seen, 0, (size_t)(keys - seen) * sizeof *row);
-    row[self] = 0;
-}
-
-/* The largest logit that row i sees; -INFINITY: it sees nothing. */
-static float largest(const head *j, const run *r, int i, const float *row) {
-    const int keys = r->back + r->rows, self = r->back + i;
-    const float before = j->x->k->max((size_t)self, row);
-    return j->x->op->c.causal ? before : fmaxf(before, j->x->k->max((size_t)(keys - self - 1), row + self + 1));
-}
-
-static void forward_run(const head *j, const run *r) {
-    const reformer *x = j->x;
-    const int E = x->op->c.E, keys = r->back + r->rows;
-    logits(j, r);
-    for (int i = 0; i < r->rows; i++) {
-        const int t = j->order[r->from + i];
-        float *row = j->P + (size_t)i * x->lds;
-        const float here = largest(j, r, i, row), top = fmaxf(j->m[t], here);
-        if (here == -INFINITY) {
-            memset(row, 0, (size_t)keys * sizeof *row);
-            continue;
-        }
-        if (top > j->m[t] && j->l[t] > 0) {
-            const float factor = expf(j->m[t] - top);
-            j->l[t] *= factor;
-            x->k->scale((size_t)E, factor, at(j, &x->c->y, t));
-        }
-        j->m[t] = top;
-        exponentials(j, r, i, top, row);
-        j->l[t] += x->k->sum((size_t)keys, row);
-    }
-    x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
-    for (int i = 0; i < r->rows; i++)
-        x->k->add((size_t)E, j->sum + (size_t)i * x->lde, at(j, &x->c->y, j->order[r->from + i]));
-}
-
-static void forward_head(void *arg, size_t index, int worker) {
-    const reformer *x = arg;
-    const head j = head_at(x, index, worker);
-    const size_t E = (size_t)x->op->c.E;
-    for (int t = 0; t < j.room; t++) memset(at(&j, &x->c->y, t), 0, E * sizeof(float));
-    for (int t = 0; t < j.n; t++) j.m[t] = -INFINITY, j.l[t] = 0;
-    for (int round = 0; round < x->op->c.baseline.rounds; round++) {
-        run r = {0};
-        hash(&j, round);
-        sort(&j, round);
-        for (int bucket = 0; next(&j, &bucket, &r);) forward_run(&j, &r);
-    }
-    for (int t = 0; t < j.n; t++) {
-        float *y = at(&j, &x->c->y, t);
-        if (j.l[t] > 0) x->k->scale(E, 1 / j.l[t], y);
-        if (!(j.l[t] > 0)) memcpy(y, at(&j, &x->c->v, t), E * sizeof *y);
-        if (x->c->saved) j.lse[t] = j.l[t] > 0 ? j.m[t] + logf(j.l[t]) : INFINITY;
-    }
-}
-
-/* ---- Backward ---- */
-
-/* Gradients of the run's keys, dk of k = q / |q|, and values, back to their tokens. */
-static void scatter(const head *j, const run *r) {
-    const reformer *x = j->x;
-    const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E;
-    for (int i = 0; i < r->back + r->rows; i++) {
-        const int t = j->order[r->from - r->back + i];
-        const float *k = j->k + (size_t)i * x->ldd;
-        float *dk = j->dk + (size_t)i * x->ldd;
-        x->k->axpy(D, -x->k->dot(D, k, dk), k, dk);
-        x->k->axpy(D, j->inverse[t], dk, at(j, &x->c->dq, t));
-        x->k->add(E, j->dv + (size_t)i * x->lde, at(j, &x->c->dv, t));
-    }
-}
-
-static void backward_run(const head *j, const run *r) {
-    const reformer *x = j->x;
-    const int D = x->op->D, E = x->op->c.E, keys = r->back + r->rows;
-    logits(j, r);
-    x->k->transpose(keys, E, j->v, x->lde, j->vt, x->lds);
-    for (int i = 0; i < r->rows; i++) {
-        const int t = j->order[r->from + i];
-        float *row = j->P + (size_t)i * x->lds, *drow = j->dP + (size_t)i * x->lds, *g = j->g + (size_t)i * x->lde;
-        memcpy(g, at(j, &x->c->g, t), (size_t)E * sizeof *g);
-        const float delta = x->k->dot((size_t)E, g, at(j, &x->c->y, t));
-        exponentials(j, r, i, j->lse[t], row);
-        for (int e = 0; e < keys; e++) drow[e] = -delta;
-    }
-    x->k->gemm(r->rows, keys, E, j->g, x->lde, 1, j->vt, x->lds, j->dP, x->lds, 1);
-    x->k->gemm(keys, E, r->rows, j->P, 1, x->lds, j->g, x->lde, j->dv, x->lde, 0);
-    for (int i = 0; i < r->rows; i++) x->k->mul((size_t)keys, j->P + (size_t)i * x->lds, j->dP + (size_t)i * x->lds);
-    x->k->gemm(keys, D, r->rows, j->dP, 1, x->lds, j->q, x->ldd, j->dk, x->ldd, 0);
-    x->k->gemm(r->rows, D, keys, j->dP, x->lds, 1, j->k, x->ldd, j->q, x->ldd, 0); /* now dq */
-    for (int i = 0; i < r->rows; i++)
-        x->k->axpy((size_t)D, x->op->c.input_scale, j->q + (size_t)i * x->ldd, at(j, &x->c->dq, j->order[r->from + i]));
-    scatter(j, r);
-}
-
-static void backward_head(void *arg, size_t index, int worker) {
-    const reformer *x = arg;
-    const head j = head_at(x, index, worker);
-    const ll_attention_call *c = x->c;
-    const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E;
-    for (int t = 0; t < j.room; t++) {
-        memset(at(&j, &c->dq, t), 0, D * sizeof(float));
-        memset(at(&j, &c->dv, t), 0, E * sizeof(float));
-        if (c->dk.data) memset(at(&j, &c->dk, t), 0, D * sizeof(float));
-    }
-    for (int round = 0; round < x->op->c.baseline.rounds; round++) {
-        run r = {0};
-        sort(&j, round);
-        for (int bucket = 0; next(&j, &bucket, &r);) backward_run(&j, &r);
-    }
-    for (int t = 0; t < j.n; t++) /* those that saw nothing but themselves */
-        if (isinf(j.lse[t])) x->k->add(E, at(&j, &c->g, t), at(&j, &c->dv, t));
-}
-
-/* ---- Calls ---- */
-
-static ll_status shared_out(const ll_attention *op, const ll_attention_call *c, ll_task *task) {
-    reformer x = {.op = op, .c = c, .k = ll_kernel_table(), .chunk = op->c.baseline.chunk};
-    head unused;
-    x.ldd = ((size_t)op->D + 15) / 16 * 16 + 16;
-    x.lde = ((size_t)op->c.E + 15) / 16 * 16 + 16;
-    x.lds = (2 * (size_t)x.chunk + 15) / 16 * 16 + 16;
-    x.scratch = cut(&x, &unused, NULL);
-    const int threads = ll_threads();
-    x.pool = ll_alloc((size_t)threads * x.scratch, sizeof *x.pool);
-    if (!x.pool) return LL_ENOMEM;
-    ll_parallel_among(threads, (size_t)ll_sequence_count(c) * (size_t)op->c.H, task, &x);
-    ll_free(x.pool);
-    return LL_OK;
-}
-
-static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
-    return shared_out(op, c, forward_head);
-}
-static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
-    return shared_out(op, c, backward_head);
-}
-
-/* ---- The kind ---- */
 
 static ll_status check(const ll_attention_config *c) {
     enum { BUCKETS_MOST = 1 << 16, CHUNK_MOST = 1 << 12, ROUNDS_MOST = 64 };
@@ -339,7 +163,9 @@ const ll_operator ll_operator_reformer = {
     .packs = 1,
     .check = check,
     .create = create,
-    .saved = saved,
+    .saved = ll_reformer_saved,
+    .scratch = scratch,
+    .state = ll_bucket_tensors,
     .forward = forward,
     .backward = backward,
     .recurrence = &ll_recurrence_reformer,

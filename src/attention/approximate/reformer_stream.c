@@ -19,9 +19,7 @@ static size_t buckets(const ll_attention_stream *s) {
 }
 
 /* Slots of a bucket. */
-static size_t slots(const ll_attention_stream *s) {
-    return 2 * (size_t)s->op->c.baseline.chunk;
-}
+static size_t slots(const ll_attention_stream *s) { return 2 * (size_t)s->op->c.baseline.chunk; }
 
 typedef struct {
     double *count;        /* (B, H, rounds, buckets) tokens that each has had */

@@ -15,25 +15,30 @@
 
 enum { KEYS = 256 /* tokens of a block */, ROWS = 32 /* queries that pass together */ };
 
-static size_t blocks_of(int64_t tokens) {
-    return ((size_t)tokens + KEYS - 1) / KEYS;
-}
+static size_t blocks_of(int64_t tokens) { return ((size_t)tokens + KEYS - 1) / KEYS; }
 
 typedef struct {
     float *keys, *values;   /* (blocks, B, H, D, KEYS), (blocks, B, H, KEYS, E) */
     size_t blocks;          /* there is room for */
     ll_distances distances; /* t5, shaw */
+    float *of_distances;    /* their memory */
 } cache;
 
 static ll_status create(ll_attention_stream *s) {
     cache *own = s->own = ll_alloc(1, sizeof *own);
-    return own ? ll_distances_create(&own->distances, s->op) : LL_ENOMEM;
+    ll_arena a = {0};
+    if (!own) return LL_ENOMEM;
+    ll_distances_take(&own->distances, s->op, &a);
+    a = (ll_arena){.base = own->of_distances = ll_alloc(a.used, sizeof *own->of_distances)};
+    if (!a.base) return LL_ENOMEM;
+    ll_distances_take(&own->distances, s->op, &a);
+    return LL_OK;
 }
 
 static void destroy(ll_attention_stream *s) {
     cache *own = s->own;
     if (!own) return;
-    ll_distances_free(&own->distances);
+    ll_free(own->of_distances);
     ll_free(own->keys);
     ll_free(own->values);
     ll_free(own);

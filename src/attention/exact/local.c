@@ -13,9 +13,7 @@
 #include "attention/table.h"
 #include "base/memory.h"
 
-static size_t window(const ll_attention_stream *s) {
-    return (size_t)s->op->c.baseline.window;
-}
+static size_t window(const ll_attention_stream *s) { return (size_t)s->op->c.baseline.window; }
 
 typedef struct {
     float *keys, *values; /* (B, H, window, D), (B, H, window, E) */
@@ -37,9 +35,7 @@ static void destroy(ll_attention_stream *s) {
     ll_free(own);
 }
 
-static size_t scratch_floats(const ll_attention_stream *s) {
-    return window(s) + (size_t)s->op->D;
-}
+static size_t scratch_floats(const ll_attention_stream *s) { return window(s) + (size_t)s->op->D; }
 
 static void reset(ll_attention_stream *s) {
     const ring *own = s->own;
@@ -114,7 +110,9 @@ const ll_operator ll_operator_local = {
     .packs = 1,
     .check = check_local,
     .saved = ll_exact_saved,
+    .scratch = ll_exact_scratch,
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
+    .state = ll_window_state,
     .recurrence = &recurrence,
 };

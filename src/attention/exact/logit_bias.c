@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
-
 /* Steps begin at whole numbers only where those are powers of two, whose log2 is exact. */
 int ll_t5_bucket(int distance, int causal) {
     const int buckets = causal ? LL_T5_BUCKETS : LL_T5_BUCKETS / 2, exact = buckets / 2;
@@ -31,29 +29,21 @@ ll_status ll_distances_check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-ll_status ll_distances_create(ll_distances *d, const ll_attention *op) {
+void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a) {
     const ll_attention_config *c = &op->c;
     const int t5 = c->position == LL_POSITION_T5;
     *d = (ll_distances){0};
-    if (!t5 && c->position != LL_POSITION_SHAW) return LL_OK;
+    if (!t5 && c->position != LL_POSITION_SHAW) return;
     d->clip = t5 ? LL_T5_REACH : c->where.clip;
     d->n = d->clip + 1 + (c->causal ? 0 : d->clip);
     d->ld = ((size_t)d->n + 15) / 16 * 16;
     d->biased = t5;
     d->keys = !t5 && c->where.distance_k, d->values = !t5 && c->where.distance_v;
-    const size_t H = (size_t)c->H, D = d->keys ? (size_t)c->D : 0, E = d->values ? (size_t)c->E : 0;
-    d->row = ll_alloc((t5 ? H : 0) * d->ld + 2 * (D + E) * d->ld, sizeof *d->row);
-    if (!d->row) return LL_ENOMEM;
-    d->kt = d->row + (t5 ? H : 0) * d->ld;
-    d->k = d->kt + D * d->ld;
-    d->vt = d->k + D * d->ld;
-    d->v = d->vt + E * d->ld;
-    return LL_OK;
-}
-
-void ll_distances_free(ll_distances *d) {
-    ll_free(d->row);
-    ll_free(d->sums);
+    d->H = (size_t)c->H;
+    const size_t D = d->keys ? (size_t)c->D : 0, E = d->values ? (size_t)c->E : 0;
+    d->row = ll_arena_take(a, (t5 ? d->H : 0) * d->ld);
+    d->kt = ll_arena_take(a, D * d->ld), d->k = ll_arena_take(a, D * d->ld);
+    d->vt = ll_arena_take(a, E * d->ld), d->v = ll_arena_take(a, E * d->ld);
 }
 
 void ll_distances_set(ll_distances *d, const ll_attention *op) {
@@ -154,35 +144,48 @@ void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float 
 
 /* ---- Gradients ---- */
 
-ll_status ll_distances_want(ll_distances *d, const ll_attention *op, size_t heads, size_t parts) {
+void ll_distances_take_sums(ll_distances *d, const ll_attention *op, size_t sequences, size_t parts, ll_arena *a) {
     const size_t vectors = (d->keys ? (size_t)op->D : 0) + (d->values ? (size_t)op->c.E : 0);
-    if (!d->n) return LL_OK;
-    d->heads = heads, d->parts = parts, d->size = (size_t)d->n * (d->biased ? 1 : vectors);
-    d->sums = ll_alloc(heads * parts * d->size, sizeof *d->sums);
-    return d->sums ? LL_OK : LL_ENOMEM;
+    if (!d->n) return;
+    d->parts = parts, d->size = (size_t)d->n * (d->biased ? 1 : vectors);
+    d->sums = ll_arena_take(a, sequences * d->H * parts * d->size);
+    d->total = ll_arena_bytes(a, (d->biased ? d->H : 1) * d->size, sizeof *d->total);
 }
 
 float *ll_distances_part(const ll_distances *d, size_t head, size_t part) {
     return d->sums ? d->sums + (head * d->parts + part) * d->size : NULL;
 }
 
-/* The sum of element `at` over heads h, h + step, .. and their parts. */
-static double total(const ll_distances *d, size_t at, size_t h, size_t step) {
-    double sum = 0;
-    for (; h < d->heads; h += step)
-        for (size_t p = 0; p < d->parts; p++) sum += (double)ll_distances_part(d, h, p)[at];
-    return sum;
+void ll_distances_begin(const ll_distances *d) {
+    if (d->n) memset(d->total, 0, (d->biased ? d->H : 1) * d->size * sizeof *d->total);
+}
+
+void ll_distances_clear(ll_distances *d, size_t sequences) {
+    d->heads = sequences * d->H;
+    if (d->n) memset(d->sums, 0, d->heads * d->parts * d->size * sizeof *d->sums);
+}
+
+/* Heads share the vectors of shaw, and each has its own biases of t5. */
+void ll_distances_add(const ll_distances *d) {
+    for (size_t h = 0; h < d->heads && d->n; h++) {
+        double *total = d->total + (d->biased ? h % d->H * d->size : 0);
+        for (size_t p = 0; p < d->parts; p++) {
+            const float *sum = ll_distances_part(d, h, p);
+            for (size_t i = 0; i < d->size; i++) total[i] += (double)sum[i];
+        }
+    }
 }
 
 void ll_distances_collect(const ll_distances *d, const ll_attention *op, const ll_position_gradients *to) {
-    const size_t H = (size_t)op->c.H, keys = d->keys ? (size_t)d->n * (size_t)op->D : 0;
-    for (size_t h = 0; h < H && d->biased && to->bias; h++) {
+    const size_t keys = d->keys ? (size_t)d->n * (size_t)op->D : 0;
+    for (size_t h = 0; h < d->H && d->biased && to->bias; h++) {
         double bias[LL_T5_BUCKETS] = {0};
-        for (int i = 0; i < d->n; i++) bias[ll_t5_bucket(i - d->clip, op->c.causal)] += total(d, (size_t)i, h, H);
+        for (int i = 0; i < d->n; i++)
+            bias[ll_t5_bucket(i - d->clip, op->c.causal)] += d->total[h * d->size + (size_t)i];
         for (size_t b = 0; b < LL_T5_BUCKETS; b++) to->bias[h * LL_T5_BUCKETS + b] += (float)bias[b];
     }
-    for (size_t at = 0; at < d->size && !d->biased; at++) { /* of all heads: they share the vectors */
+    for (size_t at = 0; at < d->size && !d->biased; at++) {
         float *out = at < keys ? to->distance_k : to->distance_v;
-        if (out) out[at < keys ? at : at - keys] += (float)total(d, at, 0, 1);
+        if (out) out[at < keys ? at : at - keys] += (float)d->total[at];
     }
 }

@@ -24,13 +24,14 @@ typedef struct {
     float *row;             /* t5: (H, ld) */
     float *k, *kt, *v, *vt; /* shaw: scale a (n, D), a^T (D, ld), c (n, E), c^T (E, ld) */
     float *sums;            /* (heads, parts, size), or NULL: t5 (n), shaw (n, D) and (n, E) */
-    size_t heads, parts, size;
+    double *total;          /* t5: (H, size), else (size) */
+    size_t H, heads, parts, size; /* heads: of all sequences that are summed now */
 } ll_distances;
 
 /* LL_EINVAL with the reason where a config's t5 or shaw cannot be. */
 LL_MUST_USE ll_status ll_distances_check(const ll_attention_config *c);
-LL_MUST_USE ll_status ll_distances_create(ll_distances *d, const ll_attention *op);
-void ll_distances_free(ll_distances *d);
+/* Sizes and memory; then the numbers. */
+void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a);
 void ll_distances_set(ll_distances *d, const ll_attention *op);
 
 /* x[j] += row at the distance first + j, j = 0..n-1. */
@@ -64,10 +65,15 @@ void ll_distances_values_back(const ll_distance_tile *t, const float *P, float *
 /* From dS to dq (rows `token` apart, added to; NULL: not wanted) and the gradients of what is in the logits. */
 void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float *dq, size_t token);
 
-/* Room for the sums of which gradients are made, for all (sequence, head) in `parts` each: one part has one worker. */
-LL_MUST_USE ll_status ll_distances_want(ll_distances *d, const ll_attention *op, size_t heads, size_t parts);
-float *ll_distances_part(const ll_distances *d, size_t head, size_t part);
-/* Adds them up, in order, to the gradients. */
+/* Memory for the sums of which gradients are made, of `sequences` sequences in `parts` parts for each head: one part
+ * has one worker. Beside them the totals, in double. */
+void ll_distances_take_sums(ll_distances *d, const ll_attention *op, size_t sequences, size_t parts, ll_arena *a);
+/* Zeros for the totals; for the sums of the next sequences; adds those up, in order, to the totals; and these to the
+ * gradients. */
+void ll_distances_begin(const ll_distances *d);
+void ll_distances_clear(ll_distances *d, size_t sequences);
+void ll_distances_add(const ll_distances *d);
 void ll_distances_collect(const ll_distances *d, const ll_attention *op, const ll_position_gradients *to);
+float *ll_distances_part(const ll_distances *d, size_t head, size_t part);
 
 #endif

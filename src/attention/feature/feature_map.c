@@ -12,9 +12,7 @@ static int features_a_row(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_POSITIVE ? 2 : 1;
 }
 
-int ll_feature_count(const ll_attention_config *c) {
-    return c->M ? features_a_row(c) * c->M : c->D;
-}
+int ll_feature_count(const ll_attention_config *c) { return c->M ? features_a_row(c) * c->M : c->D; }
 
 int ll_is_trigonometric(const ll_attention_config *c) {
     return c->kernel == LL_KERNEL_FAVOR &&
@@ -40,6 +38,16 @@ float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float
 
 /* ---- What fits together ---- */
 
+static int is_feature_kind(ll_feature_kind kind) {
+    switch (kind) {
+    case LL_FEATURES_POSITIVE:
+    case LL_FEATURES_HYPERBOLIC:
+    case LL_FEATURES_TRIGONOMETRIC:
+    case LL_FEATURES_GAUSSIAN: return 1;
+    }
+    return 0;
+}
+
 /* The rules of the stabiliser. */
 static ll_status check_favor(const ll_attention_config *c) {
     if (c->kernel != LL_KERNEL_FAVOR) {
@@ -47,7 +55,7 @@ static ll_status check_favor(const ll_attention_config *c) {
             return ll_fail(LL_EINVAL, "attention: hyperbolic and trigonometric features are features of favor");
         return LL_OK;
     }
-    if (c->features < LL_FEATURES_POSITIVE || c->features > LL_FEATURES_GAUSSIAN)
+    if (!is_feature_kind(c->features))
         return ll_fail(LL_EINVAL, "attention: there is no kind %d of features", (int)c->features);
     if (!c->M) return ll_fail(LL_EINVAL, "attention: favor needs a random projection (features at least 1)");
     if (ll_is_trigonometric(c) && c->feature_eps > 0)

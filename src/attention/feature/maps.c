@@ -117,6 +117,7 @@ static const ll_map maps[] = {
     [LL_KERNEL_COS] = {"cos", 1, 1e-3, cosine, cosine_back},
     [LL_KERNEL_TANH] = {"tanh", 1, 1e-3, hyperbolic_tangent, hyperbolic_tangent_back},
     [LL_KERNEL_IDENTITY] = {"identity", 1, 1e-3, identity, identity_back},
+    [LL_KERNEL_GLA] = {"gla", 1, 0, identity, identity_back},
     [LL_KERNEL_SQUARE] = {"square", 0, 1e-3, square, square_back},
 };
 

@@ -34,13 +34,9 @@ typedef struct {
     uint64_t seed, stream, next;
 } numbers;
 
-static double random_sign(numbers *r) {
-    return ll_below(2, r->seed, r->stream, r->next++) ? 1 : -1;
-}
+static double random_sign(numbers *r) { return ll_below(2, r->seed, r->stream, r->next++) ? 1 : -1; }
 
-static int random_below(numbers *r, int n) {
-    return (int)ll_below((uint32_t)n, r->seed, r->stream, r->next++);
-}
+static int random_below(numbers *r, int n) { return (int)ll_below((uint32_t)n, r->seed, r->stream, r->next++); }
 
 /* g = H g / sqrt(D), H the Hadamard matrix: D log2(D) sums and differences (Sylvester's construction). */
 static void hadamard_transform(double *g, int D) {
@@ -113,42 +109,62 @@ static void draw_block(double *G, const float *w, int n, int D, ll_draw_kind kin
     }
 }
 
+/* Scratch: directions (D, D), vectors that lend their lengths (M, D), and an order of D. */
+typedef struct {
+    double *G;
+    float *length;
+    int *order;
+} buffers;
+
+static buffers take(int M, int D, ll_arena *a) {
+    const size_t width = (size_t)D;
+    buffers r = {.G = ll_arena_bytes(a, width * width, sizeof *r.G)};
+    r.length = ll_arena_take(a, (size_t)M * width);
+    r.order = ll_arena_bytes(a, width, sizeof *r.order);
+    return r;
+}
+
+size_t ll_draw_scratch(int M, int D) {
+    ll_arena a = {0};
+    (void)take(M, D, &a);
+    return a.used;
+}
+
 /* Numbers 0 .. M D - 1 of the stream make directions; M D on, the vectors that lend their lengths; 2 M D on, signs and
  * rotations. */
-ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms, uint64_t seed, int layer,
-                             int64_t redraw) {
+ll_status ll_draw_projection_in(float *scratch, float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms,
+                                uint64_t seed, int layer, int64_t redraw) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_PROJECTION, (uint32_t)layer, (uint32_t)redraw);
     const size_t width = (size_t)D, size = (size_t)M * width;
     numbers r = {seed, stream, 2 * (uint64_t)size};
     if (kind == LL_DRAW_HADAMARD && (D & (D - 1)))
         return ll_fail(LL_EINVAL, "projection: hadamard needs vectors of a power of two numbers, not %d", D);
-    double *G = ll_alloc(width * width, sizeof *G);
-    float *length = ll_alloc(size, sizeof *length);
-    int *order = ll_alloc(width, sizeof *order);
-    if (!G || !length || !order) {
-        ll_free(G);
-        ll_free(length);
-        ll_free(order);
-        return LL_ENOMEM;
-    }
+    ll_arena a = {.base = scratch};
+    const buffers own = take(M, D, &a);
     ll_normal_fill(W, size, seed, stream, 0);
-    ll_normal_fill(length, size, seed, stream, size);
+    ll_normal_fill(own.length, size, seed, stream, size);
     for (int first = 0; first < M; first += D) {
         const int n = M - first < D ? M - first : D;
         float *w = W + (size_t)first * width;
-        draw_block(G, w, n, D, kind, &r, order);
+        draw_block(own.G, w, n, D, kind, &r, own.order);
         for (int i = 0; i < n; i++) {
-            const float *x = length + (size_t)(first + i) * width;
+            const float *x = own.length + (size_t)(first + i) * width;
             double square = norms == LL_NORMS_SQRT_D ? D : 0;
             for (int e = 0; e < D && norms == LL_NORMS_CHI; e++) square += (double)x[e] * x[e];
             for (size_t e = 0; e < width; e++)
-                w[(size_t)i * width + e] = (float)(sqrt(square) * G[(size_t)i * width + e]);
+                w[(size_t)i * width + e] = (float)(sqrt(square) * own.G[(size_t)i * width + e]);
         }
     }
-    ll_free(G);
-    ll_free(length);
-    ll_free(order);
     return LL_OK;
+}
+
+ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms, uint64_t seed, int layer,
+                             int64_t redraw) {
+    float *scratch = ll_alloc(ll_draw_scratch(M, D), sizeof *scratch);
+    if (!scratch) return LL_ENOMEM;
+    const ll_status status = ll_draw_projection_in(scratch, W, M, D, kind, norms, seed, layer, redraw);
+    ll_free(scratch);
+    return status;
 }
 
 /* In a uniformly random permutation of n things the cycle through any one of them has a length uniform in

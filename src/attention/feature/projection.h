@@ -2,6 +2,7 @@
 #ifndef LL_DRAW_H
 #define LL_DRAW_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -20,6 +21,10 @@ typedef enum {
 /* W (M, D). LL_EINVAL where D is no power of two and has to be one; else only LL_ENOMEM can happen. */
 LL_MUST_USE ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms, uint64_t seed,
                                          int layer, int64_t redraw);
+/* The same with scratch of so many floats, so that it cannot fail for memory. */
+size_t ll_draw_scratch(int M, int D);
+LL_MUST_USE ll_status ll_draw_projection_in(float *scratch, float *W, int M, int D, ll_draw_kind kind,
+                                            ll_row_norms norms, uint64_t seed, int layer, int64_t redraw);
 
 /* A rotation P of n >= 2 dimensions, uniform among all, as B^T R B: basis (n, n) holds B in rows, theta (n/2) the
  * angles by which R turns its pairs of neighbours; where n is odd the last one stays. LL_ENOMEM alone can happen.

@@ -17,35 +17,29 @@
 #include <string.h>
 
 #include "attention/linear/linear.h"
-#include "base/memory.h"
 
 /* ---- Neighbours ---- */
 
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t at_least(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-int ll_near_most(const ll_attention *op) {
-    return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1;
-}
+int ll_near_most(const ll_attention *op) { return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1; }
 
 /* Keys from..to-1, cut to those that there are. */
-static int add_run(ll_near *run, int runs, int64_t from, int64_t to, int64_t centre, int base) {
+static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t to, int64_t centre, int base) {
+    from = at_least(from, begin);
     if (to <= from) return runs;
     run[runs] = (ll_near){from, centre, (int)(to - from), base};
     return runs + 1;
 }
 
-int ll_near_keys(const ll_attention *op, int64_t i, int64_t keys, ll_near *run) {
+int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run) {
     const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
     const int64_t seen = op->c.causal ? at_most(i + 1, keys) : keys;
     const int reach = op->c.where.clip - 1;
     if (op->c.where.axes == 1) {
         if (p < 0) return 0;
-        return add_run(run, 0, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
+        return add_run(run, 0, begin, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
     }
     /* Causal images may go on for ever: rows beyond the height are rows. */
     const int outside = p < 0 || (p >= W * H && !op->c.causal);
@@ -55,36 +49,34 @@ int ll_near_keys(const ll_attention *op, int64_t i, int64_t keys, ll_near *run) 
         const int away = dy < 0 ? -dy : dy, side = reach - away;
         if (y + dy < 0 || (y + dy >= H && !op->c.causal)) continue;
         const int64_t row = before + (y + dy) * W;
-        runs = add_run(run, runs, row + at_least(0, x - side), at_most(seen, row + at_most(W, x + side + 1)), row + x,
-                       away);
+        runs = add_run(run, runs, begin, row + at_least(0, x - side), at_most(seen, row + at_most(W, x + side + 1)),
+                       row + x, away);
     }
     return runs;
 }
 
 const float *ll_value_row(const ll_value_rows *v, int64_t j) {
-    return v->data + (size_t)(v->ring ? j % v->ring : j) * v->token;
+    if (j < v->first) return v->past + (size_t)(j % v->keep) * v->token_past;
+    return v->data + (size_t)(v->ring ? j % v->ring : j - v->first) * v->token;
+}
+
+int ll_value_counts(const ll_value_rows *v, int64_t j) {
+    if (j < v->first) return v->past_kept[j % v->keep] != 0;
+    return !v->mask || v->mask[j - v->first] != 0;
 }
 
 /* ---- The learnt vectors ---- */
 
-static int is_softmax(const ll_attention *op) {
-    return op->c.kernel == LL_KERNEL_SOFTMAX;
-}
+static int is_softmax(const ll_attention *op) { return op->c.kernel == LL_KERNEL_SOFTMAX; }
 
-ll_status ll_vectors_create(ll_vectors *w, const ll_attention *op) {
+void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a) {
     const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld, ldt = (n + 15) / 16 * 16;
     *w = (ll_vectors){.n = (int)n, .ld = ld, .ldt = ldt};
-    w->raw = ll_alloc(3 * n * ld + ld * ldt + ldt, sizeof *w->raw);
-    if (!w->raw) return LL_ENOMEM;
-    w->phi = w->raw + n * ld;
-    w->work = w->phi + n * ld;
-    w->phi_t = w->work + n * ld;
-    w->unit = w->phi_t + ld * ldt;
-    return LL_OK;
-}
-
-void ll_vectors_free(ll_vectors *w) {
-    ll_free(w->raw);
+    w->raw = ll_arena_take(a, n * ld);
+    w->phi = ll_arena_take(a, n * ld);
+    w->work = ll_arena_take(a, n * ld);
+    w->phi_t = ll_arena_take(a, ld * ldt);
+    w->unit = ll_arena_take(a, ldt);
 }
 
 static ll_feature_tile vectors_tile(const ll_vectors *w, const ll_attention *op) {
@@ -128,25 +120,21 @@ void ll_vectors_set(ll_vectors *w, const ll_attention *op) {
     tile.k->transpose(w->n, (int)m, w->phi, w->ld, w->phi_t, w->ldt);
 }
 
-ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *drpe) {
+void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *dw, float *drpe) {
     const ll_feature_map *map = ll_s2_parts(op)->map;
     const size_t D = (size_t)map->c.D, n = (size_t)w->n;
     const ll_feature_tile tile = vectors_tile(w, op);
     double dtop = 0;
     if (is_softmax(op)) {
         for (size_t t = 0; t < n; t++) tile.k->add(D, dphi + t * w->ld, drpe + t * D);
-        return LL_OK;
+        return;
     }
-    float *dw = ll_alloc(n * D, sizeof *dw);
-    if (!dw) return LL_ENOMEM;
     for (size_t t = 0; t < n; t++) tile.k->scale((size_t)map->features, w->unit[t], dphi + t * w->ld);
     ll_features_back(&tile, w->raw, dphi, dw, D, map->c.max_gradient ? &dtop : NULL);
     if (map->c.max_gradient && shared_rule(map))
         ll_features_top_back(map, 0, w->top.feature, dtop, tile.in + (size_t)w->top.token * D,
                              dw + (size_t)w->top.token * D);
     tile.k->add(n * D, dw, drpe);
-    ll_free(dw);
-    return LL_OK;
 }
 
 /* ---- Weights and rows ---- */
@@ -175,12 +163,12 @@ float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a
     double beyond = count;
     float sum = 0;
     for (int r = 0; r < runs; r++)
-        for (int n = 0; n < run[r].n; n++) beyond -= v->mask && v->mask[run[r].first + n] == 0 ? 0 : 1;
+        for (int n = 0; n < run[r].n; n++) beyond -= ll_value_counts(v, run[r].first + n);
     *far = beyond > 0 ? a[op->c.where.clip] : 0;
     for (size_t e = 0; e < E; e++) num[e] = *far * (float)V[e];
     for (int r = 0; r < runs; r++)
         for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
-            if (v->mask && v->mask[j] == 0) continue;
+            if (!ll_value_counts(v, j)) continue;
             const float weight = a[run[r].base + (j < run[r].centre ? run[r].centre - j : j - run[r].centre)];
             sum += weight;
             k->axpy(E, weight - *far, ll_value_row(v, j), num);

@@ -14,6 +14,15 @@ static inline const ll_relative_s2 *ll_s2_parts(const ll_attention *op) {
     return op->own;
 }
 
+static inline int ll_s2_has_keys(const ll_attention *op) {
+    return ll_keyed_heads(&op->c) > 0;
+}
+/* relative_s2_call.c */
+size_t ll_s2_saved(const ll_attention *op, int B, int T, int S, int segments);
+size_t ll_s2_scratch(const ll_attention *op, const ll_attention_call *c, int backward);
+LL_MUST_USE ll_status ll_s2_forward(const ll_attention *op, const ll_attention_call *call);
+LL_MUST_USE ll_status ll_s2_backward(const ll_attention *op, const ll_attention_call *call);
+
 enum { LL_CLIP_MOST = 255 }; /* clip + 1 vectors are one tile */
 
 /* Neighbours first .. first+n-1 of a token: key j stands at the distance base + |j - centre| < clip. */
@@ -23,8 +32,8 @@ typedef struct {
 } ll_near;
 /* At most this many runs hold all neighbours of a token. */
 int ll_near_most(const ll_attention *op);
-/* The keys closer than clip to token i that it sees, of `keys` that there are; returns how many runs. */
-int ll_near_keys(const ll_attention *op, int64_t i, int64_t keys, ll_near *run);
+/* The keys closer than clip to token i that it sees, of begin .. keys - 1 that there are; returns how many runs. */
+int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run);
 
 /* The features of the learnt vectors, of one call: all in units of the largest exponent. Softmax: the vectors. */
 typedef struct {
@@ -37,26 +46,54 @@ typedef struct {
     float shift;      /* their common stabiliser, where a rule says one */
     ll_top top;       /* where it comes from */
 } ll_vectors;
-LL_MUST_USE ll_status ll_vectors_create(ll_vectors *w, const ll_attention *op);
-void ll_vectors_free(ll_vectors *w);
+void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a);
 /* Fills them from the parameters as they are now. */
 void ll_vectors_set(ll_vectors *w, const ll_attention *op);
-/* The gradient dphi (n, ld) of phi, destroyed, adds to drpe (n, D). LL_ENOMEM alone can happen. */
-LL_MUST_USE ll_status ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *drpe);
+/* The gradient dphi (n, ld) of phi, destroyed, adds to drpe (n, D). dw: (n, D) scratch. */
+void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *dw, float *drpe);
 
 /* a (C, lda): weights of C queries, rows `token` apart, for each distance; phi (C, op->ld) is left with their features
  * (softmax: the scaled queries), work (C, op->ld) with anything. */
 ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
                                    float *phi, float *work, float *a, size_t lda);
 
-/* Values by token: row j is data[(ring ? j mod ring : j) * token]. mask NULL: all count. */
+/* Values by token: row j is data[(ring ? j mod ring : j - first) * token]. mask NULL: all count. Rows of tokens before
+ * `first`, from `begin` on, are those of earlier calls: row j mod keep of `past`, which counts where `past_kept` is not
+ * 0. */
 typedef struct {
     const float *data;
     size_t token;
     int64_t ring;
     const float *mask;
+    int64_t begin, first, keep;
+    const float *past, *past_kept;
+    size_t token_past;
 } ll_value_rows;
 const float *ll_value_row(const ll_value_rows *v, int64_t j);
+int ll_value_counts(const ll_value_rows *v, int64_t j);
+
+/* relative_s2_state.c. What the heads without keys take of earlier calls and leave: the sum of all values that count,
+ * in double, how many those are, and the last values, which may still be near. */
+typedef struct {
+    int64_t tokens; /* before the call, at most those that are kept */
+    double count;
+    const float *sum;              /* (E) doubles, or NULL: nothing came before */
+    const float *values, *kept;    /* (keep, E), (keep): rings by position */
+    const float *dsum_out, *dvalues_out;
+    float *dsum, *dcount, *dvalues, *dkept; /* NULL: not wanted */
+} ll_keyless_state;
+/* Values that may still be near a later token. */
+int64_t ll_keyless_keep(const ll_attention *op);
+LL_MUST_USE ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+/* first: floats of the state before those of these heads; floats: of all. head: from 0, of those without keys. */
+ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
+                                     int sequence, int head);
+/* Zeros for the gradient at what was taken, or what passes from that at what is left by n tokens from position `at` on;
+ * and adds the rest to their gradients. */
+void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int64_t at, int n, const ll_view *dv);
+/* Leaves the state after a sequence of n tokens from position `at` on: V and count of all of them. */
+void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
+                      int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count);
 
 /* One row: num (E) = the weighted sum of values, and returns the sum of weights, from the weights a of the distances,
  * the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight that counted for

@@ -12,6 +12,7 @@
 #include "attention/keyless/relative_s2.h"
 #include "attention/linear/linear.h"
 #include "attention/table.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -25,7 +26,8 @@ typedef struct {
     int threads;
     float *pool; /* (threads, scratch) */
     size_t scratch;
-    float *dphi; /* (B, keyless, n, ld) */
+    float *dphi, *dvectors; /* (B, keyless, n, ld); (n, D) */
+    size_t state, keyed;    /* floats of a sequence's state, and of those the heads' with keys; 0: the call has none */
 } keyless_call;
 
 /* One head of one sequence. */
@@ -39,66 +41,41 @@ typedef struct {
     float *phi, *work, *dphi, *a, *da, *num; /* (tile, ld) three times, (tile, ldt) twice, (E) */
     double *V;                               /* (E) */
     ll_near *run;
+    int sequence;
+    int64_t query, key; /* positions of the first */
+    ll_keyless_state state;
 } head;
 
-/* ---- The operator ---- */
-
-static ll_status check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
-    if (w->clip < 1 || w->clip > LL_CLIP_MOST)
-        return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
-    if (w->keyless < 1 || w->keyless > c->H)
-        return ll_fail(LL_EINVAL, "attention: relative-s2 leaves 1 to %d heads without keys, not %d", c->H, w->keyless);
-    if (!w->rpe) return ll_fail(LL_EINVAL, "attention: relative-s2 needs its vectors, one a distance");
-    if (w->axes != 1 && w->axes != 2)
-        return ll_fail(LL_EINVAL, "attention: relative-s2 has 1 or 2 axes, not %d", w->axes);
-    if (c->before < 0) return ll_fail(LL_EINVAL, "attention: %d tokens without position", c->before);
-    if (w->axes == 2 && (c->width < 1 || c->height < 1))
-        return ll_fail(LL_EINVAL, "attention: relative-s2 in two dimensions needs the image size, got %d x %d",
-                       c->width, c->height);
-    if (!ll_operator_of_kernel(c->kernel)->linear && c->kernel != LL_KERNEL_SOFTMAX)
-        return ll_fail(LL_EINVAL, "attention: relative-s2 is for softmax and linear kernels, not for %s",
-                       ll_operator_of_kernel(c->kernel)->name);
-    if (c->decay) return ll_fail(LL_EINVAL, "attention: decay is of a state, and heads without keys have none");
-    if (c->kernel == LL_KERNEL_FAVOR && c->query_max == LL_MAX_SEQUENCE && !ll_scale_cancels(c))
-        return ll_fail(LL_EINVAL,
-                       "attention: in relative-s2 queries take their maximum over their own token; use token");
-    return LL_OK;
-}
-
-static int has_keys(const ll_attention *op) {
-    return ll_keyed_heads(&op->c) > 0;
-}
-
 static size_t keyed_saved(const ll_attention *op, int B, int T, int S, int segments) {
-    return has_keys(op) ? (ll_attention_saved_packed(ll_s2_parts(op)->keyed, B, T, S, segments) + 15) / 16 * 16 : 0;
+    const ll_attention_call call = {.B = B, .T = T, .S = S, .segments = segments};
+    return ll_s2_has_keys(op) ? ll_round_up(ll_attention_saved(ll_s2_parts(op)->keyed, &call), LL_LINE) : 0;
 }
 
-static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+size_t ll_s2_saved(const ll_attention *op, int B, int T, int S, int segments) {
     return keyed_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
 }
 
 /* ---- Heads ---- */
 
-static size_t scratch_of(const ll_attention *op, const ll_vectors *w, int tile) {
-    const size_t runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
-    return (size_t)tile * (3 * w->ld + 2 * w->ldt) + 3 * (size_t)op->c.E + runs + 128;
+/* Cuts a worker's memory into pieces; without memory it only measures. */
+static size_t cut(const keyless_call *x, head *j, float *pool) {
+    const size_t tile = (size_t)x->tile, E = (size_t)x->op->c.E;
+    ll_arena a = {.base = pool};
+    j->phi = ll_arena_take(&a, tile * x->w.ld);
+    j->work = ll_arena_take(&a, tile * x->w.ld);
+    j->dphi = ll_arena_take(&a, tile * x->w.ld);
+    j->a = ll_arena_take(&a, tile * x->w.ldt);
+    j->da = ll_arena_take(&a, tile * x->w.ldt);
+    j->num = ll_arena_take(&a, E);
+    j->V = ll_arena_bytes(&a, E, sizeof *j->V);
+    j->run = ll_arena_bytes(&a, (size_t)ll_near_most(x->op), sizeof *j->run);
+    return a.used;
 }
 
 /* Task number `index`: a row and one of the heads. */
 static head head_at(const keyless_call *x, size_t index, int worker) {
-    const ll_attention *op = x->op;
-    const size_t tile = (size_t)x->tile, E = (size_t)op->c.E;
-    head j = {.x = x, .h = (size_t)x->first + index % (size_t)op->c.where.keyless};
-    float *pool = x->pool + (size_t)worker * x->scratch;
-    j.phi = ll_take(&pool, tile * x->w.ld);
-    j.work = ll_take(&pool, tile * x->w.ld);
-    j.dphi = ll_take(&pool, tile * x->w.ld);
-    j.a = ll_take(&pool, tile * x->w.ldt);
-    j.da = ll_take(&pool, tile * x->w.ldt);
-    j.num = ll_take(&pool, E);
-    j.V = (double *)(void *)ll_take(&pool, 2 * E);
-    j.run = (ll_near *)(void *)ll_take(&pool, (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float));
+    head j = {.x = x, .h = (size_t)x->first + index % (size_t)x->op->c.where.keyless};
+    cut(x, &j, x->pool + (size_t)worker * x->scratch);
     return j;
 }
 
@@ -112,19 +89,21 @@ static int next(head *j, size_t index, int *i) {
     if (s.row != row || *i >= count) return 0;
     j->at = ll_views_at(c, &s, (int)j->h);
     j->n = s.queries, j->s = s.keys, j->queries = s.query_room, j->keys = s.key_room;
-    j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token};
+    j->sequence = *i, j->query = c->query_offset, j->key = c->key_offset;
+    if (x->state) j->state = ll_keyless_state_at(x->op, c, x->state, x->keyed, *i, (int)j->h - x->first);
+    j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token, .begin = j->key - j->state.tokens};
+    j->v.first = j->key, j->v.keep = ll_keyless_keep(x->op), j->v.token_past = (size_t)x->op->c.E;
+    j->v.past = j->state.values, j->v.past_kept = j->state.kept;
     if (c->key_mask) j->v.mask = c->key_mask + (size_t)row * (size_t)c->S + (size_t)s.key;
     if (x->saved) j->den = x->saved + 2 * index * (size_t)c->T + (size_t)s.query, j->far = j->den + c->T;
     return 1;
 }
 
-static int keeps(const head *j, int t) {
-    return !j->v.mask || j->v.mask[t] != 0;
-}
+static int keeps(const head *j, int t) { return ll_value_counts(&j->v, j->key + t); }
 
 /* Key t among those seen. */
 static void see(const head *j, int t, double *count) {
-    const float *v = ll_value_row(&j->v, t);
+    const float *v = ll_value_row(&j->v, j->key + t);
     if (!keeps(j, t)) return;
     for (int e = 0; e < j->x->op->c.E; e++) j->V[e] += (double)v[e];
     *count += 1;
@@ -132,8 +111,9 @@ static void see(const head *j, int t, double *count) {
 
 /* V and the number of keys before the first query. */
 static double begin(const head *j) {
-    double count = 0;
+    double count = j->state.count;
     memset(j->V, 0, (size_t)j->x->op->c.E * sizeof *j->V);
+    if (j->state.sum) memcpy(j->V, j->state.sum, (size_t)j->x->op->c.E * sizeof *j->V);
     for (int t = 0; t < j->s && !j->x->op->c.causal; t++) see(j, t, &count);
     return count;
 }
@@ -149,7 +129,7 @@ static void forward_sequence(const head *j) {
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0);
             if (op->c.causal) see(j, i, &count);
-            const int runs = ll_near_keys(op, i, j->s, j->run);
+            const int runs = ll_near_keys(op, j->query + i, j->v.begin, j->key + j->s, j->run);
             float far, *y = ll_at(&j->at.y, i);
             const float sum =
                 ll_keyless_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
@@ -158,6 +138,9 @@ static void forward_sequence(const head *j) {
             if (j->den) j->den[i] = den, j->far[i] = far;
         }
     }
+    if (x->c->state_out)
+        ll_keyless_leave(op, x->c, x->state, x->keyed, j->sequence, (int)j->h - x->first, &j->v, j->key, j->s, j->V,
+                         count);
 }
 
 static void forward_head(void *arg, size_t index, int worker) {
@@ -174,7 +157,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
     const float inverse = ll_inverse(j->den[i]), far = j->far[i];
     const float dden =
         op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
-    const int runs = ll_near_keys(op, i, j->s, j->run);
+    const int runs = ll_near_keys(op, j->query + i, j->v.begin, j->key + j->s, j->run);
     double rest = count * (double)dden, beyond = count;
     for (size_t e = 0; e < E; e++) {
         j->num[e] = g[e] * inverse;
@@ -183,13 +166,16 @@ static void row_back(const head *j, int i, const float *a, double count, float *
     for (int r = 0; r < runs; r++)
         for (int n = 0; n < j->run[r].n; n++) {
             const int64_t t = j->run[r].first + n, away = t - j->run[r].centre;
-            if (!keeps(j, (int)t)) continue;
+            if (!ll_value_counts(&j->v, t)) continue;
             const int distance = j->run[r].base + (int)(away < 0 ? -away : away);
             const float s = x->k->dot(E, ll_value_row(&j->v, t), j->num) + dden;
             da[distance] += s;
             rest -= (double)s;
             beyond -= 1;
-            x->k->axpy(E, a[distance] - far, j->num, ll_at(&j->at.dv, (int)t));
+            float *dv = t >= j->key        ? ll_at(&j->at.dv, (size_t)(t - j->key))
+                        : j->state.dvalues ? j->state.dvalues + (size_t)(t % j->v.keep) * E
+                                           : NULL;
+            if (dv) x->k->axpy(E, a[distance] - far, j->num, dv);
         }
     if (beyond > 0) da[op->c.where.clip] += (float)rest;
 }
@@ -224,6 +210,7 @@ static void far_back(const head *j) {
     const int E = j->x->op->c.E, causal = j->x->op->c.causal;
     double *G = j->V;
     memset(G, 0, (size_t)E * sizeof *G);
+    if (j->state.dsum_out) memcpy(G, j->state.dsum_out, (size_t)E * sizeof *G);
     for (int i = j->n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, i), weight = j->far[i] * ll_inverse(j->den[i]);
         float *dv = ll_at(&j->at.dv, causal ? i : 0);
@@ -234,6 +221,7 @@ static void far_back(const head *j) {
         float *dv = ll_at(&j->at.dv, t);
         for (int e = 0; e < E && keeps(j, t); e++) dv[e] += (float)G[e];
     }
+    if (j->state.dsum) memcpy(j->state.dsum, G, (size_t)E * sizeof *G);
 }
 
 static void backward_sequence(const head *j, float *dphi_w) {
@@ -242,6 +230,7 @@ static void backward_sequence(const head *j, float *dphi_w) {
     double count = begin(j);
     ll_zero_rows(&j->at.dq, j->n, j->queries, op->c.D);
     ll_zero_rows(&j->at.dv, 0, j->keys, op->c.E);
+    if (x->state) ll_keyless_gradients(op, &j->state, j->key, j->s, &j->at.dv);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
         const ll_feature_tile tile =
@@ -265,120 +254,77 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 /* ---- Calls ---- */
 
-static ll_status prepare(keyless_call *x, const ll_attention *op, const ll_attention_call *c) {
-    *x = (keyless_call){.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op)};
-    x->threads = ll_threads();
-    x->first = ll_keyed_heads(&op->c);
-    if (c->saved) x->saved = c->saved + keyed_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
-    const ll_status status = ll_vectors_create(&x->w, op);
+/* For the heads with keys, whose state is the first part of a sequence's. */
+static ll_attention_call keyed_call(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call c = *call;
+    size_t floats = 0;
+    if (!c.state_row && (c.state_in || c.state_out || c.dstate_in || c.dstate_out) &&
+        ll_attention_state_floats(op, &floats) == LL_OK)
+        c.state_row = floats;
+    return c;
+}
+
+static size_t heads(const keyless_call *x) { return (size_t)x->c->B * (size_t)x->op->c.where.keyless; }
+
+/* The heads without keys; those with keys have had the same scratch before. */
+static keyless_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
+    keyless_call x = {.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op), .threads = c->threads};
+    head unused;
+    x.first = ll_keyed_heads(&op->c);
+    if (c->state_in || c->state_out || c->dstate_in || c->dstate_out) {
+        size_t floats = 0; /* where there is none, the call was refused */
+        if (ll_attention_state_floats(op, &floats) == LL_OK) x.state = floats;
+        if (ll_s2_has_keys(op) && ll_attention_state_floats(ll_s2_parts(op)->keyed, &floats) == LL_OK) x.keyed = floats;
+    }
+    if (c->saved) x.saved = c->saved + keyed_saved(op, c->B, c->T, c->S, ll_sequence_count(c));
+    ll_vectors_take(&x.w, op, a);
+    x.scratch = cut(&x, &unused, NULL);
+    x.pool = ll_arena_take(a, (size_t)x.threads * x.scratch);
+    if (!backward) return x;
+    x.dphi = ll_arena_take(a, heads(&x) * (size_t)x.w.n * x.w.ld);
+    x.dvectors = ll_arena_take(a, (size_t)x.w.n * (size_t)ll_s2_parts(op)->map->c.D);
+    return x;
+}
+
+size_t ll_s2_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_arena a = {0};
+    (void)call_of(op, c, backward, &a);
+    const size_t keyed = ll_s2_has_keys(op) ? ll_attention_scratch(ll_s2_parts(op)->keyed, c, backward) : 0;
+    return keyed > a.used ? keyed : a.used;
+}
+
+ll_status ll_s2_forward(const ll_attention *op, const ll_attention_call *call) {
+    const ll_attention_call keyed = keyed_call(op, call);
+    const ll_status status = ll_s2_has_keys(op) ? ll_attention_forward(ll_s2_parts(op)->keyed, &keyed) : LL_OK;
     if (status) return status;
-    x->scratch = (scratch_of(op, &x->w, x->tile) + 15) / 16 * 16;
-    x->pool = ll_alloc((size_t)x->threads * x->scratch, sizeof *x->pool);
-    if (x->pool) ll_vectors_set(&x->w, op);
-    return x->pool ? LL_OK : LL_ENOMEM;
-}
-
-static void finish(keyless_call *x) {
-    ll_vectors_free(&x->w);
-    ll_free(x->pool);
-    ll_free(x->dphi);
-}
-
-static size_t heads(const keyless_call *x) {
-    return (size_t)x->c->B * (size_t)x->op->c.where.keyless;
-}
-
-static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
-    keyless_call x;
-    ll_status status = has_keys(op) ? ll_attention_forward(ll_s2_parts(op)->keyed, call) : LL_OK;
-    if (status) return status;
-    status = prepare(&x, op, call);
-    if (!status) ll_parallel_among(x.threads, heads(&x), forward_head, &x);
-    finish(&x);
-    return status;
+    ll_arena a = {.base = call->scratch};
+    keyless_call x = call_of(op, call, 0, &a);
+    ll_vectors_set(&x.w, op);
+    ll_parallel_among(x.threads, heads(&x), forward_head, &x);
+    return LL_OK;
 }
 
 /* The vectors' gradient: the sum over rows and heads, in order. */
-static ll_status collect(keyless_call *x) {
+static void collect(keyless_call *x) {
     const size_t size = (size_t)x->w.n * x->w.ld;
-    if (!x->c->dposition.rpe || !heads(x)) return LL_OK;
+    if (!x->c->dposition.rpe || !heads(x)) return;
     for (size_t at = 0; at < size; at++) {
         double sum = 0;
         for (size_t i = 0; i < heads(x); i++) sum += (double)x->dphi[i * size + at];
         x->dphi[at] = (float)sum;
     }
-    return ll_vectors_back(&x->w, x->op, x->dphi, x->c->dposition.rpe);
+    ll_vectors_back(&x->w, x->op, x->dphi, x->dvectors, x->c->dposition.rpe);
 }
 
-static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
-    keyless_call x;
-    ll_status status = has_keys(op) ? ll_attention_backward(ll_s2_parts(op)->keyed, call) : LL_OK;
+ll_status ll_s2_backward(const ll_attention *op, const ll_attention_call *call) {
+    const ll_attention_call keyed = keyed_call(op, call);
+    const ll_status status = ll_s2_has_keys(op) ? ll_attention_backward(ll_s2_parts(op)->keyed, &keyed) : LL_OK;
     if (status) return status;
-    status = prepare(&x, op, call);
-    if (!status) {
-        x.dphi = ll_alloc(heads(&x) * (size_t)x.w.n * x.w.ld, sizeof *x.dphi);
-        if (!x.dphi) status = LL_ENOMEM;
-    }
-    if (!status) ll_parallel_among(x.threads, heads(&x), backward_head, &x);
-    if (!status) status = collect(&x);
-    finish(&x);
-    return status;
+    ll_arena a = {.base = call->scratch};
+    keyless_call x = call_of(op, call, 1, &a);
+    ll_vectors_set(&x.w, op);
+    memset(x.dphi, 0, heads(&x) * (size_t)x.w.n * x.w.ld * sizeof *x.dphi);
+    ll_parallel_among(x.threads, heads(&x), backward_head, &x);
+    collect(&x);
+    return LL_OK;
 }
-
-/* ---- The kind ---- */
-
-static ll_status create(ll_attention *op, const ll_attention_config *engine) {
-    ll_attention_config c = *engine;
-    ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
-    if (!own) return LL_ENOMEM;
-    c.position = LL_POSITION_NONE;
-    c.H = engine->H > engine->where.keyless ? engine->H - engine->where.keyless : 1; /* or one that never runs */
-    const ll_status status = ll_attention_create(&own->keyed, &c);
-    if (status) return status;
-    c.H = c.E = 1;
-    c.causal = 0;
-    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
-        c.query_max = LL_MAX_TOKEN;
-        c.max_of_u = c.max_gradient = 0;
-    }
-    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
-    return ll_feature_map_create(&own->map, &c);
-}
-
-static void destroy(ll_attention *op) {
-    ll_relative_s2 *own = op->own;
-    if (!own) return;
-    ll_attention_free(own->keyed);
-    ll_feature_map_free(own->map);
-    ll_free(own);
-}
-
-static void project(ll_attention *op, const float *projection) {
-    ll_attention_set_projection(ll_s2_parts(op)->keyed, projection);
-    ll_feature_map_project(ll_s2_parts(op)->map, projection);
-}
-
-static void set_tile(ll_attention *op, int tile) {
-    ll_attention_set_tile(ll_s2_parts(op)->keyed, tile);
-}
-
-static ll_status can_stream(const ll_attention *op) {
-    /* Without keys there is nothing that a maximum could be over. */
-    return has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
-}
-
-const ll_operator ll_operator_relative_s2 = {
-    .name = "relative-s2",
-    .reads = 2,
-    .packs = 1,
-    .check = check,
-    .create = create,
-    .free = destroy,
-    .project = project,
-    .set_tile = set_tile,
-    .saved = saved,
-    .forward = forward,
-    .backward = backward,
-    .can_stream = can_stream,
-    .recurrence = &ll_recurrence_relative_s2,
-};

@@ -17,14 +17,22 @@ struct ll_keyless_stream {
     int B;
     int64_t position, keep; /* keep: values in a ring */
     ll_vectors w;
-    double *V;     /* (B, keyless, E) */
-    float *values; /* (B, keyless, keep, E) */
-    float *pool;   /* (B, keyless, scratch) */
+    float *vectors; /* their memory */
+    double *V;      /* (B, keyless, E) */
+    float *values;  /* (B, keyless, keep, E) */
+    float *pool;    /* (B, keyless, scratch) */
     size_t scratch;
 };
 
-static size_t heads(const ll_keyless_stream *s) {
-    return (size_t)s->B * (size_t)s->op->c.where.keyless;
+static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.where.keyless; }
+
+static ll_status create_vectors(ll_keyless_stream *s) {
+    ll_arena a = {0};
+    ll_vectors_take(&s->w, s->op, &a);
+    a = (ll_arena){.base = s->vectors = ll_alloc(a.used, sizeof *s->vectors)};
+    if (!s->vectors) return LL_ENOMEM;
+    ll_vectors_take(&s->w, s->op, &a);
+    return LL_OK;
 }
 
 ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attention *op, int B) {
@@ -33,8 +41,8 @@ ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attentio
     if (!s) return LL_ENOMEM;
     s->op = op;
     s->B = B;
-    s->keep = (int64_t)(op->c.where.clip - 1) * (op->c.where.axes == 2 ? op->c.width : 1) + 1;
-    ll_status status = ll_vectors_create(&s->w, op);
+    s->keep = ll_keyless_keep(op);
+    ll_status status = create_vectors(s);
     if (!status) {
         s->scratch = (CHUNK * (2 * s->w.ld + s->w.ldt) + E + runs + 5 * 16) / 16 * 16;
         s->V = ll_alloc(heads(s) * E, sizeof *s->V);
@@ -52,7 +60,7 @@ ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attentio
 
 void ll_keyless_stream_free(ll_keyless_stream *s) {
     if (!s) return;
-    ll_vectors_free(&s->w);
+    ll_free(s->vectors);
     ll_free(s->V);
     ll_free(s->values);
     ll_free(s->pool);
@@ -72,9 +80,7 @@ int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2
     return 2;
 }
 
-void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position) {
-    s->position = position;
-}
+void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position) { s->position = position; }
 
 size_t ll_keyless_stream_bytes(const ll_keyless_stream *s) {
     const size_t E = (size_t)s->op->c.E, vectors = 3 * (size_t)s->w.n * s->w.ld + (s->w.ld + 1) * s->w.ldt;
@@ -111,7 +117,7 @@ static void feed_head(void *arg, size_t index, int worker) {
             float far, *y = ll_element(&f->y, b, h, t0 + i);
             memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
-            const int runs = ll_near_keys(op, t, t + 1, run);
+            const int runs = ll_near_keys(op, t, 0, t + 1, run);
             const double count = (double)(t + 1);
             const float sum =
                 ll_keyless_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);
@@ -139,8 +145,7 @@ static ll_status create(ll_attention_stream *s) {
     streams *own = s->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
     const int keyed = ll_keyed_heads(&s->op->c);
-    const ll_status status =
-        keyed ? ll_attention_stream_create(&own->keyed, ll_s2_parts(s->op)->keyed, s->B) : LL_OK;
+    const ll_status status = keyed ? ll_attention_stream_create(&own->keyed, ll_s2_parts(s->op)->keyed, s->B) : LL_OK;
     return status ? status : ll_keyless_stream_create(&own->keyless, s->op, s->B);
 }
 
@@ -172,8 +177,7 @@ static ll_status seek(ll_attention_stream *s, int64_t position) {
 
 static ll_status feed_both(ll_feed *f) {
     const streams *own = f->s->own;
-    const ll_status status =
-        own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, f->y) : LL_OK;
+    const ll_status status = own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, f->y) : LL_OK;
     if (!status) ll_keyless_stream_feed(own->keyless, f->n, f->q, f->v, f->y);
     return status;
 }

@@ -3,9 +3,9 @@
  * the queries give U = sum phi(q) [dnum, dden]^T, and the keys read that. Products per token: 4 forward
  * and 8 backward of features x E, none more than the mathematics asks for.
  *
- * LL_FOLD tokens are summed on their own, and these sums added up in order: beside a long sum the small features of
- * single tokens would be lost in rounding, always to the same side. So threads can share a head: folds side by side,
- * then whoever reads the sum tile by tile, and every bit is the same.
+ * Chunks of LL_FOLD tokens are summed on their own, and these sums added up in order: beside a long sum the small
+ * features of single tokens would be lost in rounding, always to the same side. So threads can share a head: chunks
+ * side by side, then whoever reads the sum tile by tile, and every bit is the same.
  *
  * A state lies as it is saved: S (features, E), z (features), exponent. Backward it is transposed for the
  * products that need it, with the normaliser as one more row. */
@@ -15,7 +15,7 @@
 #include "attention/linear/linear.h"
 #include "base/parallel.h"
 
-/* Of one worker. sum: of a fold, a state or a part of U. */
+/* Of one worker. sum: of a chunk, a state or a part of U. */
 typedef struct {
     float *phi, *work, *dphi, *v, *rows, *s, *sum;
     int e[LL_TILE_MOST];
@@ -29,8 +29,8 @@ typedef struct {
     int workers, backward;
     size_t floats;      /* from one worker's scratch to the next one's */
     float *pool;        /* scratch of the first */
-    int first;          /* fold of the first */
-    float *sum;         /* of all folds: the state, or U (E + 1, ld) */
+    int first;          /* chunk of the first */
+    float *sum;         /* of all chunks: the state, or U (E + 1, ld) */
     const float *state; /* of all keys */
     float *St, *U;      /* backward: (E + 1, ld), (features, E) */
 } walk;
@@ -65,10 +65,8 @@ static scratch scratch_of(const walk *a, int worker) {
     return w;
 }
 
-/* Where a worker sums its fold up: the first one of all right where the whole sum shall be. */
-static float *sum_of(const walk *a, int worker) {
-    return a->first + worker ? scratch_of(a, worker).sum : a->sum;
-}
+/* Where a worker sums its chunk up: the first one of all right where the whole sum shall be. */
+static float *sum_of(const walk *a, int worker) { return a->first + worker ? scratch_of(a, worker).sum : a->sum; }
 
 /* A lone worker may be one of many heads, and asks no other threads. */
 static void share(walk *a, int pieces, ll_task *task) {
@@ -79,21 +77,19 @@ static void share(walk *a, int pieces, ll_task *task) {
     }
 }
 
-/* Sums n tokens up, as many folds at a time as there are workers. */
-static void sum_up(walk *a, int n, ll_task *sum_fold, void (*join)(const walk *a, float *sum)) {
-    const int folds = (n + LL_FOLD - 1) / LL_FOLD;
-    for (a->first = 0; a->first < folds; a->first += a->workers) {
-        const int now = least(a->workers, folds - a->first);
-        share(a, now, sum_fold);
+/* Sums n tokens up, as many chunks at a time as there are workers. */
+static void sum_up(walk *a, int n, ll_task *sum_chunk, void (*join)(const walk *a, float *sum)) {
+    const int chunks = (n + LL_FOLD - 1) / LL_FOLD;
+    for (a->first = 0; a->first < chunks; a->first += a->workers) {
+        const int now = least(a->workers, chunks - a->first);
+        share(a, now, sum_chunk);
         for (int i = 0; i < now; i++)
             if (a->first + i) join(a, sum_of(a, i));
     }
 }
 
 /* Reads the sum for n tokens. */
-static void read_out(walk *a, int n, ll_task *read_fold) {
-    share(a, (n + LL_FOLD - 1) / LL_FOLD, read_fold);
-}
+static void read_out(walk *a, int n, ll_task *read_chunk) { share(a, (n + LL_FOLD - 1) / LL_FOLD, read_chunk); }
 
 /* ---- Forward ---- */
 

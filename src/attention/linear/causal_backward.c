@@ -73,8 +73,8 @@ static const float *scaled_rows(const ll_head *j, const ll_scales *f, const floa
 }
 
 /* state (E+1 x m) = carry state + rows^T phi. */
-static void fold(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
-                 float *state, ll_prefetch *next) {
+static void accumulate(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
+                       float *state, ll_prefetch *next) {
     const int E1 = j->op->c.E + 1, m = j->map->features;
     if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
     j->k->gemm_prefetch(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
@@ -125,7 +125,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->D);
     ll_prefetch_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_prefetch_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
-    fold(j, w, f->carry, rows, phi_k, n, w->St, &later);
+    accumulate(j, w, f->carry, rows, phi_k, n, w->St, &later);
     st->exponent = f->next;
     st->reach = f->reach;
 }
@@ -139,8 +139,8 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
         const float *g = ll_at(&j->at.g, t0 + i);
         if (j->op->c.decay) j->k->scale(2 * E + 1, j->power[1], W);
         if (j->dstate_in && j->op->c.den != LL_DEN_NONE)
-            W[2 * E] -= eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) *
-                        j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
+            W[2 * E] -=
+                eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) * j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
         ll_sum_keep(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W, W + E);
         if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
     }
@@ -148,7 +148,7 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
 
 /* What row i of a tile counts for the tiles before it; and U, of those after it, beside it. next: P of the first row
  * after the tile. */
-static float fold_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
+static float accumulate_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
     for (int i = 0; i < n; i++)
         first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : ll_scales_first(f, j, i) * (running ? power2(f->P[0] - f->P[i]) : 1);
@@ -193,9 +193,9 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     ll_gate_rows(j, LL_KEY, t0, n, phi_k, w->dphi, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
-    const float carry = fold_factors(j, f, w->next, first);
+    const float carry = accumulate_factors(j, f, w->next, first);
     rows = scaled_rows(j, f, dn, first, n, E + 1, w->ldv, w->tmp);
-    fold(j, w, carry, rows, phi_q, n, w->Ut, NULL);
+    accumulate(j, w, carry, rows, phi_q, n, w->Ut, NULL);
     w->next = f->P[0];
 }
 
@@ -283,11 +283,11 @@ void ll_causal_backward(ll_head *j) {
     }
 }
 
-/* ---- One head on all threads ----
+/* ---- Intra-head parallelism: one head on all threads ----
  *
  * As many stretches as there are threads go forward side by side, each from its saved state. Then U, which they pass to
- * each other, is folded through all of them once, by columns of features; then they go back side by side, each folding
- * its own once more. That second fold is all that is done twice. */
+ * each other, is accumulated over all of them once, by columns of features; then they go back side by side, each
+ * accumulating its own once more. That second time is all that is done twice. */
 
 enum { COLUMNS = 64, LINE = 16 };
 
@@ -321,7 +321,7 @@ static void back_task(void *arg, size_t i, int worker) {
 }
 
 /* U through stretch number i, in some of its columns. */
-static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp, int *next) {
+static void accumulate_stretch(const walk *w, int i, int column, int cols, float *tmp, int *next) {
     const ll_head *j = w->j;
     const scratch *of = &w->w[i];
     const int E1 = j->op->c.E + 1;
@@ -331,7 +331,7 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
     for (int t = tiles_of(j, w->first + i) - 1; t >= 0; t--) {
         const ll_scales *f = &of->f[t];
         const size_t at = (size_t)(t * j->tile);
-        const float carry = fold_factors(j, f, *next, first);
+        const float carry = accumulate_factors(j, f, *next, first);
         const float *rows = scaled_rows(j, f, of->dn + at * of->ldv, first, f->n, E1, of->ldv, tmp);
         for (int e = 0; e < E1 && carry != 1; e++) j->k->scale((size_t)cols, carry, U + (size_t)e * of->ld);
         j->k->gemm(E1, cols, f->n, rows, 1, of->ldv, of->phi_q + at * of->ld + column, of->ld, U, of->ld, 1);
@@ -339,7 +339,7 @@ static void fold_stretch(const walk *w, int i, int column, int cols, float *tmp,
     }
 }
 
-static void fold_eps(const walk *w, int i) {
+static void accumulate_eps(const walk *w, int i) {
     const ll_head *j = w->j;
     const int s = w->first + i;
     memcpy(w->w[i].W, w->W, (2 * (size_t)j->op->c.E + 1) * sizeof *w->W);
@@ -347,22 +347,22 @@ static void fold_eps(const walk *w, int i) {
         eps_values(j, &w->w[i], s * j->stretch + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
 }
 
-static void fold_task(void *arg, size_t i, int worker) {
+static void accumulate_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
     const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->map->features - column);
     float *tmp = w->rows + (size_t)worker * (size_t)w->j->tile * w->w->ldv;
     int next = w->next;
     for (int s = w->count - 1; s >= 0; s--) {
-        if (cols > 0) fold_stretch(w, s, column, cols, tmp, &next);
-        if (cols <= 0) fold_eps(w, s);
+        if (cols > 0) accumulate_stretch(w, s, column, cols, tmp, &next);
+        if (cols <= 0) accumulate_eps(w, s);
     }
 }
 
-static void together(walk *w, int last) {
+static void group_of_stretches(walk *w, int last) {
     const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
     ll_parallel_among(w->threads, (size_t)w->count, forward_task, w);
     if (last) ll_causal_gradient_take(w->j, w->st[w->count - 1].exponent, w->U, w->W, &w->next);
-    ll_parallel_among(w->threads, (size_t)(pieces + eps), fold_task, w);
+    ll_parallel_among(w->threads, (size_t)(pieces + eps), accumulate_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
         w->w[i].next = w->next;
         w->next = w->w[i].f->P[0];
@@ -388,7 +388,7 @@ void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *
     for (int end = (j->n + j->stretch - 1) / j->stretch; end > 0; end = w.first) {
         w.first = end > threads ? end - threads : 0;
         w.count = end - w.first;
-        together(&w, end * j->stretch >= j->n);
+        group_of_stretches(&w, end * j->stretch >= j->n);
     }
     ll_causal_gradient_give(j, w.U, w.W, w.next);
 }

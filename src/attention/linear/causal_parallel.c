@@ -1,7 +1,7 @@
-/* Causal linear attention, forward, of one head on all threads: for calls with fewer heads than threads. A stretch at a
- * time goes through the four steps of its tiles; the first and the last are shared out by tiles, the third, in which
- * the state moves, by columns of values. Nothing is computed twice, and every number is the sum that one thread would
- * make, in its order: so the bits are the same. */
+/* Causal linear attention, forward, with intra-head parallelism, one head on all threads: for calls with fewer heads
+ * than threads. A stretch at a time goes through the four steps of its tiles; the first and the last are shared out by
+ * tiles, the third, in which the state moves, by columns of values. Nothing is computed twice, and every number is the
+ * sum that one thread would make, in its order: so the bits are the same. */
 #include "attention/linear/causal.h"
 #include "base/parallel.h"
 

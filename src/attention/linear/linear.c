@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "attention/linear/causal.h"
-#include "attention/attention_stream.h"
-#include "attention/cross_cache.h"
 #include "attention/table.h"
-#include "base/memory.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 typedef struct {
@@ -21,6 +19,7 @@ typedef struct {
     float *shared;  /* causal: for heads that all threads work on */
     /* Of queries and of keys: */
     ll_top *top[2];  /* (B H) largest exponents, for the released stabilisers; or NULL */
+    ll_top *best;    /* (B H) the keys' best, for all heads; or NULL */
     double *dtop[2]; /* (B H) gradients of those */
     int side;        /* whose largest exponents are being looked for */
     double *ddecay;  /* (B H) */
@@ -35,7 +34,7 @@ static size_t stretches(const ll_attention *op, int T) {
     return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
 }
 
-static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
@@ -65,12 +64,10 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
-    const size_t floats = ll_carried_floats(l->op), row = c->state_row ? c->state_row : (size_t)H * floats;
-    const size_t carried = index / (size_t)H * row + (size_t)j.h * floats;
-    if (c->state_in) j.state_in = c->state_in + carried;
-    if (c->state_out) j.state_out = c->state_out + carried;
-    if (c->dstate_in) j.dstate_in = c->dstate_in + carried;
-    if (c->dstate_out) j.dstate_out = c->dstate_out + carried;
+    const size_t floats = ll_carried_floats(l->op);
+    const ll_carried carried =
+        ll_carried_at(c, (size_t)H * floats, (int)(index / (size_t)H), (size_t)j.h * floats);
+    j.state_in = carried.in, j.state_out = carried.out, j.dstate_in = carried.din, j.dstate_out = carried.dout;
     for (int side = 0; side < 2; side++) {
         if (l->top[side] && l->top[side][index].value > -INFINITY) j.shift[side] = l->top[side][index].value;
         if (l->dtop[side]) j.dtop[side] = &l->dtop[side][index];
@@ -187,117 +184,114 @@ static void push_tops(const linear_call *l, int side, const ll_top *top, size_t 
     }
 }
 
-static ll_status find_tops(linear_call *l, int side, size_t heads) {
-    l->top[side] = ll_alloc(heads, sizeof *l->top[side]);
-    if (!l->top[side]) return LL_ENOMEM;
+static void find_tops(linear_call *l, int side, size_t heads) {
     l->side = side;
     ll_parallel_among(l->threads, heads, top_of_head, l);
-    return LL_OK;
 }
 
-static ll_status run(linear_call *l, size_t heads) {
-    const ll_attention *op = l->op;
-    ll_top *own = NULL; /* the keys' maxima, where every head takes the best of them */
+static void run(linear_call *l, size_t heads) {
+    ll_top *const own = l->top[LL_KEY]; /* the keys' maxima, where every head takes the best of them */
     for (int side = 0; side < 2; side++)
-        if (fixed_rule(op, side) && find_tops(l, side, heads)) return LL_ENOMEM;
-    if (fixed_rule(op, LL_KEY) && op->c.key_max == LL_MAX_BATCH) {
-        ll_top *shared = ll_alloc(heads, sizeof *shared);
-        if (!shared) return LL_ENOMEM;
-        own = l->top[LL_KEY];
+        if (l->top[side]) find_tops(l, side, heads);
+    if (l->best) {
         const float value = own[best_head(own, heads)].value;
-        for (size_t i = 0; i < heads; i++) shared[i] = (ll_top){value, 0, 0};
-        l->top[LL_KEY] = shared;
+        for (size_t i = 0; i < heads; i++) l->best[i] = (ll_top){value, 0, 0};
+        l->top[LL_KEY] = l->best;
     }
     const size_t together = count_together(l, heads);
     ll_parallel_among(l->threads, heads - together, run_head, l);
     for (size_t i = heads - together; i < heads; i++) do_head(l, i, 0, 1);
     for (int side = 0; side < 2; side++)
-        if (l->dtop[side]) push_tops(l, side, side == LL_KEY && own ? own : l->top[side], heads);
-    ll_free(own);
-    return LL_OK;
+        if (l->dtop[side]) push_tops(l, side, side == LL_KEY ? own : l->top[side], heads);
 }
 
-/* Memory for a call. */
-static ll_status room(linear_call *l, size_t heads) {
+/* Floats of a worker. */
+static size_t worker_floats(const linear_call *l) {
     const ll_attention *op = l->op;
-    const int dr = l->backward && l->c->ddecay;
-    l->scratch = op->c.causal ? ll_causal_scratch(op, l->tile, l->stretch, l->backward)
-                              : ll_bidirectional_scratch(op, l->tile, l->backward);
-    if (dr && ll_decay_scratch(op) > l->scratch) l->scratch = ll_decay_scratch(op);
-    l->scratch = (l->scratch + (size_t)l->tile + 31) / 16 * 16; /* every worker starts on a line */
-    l->pool = ll_alloc((size_t)l->threads * l->scratch, sizeof *l->pool);
-    if (!l->pool) return LL_ENOMEM;
-    for (int side = 0; side < 2 && l->backward && op->c.max_gradient; side++)
-        if (fixed_rule(op, side) && !(l->dtop[side] = ll_alloc(heads, sizeof *l->dtop[side]))) return LL_ENOMEM;
-    if (dr && op->c.decay && !(l->ddecay = ll_alloc(heads, sizeof *l->ddecay))) return LL_ENOMEM;
-    if (!op->c.causal || !count_together(l, heads)) return LL_OK;
-    l->shared = ll_alloc(l->backward ? ll_together_backward_floats(op, l->tile, l->stretch, l->threads)
-                                     : ll_together_forward_floats(op, l->tile, l->stretch, l->threads),
-                         sizeof *l->shared);
-    return l->shared ? LL_OK : LL_ENOMEM;
+    size_t floats = op->c.causal ? ll_causal_scratch(op, l->tile, l->stretch, l->backward)
+                                 : ll_bidirectional_scratch(op, l->tile, l->backward);
+    if (l->backward && l->c->ddecay && ll_decay_scratch(op) > floats) floats = ll_decay_scratch(op);
+    return ll_round_up(floats + (size_t)l->tile + LL_LINE, LL_LINE);
 }
 
-static void release(linear_call *l) {
-    ll_free(l->pool);
-    ll_free(l->shared);
+/* A call of so many heads. What all threads of a head share is taken wherever one could be theirs. */
+static linear_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, size_t heads,
+                           ll_arena *a) {
+    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = c->threads};
+    l.stretch = stretch_of(l.tile);
+    l.scratch = worker_floats(&l);
+    l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
+    if (op->c.causal && l.threads > 1 && c->T >= 2 * l.stretch)
+        l.shared = ll_arena_take(a, backward ? ll_together_backward_floats(op, l.tile, l.stretch, l.threads)
+                                             : ll_together_forward_floats(op, l.tile, l.stretch, l.threads));
     for (int side = 0; side < 2; side++) {
-        ll_free(l->top[side]);
-        ll_free(l->dtop[side]);
+        if (!fixed_rule(op, side)) continue;
+        l.top[side] = ll_arena_bytes(a, heads, sizeof *l.top[side]);
+        if (backward && op->c.max_gradient) l.dtop[side] = ll_arena_bytes(a, heads, sizeof *l.dtop[side]);
     }
-    ll_free(l->ddecay);
+    if (fixed_rule(op, LL_KEY) && op->c.key_max == LL_MAX_BATCH) l.best = ll_arena_bytes(a, heads, sizeof *l.best);
+    if (backward && c->ddecay && op->c.decay) l.ddecay = ll_arena_bytes(a, heads, sizeof *l.ddecay);
+    return l;
+}
+
+size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_arena a = {0};
+    (void)call_of(op, c, backward, ll_most_sequences(c) * (size_t)op->c.H, &a);
+    return a.used;
 }
 
 static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
-    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = ll_threads()};
     if (c->gate.data && ll_causal_has_eps(op))
         return ll_fail(LL_EINVAL, "attention: a gate and an eps under a running maximum do not go together; use eps 0");
     if (!heads) return LL_OK;
-    l.stretch = stretch_of(l.tile);
-    ll_status status = room(&l, heads);
-    if (!status) status = run(&l, heads);
-    for (size_t i = 0; i < heads && !status && l.ddecay; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
-    release(&l);
-    return status;
+    ll_arena a = {.base = c->scratch};
+    linear_call l = call_of(op, c, backward, heads, &a);
+    for (int side = 0; side < 2; side++)
+        if (l.dtop[side]) memset(l.dtop[side], 0, heads * sizeof *l.dtop[side]);
+    run(&l, heads);
+    for (size_t i = 0; i < heads && l.ddecay; i++) c->ddecay[i % (size_t)op->c.H] += (float)l.ddecay[i];
+    return LL_OK;
 }
 
-static ll_status forward(const ll_attention *op, const ll_attention_call *c) {
+ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *c) {
     return linear(op, c, 0);
 }
-static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
+ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c) {
     return linear(op, c, 1);
 }
 
 /* ---- The kind ---- */
 
-static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine) {
     ll_feature_map *map;
     const ll_status status = ll_feature_map_create(&map, engine);
     if (!status) op->own = map;
     return status;
 }
 
-static void destroy(ll_attention *op) {
+void ll_linear_free(ll_attention *op) {
     ll_feature_map_free(op->own);
 }
 
-static void project(ll_attention *op, const float *projection) {
+void ll_linear_project(ll_attention *op, const float *projection) {
     ll_feature_map_project(op->own, projection);
 }
 
-static ll_status state_floats(const ll_attention *op, size_t *floats) {
+ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
         return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
                                   "not in one call; use prefix, token or none");
-    *floats = (size_t)op->c.H * ll_carried_floats(op);
+    tensor[0] = (ll_state_tensor){"state", LL_F32, 2, {(size_t)op->c.H, ll_carried_floats(op)}, NULL};
+    *count = 1;
     return LL_OK;
 }
 
-static void state_clear(const ll_attention *op, float *state) {
+void ll_linear_state_clear(const ll_attention *op, float *state) {
     for (int h = 0; h < op->c.H; h++) ll_carried_clear(op, state + (size_t)h * ll_carried_floats(op));
 }
 
-static ll_status can_stream(const ll_attention *op) {
+ll_status ll_linear_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     const ll_feature_map *map = ll_linear_map(op);
     if (map->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
@@ -310,21 +304,4 @@ static ll_status can_stream(const ll_attention *op) {
     return LL_OK;
 }
 
-const ll_operator ll_operator_linear = {
-    .name = "linear",
-    .linear = 1,
-    .gates = 1,
-    .packs = 1,
-    .reads = 2,
-    .create = create,
-    .free = destroy,
-    .project = project,
-    .saved = saved,
-    .forward = forward,
-    .backward = backward,
-    .state_floats = state_floats,
-    .state_clear = state_clear,
-    .can_stream = can_stream,
-    .recurrence = &ll_recurrence_linear,
-    .cross = &ll_cross_linear,
-};
+const ll_operator ll_operator_linear = {.name = "linear", LL_LINEAR_FUNCTIONS};

@@ -2,8 +2,28 @@
 #ifndef LL_LINEAR_H
 #define LL_LINEAR_H
 
+#include "attention/attention_stream.h"
+#include "attention/cross_cache.h"
 #include "attention/feature/features.h"
 #include "attention/operator.h"
+
+/* What all operators of linear attention have. */
+size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
+ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
+ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
+ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine);
+void ll_linear_free(ll_attention *op);
+void ll_linear_project(ll_attention *op, const float *projection);
+ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *call, int backward);
+void ll_linear_state_clear(const ll_attention *op, float *state);
+ll_status ll_linear_can_stream(const ll_attention *op);
+#define LL_LINEAR_FUNCTIONS                                                                                            \
+    .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
+    .project = ll_linear_project, .saved = ll_linear_saved, .forward = ll_linear_forward,                              \
+    .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state,                            \
+    .state_clear = ll_linear_state_clear, .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear,     \
+    .cross = &ll_cross_linear
 
 /* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
  * causal, keep states at every `stretch` tokens. */
@@ -106,6 +126,7 @@ typedef struct {
     const float *mask;      /* of the tile's keys, or NULL */
     int gated;              /* the decay comes with the call: sums of log r of tokens 0..i, and the next tile's first */
     double sum[LL_TILE_MOST], next_gate;
+    float rise[LL_TILE_MOST]; /* e^-sum, where that is not far */
 } ll_scales;
 /* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
 void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);

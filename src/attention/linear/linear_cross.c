@@ -38,7 +38,7 @@ static size_t bytes(const ll_cross_cache *m) {
 static ll_status fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     const sums *own = m->own;
     const ll_attention_call call = {.B = 1, .S = S, .k = k, .v = v, .saved = own->state};
-    return m->op->kind->forward(m->op, &call);
+    return ll_operator_forward(m->op, &call);
 }
 
 static int state(const ll_cross_cache *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]) {

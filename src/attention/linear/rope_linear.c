@@ -9,6 +9,7 @@
 #include "attention/cross_cache.h"
 #include "attention/linear/rope_linear.h"
 #include "attention/table.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 static size_t rows_of(const ll_attention *op, int B, int T) {
@@ -16,7 +17,8 @@ static size_t rows_of(const ll_attention *op, int B, int T) {
 }
 
 static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments) {
-    return (ll_attention_saved_packed(op, B, T, S, segments) + 15) / 16 * 16;
+    const ll_attention_call call = {.B = B, .T = T, .S = S, .segments = segments};
+    return ll_round_up(ll_attention_saved(op, &call), LL_LINE);
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -81,22 +83,31 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
                 for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
 }
 
+/* The scratch of the two operators, which take turns. */
+static size_t inner_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    const size_t numerator = ll_attention_scratch(ll_rope_linear_parts(op)->numerator, c, backward);
+    const size_t denominator = ll_attention_scratch(ll_rope_linear_parts(op)->denominator, c, backward);
+    return numerator > denominator ? numerator : denominator;
+}
+
+/* s, where nobody keeps it. */
+static float *take_rows(const ll_attention *op, const ll_attention_call *c, ll_arena *a) {
+    return c->saved ? c->saved : ll_arena_take(a, rows_of(op, c->B, c->T));
+}
+
 static ll_status forward(const ll_attention *op, const ll_attention_call *given) {
-    const ll_attention_call with = with_states(op, given), *call = &with;
-    float one = 1, *own = call->saved ? NULL : ll_alloc(rows_of(op, call->B, call->T), sizeof *own);
-    float *s = own ? own : call->saved;
+    ll_arena a = {.base = given->scratch};
+    float one = 1, *const s = take_rows(op, given, &a);
+    const ll_attention_call inner = ll_inner_call(given, &a), with = with_states(op, &inner), *call = &with;
     ll_attention_call c = *call;
-    if (!s) return LL_ENOMEM;
     if (c.saved) c.saved += rows_of(op, c.B, c.T);
     ll_status status = ll_attention_forward(ll_rope_linear_parts(op)->numerator, &c);
     c = denominator_call(op, call, &one, s);
     if (!status) status = ll_attention_forward(ll_rope_linear_parts(op)->denominator, &c);
-    if (!status) {
-        invert(op, call, s);
-        scale_rows(op, call, s, &call->y, &call->y);
-    }
-    ll_free(own);
-    return status;
+    if (status) return status;
+    invert(op, call, s);
+    scale_rows(op, call, s, &call->y, &call->y);
+    return LL_OK;
 }
 
 /* g at the undivided sums is g / den; at s, -<g, y> / den. Operators without divisor read no y. */
@@ -124,34 +135,55 @@ static ll_view block(const ll_attention *op, float *data, int n, int width) {
     return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
 }
 
+/* Gradients of the undivided sums, and what the denominator gives. */
+typedef struct {
+    float *g, *ds, *dq, *dk, *dv, *dgate;
+} gradient_rows;
+
+static gradient_rows take_gradients(const ll_attention *op, const ll_attention_call *c, ll_arena *a) {
+    const size_t queries = rows_of(op, c->B, c->T), keys = rows_of(op, c->B, c->S);
+    gradient_rows d = {.g = ll_arena_take(a, queries * (size_t)op->c.E)};
+    d.dq = ll_arena_take(a, queries * (size_t)op->D);
+    d.ds = ll_arena_take(a, queries);
+    d.dgate = ll_arena_take(a, queries);
+    d.dk = ll_arena_take(a, keys * (size_t)op->D);
+    d.dv = ll_arena_take(a, keys);
+    return d;
+}
+
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_arena a = {0};
+    if (backward) {
+        (void)take_gradients(op, c, &a);
+    } else {
+        (void)take_rows(op, c, &a);
+    }
+    return a.used + inner_scratch(op, c, backward);
+}
+
 static ll_status backward(const ll_attention *op, const ll_attention_call *given) {
-    const ll_attention_call with = with_states(op, given), *call = &with;
+    ll_arena a = {.base = given->scratch};
+    const gradient_rows d = take_gradients(op, given, &a);
+    const ll_attention_call inner = ll_inner_call(given, &a), with = with_states(op, &inner), *call = &with;
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->D, E = op->c.E;
-    const size_t queries = rows_of(op, B, T), keys = rows_of(op, B, S);
     float one = 1;
-    float *pool = ll_alloc(queries * (size_t)(E + D + 2) + keys * (size_t)(D + 1), sizeof *pool);
-    if (!pool) return LL_ENOMEM;
-    float *dq = pool + queries * (size_t)E, *ds = dq + queries * (size_t)D, *dgate = ds + queries,
-          *dk = dgate + queries;
     ll_attention_call c = *call;
-    c.g = block(op, pool, T, E);
-    gradients(op, call, call->saved, &c.g, ds);
+    c.g = block(op, d.g, T, E);
+    gradients(op, call, call->saved, &c.g, d.ds);
     c.saved += rows_of(op, B, T);
     ll_status status = ll_attention_backward(ll_rope_linear_parts(op)->numerator, &c);
     c = denominator_call(op, call, &one, call->saved);
-    c.g = column(op, ds, T);
-    if (c.dgate.data) c.dgate = column(op, dgate, T);
-    c.dq = block(op, dq, T, D);
-    c.dk = block(op, dk, S, D);
-    c.dv = column(op, dk + keys * (size_t)D, S);
+    c.g = column(op, d.ds, T);
+    if (c.dgate.data) c.dgate = column(op, d.dgate, T);
+    c.dq = block(op, d.dq, T, D);
+    c.dk = block(op, d.dk, S, D);
+    c.dv = column(op, d.dv, S);
     if (!status) status = ll_attention_backward(ll_rope_linear_parts(op)->denominator, &c);
-    if (!status) {
-        add_rows(&c.dq, &call->dq, B, H, T, D);
-        if (c.dgate.data) add_rows(&c.dgate, &call->dgate, B, H, T, 1);
-        add_rows(&c.dk, &call->dk, B, H, S, D);
-    }
-    ll_free(pool);
-    return status;
+    if (status) return status;
+    add_rows(&c.dq, &call->dq, B, H, T, D);
+    if (c.dgate.data) add_rows(&c.dgate, &call->dgate, B, H, T, 1);
+    add_rows(&c.dk, &call->dk, B, H, S, D);
+    return LL_OK;
 }
 
 /* ---- The kind ---- */
@@ -206,18 +238,20 @@ static void set_tile(ll_attention *op, int tile) {
     ll_attention_set_tile(ll_rope_linear_parts(op)->denominator, tile);
 }
 
-static ll_status state_floats(const ll_attention *op, size_t *floats) {
-    size_t numerator = 0, denominator = 0;
-    ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &numerator);
-    if (!status) status = ll_attention_state_floats(ll_rope_linear_parts(op)->denominator, &denominator);
-    *floats = numerator + denominator;
-    return status;
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    int more = 0;
+    ll_status status = ll_attention_state(ll_rope_linear_parts(op)->numerator, tensor, count);
+    if (!status) status = ll_attention_state(ll_rope_linear_parts(op)->denominator, tensor + *count, &more);
+    if (status) return status;
+    tensor[*count].name = "sums";
+    *count += more;
+    return LL_OK;
 }
 
 static void state_clear(const ll_attention *op, float *state) {
     size_t floats = 0;
     const ll_status status = ll_attention_state_floats(ll_rope_linear_parts(op)->numerator, &floats);
-    if (status) return; /* as state_floats said */
+    if (status) return; /* as state said */
     ll_attention_state_clear(ll_rope_linear_parts(op)->numerator, state);
     ll_attention_state_clear(ll_rope_linear_parts(op)->denominator, state + floats);
 }
@@ -238,9 +272,10 @@ const ll_operator ll_operator_rope_linear = {
     .project = project,
     .set_tile = set_tile,
     .saved = saved,
+    .scratch = scratch,
     .forward = forward,
     .backward = backward,
-    .state_floats = state_floats,
+    .state = state,
     .state_clear = state_clear,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_rope_linear,

@@ -3,6 +3,9 @@
 
 #include "attention/linear/linear.h"
 
+/* Below, e^-sum is not formed: a number of a tile times it stays far from overflow. */
+static const double FAR = -40;
+
 /* 2^n for n <= 0. */
 static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 
@@ -33,7 +36,10 @@ static void set_gate(ll_scales *f, const ll_head *j, int t0, int n) {
     double sum = 0;
     f->gated = j->at.gate.data != NULL;
     if (!f->gated) return;
-    for (int i = 0; i < n; i++) f->sum[i] = sum += gate_at(j, t0 + i);
+    for (int i = 0; i < n; i++) {
+        f->sum[i] = sum += gate_at(j, t0 + i);
+        f->rise[i] = sum >= FAR ? (float)exp(-sum) : 0;
+    }
     f->next_gate = t0 + n < j->n ? gate_at(j, t0 + n) : 0;
 }
 
@@ -106,15 +112,26 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, 
     f->carry = exponent == LL_NO_EXPONENT ? 1 : ldexpf(ll_scales_through(f, j, n - 1), exponent - f->next);
 }
 
+/* e^(b_i - b_c) = e^(b_i) e^(-b_c), unless a factor could overflow. Tokens up to i alone decide which way is taken. */
+static void apply_gate(const ll_scales *f, const ll_head *j, int i, float *row) {
+    const size_t n = (size_t)i + 1;
+    float factor[LL_TILE_MOST];
+    if (f->sum[i] >= FAR) {
+        j->k->mul(n, f->rise, row);
+        j->k->scale(n, (float)exp(f->sum[i]), row);
+        return;
+    }
+    for (int c = 0; c <= i; c++) factor[c] = (float)(f->sum[i] - f->sum[c]);
+    j->k->exp_shift(n, 0, 1, 0, factor, factor);
+    j->k->mul(n, factor, row);
+}
+
 void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row) {
     for (int c = i + 1; c < width; c++) row[c] = 0;
     if (f->plain) return;
     const size_t n = (size_t)i + 1;
     if (f->gated) {
-        float factor[LL_TILE_MOST];
-        for (int c = 0; c <= i; c++) factor[c] = (float)(f->sum[i] - f->sum[c]);
-        j->k->exp_shift(n, 0, 1, 0, factor, factor);
-        j->k->mul(n, factor, row);
+        apply_gate(f, j, i, row);
     } else if (j->op->c.decay) {
         j->k->mul(n, j->reverse + (j->tile - 1 - i), row);
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attention/feature/feature_map.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -142,27 +143,40 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     }
 }
 
-static ll_status encode(encoding *x) {
+/* How the tokens are cut into stripes, and the scratch for that. */
+static void lay_out(encoding *x, ll_arena *a) {
     const ll_premap *b = x->premap;
     int queries, keys;
     ll_sequence_longest(x->c, &queries, &keys);
     const int most = x->most = queries > keys ? queries : keys, H = b->c.H;
     const int tiles = (most + LL_PREMAP_TILE - 1) / LL_PREMAP_TILE, most_stripes = (TASKS + H - 1) / H;
     x->length = (tiles + most_stripes - 1) / most_stripes * LL_PREMAP_TILE;
-    if (!most || !x->c->B) return LL_OK;
-    x->stripes = (most + x->length - 1) / x->length;
+    x->stripes = most ? (most + x->length - 1) / x->length : 0;
     x->parameters = x->backward ? b->kind->parameters(b) : 0;
-    x->scratch = (b->kind->scratch(b) + 15) / 16 * 16;
-    const int threads = ll_threads();
-    x->pool = ll_alloc((size_t)threads * x->scratch, sizeof *x->pool);
-    x->sums = ll_alloc((size_t)H * (size_t)x->stripes * x->parameters, sizeof *x->sums);
-    const ll_status status = x->pool && x->sums ? LL_OK : LL_ENOMEM;
-    if (!status) ll_parallel_among(threads, (size_t)H * (size_t)x->stripes, encode_stripe, x);
-    for (int i = 0; !status && x->parameters && i < H * x->stripes; i++)
-        b->kind->collect(b, i / x->stripes, x->sums + (size_t)i * x->parameters, &x->c->dposition);
-    ll_free(x->pool);
-    ll_free(x->sums);
-    return status;
+    x->scratch = ll_round_up(b->kind->scratch(b), LL_LINE);
+    x->pool = ll_arena_take(a, (size_t)x->c->threads * x->scratch);
+    x->sums = ll_arena_bytes(a, (size_t)H * (size_t)x->stripes * x->parameters, sizeof *x->sums);
+}
+
+static void encode(encoding *x) {
+    const ll_premap *b = x->premap;
+    ll_arena a = {.base = x->c->scratch};
+    lay_out(x, &a);
+    const size_t tasks = x->c->B ? (size_t)b->c.H * (size_t)x->stripes : 0;
+    if (x->parameters) memset(x->sums, 0, tasks * x->parameters * sizeof *x->sums);
+    ll_parallel_among(x->c->threads, tasks, encode_stripe, x);
+    for (size_t i = 0; x->parameters && i < tasks; i++)
+        b->kind->collect(b, (int)i / x->stripes, x->sums + i * x->parameters, &x->c->dposition);
+}
+
+/* More tokens may be cut into fewer stripes: at most so many. */
+size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
+    encoding x = {.premap = op->premap, .c = call, .backward = backward};
+    ll_arena a = {0};
+    lay_out(&x, &a);
+    const int H = op->c.H, most_stripes = (TASKS + H - 1) / H;
+    ll_arena_bytes(&a, (size_t)H * (size_t)(most_stripes - x.stripes) * x.parameters, sizeof *x.sums);
+    return a.used;
 }
 
 /* ---- Calls ---- */
@@ -183,16 +197,16 @@ ll_attention_call ll_premap_call(const ll_attention *op, const ll_attention_call
     return c;
 }
 
-ll_status ll_premap_forward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded) {
+void ll_premap_forward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded) {
     encoding x = {.premap = op->premap,
                   .c = call,
                   .in = {call->q, call->k},
                   .out = {encoded->q, encoded->k},
                   .offset = {call->query_offset, call->key_offset}};
-    return encode(&x);
+    encode(&x);
 }
 
-ll_status ll_premap_backward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded) {
+void ll_premap_backward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded) {
     encoding x = {.premap = op->premap,
                   .c = call,
                   .in = {call->q, call->k},
@@ -200,5 +214,5 @@ ll_status ll_premap_backward(const ll_attention *op, const ll_attention_call *ca
                   .din = {call->dq, call->dk},
                   .offset = {call->query_offset, call->key_offset},
                   .backward = 1};
-    return encode(&x);
+    encode(&x);
 }

@@ -59,12 +59,11 @@ void ll_premap_free(ll_premap *premap);
 size_t ll_premap_floats(const ll_attention *op, int B, int T, int S);
 /* The call on encoded queries and keys that lie in `encoded`; what the kind saves lies behind them in saved. */
 ll_attention_call ll_premap_call(const ll_attention *op, const ll_attention_call *call, float *encoded);
-/* Encodes q and k of the call into those of `encoded`; takes dq and dk of `encoded` back to those of the call.
- * LL_ENOMEM alone can happen. */
-LL_MUST_USE ll_status ll_premap_forward(const ll_attention *op, const ll_attention_call *call,
-                                        const ll_attention_call *encoded);
-LL_MUST_USE ll_status ll_premap_backward(const ll_attention *op, const ll_attention_call *call,
-                                         const ll_attention_call *encoded);
+/* Encodes q and k of the call into those of `encoded`; takes dq and dk of `encoded` back to those of the call. Both
+ * take the scratch of the call, so many floats. */
+void ll_premap_forward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded);
+void ll_premap_backward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded);
+size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward);
 
 /* LL_EINVAL where tokens up to this count cannot be encoded; where those of a call cannot. */
 LL_MUST_USE ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c);

@@ -124,6 +124,14 @@ ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head) {
                       from(&c->gate, row, head, query), from(&c->dgate, row, head, query)};
 }
 
+/* ---- State ---- */
+
+ll_carried ll_carried_at(const ll_attention_call *c, size_t floats, int sequence, size_t first) {
+    const size_t at = (size_t)sequence * (c->state_row ? c->state_row : floats) + first;
+    return (ll_carried){c->state_in ? c->state_in + at : NULL, c->dstate_out ? c->dstate_out + at : NULL,
+                        c->state_out ? c->state_out + at : NULL, c->dstate_in ? c->dstate_in + at : NULL};
+}
+
 /* ---- Rows in no sequence ---- */
 
 int ll_sequence_keys(const ll_attention_call *c, int b) {

@@ -43,6 +43,14 @@ typedef struct {
 } ll_views;
 ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
 
+/* The state that one sequence of a call begins with and leaves, and the gradients of both, from a number on; NULL each
+ * where the call has none. floats: of the state of one sequence. */
+typedef struct {
+    const float *in, *dout;
+    float *out, *din;
+} ll_carried;
+ll_carried ll_carried_at(const ll_attention_call *c, size_t floats, int sequence, size_t first);
+
 /* For operators that call others. Keys of sequence b in use; zeros for the rows that are in none. */
 int ll_sequence_keys(const ll_attention_call *c, int b);
 void ll_clear_output(const ll_attention_call *c, int H, int E);

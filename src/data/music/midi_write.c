@@ -1,5 +1,5 @@
 /* Standard MIDI files written: format 1, a track of tempos and meters, and one for every instrument on a channel of its
- * own. Where there are more instruments than channels, they share them, and a note is told its program each time. */
+ * own. Where there are more instruments than channels, they share them, and each note is preceded by its program. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { HEADER = 14, TRACK = 32, EVENT = 16 }; /* bytes at most */
 typedef struct {
     uint8_t *p;
     int64_t now;   /* of the last event */
-    uint8_t *size; /* of the track, told at its end */
+    uint8_t *size; /* of the track, written when it ends */
 } writer;
 
 static void put(writer *w, const void *data, size_t n) {

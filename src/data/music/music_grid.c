@@ -113,7 +113,7 @@ static void part_tempos(ll_score *s, int64_t end) {
     s->tempos = n;
 }
 
-/* A bar has the meter that was last told up to its beginning. */
+/* A bar has the last meter set before or at its beginning. */
 static void part_meters(ll_score *s, int64_t end) {
     int64_t n = 0, next = 0;
     ll_meter now = s->meter[0];
@@ -154,13 +154,13 @@ ll_status ll_music_finish(ll_score *out, ll_score *s) {
 
 typedef struct {
     int division; /* ticks of a quarter note */
-    int apart;    /* steps from one place that is used to the next */
+    int apart;    /* steps from one position that is used to the next */
 } raster;
 
-/* The nearest place; a half goes up. */
+/* The nearest position; halves are rounded up. */
 static int64_t step_of(int64_t ticks, raster r) {
-    const int places = LL_GRID / r.apart;
-    return (2 * places * ticks + r.division) / (2 * r.division) * r.apart;
+    const int positions = LL_GRID / r.apart;
+    return (2 * positions * ticks + r.division) / (2 * r.division) * r.apart;
 }
 
 static ll_note on_grid(const ll_note *from, raster r) {

@@ -184,7 +184,7 @@ static void hear(listener *l, int token) {
     }
 }
 
-/* The score from step `from` on. What was told before holds at its beginning. */
+/* The score from step `from` on. Settings from before that step hold at its beginning. */
 static void cut(ll_score *s, int64_t from) {
     for (int64_t i = 0; i < s->notes; i++) s->note[i].begin -= from, s->note[i].end -= from;
     for (int64_t i = 0; i < s->tempos; i++) s->tempo[i].at -= s->tempo[i].at < from ? s->tempo[i].at : from;

@@ -31,7 +31,7 @@ static const kind kinds[] = {
 // clang-format on
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Does it have the places between sixteenths? */
+/* Does it have the positions between sixteenths? */
 static int is_between(const kind *k) { return k->first >= LL_MUSIC_VOCAB; }
 
 void ll_music_word(char out[LL_MUSIC_WORD], int token) {

@@ -61,7 +61,7 @@ LL_MUST_USE ll_status ll_midi_write(ll_bytes *file, const ll_score *score);
 
 /* ---- The grid ---- */
 
-/* A step is a third of a sixteenth, so that there is a place for triplets, too; where grids are not `fine`, only
+/* A step is a third of a sixteenth, so that triplets have positions, too; where grids are not `fine`, only
  * sixteenths are used. */
 enum { LL_THIRDS = 3, LL_GRID = 4 * LL_THIRDS, LL_GRID_MOST = LL_GRID << 18 }; /* steps of a quarter note; of a piece */
 enum { LL_LONGEST = 64, LL_POSITIONS = 32 };     /* sixteenths of a note, of a bar */

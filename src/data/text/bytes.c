@@ -3,6 +3,7 @@
  * The files of a folder follow each other in the order of their names with one zero byte between two of
  * them: text does not contain that byte, so a model can learn that what follows is another text. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "data/text/coder.h"
@@ -49,23 +50,32 @@ ll_status ll_files_read(ll_bytes *bytes, const char *path) {
     return status;
 }
 
+/* A large file is mapped, not copied: as much of it is in memory as is read. Those that are not plain are copied. */
+static ll_status read_text(ll_reader *r, const char *path) {
+    struct stat info;
+    const int64_t large = (int64_t)1 << 28;
+    r->mapped = !stat(path, &info) && S_ISREG(info.st_mode) && (int64_t)info.st_size >= large;
+    return r->mapped ? ll_file_map(&r->file[0], path) : ll_files_read(&r->file[0], path);
+}
+
 static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     int64_t first = 0, count = 0;
     ll_bytes *file = &r->file[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    status = ll_files_read(file, from.path);
+    status = read_text(r, from.path);
     if (status) return ll_fail_in(status, from.key);
     if (file->size == 0)
         return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; name a file that holds some text", from.key, from.path);
     ll_split_range(&first, &count, c, split, (int64_t)file->size);
-    if (first > 0) status = ll_bytes_keep(file, first, count);
+    if (first > 0 && !r->mapped) status = ll_bytes_keep(file, first, count);
     if (status) return status;
+    const uint8_t *text = file->data + (r->mapped ? first : 0);
     ll_text_windows *own = r->own;
-    own->words = ll_count_words(file->data, (size_t)count);
+    own->words = -1; /* counted when they are asked for */
     own->bytes = count;
-    return ll_text_use(r, c, split, from.path, file->data, count);
+    return ll_text_use(r, c, split, from.path, text, count);
 }
 
 const ll_format ll_format_bytes = {

@@ -6,6 +6,7 @@
 #include "data/text/text_reader.h"
 
 #include "base/memory.h"
+#include "data/text/coder.h"
 
 static ll_status check_length(const ll_reader_options *c) {
     if (c->length >= 1) return LL_OK;
@@ -86,7 +87,8 @@ void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
 
 void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
     const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
-    *words = w ? (double)w->words / (double)r->size : 0;
+    const double count = !w ? 0 : w->words < 0 ? (double)ll_count_words(w->data, (size_t)w->bytes) : (double)w->words;
+    *words = w ? count / (double)r->size : 0;
     *bytes = w ? (double)w->bytes / (double)r->size : 0;
 }
 

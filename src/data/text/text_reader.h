@@ -8,7 +8,7 @@
 typedef struct {
     const uint8_t *data;  /* text of this split, a byte a token ... */
     int32_t *tokens;      /* ... or text of tokens that do not fit bytes */
-    int64_t words, bytes; /* of the split's text; 0: unknown */
+    int64_t words, bytes; /* of the split's text; 0: unknown; words -1: not yet counted */
 } ll_text_windows;
 
 /* r reads `size` bytes of text. LL_EINVAL, with `name` in it, where that is too little for a window. */

@@ -1,0 +1,167 @@
+/* Exact attention, backward (exact.c has the formulas): blocks of keys against blocks of queries. */
+#include <string.h>
+
+#include "attention/exact/exact_tile.h"
+
+static void pack_keys(const ll_exact_tile *j, int j0, int rows) {
+    const ll_exact *x = j->x;
+    const ll_attention_config *o = &x->op->c;
+    ll_exact_pack_keys(j, &j->at.k, j->past.keys, j0, rows, x->op->D, j->k, x->ldd);
+    x->k->transpose(rows, x->op->D, j->k, x->ldd, j->kt, x->lds);
+    for (int i = 0; i < rows; i++) x->k->scale((size_t)x->op->D, o->input_scale, j->k + (size_t)i * x->ldd);
+    ll_exact_pack_keys(j, &j->at.v, j->past.values, j0, rows, o->E, j->v, x->lde);
+    x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
+}
+
+static void pack_queries(const ll_exact_tile *j, int i0, int rows) {
+    const ll_exact *x = j->x;
+    const ll_attention_config *o = &x->op->c;
+    ll_exact_pack(j, &j->at.q, i0, rows, x->op->D, o->input_scale, j->q, x->ldd);
+    ll_exact_pack(j, &j->at.g, i0, rows, o->E, 1, j->g, x->lde);
+    for (int i = 0; i < rows; i++) {
+        j->lse[i] = j->saved[i0 + i];
+        j->delta[i] = x->k->dot((size_t)o->E, j->g + (size_t)i * x->lde, ll_at(&j->at.y, i0 + i));
+    }
+}
+
+/* What one tile adds to the gradients; none of its rows sees a column before `skip`. */
+static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int skip, int width) {
+    const ll_exact *x = j->x;
+    const int D = x->op->D, E = x->op->c.E, n = width - skip;
+    const size_t lds = x->lds;
+    float *P = j->P + skip, *dP = j->dP + skip;
+    const float *vt = j->vt + skip, *k = j->k + (size_t)skip * x->ldd;
+    ll_exact_logits(j, rows, skip, width);
+    const ll_distance_tile near =
+        ll_exact_distances(j, i0, rows, j0); /* where these are, there is no window: skip = 0 */
+    ll_distances_queries(&near);
+    ll_distances_logits(&near, j->P);
+    for (int i = 0; i < rows; i++) {
+        float *row = j->P + (size_t)i * lds, *drow = j->dP + (size_t)i * lds;
+        const int from = ll_exact_unseen(j, i0 + i, j0), to = ll_exact_seen(j, i0 + i, j0);
+        x->k->exp_shift((size_t)(to - from), j->lse[i], 1, 0, row + from, row + from);
+        memset(row + skip, 0, (size_t)(from - skip) * sizeof *row);
+        memset(row + to, 0, (size_t)(width - to) * sizeof *row);
+        for (int e = skip; e < width; e++) drow[e] = -j->delta[i];
+    }
+    x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 1);
+    ll_distances_values_back(&near, j->P, j->dP);
+    if (j->want_kv) x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, ll_at(&j->dv, skip), j->dv.token, 1);
+    for (int i = 0; i < rows; i++) x->k->mul((size_t)n, P + (size_t)i * lds, dP + (size_t)i * lds);
+    if (j->want_kv) x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, ll_at(&j->dk, skip), j->dk.token, 1);
+    if (x->want_q) x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, ll_at(&j->at.dq, i0), j->at.dq.token, 1);
+    ll_distances_logits_back(&near, j->dP, x->want_q ? ll_at(&j->at.dq, i0) : NULL, j->at.dq.token);
+}
+
+/* The first block of queries of which one sees key j0. */
+static int first_block(const ll_exact_tile *j, int j0) {
+    const ll_exact *x = j->x;
+    const int i = x->op->c.causal ? j0 - j->past.n : x->window ? j0 - x->window + 1 : 0;
+    return i > 0 ? i / x->queries : 0;
+}
+
+/* Blocks of keys are all of the state, or all of the call: where block number b begins; the block of key n; and where
+ * the gradients of a block are. */
+static int block_begin(const ll_exact_tile *j, int b) {
+    const int keys = j->x->keys, blocks = ll_ceil_div(j->past.n, keys);
+    return b < blocks ? b * keys : j->past.n + (b - blocks) * keys;
+}
+static int block_of(const ll_exact_tile *j, int n) {
+    const int keys = j->x->keys, past = j->past.n;
+    return n < past ? n / keys : ll_ceil_div(past, keys) + (n - past) / keys;
+}
+static void set_block(ll_exact_tile *j, int b) {
+    const size_t D = (size_t)j->x->op->D, E = (size_t)j->x->op->c.E;
+    const int j0 = block_begin(j, b), own = j0 - j->past.n;
+    j->width = block_begin(j, b + 1) - j0;
+    j->want_kv = j->x->want_kv && (own >= 0 || j->past.dkeys);
+    if (!j->want_kv) return;
+    j->dk = own >= 0 ? ll_view_from(j->at.dk, own) : (ll_view){j->past.dkeys + (size_t)j0 * D, 0, 0, D};
+    j->dv = own >= 0 ? ll_view_from(j->at.dv, own) : (ll_view){j->past.dvalues + (size_t)j0 * E, 0, 0, E};
+}
+
+/* Zeros for keys from..to-1 of the call, or what reaches them through the state that it leaves. */
+static void begin_gradients(const ll_exact_tile *j, int from, int to) {
+    const int own = from > j->past.n ? from : j->past.n;
+    if (to > own) {
+        ll_zero_rows(&j->at.dk, own - j->past.n, to - j->past.n, j->x->op->D);
+        ll_zero_rows(&j->at.dv, own - j->past.n, to - j->past.n, j->x->op->c.E);
+    }
+    if (j->x->state) ll_window_gradients(j->x->op, &j->past, &j->at, j->s, from, to);
+}
+
+/* The tiles of key blocks k0..k1-1 and query blocks q0..q1-1. The sums for one row run over the tiles in
+ * the same order however the blocks are shared out, so the results are the same bits. */
+static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
+    const ll_exact *x = j->x;
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_room), x->op->D);
+    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min(block_begin(j, k1), j->key_room));
+    const int end = ll_min(q1 * x->queries, j->n), none = end <= q0 * x->queries;
+    const int from = block_of(j, ll_exact_first(j, q0 * x->queries)), to = none ? 0 : ll_exact_last(j, end - 1);
+    for (int b = from > k0 ? from : k0; b < k1 && block_begin(j, b) < to; b++) {
+        int packed = 0;
+        const int j0 = block_begin(j, b), block = first_block(j, j0);
+        set_block(j, b);
+        for (int i0 = (block > q0 ? block : q0) * x->queries; i0 < end; i0 += x->queries) {
+            const int rows = ll_min(x->queries, j->n - i0), width = ll_exact_seen(j, i0 + rows - 1, j0);
+            const int skip = ll_exact_first(j, i0) - j0;
+            if (width == 0) continue;
+            if (skip >= width) break; /* past the window */
+            if (!packed) pack_keys(j, j0, ll_min(j->width, j->s - j0));
+            packed = 1;
+            pack_queries(j, i0, rows);
+            backward_tile(j, i0, rows, j0, skip > 0 ? skip : 0, width);
+        }
+    }
+}
+
+static void backward_head(void *arg, size_t index, int worker) {
+    const ll_exact *x = arg;
+    ll_exact_tile j = ll_exact_head(x, index, worker);
+    backward_range(&j, 0, x->key_blocks, 0, x->query_blocks);
+}
+
+static void backward_keys(void *arg, size_t index, int worker) {
+    const ll_exact *x = arg;
+    ll_exact_tile j = ll_exact_head(x, index / (size_t)x->key_blocks, worker);
+    const int block = (int)(index % (size_t)x->key_blocks);
+    backward_range(&j, block, block + 1, 0, x->query_blocks);
+}
+
+static void backward_queries(void *arg, size_t index, int worker) {
+    const ll_exact *x = arg;
+    const int block = x->query_blocks - 1 - (int)(index % (size_t)x->query_blocks);
+    ll_exact_tile j = ll_exact_head(x, index / (size_t)x->query_blocks, worker);
+    backward_range(&j, 0, x->key_blocks, block, block + 1);
+}
+
+/* A head at once takes 5 products a tile; where there are too few heads for the threads, its gradients
+ * for keys and for queries are shared out apart, with 7. */
+static void share_out_backward(ll_exact *x, size_t heads) {
+    const size_t threads = (size_t)x->threads, rounds = (heads + threads - 1) / threads;
+    x->want_q = x->want_kv = 1;
+    if (5 * rounds * threads <= 7 * heads) {
+        ll_parallel_among(x->threads, heads, backward_head, x);
+        return;
+    }
+    x->want_q = 0;
+    ll_parallel_among(x->threads, heads * (size_t)x->key_blocks, backward_keys, x);
+    x->want_q = 1, x->want_kv = 0;
+    ll_parallel_among(x->threads, heads * (size_t)x->query_blocks, backward_queries, x);
+}
+
+ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
+    ll_exact x = ll_exact_prepare(op, c, 1);
+    const int sequences = ll_sequence_count(c);
+    for (int i = 0; i < sequences && c->dstate_in; i++)
+        memset(ll_carried_at(c, x.state, i, 0).din, 0, x.state * sizeof *c->dstate_in);
+    ll_distances_begin(&x.d);
+    for (x.first = 0; x.first < sequences; x.first += x.group) {
+        const int now = ll_min(x.group, sequences - x.first);
+        ll_distances_clear(&x.d, (size_t)now);
+        share_out_backward(&x, (size_t)now * (size_t)op->c.H);
+        ll_distances_add(&x.d);
+    }
+    ll_distances_collect(&x.d, op, &c->dposition);
+    return LL_OK;
+}

@@ -1,0 +1,149 @@
+/* A call of exact attention cut into tiles: sizes, scratch, which keys a query sees, packed rows. Both forward and
+ * backward pack their operands into contiguous rows, keys transposed: a few percent of the products' time. */
+#include "attention/exact/exact_tile.h"
+
+#include <string.h>
+
+/* Of a tile: its weights and the packed rows of both sides fit L2. PAD keeps rows out of step with L1. */
+enum { QUERIES = 128, KEYS = 256, PAD = 16 };
+
+/* Cuts a worker's memory into pieces; without memory it only measures. */
+static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
+    const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
+    ll_arena a = {.base = pool};
+    j->q = ll_arena_take(&a, Q * x->ldd);
+    j->g = ll_arena_take(&a, Q * x->lde);
+    j->sum = ll_arena_take(&a, Q * x->ldsum);
+    j->lse = ll_arena_take(&a, Q);
+    j->delta = ll_arena_take(&a, Q);
+    j->k = ll_arena_take(&a, K * x->ldd);
+    j->kt = ll_arena_take(&a, D * x->lds);
+    j->v = ll_arena_take(&a, K * x->lde);
+    j->vt = ll_arena_take(&a, E * x->lds);
+    j->P = ll_arena_take(&a, Q * x->lds);
+    j->dP = ll_arena_take(&a, Q * x->lds);
+    j->R = ll_arena_take(&a, Q * x->d.ld);
+    j->W = ll_arena_take(&a, Q * x->d.ld);
+    j->sees = ll_arena_bytes(&a, Q, sizeof *j->sees);
+    return a.used;
+}
+
+ll_exact_tile ll_exact_head(const ll_exact *x, size_t index, int worker) {
+    const ll_attention_call *c = x->c;
+    const int H = x->op->c.H, h = (int)(index % (size_t)H);
+    const ll_span s = ll_sequence_at(c, x->first + (int)(index / (size_t)H));
+    ll_exact_tile j = {.x = x, .at = ll_views_at(c, &s, h), .index = index, .h = h, .n = s.queries, .s = s.keys};
+    j.query_room = s.query_room, j.key_room = s.key_room;
+    j.width = x->keys;
+    if (x->state) j.past = ll_window_at(x->op, c, x->first + (int)(index / (size_t)H), h);
+    j.s += j.past.n, j.key_room += j.past.n;
+    if (c->saved) j.saved = c->saved + ((size_t)s.row * (size_t)H + (size_t)h) * (size_t)c->T + (size_t)s.query;
+    cut(x, &j, x->pool + (size_t)worker * x->scratch);
+    return j;
+}
+
+void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int rows, int n, float factor, float *out,
+                   size_t ld) {
+    for (int i = 0; i < rows; i++, out += ld) j->x->k->scaled((size_t)n, factor, ll_at(view, token + i), out);
+}
+
+/* Rows of keys, or of values, some of them of the state. */
+void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
+                        float *out, size_t ld) {
+    for (; rows && token < j->past.n; token++, rows--, out += ld)
+        memcpy(out, past + (size_t)token * (size_t)n, (size_t)n * sizeof *out);
+    ll_exact_pack(j, view, token - j->past.n, rows, n, 1, out, ld);
+}
+
+/* Query i, which is key past.n + i, sees keys first..last-1. Both grow with i. */
+int ll_exact_first(const ll_exact_tile *j, int i) {
+    const int n = i + j->past.n - j->x->window + 1;
+    return j->x->window && n > 0 ? n : 0;
+}
+int ll_exact_last(const ll_exact_tile *j, int i) {
+    const int end = j->x->op->c.causal ? i + j->past.n + 1 : j->x->window ? i + j->x->window : j->s;
+    return ll_min(end, j->s);
+}
+
+/* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */
+int ll_exact_seen(const ll_exact_tile *j, int i, int j0) {
+    const int n = ll_exact_last(j, i) - j0;
+    return n < 0 ? 0 : ll_min(n, j->width);
+}
+int ll_exact_unseen(const ll_exact_tile *j, int i, int j0) {
+    const int n = ll_exact_first(j, i) - j0;
+    return n < 0 ? 0 : ll_min(n, ll_exact_seen(j, i, j0));
+}
+
+/* A tile as positions in the logits see it. */
+ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, int j0) {
+    const ll_exact *x = j->x;
+    if (!x->d.n) return (ll_distance_tile){0};
+    for (int i = 0; i < rows; i++) j->sees[i] = ll_exact_seen(j, i0 + i, j0);
+    float *sums = j->want_kv ? ll_distances_part(&x->d, j->index, (size_t)(j0 / x->keys)) : NULL;
+    return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->D, x->op->c.E, (int64_t)j0 - i0,
+                              j->sees, x->lds, j->q, j->g, x->ldd,   x->lde,     j->R,
+                              j->W,    sums};
+}
+
+/* Columns skip..width-1 of P (rows, width) = logits, of the packed queries and the transposed keys. */
+void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
+    const ll_exact *x = j->x;
+    x->k->gemm(rows, width - skip, x->op->D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
+}
+
+/* ---- Calls ---- */
+
+/* Sizes of a call whose longest sequence has so many queries and keys. */
+static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
+    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
+    if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.baseline.window;
+    if (c->state_in || c->state_out || c->dstate_in || c->dstate_out) x.state = ll_window_floats(op);
+    x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
+    const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
+    x.keys = most < 1 ? 1 : ll_min(most, most_keys);
+    x.query_blocks = ll_ceil_div(queries, x.queries);
+    x.key_blocks = ll_ceil_div(keys, x.keys) + (x.state ? ll_ceil_div(x.window - 1, x.keys) : 0);
+    x.ldd = ll_round_up((size_t)op->D, 16) + PAD;
+    x.lde = ll_round_up((size_t)op->c.E, 16) + PAD;
+    x.lds = ll_round_up((size_t)x.keys, 16) + PAD;
+    return x;
+}
+
+static void lay_out(ll_exact *x, size_t sequences, int backward, ll_arena *a) {
+    ll_exact_tile unused;
+    ll_distances_take(&x->d, x->op, a);
+    x->ldsum = x->lde + (x->d.values ? x->d.ld : 0);
+    x->scratch = cut(x, &unused, NULL);
+    x->pool = ll_arena_take(a, (size_t)x->threads * x->scratch);
+    if (backward) ll_distances_take_sums(&x->d, x->op, sequences, (size_t)x->key_blocks, a);
+}
+
+/* Where positions in the logits have gradients, each block of keys has its own sums for them. There is memory for those
+ * of a batch of whole rows; of packed rows so many sequences as fit there go together. */
+ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, int backward) {
+    int queries, keys;
+    ll_sequence_longest(c, &queries, &keys);
+    ll_exact x = exact_of(op, c, queries, keys);
+    const int blocks = x.key_blocks > 1 ? x.key_blocks : 1, whole = exact_of(op, c, c->T, c->S).key_blocks;
+    x.group = ll_sequence_count(c);
+    if (c->segment && backward && (op->c.position == LL_POSITION_T5 || op->c.position == LL_POSITION_SHAW))
+        x.group = ll_min(x.group, c->B * (whole > 1 ? whole : 1) / blocks);
+    ll_arena a = {.base = c->scratch};
+    lay_out(&x, (size_t)x.group, backward, &a);
+    ll_distances_set(&x.d, op);
+    return x;
+}
+
+size_t ll_exact_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_exact x = exact_of(op, c, c->T, c->S);
+    ll_arena a = {0};
+    lay_out(&x, (size_t)c->B, backward, &a);
+    return a.used;
+}
+
+size_t ll_exact_saved(const ll_attention *op, int B, int T, int S, int segments) {
+    (void)S, (void)segments;
+    return (size_t)B * (size_t)op->c.H * (size_t)T;
+}

@@ -1,0 +1,67 @@
+/* Exact attention of one call, and a tile of it: what forward and backward share. */
+#ifndef LL_EXACT_TILE_H
+#define LL_EXACT_TILE_H
+
+#include "attention/exact/exact.h"
+#include "attention/exact/logit_bias.h"
+#include "base/integer.h"
+#include "base/parallel.h"
+
+typedef struct {
+    const ll_attention *op;
+    const ll_attention_call *c;
+    const ll_kernels *k;
+    int queries, keys, query_blocks, key_blocks; /* of a tile; of the whole call */
+    int want_q, want_kv;                         /* what this pass of backward is for */
+    size_t state;                                /* floats of a sequence's state; 0: the call has none */
+    int window;                                  /* local: query i sees keys j with |i - j| < window; else 0 */
+    size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
+    size_t ldsum;                                /* of rows of running sums: of values, and by distance (shaw) */
+    ll_distances d;                              /* t5, shaw; d.n = 0: none */
+    int first, group;                            /* sequence of the first task; how many go through backward together */
+    int threads;
+    float *pool;
+    size_t scratch; /* floats a worker */
+} ll_exact;
+
+/* One (sequence, head), and one worker's packed rows. */
+typedef struct {
+    const ll_exact *x;
+    ll_views at;
+    size_t index; /* of the sequence and head */
+    int h;
+    float *saved; /* (n), or NULL */
+    int n, s;     /* queries and keys in use, those of the state among them */
+    int query_room, key_room;
+    ll_window past; /* keys of earlier calls, which come before the call's own */
+    int width;      /* keys of a tile at most */
+    int want_kv;    /* of this block of keys */
+    ll_view dk, dv; /* their gradients, from the block's first */
+    float *q, *g, *sum, *lse, *delta; /* (queries, D), (queries, E) twice, (queries) twice */
+    float *k, *kt, *v, *vt;           /* (keys, D), (D, keys), (keys, E), (E, keys) */
+    float *P, *dP;                    /* (queries, keys) */
+    float *R, *W;                     /* (queries, distances) */
+    int *sees;                        /* (queries) */
+} ll_exact_tile;
+
+/* Sizes of a call, its scratch cut up, and the distances of positions in the logits. */
+ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, int backward);
+/* Task number `index`: a sequence and a head. */
+ll_exact_tile ll_exact_head(const ll_exact *x, size_t index, int worker);
+/* Rows of a view, times a factor, ld apart; those of keys or of values, which may be of the state. */
+void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int rows, int n, float factor, float *out,
+                   size_t ld);
+void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
+                        float *out, size_t ld);
+/* Query i, which is key past.n + i, sees keys first .. last - 1. Both grow with i. */
+int ll_exact_first(const ll_exact_tile *j, int i);
+int ll_exact_last(const ll_exact_tile *j, int i);
+/* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */
+int ll_exact_seen(const ll_exact_tile *j, int i, int j0);
+int ll_exact_unseen(const ll_exact_tile *j, int i, int j0);
+/* A tile as positions in the logits see it. */
+ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, int j0);
+/* Columns skip .. width - 1 of P (rows, width), of the packed queries and the transposed keys. */
+void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width);
+
+#endif

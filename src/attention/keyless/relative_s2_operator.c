@@ -1,0 +1,103 @@
+/* The operator of relative-s2: heads with keys are an operator of their own, those without a feature map. */
+#include <string.h>
+
+#include "attention/attention_stream.h"
+#include "attention/keyless/relative_s2.h"
+#include "attention/table.h"
+#include "base/memory.h"
+
+static ll_status check(const ll_attention_config *c) {
+    const ll_position_config *w = &c->where;
+    if (w->clip < 1 || w->clip > LL_CLIP_MOST)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
+    if (w->keyless < 1 || w->keyless > c->H)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 leaves 1 to %d heads without keys, not %d", c->H, w->keyless);
+    if (!w->rpe) return ll_fail(LL_EINVAL, "attention: relative-s2 needs its vectors, one a distance");
+    if (w->axes != 1 && w->axes != 2)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 has 1 or 2 axes, not %d", w->axes);
+    if (c->before < 0) return ll_fail(LL_EINVAL, "attention: %d tokens without position", c->before);
+    if (w->axes == 2 && (c->width < 1 || c->height < 1))
+        return ll_fail(LL_EINVAL, "attention: relative-s2 in two dimensions needs the image size, got %d x %d",
+                       c->width, c->height);
+    if (!ll_operator_of_kernel(c->kernel)->linear && c->kernel != LL_KERNEL_SOFTMAX)
+        return ll_fail(LL_EINVAL, "attention: relative-s2 is for softmax and linear kernels, not for %s",
+                       ll_operator_of_kernel(c->kernel)->name);
+    if (c->decay) return ll_fail(LL_EINVAL, "attention: decay is of a state, and heads without keys have none");
+    if (c->kernel == LL_KERNEL_FAVOR && c->query_max == LL_MAX_SEQUENCE && !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL,
+                       "attention: in relative-s2 queries take their maximum over their own token; use token");
+    return LL_OK;
+}
+
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
+    ll_attention_config c = *engine;
+    ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    c.position = LL_POSITION_NONE;
+    c.H = engine->H > engine->where.keyless ? engine->H - engine->where.keyless : 1; /* or one that never runs */
+    const ll_status status = ll_attention_create(&own->keyed, &c);
+    if (status) return status;
+    c.H = c.E = 1;
+    c.causal = 0;
+    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
+        c.query_max = LL_MAX_TOKEN;
+        c.max_of_u = c.max_gradient = 0;
+    }
+    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
+    return ll_feature_map_create(&own->map, &c);
+}
+
+static void destroy(ll_attention *op) {
+    ll_relative_s2 *own = op->own;
+    if (!own) return;
+    ll_attention_free(own->keyed);
+    ll_feature_map_free(own->map);
+    ll_free(own);
+}
+
+static void project(ll_attention *op, const float *projection) {
+    ll_attention_set_projection(ll_s2_parts(op)->keyed, projection);
+    ll_feature_map_project(ll_s2_parts(op)->map, projection);
+}
+
+static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(ll_s2_parts(op)->keyed, tile); }
+
+/* Of the heads with keys, which come first, then of those without. */
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    int keyed = 0;
+    ll_status status = ll_s2_has_keys(op) ? ll_attention_state(ll_s2_parts(op)->keyed, tensor, &keyed) : LL_OK;
+    if (!status) status = ll_keyless_tensors(op, tensor + keyed, count);
+    if (!status) *count += keyed;
+    return status;
+}
+
+static void state_clear(const ll_attention *op, float *all) {
+    size_t floats = 0;
+    if (ll_attention_state_floats(op, &floats)) return; /* as state said */
+    memset(all, 0, floats * sizeof *all);
+    if (ll_s2_has_keys(op)) ll_attention_state_clear(ll_s2_parts(op)->keyed, all);
+}
+
+static ll_status can_stream(const ll_attention *op) {
+    /* Without keys there is nothing that a maximum could be over. */
+    return ll_s2_has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
+}
+
+const ll_operator ll_operator_relative_s2 = {
+    .name = "relative-s2",
+    .reads = 2,
+    .packs = 1,
+    .check = check,
+    .create = create,
+    .free = destroy,
+    .project = project,
+    .set_tile = set_tile,
+    .saved = ll_s2_saved,
+    .scratch = ll_s2_scratch,
+    .forward = ll_s2_forward,
+    .backward = ll_s2_backward,
+    .state = state,
+    .state_clear = state_clear,
+    .can_stream = can_stream,
+    .recurrence = &ll_recurrence_relative_s2,
+};

@@ -1,0 +1,246 @@
+/* Calls of the operator: checked, given scratch, encoded by the stage before the feature map, handed to the kind. */
+#include <string.h>
+
+#include "attention/position/premap.h"
+#include "base/memory.h"
+
+static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
+    const ll_operator *kernel = op->kind;
+    if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
+    if (op->c.causal && c->S != c->T)
+        return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
+    if (kernel->itself && c->S != c->T)
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself, got %d keys for %d queries",
+                       kernel->name, c->S, c->T);
+    if (kernel->itself && c->query_lengths)
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone",
+                       kernel->name);
+    if (c->segment) {
+        const ll_status status = ll_segments_check(c, op->c.causal || kernel->itself);
+        if (status) return status;
+    }
+    for (int b = 0; c->lengths && b < c->B; b++)
+        if (c->lengths[b] < 0 || c->lengths[b] > c->S)
+            return ll_fail(LL_EINVAL, "attention: length %d of sequence %d is not in 0..%d", c->lengths[b], b, c->S);
+    if (op->c.causal && c->query_lengths)
+        return ll_fail(LL_EINVAL, "attention: causal sequences have as many queries as keys; give lengths alone");
+    for (int b = 0; c->query_lengths && b < c->B; b++)
+        if (c->query_lengths[b] < 0 || c->query_lengths[b] > c->T)
+            return ll_fail(LL_EINVAL, "attention: query length %d of sequence %d is not in 0..%d", c->query_lengths[b],
+                           b, c->T);
+    if (!op->features && c->key_mask)
+        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
+    return LL_OK;
+}
+
+static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) {
+    if (!c->gate.data && op->gated)
+        return ll_fail(LL_EINVAL, "attention: %s needs a gate for every token; the call has none", op->kind->name);
+    if (!c->gate.data) return LL_OK;
+    if (!op->kind->gates || !op->c.causal)
+        return ll_fail(LL_EINVAL, "attention: a gate is for causal linear attention; %s has no state that could decay",
+                       op->kind->gates ? "attention in both directions" : op->kind->name);
+    if (c->ddecay && op->c.decay && !c->dgate.data)
+        return ll_fail(LL_EINVAL, "attention: the gradient of the decay beside a gate needs the gate's; give dgate");
+    return LL_OK;
+}
+
+/* ---- State ---- */
+
+size_t ll_state_bytes(const ll_state_tensor *t) {
+    size_t bytes = t->dtype == LL_F64 ? sizeof(double) : sizeof(float);
+    for (int i = 0; i < t->rank; i++) bytes *= t->shape[i];
+    return bytes;
+}
+
+ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    if (!op->kind->state)
+        return ll_fail(LL_EINVAL,
+                       "attention state: %s keeps all tokens, or mixes them, so that it has no state of constant size; "
+                       "use a linear kernel, local or value",
+                       op->kind->name);
+    return op->kind->state(op, tensor, count);
+}
+
+ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats) {
+    ll_state_tensor tensor[LL_STATE_TENSORS];
+    int count;
+    const ll_status status = ll_attention_state(op, tensor, &count);
+    if (status) return status;
+    *floats = 0;
+    for (int i = 0; i < count; i++) *floats += ll_state_bytes(&tensor[i]) / sizeof(float);
+    return LL_OK;
+}
+
+void ll_attention_state_clear(const ll_attention *op, float *state) {
+    size_t floats = 0;
+    if (op->kind->state_clear) {
+        op->kind->state_clear(op, state);
+    } else if (ll_attention_state_floats(op, &floats) == LL_OK) {
+        memset(state, 0, floats * sizeof *state);
+    }
+}
+
+static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
+    size_t floats;
+    if (c->query_offset < 0 || c->key_offset < 0)
+        return ll_fail(LL_EINVAL, "attention: positions begin at 0, not at %lld and %lld", (long long)c->query_offset,
+                       (long long)c->key_offset);
+    if (op->c.causal && c->query_offset != c->key_offset)
+        return ll_fail(LL_EINVAL, "attention: causal queries and keys are the same tokens; give them the same offset");
+    if (c->dstate_out && !c->state_out)
+        return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
+    if (!c->state_in && !c->state_out && !c->dstate_in && !c->dstate_out) return LL_OK;
+    return ll_attention_state_floats(op, &floats);
+}
+
+/* What the kind saves of a call. Where it does not walk over segments itself, it saves of one sequence a constant,
+ * numbers of its tokens, and less than 16 floats for each array that is rounded up: of all sequences no more than what
+ * those of one token save, and what the tokens do in rows. */
+static size_t kind_saved(const ll_attention *op, const ll_attention_call *c) {
+    const int sequences = (int)ll_most_sequences(c);
+    if (op->kind->packs) return op->kind->saved(op, c->B, c->T, c->S, sequences);
+    return op->kind->saved(op, c->B, c->T, c->S, c->B) + (size_t)c->segments * op->kind->saved(op, 1, 1, 1, 1);
+}
+
+size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *c) {
+    return ll_premap_floats(op, c->B, c->T, c->S) + kind_saved(op, c);
+}
+
+/* ---- Scratch ---- */
+
+/* Of the kind. Where it does not walk over segments itself, they come one after the other, none longer than a row. */
+static size_t kind_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_attention_call one = *c;
+    if (!op->kind->scratch) return 0;
+    if (!op->kind->packs && c->segment) one.B = 1, one.segment = NULL, one.segments = 0;
+    return op->kind->scratch(op, &one, backward);
+}
+
+/* Encoded queries and keys that no backward will read, or their gradients. */
+static size_t encoded_floats(const ll_attention *op, const ll_attention_call *c, int backward) {
+    return backward || !c->saved ? ll_premap_floats(op, c->B, c->T, c->S) : 0;
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The kind and the stage before it take turns. A line more, so that it may begin anywhere. */
+size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
+    ll_attention_call c = *call;
+    if (!c.threads) c.threads = ll_threads();
+    const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
+    return LL_LINE + encoded_floats(op, &c, backward) + larger(stage, kind_scratch(op, &c, backward));
+}
+
+/* The call with scratch, its own or the caller's, from a cache line on, and with as many threads as that is for. */
+static ll_status with_scratch(const ll_attention *op, const ll_attention_call *call, int backward,
+                              ll_attention_call *out, float **own) {
+    ll_attention_call c = *call;
+    if (!c.threads) c.threads = ll_threads();
+    size_t need = ll_attention_scratch(op, &c, backward);
+    *own = NULL;
+    if (!c.scratch) {
+        c.scratch = *own = ll_alloc(need, sizeof *c.scratch);
+        if (!*own) return LL_ENOMEM;
+        c.scratch_floats = need;
+    }
+    while (need > c.scratch_floats && c.threads > 1) {
+        c.threads--;
+        need = ll_attention_scratch(op, &c, backward);
+    }
+    if (need > c.scratch_floats)
+        return ll_fail(LL_EINVAL, "attention: this call takes %zu floats of scratch, not %zu; ask ll_attention_scratch",
+                       need, c.scratch_floats);
+    const size_t skip = (size_t)(-(uintptr_t)c.scratch / sizeof(float)) % LL_LINE;
+    c.scratch += skip, c.scratch_floats -= skip;
+    *out = c;
+    return LL_OK;
+}
+
+/* ---- By the kind ---- */
+
+/* Forward or backward, whichever way sequences are told apart. A segment's part of saved comes behind that of the one
+ * before. */
+static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
+    ll_status (*const compute)(const ll_attention *, const ll_attention_call *) =
+        backward ? op->kind->backward : op->kind->forward;
+    ll_status status = LL_OK;
+    float *saved = c->saved;
+    if (!c->segment || op->kind->packs) return compute(op, c);
+    for (int i = 0; i < c->segments && !status; i++) {
+        ll_attention_call one = ll_sequence_call(c, i);
+        one.saved = saved;
+        status = compute(op, &one);
+        if (saved) saved += op->kind->saved(op, 1, one.T, one.S, 1);
+    }
+    return status;
+}
+
+ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call c;
+    float *own;
+    ll_status status = with_scratch(op, call, 0, &c, &own);
+    if (!status) status = run(op, &c, 0);
+    ll_free(own);
+    return status;
+}
+
+static ll_status forward(const ll_attention *op, const ll_attention_call *call) {
+    if (!op->premap) return run(op, call, 0);
+    const ll_status status = ll_premap_reaches_call(op->premap, call);
+    if (status) return status;
+    ll_arena a = {.base = call->scratch};
+    float *const own = ll_arena_take(&a, encoded_floats(op, call, 0));
+    const ll_attention_call rest = ll_inner_call(call, &a);
+    const ll_attention_call c = ll_premap_call(op, &rest, call->saved ? call->saved : own);
+    ll_premap_forward(op, &rest, &c);
+    return run(op, &c, 0);
+}
+
+static ll_status backward(const ll_attention *op, const ll_attention_call *call) {
+    if (!op->premap) return run(op, call, 1);
+    ll_arena a = {.base = call->scratch};
+    float *const gradient = ll_arena_take(&a, encoded_floats(op, call, 1));
+    const ll_attention_call rest = ll_inner_call(call, &a);
+    ll_attention_call c = ll_premap_call(op, &rest, call->saved);
+    const ll_attention_call d = ll_premap_call(op, &rest, gradient);
+    c.dq = d.q, c.dk = d.k;
+    const ll_status status = run(op, &c, 1);
+    if (!status) ll_premap_backward(op, &rest, &c);
+    return status;
+}
+
+ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
+    ll_status status = check_call(op, call);
+    if (!status) status = check_gate(op, call);
+    if (!status) status = check_state(op, call);
+    if (status) return status;
+    ll_attention_call c;
+    float *own;
+    status = with_scratch(op, call, 0, &c, &own);
+    if (call->segment && !status) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
+    if (!status) status = forward(op, &c);
+    ll_free(own);
+    return status;
+}
+
+ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
+    ll_status status = check_call(op, call);
+    if (!status) status = check_gate(op, call);
+    if (!status) status = check_state(op, call);
+    if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
+    if (status) return status;
+    ll_attention_call c;
+    float *own;
+    status = with_scratch(op, call, 1, &c, &own);
+    if (call->segment && !status) {
+        if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
+        if (call->dk.data) ll_segments_clear(call, 1, &call->dk, ll_keyed_heads(&op->c), op->c.D);
+        ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
+        if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
+        if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
+    }
+    if (!status) status = backward(op, &c);
+    ll_free(own);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* What all members of a group do together, along one binary tree: member i has i & (i - 1) above it. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "dist/post.h"
+
+static int rank_of(const ll_group *g, int member) { return g->first + g->stride * member; }
+
+ll_group ll_group_all(void) { return (ll_group){0, 1, ll_posts.size, ll_posts.rank}; }
+
+static ll_status move(void *data, size_t bytes, int peer, int sends) {
+    ll_message m;
+    if (sends)
+        ll_dist_send(&m, data, bytes, peer, LL_TAG_GROUP);
+    else
+        ll_dist_receive(&m, data, bytes, peer, LL_TAG_GROUP);
+    return ll_dist_wait(&m, 1);
+}
+
+/* Up the tree: calls `add` with what each member below has, in their order, then hands the result on. */
+typedef void adder(void *to, const void *from, size_t bytes);
+static ll_status gather(const ll_group *g, void *data, void *room, size_t bytes, adder *add) {
+    for (int bit = 1; bit < g->count; bit <<= 1) {
+        if (g->me & bit) return move(data, bytes, rank_of(g, g->me - bit), 1);
+        if (g->me + bit >= g->count) continue;
+        const ll_status status = move(room, bytes, rank_of(g, g->me + bit), 0);
+        if (status) return status;
+        add(data, room, bytes);
+    }
+    return LL_OK;
+}
+
+ll_status ll_group_broadcast(const ll_group *g, void *data, size_t bytes, int from) {
+    const int me = (g->me - from + g->count) % g->count;
+    int bit = 1;
+    for (; bit < g->count; bit <<= 1) {
+        if (!(me & bit)) continue;
+        const ll_status status = move(data, bytes, rank_of(g, (me - bit + from) % g->count), 0);
+        if (status) return status;
+        break;
+    }
+    for (bit >>= 1; bit; bit >>= 1) {
+        if (me + bit >= g->count) continue;
+        const ll_status status = move(data, bytes, rank_of(g, (me + bit + from) % g->count), 1);
+        if (status) return status;
+    }
+    return LL_OK;
+}
+
+static void add_numbers(void *to, const void *from, size_t bytes) {
+    double *x = to;
+    const double *y = from;
+    for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] += y[i];
+}
+
+ll_status ll_group_sum(const ll_group *g, double *x, size_t n) {
+    if (g->count == 1) return LL_OK;
+    double *room = ll_alloc(n, sizeof *room);
+    if (!room) return LL_ENOMEM;
+    ll_status status = gather(g, x, room, n * sizeof *x, add_numbers);
+    if (!status) status = ll_group_broadcast(g, x, n * sizeof *x, 0);
+    ll_free(room);
+    return status;
+}
+
+ll_status ll_group_barrier(const ll_group *g) {
+    double nothing = 0;
+    return ll_group_sum(g, &nothing, 1);
+}
+
+/* ---- Agreement ---- */
+
+typedef struct {
+    ll_status status;
+    int rank;
+    char text[480];
+} verdict;
+
+static void keep_first(void *to, const void *from, size_t bytes) {
+    verdict *a = to;
+    const verdict *b = from;
+    (void)bytes;
+    if (b->status && (!a->status || b->rank < a->rank)) *a = *b;
+}
+
+ll_status ll_group_agree(const ll_group *g, ll_status status) {
+    verdict mine = {.status = status, .rank = ll_posts.rank}, room;
+    if (g->count == 1) return status;
+    if (status == LL_EDIST) return status; /* the others hear of it in another way */
+    const char *text = status ? ll_error() : "";
+    strncpy(mine.text, text, sizeof mine.text - 1);
+    ll_status failed = gather(g, &mine, &room, sizeof mine, keep_first);
+    if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
+    if (failed || !mine.status) return failed;
+    ll_posts.agreed = 1; /* only a failure that ends the program is asked about */
+    if (mine.rank == ll_posts.rank) return mine.status;
+    if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);
+    return ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text);
+}

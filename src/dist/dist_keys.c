@@ -1,0 +1,19 @@
+/* The keys of [dist]. */
+#include "dist/dist_options.h"
+
+#define PART ll_dist_options
+#include "base/key_table.h"
+
+// clang-format off
+static const ll_key keys[] = {
+    INT("dist.shards", shards, "0", 0, 65536,
+        "parts of a batch whose gradients are summed in one fixed tree, so that any number of ranks gives the same "
+        "bits; 0 = each example with several ranks, the whole batch without"),
+    INT("dist.sequence", sequence, "1", 1, 65536, "ranks that share each sequence"),
+    CHOICE("dist.reduce", reduce, "exact", "exact|fast",
+           "sums of gradients: the same bits for any number of ranks, or half the bytes in bf16"),
+    NUMBER("dist.timeout", timeout, "60", 1, 1e6, "seconds without a sign of life after which a rank is lost"),
+};
+// clang-format on
+
+const ll_key_table ll_dist_keys = {keys, sizeof keys / sizeof *keys};

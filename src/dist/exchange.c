@@ -1,0 +1,345 @@
+/* Sums of gradients over ranks. */
+#include "dist/exchange.h"
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "dist/bf16.h"
+#include "dist/tree.h"
+
+enum {
+    BUCKET = 1 << 18,    /* floats of a bucket, at least */
+    MOST_BUCKETS = 4096, /* tags end at 32767 */
+    TASK = 1 << 14       /* floats of one task of a sum */
+};
+
+typedef struct {
+    size_t from, to, ready; /* floats; how many of them are whole */
+    int begun, first_message, messages;
+} bucket;
+
+struct ll_exchange {
+    int rank, ranks, leaves, fast;
+    int *first, *count, *order; /* leaves of ranks; ranks in the order of their leaves */
+    size_t pieces, size, *bound;
+    int buckets;
+    bucket *bucket;
+    size_t *segment; /* (buckets, ranks + 1) floats at which segments begin */
+    int *piece;      /* (buckets + 1) first piece of each */
+
+    float *block[LL_TREE_NODES]; /* sums of nodes of the tree */
+    ll_tree tree;
+    int leaf; /* leaves that are whole */
+
+    float *received;    /* of all buckets */
+    uint16_t *rounded;  /* fast: what is sent, then what is received */
+    size_t *place;      /* (buckets) where what is received of a bucket begins, in `received` */
+    ll_message *message;
+    double sent;
+};
+
+static size_t *segment_of(const ll_exchange *x, int b) { return x->segment + (size_t)b * (size_t)(x->ranks + 1); }
+
+/* Nodes that a rank's leaves come to, which is how many pieces it sends of each segment. */
+static int nodes_of(const ll_exchange *x, int rank) {
+    if (!x->count[rank]) return 0;
+    return x->fast ? 1 : ll_tree_of(x->leaves, x->first[rank], x->count[rank]).n;
+}
+
+/* ---- Made and freed ---- */
+
+/* Buckets of whole pieces, as even as those allow, and their segments. */
+static void cut(ll_exchange *x) {
+    size_t least = ll_ceil_div_size(x->size, MOST_BUCKETS / 2);
+    if (least < BUCKET) least = BUCKET;
+    x->buckets = 0;
+    for (size_t p = 0; p < x->pieces; x->buckets++) {
+        bucket *b = &x->bucket[x->buckets];
+        const size_t first = p;
+        size_t *segment = segment_of(x, x->buckets);
+        x->piece[x->buckets] = (int)first;
+        b->from = x->bound[first];
+        while (p < x->pieces && x->bound[p] - b->from < least) p++;
+        b->to = x->bound[p];
+        for (int r = 0; r <= x->ranks; r++)
+            segment[r] = x->bound[first + (p - first) * (size_t)r / (size_t)x->ranks];
+    }
+    x->piece[x->buckets] = (int)x->pieces;
+}
+
+static void sort_ranks(ll_exchange *x) {
+    for (int r = 0; r < x->ranks; r++) {
+        int at = r;
+        for (; at > 0 && x->first[x->order[at - 1]] > x->first[r]; at--) x->order[at] = x->order[at - 1];
+        x->order[at] = r;
+    }
+}
+
+/* Places for what others send, and messages. */
+static ll_status make_room(ll_exchange *x) {
+    size_t floats = 0, messages = 0;
+    int all = 0;
+    for (int r = 0; r < x->ranks; r++) all += r == x->rank ? 0 : nodes_of(x, r);
+    for (int b = 0; b < x->buckets; b++) {
+        const size_t *s = segment_of(x, b);
+        x->place[b] = floats;
+        floats += (size_t)all * (s[x->rank + 1] - s[x->rank]);
+        x->bucket[b].first_message = (int)messages;
+        messages += (size_t)(nodes_of(x, x->rank) * (x->ranks - 1) + all);
+    }
+    const size_t shared = (size_t)x->buckets * 2 * (size_t)(x->ranks - 1);
+    x->message = ll_alloc(messages > shared ? messages : shared, sizeof *x->message);
+    x->received = ll_alloc(floats, sizeof *x->received);
+    x->rounded = ll_alloc(x->fast ? x->size + floats : 0, sizeof *x->rounded);
+    return x->message && x->received && x->rounded ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status take_lists(ll_exchange *x, const ll_exchange_plan *plan) {
+    const size_t ranks = (size_t)x->ranks, most = x->pieces < MOST_BUCKETS ? x->pieces : MOST_BUCKETS;
+    x->first = ll_alloc(ranks, sizeof *x->first);
+    x->count = ll_alloc(ranks, sizeof *x->count);
+    x->order = ll_alloc(ranks, sizeof *x->order);
+    x->bound = ll_alloc(x->pieces + 1, sizeof *x->bound);
+    x->bucket = ll_alloc(most, sizeof *x->bucket);
+    x->piece = ll_alloc(most + 1, sizeof *x->piece);
+    x->place = ll_alloc(most, sizeof *x->place);
+    x->segment = ll_alloc(most * (ranks + 1), sizeof *x->segment);
+    if (!x->first || !x->count || !x->order || !x->bound || !x->bucket || !x->piece || !x->place || !x->segment)
+        return LL_ENOMEM;
+    memcpy(x->first, plan->first, ranks * sizeof *x->first);
+    memcpy(x->count, plan->count, ranks * sizeof *x->count);
+    memcpy(x->bound, plan->bound, (x->pieces + 1) * sizeof *x->bound);
+    return LL_OK;
+}
+
+ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan) {
+    const ll_group all = ll_group_all();
+    ll_exchange *x = ll_alloc(1, sizeof *x);
+    if (!x) return LL_ENOMEM;
+    x->rank = all.me, x->ranks = all.count, x->leaves = plan->leaves;
+    x->fast = plan->fast && all.count > 1;
+    x->pieces = plan->pieces, x->size = plan->bound[plan->pieces];
+    ll_status status = take_lists(x, plan);
+    if (!status) {
+        cut(x);
+        sort_ranks(x);
+        status = make_room(x);
+    }
+    const int blocks = status ? 0 : ll_tree_room(x->leaves, x->first[x->rank], x->count[x->rank]);
+    for (int i = 0; i < (blocks ? blocks : 1) && !status; i++)
+        if (!(x->block[i] = ll_alloc(x->size, sizeof **x->block))) status = LL_ENOMEM;
+    if (status) {
+        ll_exchange_free(x);
+        return status;
+    }
+    *exchange = x;
+    return LL_OK;
+}
+
+float *ll_exchange_block(const ll_exchange *x) { return x->block[0]; }
+
+void ll_exchange_free(ll_exchange *x) {
+    if (!x) return;
+    for (int i = 0; i < LL_TREE_NODES; i++) ll_free(x->block[i]);
+    ll_free(x->first);
+    ll_free(x->count);
+    ll_free(x->order);
+    ll_free(x->bound);
+    ll_free(x->bucket);
+    ll_free(x->piece);
+    ll_free(x->place);
+    ll_free(x->segment);
+    ll_free(x->message);
+    ll_free(x->received);
+    ll_free(x->rounded);
+    ll_free(x);
+}
+
+/* ---- Sums ---- */
+
+typedef struct {
+    float *to;
+    const float *from;
+    size_t n;
+} addition;
+
+static void add_task(void *arg, size_t i) {
+    const addition *a = arg;
+    const size_t end = (i + 1) * TASK < a->n ? (i + 1) * TASK : a->n;
+    for (size_t j = i * TASK; j < end; j++) a->to[j] += a->from[j];
+}
+
+static void add(float *to, const float *from, size_t n) {
+    ll_parallel_for(ll_ceil_div_size(n, TASK), add_task, &(addition){to, from, n});
+}
+
+/* The last sums become one, as often as it says, among floats from .. to - 1. */
+static void merge(ll_exchange *x, int top, int merges, size_t from, size_t to) {
+    for (int i = 0; i < merges; i++) add(x->block[top - 1 - i] + from, x->block[top - i] + from, to - from);
+}
+
+/* ---- Leaves ---- */
+
+static void begin_step(ll_exchange *x) {
+    x->tree = (ll_tree){.leaves = x->leaves};
+    for (int b = 0; b < x->buckets; b++) {
+        x->bucket[b].ready = 0;
+        x->bucket[b].begun = x->bucket[b].messages = 0;
+    }
+}
+
+static int is_last(const ll_exchange *x) { return x->leaf + 1 == x->count[x->rank]; }
+
+float *ll_exchange_leaf(ll_exchange *x) {
+    if (x->leaf == 0) begin_step(x);
+    float *block = x->block[x->tree.n];
+    memset(block, 0, x->size * sizeof *block);
+    return block;
+}
+
+static void send_bucket(ll_exchange *x, int b);
+
+/* Of the last leaf, a bucket is summed and sent when it is whole. */
+static void begin_bucket(ll_exchange *x, int b) {
+    bucket *k = &x->bucket[b];
+    ll_tree after = x->tree;
+    const int last = x->first[x->rank] + x->count[x->rank] - 1;
+    if (k->begun) return;
+    k->begun = 1;
+    int top = x->tree.n, nodes = 0;
+    if (x->count[x->rank]) {
+        const int merges = ll_tree_push(&after, (ll_node){0, last});
+        merge(x, top, merges, k->from, k->to);
+        nodes = after.n;
+    }
+    if (x->fast && nodes > 1) merge(x, nodes - 1, nodes - 1, k->from, k->to);
+    send_bucket(x, b);
+}
+
+void ll_exchange_ready(ll_exchange *x, size_t from, size_t to) {
+    if (!is_last(x)) return;
+    for (int b = 0; b < x->buckets; b++) {
+        bucket *k = &x->bucket[b];
+        const size_t low = from > k->from ? from : k->from, high = to < k->to ? to : k->to;
+        if (low < high) k->ready += high - low;
+        if (k->ready == k->to - k->from) begin_bucket(x, b);
+    }
+}
+
+void ll_exchange_added(ll_exchange *x) {
+    const int leaf = x->first[x->rank] + x->leaf, top = x->tree.n;
+    if (!is_last(x)) merge(x, top, ll_tree_push(&x->tree, (ll_node){0, leaf}), 0, x->size);
+    x->leaf++;
+}
+
+/* ---- Messages ---- */
+
+static void send_floats(ll_exchange *x, bucket *k, const float *from, size_t offset, size_t n, int to, int tag) {
+    const void *data = from + offset;
+    size_t bytes = n * sizeof *from;
+    if (x->fast) {
+        ll_bf16_round(x->rounded + offset, from + offset, n);
+        data = x->rounded + offset, bytes = n * sizeof *x->rounded;
+    }
+    ll_dist_send(&x->message[k->first_message + k->messages++], data, bytes, to, tag);
+    x->sent += (double)bytes;
+}
+
+/* Sends what this rank has of the segments of others, and begins to receive what they have of its own. */
+static void send_bucket(ll_exchange *x, int b) {
+    bucket *k = &x->bucket[b];
+    const size_t *s = segment_of(x, b), own = s[x->rank + 1] - s[x->rank];
+    const int nodes = nodes_of(x, x->rank), tag = LL_TAG_BUCKET + b;
+    size_t at = x->place[b];
+    for (int i = 0; i < x->ranks && own; i++) {
+        const int r = x->order[i];
+        for (int j = 0; r != x->rank && j < nodes_of(x, r); j++, at += own)
+            ll_dist_receive(&x->message[k->first_message + k->messages++],
+                            x->fast ? (void *)(x->rounded + x->size + at) : (void *)(x->received + at),
+                            own * (x->fast ? sizeof *x->rounded : sizeof *x->received), r, tag);
+    }
+    for (int i = 1; i < x->ranks; i++) { /* each rank begins with the one after it */
+        const int r = (x->rank + i) % x->ranks;
+        for (int j = 0; j < nodes && s[r + 1] > s[r]; j++)
+            send_floats(x, k, x->block[j], s[r], s[r + 1] - s[r], r, tag);
+    }
+}
+
+/* ---- The sum of all ranks ---- */
+
+/* The nodes of all ranks, in their order, for the own segment of a bucket. */
+static void sum_segment(ll_exchange *x, int b) {
+    const size_t *s = segment_of(x, b), from = s[x->rank], own = s[x->rank + 1] - from;
+    float *sum[LL_TREE_NODES], *at = x->received + x->place[b];
+    ll_tree t = {.leaves = x->leaves};
+    if (!own) return;
+    for (int i = 0; i < x->ranks; i++) {
+        const int r = x->order[i];
+        if (!x->count[r]) continue;
+        const ll_tree nodes = ll_tree_of(x->leaves, x->first[r], x->count[r]);
+        for (int j = 0; j < (x->fast ? 1 : nodes.n); j++) {
+            float *data = r == x->rank ? x->block[j] + from : at;
+            if (r != x->rank) {
+                if (x->fast) ll_bf16_floats(at, x->rounded + x->size + (size_t)(at - x->received), own);
+                at += own;
+            }
+            int top = t.n;
+            sum[top] = data;
+            if (!x->fast)
+                for (int merges = ll_tree_push(&t, nodes.node[j]); merges > 0; merges--, top--)
+                    add(sum[top - 1], sum[top], own);
+            else if (top)
+                add(sum[0], data, own);
+            else
+                t.n = 1;
+        }
+    }
+    if (sum[0] != x->block[0] + from) memcpy(x->block[0] + from, sum[0], own * sizeof **sum);
+}
+
+ll_status ll_exchange_sum(ll_exchange *x) {
+    ll_status status = LL_OK;
+    if (!x->count[x->rank]) begin_step(x); /* a rank without leaves */
+    for (int b = x->buckets; b-- > 0;) begin_bucket(x, b);
+    for (int b = x->buckets; b-- > 0;) {
+        bucket *k = &x->bucket[b];
+        const ll_status waited = ll_dist_wait(x->message + k->first_message, k->messages);
+        if (waited) status = waited;
+        if (!status) sum_segment(x, b);
+    }
+    x->leaf = 0;
+    return status;
+}
+
+/* Moves segments of all buckets: the own ones to ranks first .. last, those of others from them. */
+static ll_status copy_segments(ll_exchange *x, float *block, int only) {
+    int n = 0;
+    for (int b = 0; b < x->buckets; b++) {
+        const size_t *s = segment_of(x, b), own = s[x->rank + 1] - s[x->rank];
+        for (int i = 1; i < x->ranks; i++) {
+            const int to = (x->rank + i) % x->ranks, from = (x->rank - i + x->ranks) % x->ranks;
+            const int tag = LL_TAG_BUCKET + MOST_BUCKETS + b;
+            if (s[from + 1] > s[from] && (only < 0 || only == x->rank))
+                ll_dist_receive(&x->message[n++], block + s[from], (s[from + 1] - s[from]) * sizeof *block, from, tag);
+            if (!own || (only >= 0 && only != to)) continue;
+            ll_dist_send(&x->message[n++], block + s[x->rank], own * sizeof *block, to, tag);
+            x->sent += (double)(own * sizeof *block);
+        }
+    }
+    return ll_dist_wait(x->message, n);
+}
+
+ll_status ll_exchange_share(ll_exchange *x, float *block) { return copy_segments(x, block, -1); }
+
+ll_status ll_exchange_collect(ll_exchange *x, float *block) { return copy_segments(x, block, 0); }
+
+int ll_exchange_owns(const ll_exchange *x, size_t piece) {
+    int b = 0;
+    while ((size_t)x->piece[b + 1] <= piece) b++;
+    const size_t *s = segment_of(x, b);
+    return x->bound[piece] >= s[x->rank] && x->bound[piece] < s[x->rank + 1];
+}
+
+double ll_exchange_sent(const ll_exchange *x) { return x->sent; }

@@ -1,0 +1,92 @@
+/* The plug-in: MPI behind transport.h. It is compiled once for each MPI library that is found; launch.c opens it. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dist/transport.h"
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(ll_request), "a request does not fit");
+
+static MPI_Comm world = MPI_COMM_NULL; /* a copy, apart from whatever else a program sends */
+
+static MPI_Request unpack(const ll_request *from) {
+    MPI_Request request;
+    memcpy(&request, from, sizeof request);
+    return request;
+}
+
+static void pack(ll_request *to, MPI_Request request) {
+    memcpy(to, &request, sizeof request);
+}
+
+static int start(int *rank, int *size, char *host, int room) {
+    char name[MPI_MAX_PROCESSOR_NAME];
+    int length = 0, given;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)) return 1;
+    if (MPI_Comm_dup(MPI_COMM_WORLD, &world) || MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN)) return 1;
+    if (MPI_Comm_rank(world, rank) || MPI_Comm_size(world, size) || MPI_Get_processor_name(name, &length)) return 1;
+    snprintf(host, (size_t)room, "%.*s", length, name);
+    return 0;
+}
+
+static int send_bytes(const void *data, int n, int to, int tag, ll_request *request) {
+    MPI_Request r = MPI_REQUEST_NULL;
+    const int error = MPI_Isend(data, n, MPI_BYTE, to, tag, world, &r);
+    pack(request, r);
+    return error;
+}
+
+static int receive_bytes(void *data, int n, int from, int tag, ll_request *request) {
+    MPI_Request r = MPI_REQUEST_NULL;
+    const int error = MPI_Irecv(data, n, MPI_BYTE, from == LL_TRANSPORT_ANY ? MPI_ANY_SOURCE : from, tag, world, &r);
+    pack(request, r);
+    return error;
+}
+
+static int test(ll_request *request, int *done) {
+    MPI_Request r = unpack(request);
+    const int error = MPI_Test(&r, done, MPI_STATUS_IGNORE);
+    pack(request, r);
+    return error;
+}
+
+static void forget(ll_request *request) {
+    MPI_Request r = unpack(request);
+    if (r == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&r);
+    MPI_Request_free(&r);
+}
+
+static void stop(void) {
+    MPI_Comm_free(&world);
+    MPI_Finalize();
+}
+
+static void abort_all(int code) {
+    signal(SIGALRM, SIG_DFL);
+    alarm(5); /* MPI may be stuck */
+    MPI_Abort(MPI_COMM_WORLD, code);
+    _exit(code);
+}
+
+const ll_transport *ll_transport_entry(void) {
+    static const ll_transport transport = {
+        .abi = LL_TRANSPORT_ABI,
+#ifdef OMPI_MAJOR_VERSION
+        .library = "Open MPI",
+#else
+        .library = "MPICH",
+#endif
+        .start = start,
+        .send = send_bytes,
+        .receive = receive_bytes,
+        .test = test,
+        .forget = forget,
+        .stop = stop,
+        .abort = abort_all,
+    };
+    return &transport;
+}

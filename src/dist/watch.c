@@ -1,0 +1,214 @@
+/* Signs of life, failures and the end. Ranks stand in a ring: each tells the next one that it lives, and listens to the
+ * one before. Whoever finds that one silent for too long tells all others. A rank that fails tells all others why.
+ *
+ * A rank leaves in two steps: it tells rank 0 that it wants to, with its exit code, and goes when rank 0 has heard all
+ * of them, and answers with the largest. */
+#include "dist/post.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { BEAT, FAILURE, LOSS, LEAVE, LEFT };
+enum { SENDS = 64, TEXT = 480 };
+
+typedef struct {
+    int kind, rank, code;
+    char text[TEXT];
+} note;
+
+/* Of the thread alone. */
+static struct {
+    note heard; /* what is received next */
+    ll_request receive;
+    note sent[SENDS]; /* notes on their way */
+    ll_request send[SENDS];
+    int busy[SENDS], sends;
+    double beat, silent, round; /* clock: of the last sign given and heard, of the last round */
+    double since;               /* of the failure, 0: none */
+    int told;                   /* was this rank's wish to leave told */
+    int leavers, code;          /* rank 0: who wants to leave, and the largest code */
+    char host[LL_HOST];         /* of the rank before this one */
+} watch;
+
+/* ---- Notes ---- */
+
+static void listen_on(void) {
+    if (ll_posts.transport->receive(&watch.heard, sizeof watch.heard, LL_TRANSPORT_ANY, LL_TAG_CONTROL, &watch.receive))
+        ll_watch_fail(-1, "MPI cannot receive");
+}
+
+/* A place for a note, -1: none yet. Those that are sent are free again. */
+static int free_place(void) {
+    for (int i = 0; i < SENDS; i++) {
+        int done = 1;
+        if (watch.busy[i] && !ll_posts.transport->test(&watch.send[i], &done)) watch.busy[i] = !done;
+        if (!watch.busy[i]) return i;
+    }
+    return -1;
+}
+
+/* Signs of life do not wait for a place. */
+static void tell(int to, const note *n) {
+    int i;
+    while ((i = free_place()) < 0)
+        if (n->kind == BEAT) return;
+    watch.sent[i] = *n;
+    watch.busy[i] = !ll_posts.transport->send(&watch.sent[i], sizeof *n, to, LL_TAG_CONTROL, &watch.send[i]);
+}
+
+static void tell_all(const note *n) {
+    for (int i = 0; i < ll_posts.size; i++)
+        if (i != ll_posts.rank && i != ll_posts.lost) tell(i, n);
+}
+
+void ll_watch_fail(int lost, const char *text) {
+    pthread_mutex_lock(&ll_posts.lock);
+    if (!ll_posts.failed) {
+        snprintf(ll_posts.failure, sizeof ll_posts.failure, "%.479s", text);
+        watch.since = watch.round;
+    }
+    ll_posts.failed = 1;
+    if (lost >= 0) ll_posts.lost = lost;
+    pthread_cond_broadcast(&ll_posts.done);
+    pthread_mutex_unlock(&ll_posts.lock);
+}
+
+static void count_leaver(int code) {
+    if (code > watch.code) watch.code = code;
+    if (++watch.leavers < ll_posts.size) return;
+    tell_all(&(note){.kind = LEFT, .code = watch.code});
+    for (int i = 0; i < SENDS; i++)
+        for (int done = !watch.busy[i]; !done;)
+            if (ll_posts.transport->test(&watch.send[i], &done)) done = 1;
+    memset(watch.busy, 0, sizeof watch.busy);
+    pthread_mutex_lock(&ll_posts.lock);
+    ll_posts.code = watch.code;
+    ll_posts.left = 1;
+    pthread_cond_broadcast(&ll_posts.done);
+    pthread_mutex_unlock(&ll_posts.lock);
+}
+
+static void hear(const note *n) {
+    char text[TEXT + 32];
+    switch (n->kind) {
+    case BEAT:
+        watch.silent = watch.round;
+        snprintf(watch.host, sizeof watch.host, "%.*s", (int)sizeof watch.host - 1, n->text);
+        return;
+    case FAILURE:
+        snprintf(text, sizeof text, "rank %d: %.*s", n->rank, TEXT - 1, n->text);
+        ll_watch_fail(-1, text);
+        return;
+    case LOSS: ll_watch_fail(n->rank, n->text); return;
+    case LEAVE: count_leaver(n->code); return;
+    case LEFT:
+        pthread_mutex_lock(&ll_posts.lock);
+        ll_posts.code = n->code;
+        ll_posts.left = 1;
+        pthread_cond_broadcast(&ll_posts.done);
+        pthread_mutex_unlock(&ll_posts.lock);
+    }
+}
+
+/* ---- In every round ---- */
+
+void ll_watch_begin(double now) {
+    watch.silent = watch.round = now;
+    if (ll_posts.size > 1) listen_on();
+}
+
+static void exchange_signs(double now, double timeout) {
+    enum { PER_TIMEOUT = 8 };
+    const int size = ll_posts.size, before = (ll_posts.rank + size - 1) % size, next = (ll_posts.rank + 1) % size;
+    const double every = timeout / PER_TIMEOUT < 0.5 ? timeout / PER_TIMEOUT : 0.5;
+    /* A rank that was stopped itself, as all of them may be, has not listened. */
+    if (now - watch.round > every) watch.silent += now - watch.round;
+    watch.round = now;
+    if (now - watch.beat > every) {
+        note n = {.kind = BEAT, .rank = ll_posts.rank};
+        snprintf(n.text, sizeof n.text, "%s", ll_posts.host);
+        tell(next, &n);
+        watch.beat = now;
+    }
+    if (watch.since || now - watch.silent < timeout * 0.75) return;
+    note n = {.kind = LOSS, .rank = before};
+    snprintf(n.text, sizeof n.text,
+             "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
+             "cannot be reached; the same command goes on from the last checkpoint",
+             before, *watch.host ? " on " : "", watch.host, (int)timeout);
+    ll_watch_fail(before, n.text);
+    tell_all(&n);
+}
+
+/* What the others have to know of the end of this rank. */
+static void leave(int code) {
+    note n = {.kind = FAILURE, .rank = ll_posts.rank, .code = code};
+    if (code && !watch.since && !ll_posts.agreed) {
+        snprintf(n.text, sizeof n.text, "%s", ll_posts.failure);
+        tell_all(&n);
+    }
+    n.kind = LEAVE;
+    if (ll_posts.rank)
+        tell(0, &n);
+    else
+        count_leaver(code);
+    watch.told = 1;
+}
+
+void ll_watch_round(double now) {
+    int done = 0;
+    pthread_mutex_lock(&ll_posts.lock);
+    const double timeout = ll_posts.timeout;
+    const int leaving = ll_posts.leaving, code = ll_posts.code;
+    pthread_mutex_unlock(&ll_posts.lock);
+    if (ll_posts.size > 1) {
+        exchange_signs(now, timeout);
+        while (!ll_posts.transport->test(&watch.receive, &done) && done) {
+            const note n = watch.heard;
+            listen_on();
+            hear(&n);
+            if (n.kind == LEFT) break;
+        }
+    }
+    if (leaving && !watch.told) leave(code);
+    /* The caller computes, or waits for something else, and does not come to leave. */
+    if (watch.since && !leaving && now - watch.since > timeout) ll_posts.transport->abort(1);
+}
+
+void ll_watch_stop(void) {
+    if (ll_posts.size > 1) ll_posts.transport->forget(&watch.receive);
+}
+
+/* ---- The end ---- */
+
+/* Until ranks have left, or one of them is lost; 0: it is. */
+static int wait_for_all(void) {
+    pthread_mutex_lock(&ll_posts.lock);
+    while (!ll_posts.left && ll_posts.lost < 0) pthread_cond_wait(&ll_posts.done, &ll_posts.lock);
+    const int left = ll_posts.left;
+    pthread_mutex_unlock(&ll_posts.lock);
+    return left;
+}
+
+int ll_dist_end(int code) {
+    if (!ll_posts.transport) return code;
+    pthread_mutex_lock(&ll_posts.lock);
+    if (code && !ll_posts.failed) snprintf(ll_posts.failure, sizeof ll_posts.failure, "%.400s", ll_error());
+    ll_posts.code = code;
+    ll_posts.leaving = 1;
+    pthread_cond_signal(&ll_posts.work);
+    pthread_mutex_unlock(&ll_posts.lock);
+    if (!wait_for_all()) {
+        /* MPI cannot end without the rank that is lost. The one that tells of it has a moment to do so. */
+        if (!ll_dist_ranks().speaks) nanosleep(&(struct timespec){1, 0}, NULL);
+        ll_posts.transport->abort(code ? code : 1);
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    if (pthread_timedjoin_np(ll_posts.thread, NULL, &until))
+        ll_posts.transport->abort(ll_posts.code ? ll_posts.code : 1);
+    return ll_posts.code;
+}

@@ -1,0 +1,204 @@
+/* Attention over sequences that several processes share (shared_sequence.h).
+ *
+ * Causal: part p waits for the state that p - 1 left, and leaves one for p + 1. Backward goes the other way with the
+ * gradients of states.
+ *
+ * In both directions: first each part adds its keys to the state of those before, from part to part. The last one has
+ * the state of all keys, which all get, and with which each part computes its queries, side by side. Backward: the
+ * gradients at that state are summed over all parts, and go back through the keys, from the last part to the first. */
+#include "model/shared_sequence.h"
+
+#include <string.h>
+
+#include "attention/operator.h"
+#include "base/memory.h"
+#include "model/network.h"
+
+/* States of all sequences of a batch, (B, floats) each. */
+typedef struct {
+    const ll_attention *op;
+    float *in, *out;        /* before and after this part's keys */
+    float *all;             /* in both directions: after the keys of all parts */
+    float *keys, *queries;  /* ... and what the two calls save for backward, or NULL */
+} layer_state;
+
+struct ll_shared {
+    ll_sharing how;
+    int layers, causal;
+    size_t floats; /* of one state, the largest of all layers */
+    size_t room;   /* of the states of a batch */
+    layer_state *layer;
+    float *gradient[2];
+};
+
+static ll_status check_model(const ll_model *m) {
+    const int task = m->c->model.task;
+    size_t floats;
+    if (task != LL_TASK_LM && task != LL_TASK_MLM)
+        return ll_fail(LL_EINVAL, "dist.sequence: ranks can share the sequences of tasks lm and mlm alone, as yet");
+    if (m->c->model.separator >= 0)
+        return ll_fail(LL_EINVAL, "dist.sequence: ranks cannot share sequences of documents (model.separator)");
+    for (int i = 0; i < m->operators; i++)
+        if (ll_attention_state_floats(m->attention[i], &floats))
+            return ll_fail(LL_EINVAL, "dist.sequence: attention.kernel = %s: %s",
+                           ll_kernel_at(m->c->attention.kernel)->name, ll_error());
+    return LL_OK;
+}
+
+/* One layer's memory; kept where training goes back through it. */
+static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep) {
+    l->in = ll_alloc(s->room, sizeof(float));
+    l->out = ll_alloc(s->room, sizeof(float));
+    if (!l->in || !l->out) return LL_ENOMEM;
+    if (s->causal) return LL_OK;
+    l->all = ll_alloc(s->room, sizeof(float));
+    if (keep) l->keys = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .S = T}), sizeof(float));
+    if (keep) l->queries = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .T = T}), sizeof(float));
+    return l->all && (!keep || (l->keys && l->queries)) ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_sharing *how) {
+    const ll_model *m = ws->model;
+    const int layers = ws->stack->layers;
+    ll_shared *s = ll_alloc(1, sizeof *s);
+    if (!s) return LL_ENOMEM;
+    *s = (ll_shared){.how = *how, .layers = layers, .causal = ws->stack->causal};
+    s->layer = ll_alloc((size_t)layers, sizeof *s->layer);
+    ll_status status = s->layer ? LL_OK : LL_ENOMEM;
+    for (int i = 0; i < layers && !status; i++) {
+        size_t floats = 0;
+        s->layer[i].op = m->attention[ll_operator_of(ws->stack, i, 0)];
+        status = ll_attention_state_floats(s->layer[i].op, &floats);
+        if (floats > s->floats) s->floats = floats;
+    }
+    s->room = s->floats * (size_t)ws->B;
+    for (int i = 0; i < layers && !status; i++)
+        status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN);
+    for (int i = 0; i < 2 && !status; i++)
+        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+    if (status) {
+        ll_shared_free(s);
+        return status;
+    }
+    *shared = s;
+    return LL_OK;
+}
+
+void ll_shared_free(ll_shared *s) {
+    if (!s) return;
+    for (int i = 0; s->layer && i < s->layers; i++) {
+        ll_free(s->layer[i].in);
+        ll_free(s->layer[i].out);
+        ll_free(s->layer[i].all);
+        ll_free(s->layer[i].keys);
+        ll_free(s->layer[i].queries);
+    }
+    ll_free(s->layer);
+    ll_free(s->gradient[0]);
+    ll_free(s->gradient[1]);
+    ll_free(s);
+}
+
+ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
+    const ll_model_config *c = ws->model->c;
+    ll_status status = check_model(ws->model);
+    if (!status && c->position.type == LL_POSITION_LEARNED && (int64_t)ws->T * how->parts > c->position.max_length)
+        status = ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
+                         (long long)ws->T * how->parts, c->position.max_length);
+    if (!status) status = make(&ws->shared, ws, how);
+    if (!status && ws->sinus)
+        ll_sinus(ws->sinus, ws->T, c->model.width, (int64_t)how->part * ws->T, ll_config_init_std(c));
+    return status;
+}
+
+int64_t ll_shared_offset(const ll_shared *s, int T) { return s ? (int64_t)s->how.part * T : 0; }
+
+/* ---- States from part to part ---- */
+
+static size_t count_of(const ll_shared *s, const ll_attention_call *c) { return s->floats * (size_t)c->B; }
+
+/* What the part before has; it stays where it is for the first part, which gets nothing. */
+static ll_status take(const ll_shared *s, const ll_attention_call *c, float *x, int from) {
+    const int there = from >= 0 && from < s->how.parts;
+    return there ? s->how.receive(s->how.arg, x, count_of(s, c), from) : LL_OK;
+}
+
+static ll_status give(const ll_shared *s, const ll_attention_call *c, const float *x, int to) {
+    const int there = to >= 0 && to < s->how.parts;
+    return there ? s->how.send(s->how.arg, x, count_of(s, c), to) : LL_OK;
+}
+
+static ll_attention_call with_state(const ll_shared *s, const ll_attention_call *call, float *in, float *out) {
+    ll_attention_call c = *call;
+    c.state_in = in, c.state_out = out;
+    c.state_row = s->floats;
+    c.scratch = NULL, c.scratch_floats = 0; /* what is there is for calls without states */
+    c.query_offset = c.key_offset = ll_shared_offset(s, call->T);
+    return c;
+}
+
+/* A call through which states go on from part to part. */
+static ll_status chain_forward(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
+    const int part = s->how.part;
+    ll_status status = take(s, call, l->in, part - 1);
+    if (!status) status = ll_attention_forward(l->op, call);
+    return status ? status : give(s, call, l->out, part + 1);
+}
+
+/* last: the gradient at what the last part left, or NULL. */
+static ll_status chain_backward(const ll_shared *s, const layer_state *l, ll_attention_call *call, const float *last) {
+    const int part = s->how.part, ends = part + 1 == s->how.parts;
+    ll_status status = take(s, call, s->gradient[0], part + 1);
+    call->dstate_out = ends ? last : s->gradient[0];
+    call->dstate_in = s->gradient[1];
+    if (!status) status = ll_attention_backward(l->op, call);
+    return status ? status : give(s, call, s->gradient[1], part - 1);
+}
+
+/* ---- Calls ---- */
+
+static float *state_before(const ll_shared *s, const layer_state *l) { return s->how.part ? l->in : NULL; }
+
+/* The keys of a call in both directions, and then its queries. */
+static ll_attention_call keys_call(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
+    ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
+    c.T = 0;
+    c.saved = l->keys;
+    c.query_lengths = NULL;
+    return c;
+}
+
+static ll_attention_call queries_call(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
+    ll_attention_call c = with_state(s, call, l->all, NULL);
+    c.S = 0;
+    c.saved = l->queries;
+    c.query_lengths = call->lengths;
+    c.lengths = NULL;
+    return c;
+}
+
+ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_call *call) {
+    const layer_state *l = &s->layer[layer];
+    if (s->causal) {
+        const ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
+        return chain_forward(s, l, &c);
+    }
+    const ll_attention_call keys = keys_call(s, l, call), queries = queries_call(s, l, call);
+    ll_status status = chain_forward(s, l, &keys);
+    if (!status && s->how.part + 1 == s->how.parts) memcpy(l->all, l->out, count_of(s, call) * sizeof *l->all);
+    if (!status) status = s->how.broadcast(s->how.arg, l->all, count_of(s, call), s->how.parts - 1);
+    return status ? status : ll_attention_forward(l->op, &queries);
+}
+
+ll_status ll_shared_backward(const ll_shared *s, int layer, const ll_attention_call *call) {
+    const layer_state *l = &s->layer[layer];
+    if (s->causal) {
+        ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
+        return chain_backward(s, l, &c, NULL);
+    }
+    ll_attention_call keys = keys_call(s, l, call), queries = queries_call(s, l, call);
+    queries.dstate_in = s->gradient[0];
+    ll_status status = ll_attention_backward(l->op, &queries);
+    if (!status) status = s->how.sum(s->how.arg, s->gradient[0], count_of(s, call));
+    return status ? status : chain_backward(s, l, &keys, s->gradient[0]);
+}

@@ -1,0 +1,47 @@
+/* Which part of a batch is whose. Rank r is number r % N of the N = dist.sequence ranks that share sequences, in group
+ * r / N. Leaves are numbered part of the sequence by part, so that those of a rank lie side by side. */
+#include "train/shards.h"
+
+int ll_shard_begin(const ll_shards *s, int shard) {
+    return (int)((int64_t)s->batch * shard / s->shards);
+}
+
+static int first_of(const ll_shards *s, int group) { return (int)((int64_t)s->shards * group / s->data); }
+
+void ll_shards_leaves(const ll_shards *s, int rank, int *first, int *count) {
+    const int group = rank / s->row.count, part = rank % s->row.count;
+    *first = part * s->shards + first_of(s, group);
+    *count = first_of(s, group + 1) - first_of(s, group);
+}
+
+ll_status ll_shards_plan(ll_shards *out, const ll_config *c) {
+    const ll_group all = ll_group_all();
+    const int width = c->dist.sequence;
+    ll_shards s = {.batch = c->train.batch, .shards = c->dist.shards};
+    if (!s.shards) s.shards = ll_dist_is_launched() ? s.batch : 1;
+    if (s.shards > s.batch)
+        return ll_fail(LL_EINVAL, "dist.shards is %d, but a batch has %d examples (train.batch)", s.shards, s.batch);
+    if (all.count % width)
+        return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d ranks; start a multiple of %d", width,
+                       all.count, width);
+    if (c->train.length % width)
+        return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d tokens of a sequence (train.length)",
+                       width, c->train.length);
+    s.data = all.count / width;
+    s.number = all.me / width;
+    if (s.data > s.shards)
+        return ll_fail(LL_EINVAL,
+                       "%d ranks cannot share a batch of %d shards; start fewer, or set dist.shards (at most "
+                       "train.batch, which is %d) or dist.sequence",
+                       all.count, s.shards, s.batch);
+    s.row = (ll_group){s.number * width, 1, width, all.me % width};
+    s.first = first_of(&s, s.number);
+    s.count = first_of(&s, s.number + 1) - s.first;
+    s.leaves = s.shards * width;
+    for (int i = 0; i < s.shards; i++) {
+        const int n = ll_shard_begin(&s, i + 1) - ll_shard_begin(&s, i);
+        if (n > s.most) s.most = n;
+    }
+    *out = s;
+    return LL_OK;
+}

@@ -1,0 +1,156 @@
+# Many ranks: the same bits, the same messages, the same files. Needs Open MPI or MPICH; a build without them says so.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+text=$root/recipes/text-bytes.ini
+small_text
+step="$small --set train.batch=6 --set train.steps=8 --set train.eval-every=4 --set train.checkpoint-every=4
+ --set model.dropout=0.1 --set train.accumulate=2 --set train.schedule=constant --threads 1"
+sharded="$step --set dist.shards=6"
+# ranks LAUNCHER N COMMAND...: exit code and streams are those of the program, without what the launcher says of them.
+ranks() {
+    launcher=$1 count=$2
+    shift 2
+    more=
+    [ "$launcher" = openmpi ] && more="--oversubscribe"
+    timeout 120 mpirun."$launcher" $more -n "$count" "$@"
+}
+same() { cmp -s "$1/last.safetensors" "$2/last.safetensors" && cmp -s "$1/best.safetensors" "$2/best.safetensors"; }
+# spoken N: so many lines of the program itself are on stderr.
+spoken() { [ "$(grep -c '^longline' err)" -eq "$1" ]; }
+# running RUN: a step of it was made.
+running() {
+    i=0
+    while ! [ -e "$1/last.safetensors" ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+}
+
+# ---- Without MPI ----
+t 1 env PMI_RANK=0 PMI_SIZE=2 LL_MPI=none "$longline" train "$text" --data text.txt $step -o alone
+err 'the plug-in longline-mpi-none.so cannot be opened.*start one process'
+check "it is said once" spoken 1
+t 1 env PMI_RANK=1 PMI_SIZE=2 LL_MPI=none "$longline" train "$text" --data text.txt $step -o alone
+check "and by one rank" spoken 0
+
+t 0 "$longline" train "$text" --data text.txt $sharded -o one
+t 0 "$longline" train "$text" --data text.txt $sharded --threads 2 -o two
+check "shards on two threads" same one two
+
+found=
+for library in openmpi mpich; do
+    [ -e "$build/longline-mpi-$library.so" ] && command -v mpirun.$library >/dev/null || continue
+    found=$library
+    # ---- Any number of ranks ----
+    counts="1 2 3 4"
+    [ $library = openmpi ] || counts=2
+    for n in $counts; do
+        t 0 ranks $library $n "$longline" train "$text" --data text.txt $sharded -o $library-$n
+        check "$library: $n ranks give the bits of one process" same one $library-$n
+        check "one rank prints" [ "$(grep -c '^train.steps=8$' out)" -eq 1 ]
+    done
+    # ---- Errors ----
+    t 2 ranks $library 3 "$longline" train "$text" --data absent.txt $step -o absent
+    err 'cannot open absent.txt'
+    check "one rank says that a file is missing" spoken 1
+    check "nothing is left of the run" [ ! -e absent ]
+    # One rank alone lacks its file.
+    t 2 ranks $library 3 sh -c 'case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) data=lost.txt ;; *) data=text.txt ;; esac
+        exec "$0" "$@" --data $data' "$longline" train "$text" $step -o lost
+    err 'rank 1: .*cannot open lost.txt'
+    check "one message for the file of one rank" spoken 1
+    t 2 ranks $library 4 "$longline" train "$text" --data text.txt $step --set dist.shards=3 -o shards
+    err '4 ranks cannot share a batch of 3 shards'
+done
+[ -n "$found" ] || { echo "    (no MPI here: ranks are not tested)"; return 0; }
+
+# ---- Resumed with other numbers ----
+for n in 1 3; do
+    t 0 ranks "$found" 2 "$longline" train "$text" --data text.txt $sharded --set train.steps=4 -o go-$n
+    t 0 ranks "$found" $n "$longline" train --resume go-$n --set train.steps=8 --threads 1
+    check "2 ranks, then $n" same one go-$n
+done
+t 0 ranks "$found" 4 "$longline" train "$text" --data text.txt $step -o default
+check "each example is a shard where nothing else is said" same one default
+t 0 ranks "$found" 3 "$longline" train "$text" --data text.txt $step --set dist.reduce=fast -o fast
+check "the fast sum gives other bits" [ -e fast/last.safetensors ]
+check "which differ" [ "$(cmp one/last.safetensors fast/last.safetensors 2>&1 | wc -c)" -gt 0 ]
+
+# ---- Ranks that are stopped or killed ----
+long="$sharded --set train.steps=100000 --set train.checkpoint-every=10 --set dist.timeout=3"
+for signal in STOP KILL; do
+    ranks "$found" 3 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
+        "$longline" train "$text" --data text.txt $long -o sig-$signal >out 2>err </dev/null &
+    pid=$!
+    running sig-$signal
+    began=$(date +%s)
+    kill -$signal "$(cat pid.1)"
+    ended $pid
+    code=$?
+    check "$signal: the others end with a failure: $code" [ $code -ne 0 ]
+    check "within some seconds" [ $(($(date +%s) - began)) -lt 20 ]
+    if [ $signal = STOP ]; then
+        err 'rank 1.* is lost: no sign of life for 3 s'
+        check "one message" spoken 1
+    fi
+    step_now=$(tail -n 1 sig-$signal/metrics.csv | cut -d, -f1)
+    t 0 ranks "$found" 2 "$longline" train --resume sig-$signal --set train.steps=$((step_now + 20)) --threads 1
+done
+
+# ---- The end of a job's time ----
+ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
+    "$longline" train "$text" --data text.txt $long --set train.preempt=SIGUSR1 -o preempted >out 2>err </dev/null &
+pid=$!
+running preempted
+kill -USR1 "$(cat pid.1)"
+ended $pid
+check "SIGUSR1 to one rank saves, and all exit with 0" [ $? -eq 0 ]
+err 'stopped after step [0-9]+ and saved'
+
+# ---- One sequence over several ranks ----
+# near A B: two numbers that rounding alone tells apart.
+near() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2)}'; }
+shared="$step --set dist.shards=2 --set train.batch=2 --set train.length=128"
+causal="--set position.type=permute"
+both="--set model.task=mlm --set model.vocab=257 --set position.type=rope --set position.decay=none"
+for kind in causal both; do
+    eval "keys=\$$kind"
+    t 0 "$longline" train "$text" --data text.txt $shared $keys -o $kind-1
+    valid=$(value train.valid_loss)
+    for shape in "2 2" "4 2"; do
+        n=${shape% *} parts=${shape#* }
+        t 0 ranks "$found" $n "$longline" train "$text" --data text.txt $shared $keys --set dist.sequence=$parts -o $kind-$n-$parts
+        check "$kind: $parts ranks share a sequence, of $n: $valid" near "$valid" "$(value train.valid_loss)"
+    done
+done
+t 2 ranks "$found" 2 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 --set attention.kernel=softmax \
+    --set position.type=none --set position.decay=none -o soft
+err 'softmax keeps all tokens'
+t 2 ranks "$found" 3 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 -o odd
+err 'dist.sequence = 2 does not divide the 3 ranks'
+
+# ---- What a model says, by several ranks ----
+model=one/best.safetensors
+split -l 150 text.txt part.
+for command in "score --window 64" "encode --pool first" "encode --json --window 7"; do
+    t 0 "$longline" ${command%% *} $model part.* ${command#* }
+    mv out alone
+    t 0 ranks "$found" 3 "$longline" ${command%% *} $model part.* ${command#* }
+    check "$command: the same bytes" cmp -s out alone
+done
+t 0 "$longline" encode $model text.txt -o one.npy
+t 0 ranks "$found" 3 "$longline" encode $model text.txt -o three.npy
+check "encode -o: the same file" cmp -s one.npy three.npy
+t 0 "$longline" eval $model --data text.txt
+grep -v seconds out >alone
+t 0 ranks "$found" 3 "$longline" eval $model --data text.txt
+check "eval: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
+t 0 ranks "$found" 2 "$longline" inspect $model
+check "what ranks do not share is said once" [ "$(grep -c 'inspect.parameters\|parameters' out)" -ge 1 ]
+t 2 ranks "$found" 2 "$longline" score $model
+err 'standard input goes to one rank alone'
+
+# ---- A text of 100 GB, of which little is read ----
+if truncate -s 100G huge.txt 2>/dev/null; then
+    t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge
+    check "100 GB need no more memory" [ "$(tail -n 1 huge/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
+    rm huge.txt
+else
+    echo "    (no sparse files here)"
+fi

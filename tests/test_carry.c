@@ -1,0 +1,178 @@
+/* train.carry-state: windows that hand their state on give what one long sequence gives, documents begin anew, and a
+ * run that was stopped goes on to the same bits. */
+#include "runs.h"
+
+#include "data/reader.h"
+#include "models.h"
+
+enum { B = 2, T = 12, WINDOWS = 4, LONG = WINDOWS * T };
+
+static const char *const kinds[] = {
+    "attention.kernel=relu position.type=permute position.decay=fixed",
+    "attention.kernel=gla position.type=rope",
+    "attention.kernel=gla",
+    "attention.kernel=favor position.type=rope-linear",
+    "attention.kernel=favor position.type=sine-spe position.realizations=6 position.sines=2",
+    "attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3",
+    "attention.kernel=elu1 position.type=sinusoidal",
+    "attention.kernel=value position.type=sinusoidal",
+};
+
+/* Losses of tokens first .. first + n - 1 of rows of LONG, in the mode of training or not. */
+static void run_window(const ll_model *m, ll_workspace *ws, const int *tokens, int rows, int first, int n, float *each,
+                       float *grad) {
+    int in[B * LONG], targets[B * LONG], lengths[B];
+    float losses[B * LONG];
+    for (int b = 0; b < rows; b++) {
+        lengths[b] = n;
+        for (int t = 0; t < n; t++) {
+            in[b * n + t] = tokens[b * LONG + first + t];
+            targets[b * n + t] = (tokens[b * LONG + first + t] + 1) % 11;
+        }
+    }
+    const ll_batch batch = {.B = rows, .T = n, .tokens = in, .targets = targets, .lengths = lengths};
+    ll_tally tally = {.each = losses};
+    CHECK_OK(ll_model_run(m, ws, &batch, grad, 1, 3, &tally));
+    for (int b = 0; b < rows; b++)
+        for (int t = 0; t < n; t++) each[b * LONG + first + t] = losses[b * n + t];
+}
+
+/* Row 1 begins a document with window 2, so that the rows are at different places from there on. */
+static void test_windows_are_one_sequence(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char keys[300];
+        int tokens[B * LONG];
+        float whole[B * LONG], alone[B * LONG], cut[B * LONG], apart[B * LONG];
+        double expected[B * LONG];
+        ll_workspace *ws = NULL, *train = NULL;
+        ll_carry *carry = NULL;
+        snprintf(keys, sizeof keys, "%s train.carry-state=on", kinds[k]);
+        ll_model *m = tiny_model(keys);
+        float *grad = calloc(m->size, sizeof *grad);
+        random_ints(tokens, B * LONG, 11, 0, 4);
+        CHECK_OK(ll_workspace_create(&ws, m, B, LONG, 0));
+        CHECK_OK(ll_workspace_create(&train, m, B, T, 1));
+        CHECK_OK(ll_carry_create(&carry, m, B));
+        run_window(m, ws, tokens, B, 0, LONG, whole, NULL);
+        int late[B * LONG];
+        memcpy(late, tokens, sizeof late);
+        memmove(late + LONG, tokens + LONG + 2 * T, (LONG - 2 * T) * sizeof *late);
+        run_window(m, ws, late, B, 0, LONG, alone, NULL);
+        for (int w = 0; w < WINDOWS; w++) {
+            carry->offset[0] = w * T, carry->offset[1] = (w < 2 ? w : w - 2) * T;
+            for (int b = 0; b < B; b++)
+                if (!carry->offset[b]) ll_carry_clear(carry, b);
+            run_window(m, train, tokens, B, w * T, T, apart, NULL);
+            ll_workspace_carry(train, carry);
+            run_window(m, train, tokens, B, w * T, T, cut, grad);
+            ll_carry_advance(carry);
+            ll_workspace_carry(train, NULL);
+        }
+        for (int t = 0; t < LONG; t++) {
+            expected[t] = (double)whole[t];
+            expected[LONG + t] = (double)(t < 2 * T ? whole[LONG + t] : alone[LONG + t - 2 * T]);
+        }
+        check_close(keys, B * LONG, cut, expected, 1e-4);
+        if (!strstr(keys, "value")) /* what came before counts */
+            assert_true(fabs((double)apart[LONG - 1] - expected[LONG - 1]) > 1e-4);
+        for (size_t i = 0; i < m->size; i++) assert_true(isfinite(grad[i]));
+        ll_carry_free(carry);
+        ll_workspace_free(ws), ll_workspace_free(train);
+        ll_model_free(m);
+        free(grad);
+    }
+}
+
+/* Rows of training batches go on where those before ended; offsets count from where the text or the stream began. */
+static void check_order(const char *more, int documents) {
+    ll_recipe *recipe = recipe_of(more);
+    ll_reader *reader = NULL;
+    ll_batch a, b;
+    int64_t offset[4], next[4];
+    int begun = 0, went_on = 0;
+    CHECK_OK(ll_reader_open(&reader, &recipe->c, "train"));
+    CHECK_OK(ll_batch_create(&a, &recipe->c));
+    CHECK_OK(ll_batch_create(&b, &recipe->c));
+    for (int64_t i = 0; i < 120; i++) {
+        ll_reader_batch(reader, &a, 1, i), ll_reader_offsets(reader, offset, 4, i);
+        ll_reader_batch(reader, &b, 1, i + 1), ll_reader_offsets(reader, next, 4, i + 1);
+        for (int row = 0; row < 4; row++) {
+            assert_true(i || !offset[row]);
+            begun += !next[row], went_on += next[row] > 0;
+            if (!next[row]) continue;
+            assert_int_equal(next[row], offset[row] + a.lengths[row]);
+            assert_int_equal(b.tokens[row * b.T], a.targets[row * a.T + a.T - 1]);
+        }
+    }
+    assert_true(begun >= (documents ? 40 : 4) && went_on > 100);
+    ll_batch_free(&a), ll_batch_free(&b);
+    ll_reader_free(reader);
+    ll_recipe_free(recipe);
+}
+
+static void test_order(void **state) {
+    (void)state;
+    static char text[4000];
+    size_t n = 0;
+    for (unsigned i = 0; n + 100 < sizeof text; i++) {
+        n += (size_t)snprintf(text + n, 32, ">p%u\n", i);
+        for (unsigned j = 0; j < 30 + i * 7 % 50; j++) text[n++] = "ACDEFGHIKLMNPQRSTVWY"[(i * j + j) % 20];
+        text[n++] = '\n';
+    }
+    CHECK_OK(ll_file_write(at("proteins.fasta"), text, n));
+    check_order("train.carry-state=on", 0);
+    char more[200];
+    snprintf(more, sizeof more,
+             "train.carry-state=on data.format=fasta data.valid-fraction=0.1 data.valid= data.train=%s",
+             at("proteins.fasta"));
+    check_order(more, 1);
+}
+
+static void test_a_stopped_run_goes_on_to_the_same_bits(void **state) {
+    (void)state;
+    static const char *const more[] = {"train.carry-state=on",
+                                       "train.carry-state=on attention.kernel=gla train.accumulate=2"};
+    for (int i = 0; i < 2; i++) {
+        const char *straight = i ? "straight1" : "straight0", *stopped = i ? "stopped1" : "stopped0";
+        run(more[i], at(straight), NULL, 0, LL_OK);
+        run(more[i], at(stopped), NULL, 7, LL_ESTOPPED);
+        run(more[i], at(stopped), at(stopped), 0, LL_OK);
+        same_run(straight, stopped);
+    }
+    ll_recipe *recipe = recipe_of("train.carry-state=off"); /* part of what the run is */
+    ll_trainer *trainer = NULL;
+    CHECK_FAILS(ll_trainer_create(&trainer, recipe, NULL, at("straight0")), LL_EINVAL, "train.carry-state");
+    ll_recipe_free(recipe);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"attention.kernel=softmax position.type=none", "attention.kernel = softmax"},
+        {"model.separator=10", "model.separator = 10"},
+        {"position.type=learned", "position.max-length"},
+        {"model.task=mlm", "model.task = lm"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char more[200];
+        snprintf(more, sizeof more, "%s train.carry-state=on", cases[i][0]);
+        ll_recipe *recipe = recipe_of(more);
+        CHECK_FAILS(ll_config_check(&recipe->c), LL_EINVAL, cases[i][1]);
+        ll_recipe_free(recipe);
+    }
+    ll_recipe *recipe = recipe_of("train.carry-state=on train.length=4000");
+    ll_reader *reader = NULL;
+    CHECK_FAILS(ll_reader_open(&reader, &recipe->c, "train"), LL_EINVAL, "streams side by side");
+    ll_recipe_free(recipe);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_windows_are_one_sequence),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_a_stopped_run_goes_on_to_the_same_bits),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}

@@ -1,0 +1,163 @@
+/* The scratch of a call, for every kernel at every position: as much as ll_attention_scratch says is enough, nothing
+ * beyond it is written, nothing in it is read before it is written, no call allocates, and no bit depends on any of it.
+ */
+#include "base/memory.h"
+#include "ragged.h"
+
+enum { T = 70, PARTS = 13, PART = 1024, GUARDS = 32 };
+
+/* Gradients of everything that trains. */
+typedef struct {
+    float part[PARTS + 2][PART], ddecay[H];
+} learnt;
+
+static void want(ll_attention_call *c, learnt *d) {
+    memset(d, 0, sizeof *d);
+    ll_position_gradients *p = &c->dposition;
+    float **const to[PARTS] = {&p->freqs, &p->offsets,    &p->gains,     &p->filter_q, &p->filter_k,
+                               &p->gate,  &p->inv_freq,   &p->alpha,     &p->beta,     &p->rpe,
+                               &p->bias,  &p->distance_k, &p->distance_v};
+    for (int i = 0; i < PARTS; i++) *to[i] = d->part[i];
+    c->dbaseline.linformer_k = d->part[PARTS], c->dbaseline.linformer_v = d->part[PARTS + 1];
+    c->ddecay = d->ddecay;
+}
+
+/* Two rows of one sequence each, or packed rows of several. */
+static void lengthen(ll_attention_call *c, int packed) {
+    static const int lengths[] = {T, 33};
+    static const ll_segment segments[] = {{0, 0, 1, 0, 1}, {0, 1, 40, 1, 40}, {0, 45, 25, 45, 25}, {1, 0, 70, 0, 70}};
+    static const ll_segment whole[] = {{0, 0, T, 0, T}, {1, 0, 33, 0, 33}};
+    if (packed) {
+        c->segment = segments, c->segments = 4;
+    } else {
+        c->lengths = lengths;
+    }
+    for (int i = 0; i < (packed ? 4 : 2); i++) fill_sequence(c, packed ? &segments[i] : &whole[i], (uint64_t)i + 1);
+}
+
+/* In the caller's memory, which is full of NaN and stands off a cache line, before a guard. */
+static ll_status run(const ll_attention *op, ll_attention_call *c, int backward) {
+    const size_t need = ll_attention_scratch(op, c, backward);
+    float *block = malloc((need + GUARDS + 3) * sizeof *block);
+    assert_non_null(block);
+    for (size_t i = 0; i < need + GUARDS + 3; i++) block[i] = NAN;
+    memset(block + need + 3, 0x5a, GUARDS * sizeof *block);
+    c->scratch = block + 3, c->scratch_floats = need;
+    ll_memory_fail_at(1);
+    const ll_status status = backward ? ll_attention_backward(op, c) : ll_attention_forward(op, c);
+    ll_memory_fail_at(0);
+    for (size_t i = 0; i < GUARDS * sizeof *block; i++)
+        assert_int_equal(((const unsigned char *)(block + need + 3))[i], 0x5a);
+    free(block);
+    return status;
+}
+
+static void check(const ll_attention *op, int threads, int packed, int saved) {
+    arrays a = arrays_of(op, ROWS, T, T, packed ? 4 : ROWS), b = arrays_of(op, ROWS, T, T, packed ? 4 : ROWS);
+    static learnt da, db;
+    lengthen(&a.call, packed), lengthen(&b.call, packed);
+    want(&a.call, &da), want(&b.call, &db);
+    float *const kept[] = {a.call.saved, b.call.saved};
+    if (!saved) a.call.saved = b.call.saved = NULL;
+    ll_set_threads(1);
+    CHECK_OK(ll_attention_forward(op, &a.call));
+    if (saved) CHECK_OK(ll_attention_backward(op, &a.call));
+    ll_set_threads(threads);
+    CHECK_OK(run(op, &b.call, 0));
+    if (saved) CHECK_OK(run(op, &b.call, 1));
+    assert_memory_equal(a.data, b.data, a.size * sizeof *a.data);
+    assert_memory_equal(&da, &db, sizeof da);
+    a.call.saved = kept[0], b.call.saved = kept[1];
+    arrays_free(&a), arrays_free(&b);
+}
+
+static void test_every_pair(void **state) {
+    (void)state;
+    int ran = 0;
+    make_numbers();
+    for (int causal = 0; causal < 2; causal++)
+        for (int kernel = 0; kernel < KERNELS; kernel++)
+            for (int position = 0; position < POSITIONS; position++)
+                for (int eps = 0; eps < 2; eps++) {
+                    ll_attention_config c;
+                    ll_attention *op;
+                    if (!describe(&c, kernel, position, causal, 0)) continue;
+                    if (eps && (kernel != LL_KERNEL_FAVOR || position == LL_POSITION_ROPE_LINEAR ||
+                                position == LL_POSITION_ORTHOGONAL))
+                        continue;
+                    if (eps) c.feature_eps = 1e-3f; /* the released stabilisers, and their gradients */
+                    if (eps && !causal) c.key_max = LL_MAX_BATCH, c.max_gradient = 1;
+                    CHECK_OK(ll_attention_create(&op, &c));
+                    ll_attention_set_tile(op, 2); /* so that heads are shared, too */
+                    for (int packed = 0; packed < 2; packed++) {
+                        check(op, 1, packed, 0);
+                        check(op, 4, packed, 1);
+                    }
+                    ll_attention_free(op);
+                    ran++;
+                }
+    ll_set_threads(0);
+    assert_true(ran > 150);
+}
+
+/* Fewer threads where the scratch is for fewer; none where it is for none. */
+static void test_threads_fit(void **state) {
+    (void)state;
+    ll_attention_config c;
+    ll_attention *op;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_PERMUTE, 1, 0));
+    CHECK_OK(ll_attention_create(&op, &c));
+    arrays a = arrays_of(op, ROWS, T, T, ROWS), b = arrays_of(op, ROWS, T, T, ROWS);
+    lengthen(&a.call, 0), lengthen(&b.call, 0);
+    CHECK_OK(ll_attention_forward(op, &a.call));
+    ll_set_threads(1);
+    const size_t need = ll_attention_scratch(op, &b.call, 0);
+    float *scratch = malloc(need * sizeof *scratch);
+    b.call.scratch = scratch, b.call.scratch_floats = need;
+    ll_set_threads(4);
+    assert_true(ll_attention_scratch(op, &b.call, 0) > need);
+    CHECK_OK(ll_attention_forward(op, &b.call));
+    assert_memory_equal(a.data, b.data, a.size * sizeof *a.data);
+    b.call.scratch_floats = need - 1;
+    CHECK_FAILS(ll_attention_forward(op, &b.call), LL_EINVAL, "ll_attention_scratch");
+    ll_set_threads(0);
+    free(scratch);
+    arrays_free(&a), arrays_free(&b);
+    ll_attention_free(op);
+}
+
+/* A call of fewer tokens or sequences takes no more. */
+static void test_sizes_grow(void **state) {
+    (void)state;
+    make_numbers();
+    for (int causal = 0; causal < 2; causal++)
+        for (int kernel = 0; kernel < KERNELS; kernel++)
+            for (int position = 0; position < POSITIONS; position++) {
+                ll_attention_config c;
+                ll_attention *op;
+                if (!describe(&c, kernel, position, causal, 0)) continue;
+                CHECK_OK(ll_attention_create(&op, &c));
+                for (int backward = 0; backward < 2; backward++) {
+                    size_t last = 0;
+                    for (int n = 0; n < 3000; n = n * 3 / 2 + 1) {
+                        ll_attention_call call = {.B = 1 + n / 100, .T = n, .S = n, .segments = n};
+                        float saved;
+                        call.saved = backward ? &saved : NULL;
+                        const size_t floats = ll_attention_scratch(op, &call, backward);
+                        assert_true(floats >= last);
+                        last = floats;
+                    }
+                }
+                ll_attention_free(op);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_threads_fit),
+        cmocka_unit_test(test_sizes_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
