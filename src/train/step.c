@@ -149,8 +149,8 @@ static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int sha
 }
 
 /* One batch of a shard, whose windows may go on from those before. */
-static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t number, float scale,
-                           ll_tally *tally) {
+static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t number, float *grad,
+                           float scale, ll_tally *tally) {
     ll_carry *carry = reader ? e->carry : NULL;
     if (carry) {
         ll_reader_offsets(reader, carry->offset, carry->B, number);
@@ -158,7 +158,7 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
             if (!carry->offset[row]) ll_carry_clear(carry, row);
     }
     ll_workspace_carry(e->ws, carry);
-    const ll_status status = ll_model_run(e->model, e->ws, b, ll_exchange_leaf(e->exchange), scale, number, tally);
+    const ll_status status = ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
     ll_workspace_carry(e->ws, NULL);
     if (carry && !status) ll_carry_advance(carry);
     return status;
@@ -168,13 +168,14 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
 static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
     const int parts = parts_of(e);
     const int leaf = e->shards.row.me * e->shards.shards + shard, last = shard + 1 == e->shards.first + e->shards.count;
+    float *const grad = ll_exchange_leaf(e->exchange);
     ll_tally tally = {0};
     ll_status status = LL_OK;
     for (int i = 0; i < parts && !status; i++) {
         const int64_t number = (step - 1) * parts + i;
         const ll_batch *b = read_shard(e, reader, shard, number);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
-        status = run_batch(e, reader, b, number, scale, &tally);
+        status = run_batch(e, reader, b, number, grad, scale, &tally);
         for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
     }
     ll_exchange_added(e->exchange);
