@@ -3,13 +3,13 @@
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
     libxxhash-dev libmd-dev
+# The package longline for Python, its tests, types and notebooks.
+PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
+    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, Open MPI
 # for many ranks (its plug-in; MPICH has one, too, where it is installed).
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
     libarchive-dev libsentencepiece-dev midicsv locales openmpi-bin libopenmpi-dev $(PKG_PYTHON)
-# The package longline for Python, its tests, types and notebooks.
-PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
-    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.
