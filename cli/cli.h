@@ -3,6 +3,8 @@
 #ifndef LL_CLI_H
 #define LL_CLI_H
 
+#include <stdio.h>
+
 #include "args.h"
 #include "longline-lab.h"
 #include "longline-dist.h"
@@ -25,6 +27,18 @@ int ll_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * if `input`, a path the user gave (or NULL), cannot be opened; else it is a failure. */
 int ll_failed(ll_status status, const char *input);
 
+/* A text that goes to a file: printed into memory, then saved, so that the file is whole or not there. begin: NULL
+ * after saying why not. end: -1, or the exit code; it frees, as drop does, which leaves the file as it was. */
+typedef struct {
+    const char *path;
+    FILE *file;
+    char *text;
+    size_t size;
+} ll_output;
+FILE *ll_output_begin(ll_output *output, const char *path);
+int ll_output_end(ll_output *output);
+void ll_output_drop(ll_output *output);
+
 /* ---- Recipes and runs ---- */
 
 /* Applies every "section.key=value" of --set. */
@@ -36,10 +50,15 @@ int ll_failed_data(ll_status status, const ll_recipe *recipe);
 void ll_new_run(char *out, size_t size, const char *name);
 /* Of a run that could not begin: nothing is left of it, if it is empty. */
 void ll_drop_run(const char *folder);
+/* Can the run in this folder be gone on with? */
+int ll_has_checkpoint(const char *folder);
 /* The best model of a run, or the last where nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written where an option says? Asked before the work that it is to keep. -1, or the exit code. */
 int ll_target_check(const char *option, const char *path);
+/* Loads a model to use; of a file without checksums it says so. -1, or the exit code. */
+int ll_load_model(ll_model **model, const char *path);
+void ll_note_unchecked(const char *path); /* the same of any file of tensors */
 /* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
 /* Are its data images? */
@@ -64,11 +83,15 @@ typedef struct {
     int64_t shown_step; /* and the step of that line */
     int64_t steps;      /* seen, and the sum of their seconds a token */
     double slowness;
+    const char *folder; /* of the run, where the first signal leads to a checkpoint; or NULL */
+    int64_t saved;      /* step of its checkpoint */
     ll_progress last;
 } ll_watch;
 
-/* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second time they end the program. */
-void ll_watch_start(ll_watch *watch, const ll_recipe *recipe); /* train.preempt names one more signal */
+/* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second one ends the program, and says where the run
+ * in this folder goes on. train.preempt names one more signal. folder NULL: a run among others, which the same command
+ * goes on with. */
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
 
@@ -89,10 +112,12 @@ ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what);
 int ll_progress_report(int64_t done, int64_t total, void *line); /* an ll_done_fn; stops where ll_stop_wanted */
 void ll_progress_end(ll_progress_line *line);                    /* ends the line that moves */
 
-/* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second time they end the program. restart: calls
- * that wait go on waiting; else they fail with EINTR. */
-void ll_stop_on_signals(int restart);
-void ll_stop_on(int signal);
+/* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second one ends the program. restart: calls that
+ * wait go on waiting; else they fail with EINTR. What is written to stderr then is `first` ("saving") with "; again
+ * stops at once", and at the second one `second`: what is left of the work. */
+void ll_stop_on_signals(int restart, const char *first, const char *second);
+void ll_stop_leaves(const char *second); /* from now on */
+void ll_stop_on(int signal);             /* one more signal that asks */
 int ll_stop_wanted(void);
 
 /* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns

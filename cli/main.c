@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "cli.h"
 #include "output/print.h"
@@ -35,6 +37,27 @@ const ll_command *const ll_commands[] = {
 static void hold_streams(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return;
+}
+
+/* A stack that cannot grow ends a program without a word. What commands need of it is taken at the start, where it can
+ * be said that there is no memory. */
+enum { STACK = 384 << 10, PAGE = 4096 };
+static void touch(size_t bytes) {
+    volatile char page[PAGE];
+    page[0] = 0;
+    if (bytes > PAGE) touch(bytes - PAGE);
+    page[1] = page[0]; /* after the call, which is then no jump */
+}
+
+static int reserve_stack(void) {
+    struct rlimit limit;
+    size_t bytes = STACK;
+    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur / 2 < bytes) bytes = (size_t)limit.rlim_cur / 2;
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return ll_fail_message("no memory for %zu bytes of stack", bytes);
+    munmap(room, bytes);
+    touch(bytes);
+    return -1;
 }
 
 static const ll_command *find(const char *name) {
@@ -117,6 +140,7 @@ const ll_command ll_command_version = {
 
 int main(int argc, char **argv) {
     hold_streams();
+    if (reserve_stack() >= 0) return 1;
     signal(SIGXFSZ, SIG_IGN); /* a file beyond the user's limit is an error, as on a full disk */
     const char *name = argc > 1 ? argv[1] : "";
     if (argc < 2) return ll_usage("needs a command");

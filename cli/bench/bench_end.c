@@ -157,8 +157,9 @@ static void write_rows(FILE *file, const ll_bench *b) {
 
 int ll_bench_json(const ll_bench *b, const char *path) {
     char cpu[128];
-    FILE *file = fopen(path, "we");
-    if (!file) return ll_fail_message("%s: %s", path, strerror(errno));
+    ll_output output;
+    FILE *file = ll_output_begin(&output, path);
+    if (!file) return 1;
     processor(cpu, sizeof cpu);
     fprintf(file, "{\n  \"longline\": \"%s\", \"cpu\": \"%s\", \"tier\": \"%s\", \"threads\": %d,\n", ll_version(), cpu,
             ll_cpu(), ll_threads());
@@ -168,7 +169,5 @@ int ll_bench_json(const ll_bench *b, const char *path) {
     fprintf(file, "\n  \"rows\": [\n");
     write_rows(file, b);
     fprintf(file, "  ]\n}\n");
-    const int bad = ferror(file);
-    if (fclose(file) || bad) return ll_fail_message("%s: %s", path, strerror(errno));
-    return 0;
+    return ll_output_end(&output) < 0 ? 0 : 1;
 }

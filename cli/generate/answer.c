@@ -1,5 +1,6 @@
 /* What a seq2seq model makes of a source: the source goes through the encoder once, then the target comes byte by byte,
  * until the token that ends it. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, 
 }
 
 /* From where the stream is until the target ends. -1, or the exit code. */
-static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most) {
+static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save) {
     float logits[LL_TOKEN_COUNT];
     int token = LL_TOKEN_BEGIN;
     ll_status status =
@@ -65,7 +66,11 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most)
         token = ll_sample(logits, LL_TOKEN_COUNT, how, ll_stream_position(stream));
         if (token == LL_TOKEN_END || (most && n == most)) break;
         if (token < LL_TOKEN_PAD) putchar(token);
-        if (fflush(stdout)) return 1; /* main says why */
+        if (fflush(stdout)) {
+            if (!save) return 1; /* main says why */
+            ll_output_lost();
+            break;
+        }
         status = ll_stream_feed(stream, &token, 1, logits);
     }
     if (status) return ll_failed(status, NULL);
@@ -116,10 +121,11 @@ static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
 int ll_answer(ll_model *model, const ll_question *q) {
     ll_stream *stream = NULL;
     int code = check_usage(q, model);
-    if (code < 0 && q->save_state) ll_stop_on_signals(0);
+    if (q->save_state) signal(SIGPIPE, SIG_IGN);
+    if (code < 0 && q->save_state) ll_stop_on_signals(0, "saving", "the state was not saved");
     if (code < 0) code = begin(&stream, model, q);
-    if (code < 0 && !q->only_read) code = write_target(stream, &q->how, q->most);
-    if (code < 0) code = q->save_state ? save(stream, q->save_state) : 0;
+    if (code < 0 && !q->only_read) code = write_target(stream, &q->how, q->most, q->save_state != NULL);
+    if (code < 0) code = q->save_state ? ll_output_code(save(stream, q->save_state)) : 0;
     ll_stream_free(stream);
     return code;
 }

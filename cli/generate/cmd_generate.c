@@ -1,6 +1,6 @@
 /* longline generate: text from a model, one token after another, with memory that does not grow; and its state in a
  * file, from which it goes on as if it had never stopped. */
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -95,7 +95,11 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         if (status) return ll_failed(status, NULL);
         fwrite(text, 1, size, stdout);
         if (size) last = text[size - 1];
-        if (fflush(stdout)) return 1; /* main says why */
+        if (!fflush(stdout)) continue;
+        if (!save_state) return 1; /* main says why */
+        ll_output_lost();
+        ++*n;
+        return -1;
     }
     if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
     return -1;
@@ -116,7 +120,8 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     s->most = prompt_tokens;
     s->tells = !echo || !isatty(STDOUT_FILENO);
     s->keeps = midi_path || (echo && !s->bytes && (music || prompt_tokens));
-    if (save_state || midi_path) ll_stop_on_signals(0);
+    if (save_state) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the text, not the state */
+    if (save_state || midi_path) ll_stop_on_signals(0, "saving", "nothing was saved");
     int code = feed_prompt(s);
     if (code >= 0) return code;
     const double start = ll_now();
@@ -130,7 +135,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
                         : "tokens",
                (double)n / (ll_now() - start), ll_size(state, (double)ll_stream_bytes(s->stream)),
                ll_size(memory, (double)ll_memory_now()));
-    return save_state ? save(s) : 0;
+    return save_state ? ll_output_code(save(s)) : 0;
 }
 
 /* Said before hours of work, not after them: where the state is to go, a file can be. */
@@ -157,8 +162,9 @@ static int generate(int n, const char **words) {
     ll_text_output output = {0};
     int code = check_usage(words[0]);
     if (code >= 0) return code;
-    const ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
+    code = ll_load_model(&model, words[0]);
+    if (code >= 0) return code;
+    if (load_state) ll_note_unchecked(load_state);
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     const int answers = task && !strcmp(task, "seq2seq");
     const ll_question question = {

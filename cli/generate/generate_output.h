@@ -51,4 +51,10 @@ typedef struct {
 /* Writes what the model makes of a text, or of a file's, or goes on with it. Gives the exit code. */
 int ll_answer(ll_model *model, const ll_question *question);
 
+/* Standard output took no more while a state is to be saved, which is done all the same: what is written from now on
+ * goes nowhere. A reader that has gone away (EPIPE) has all that it wanted, and nothing failed; anything else is said,
+ * and makes 0 another exit code in the end. */
+void ll_output_lost(void);
+int ll_output_code(int code);
+
 #endif

@@ -62,7 +62,7 @@ static int make(const char *what) {
     const char *path = folder_of(what);
     if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
     ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, path);
-    ll_stop_on_signals(1);
+    ll_stop_on_signals(1, "stopping", "what is not whole is made again by the same command");
     const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed, ll_progress_report, &t);
     ll_progress_end(&t);
     if (status) return ll_failed(status, NULL);

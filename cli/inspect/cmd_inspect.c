@@ -5,9 +5,11 @@
 #include "cli.h"
 
 static int64_t length;
+static int verify;
 
 static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "length", "T", &length, 0, 1e9, "cost of a token at this position; 0 = at train.length"},
+    {LL_ARG_FLAG, 0, "verify", NULL, &verify, 0, 0, "compare every tensor of any .safetensors file with its checksum"},
     {.type = LL_ARG_END},
 };
 
@@ -37,14 +39,27 @@ static void costs(const ll_model *model, int at) {
         printf("inspect.stream_bytes=%zu\n", ll_model_cost(model, at).stream_bytes);
 }
 
+/* Is a model, a state or a checkpoint what was written? */
+static int verify_file(const char *path) {
+    int tensors = 0, checked = 0;
+    const ll_status status = ll_tensor_file_check(path, &tensors, &checked);
+    if (status) return ll_failed(status, path);
+    printf("inspect.tensors=%d\ninspect.checked=%d\n", tensors, checked);
+    if (checked == tensors) return 0;
+    ll_print("%s: %d of %d tensors have no checksum, so that nobody can tell whether they are what was written", path,
+             tensors - checked, tensors);
+    return 2;
+}
+
 static int inspect(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
     char *text = NULL;
-    ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
+    if (verify) return verify_file(words[0]);
+    const int code = ll_load_model(&model, words[0]);
+    if (code >= 0) return code;
     const ll_recipe *recipe = ll_model_recipe(model);
-    status = ll_recipe_text(recipe, &text);
+    const ll_status status = ll_recipe_text(recipe, &text);
     if (!status) {
         const char *own = ll_recipe_get(recipe, "train.length");
         int at = (int)length;
@@ -67,9 +82,11 @@ const ll_command ll_command_inspect = {
     .summary = "print a model's recipe, tensors, memory and cost",
     .text = "Prints the recipe that made a model, its tensors, and what it costs: parameters, bytes held when it\n"
             "is trained (parameters, gradient, moments; without activations), multiply-adds for one token at a\n"
-            "position, bytes of state while it generates.\n\n"
+            "position, bytes of state while it generates. With --verify: is every tensor what was written? Of models,\n"
+            "checkpoints and states; the exit code is 2 where one is damaged, or has no checksum.\n\n"
             "  longline inspect runs/text-bytes-1/last.safetensors\n"
-            "  longline inspect runs/text-bytes-1/last.safetensors --length 1000000",
+            "  longline inspect runs/text-bytes-1/last.safetensors --length 1000000\n"
+            "  longline inspect runs/text-bytes-1/last.safetensors --verify",
     .args = args,
     .run = inspect,
 };

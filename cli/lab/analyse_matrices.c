@@ -79,19 +79,18 @@ static void print_layer(const matrices *x, int layer, const float *A, int stream
 static int write_csv(const matrices *x, int layer, const float *A) {
     char path[4200];
     snprintf(path, sizeof path, "%s/attention-%d.csv", x->how->folder, layer);
-    FILE *file = fopen(path, "w");
-    if (file) {
-        fprintf(file, "layer,head,query,key,weight\n");
-        for (int h = 0; h < x->heads; h++)
-            for (int i = 0; i < x->n; i++)
-                for (int j = 0; j < x->n; j++)
-                    fprintf(file, "%d,%d,%d,%d,%.7g\n", layer, h, i, j,
-                            (double)A[((size_t)h * (size_t)x->n + (size_t)i) * (size_t)x->n + (size_t)j]);
-    }
-    const int bad = !file || ferror(file);
-    if ((file && fclose(file)) || bad) return ll_fail_message("cannot write %s: %s", path, strerror(errno));
-    printf("analyse.csv=%s\n", path);
-    return -1;
+    ll_output output;
+    FILE *file = ll_output_begin(&output, path);
+    if (!file) return 1;
+    fprintf(file, "layer,head,query,key,weight\n");
+    for (int h = 0; h < x->heads; h++)
+        for (int i = 0; i < x->n; i++)
+            for (int j = 0; j < x->n; j++)
+                fprintf(file, "%d,%d,%d,%d,%.7g\n", layer, h, i, j,
+                        (double)A[((size_t)h * (size_t)x->n + (size_t)i) * (size_t)x->n + (size_t)j]);
+    const int code = ll_output_end(&output);
+    if (code < 0) printf("analyse.csv=%s\n", path);
+    return code;
 }
 
 static int draw(const matrices *x, int first, int layers) {
@@ -164,9 +163,9 @@ static int show_matrices(matrices *x) {
 
 int ll_attention_maps_at(const ll_attention_maps *how) {
     matrices x = {.how = how};
-    const ll_status status = ll_model_load(&x.model, how->model);
-    if (status) return ll_failed(status, how->model);
-    const int code = show_matrices(&x);
+    int code = ll_load_model(&x.model, how->model);
+    if (code >= 0) return code;
+    code = show_matrices(&x);
     free(x.tokens), free(x.A), free(x.streamed);
     ll_model_free(x.model);
     return code;

@@ -79,11 +79,11 @@ static int write_csv(const char *path, const ll_table *table) {
         ll_analysis_csv(stdout, table);
         return -1;
     }
-    FILE *file = fopen(path, "w");
-    if (!file) return trouble_with(path);
+    ll_output output;
+    FILE *file = ll_output_begin(&output, path);
+    if (!file) return 1;
     ll_analysis_csv(file, table);
-    const int bad = ferror(file);
-    return fclose(file) || bad ? trouble_with(path) : -1;
+    return ll_output_end(&output);
 }
 
 static int write_folder(const char *name, const ll_table *table) {
@@ -121,14 +121,16 @@ static int run_one(const char *name, const ll_model *model, FILE *out, int last)
 }
 
 static int run_all(const char **names, int n, const ll_model *model) {
-    FILE *out = !json ? NULL : !strcmp(json, "-") ? stdout : fopen(json, "w");
-    if (json && !out) return trouble_with(json);
+    ll_output output = {0};
+    FILE *out = !json ? NULL : !strcmp(json, "-") ? stdout : ll_output_begin(&output, json);
+    if (json && !out) return 1;
     if (out) fprintf(out, "[\n");
     int code = -1;
     for (int i = 0; i < n && code < 0; i++) code = run_one(names[i], model, out, i == n - 1);
     if (out) fprintf(out, "]\n");
-    const int bad = out && out != stdout && (ferror(out) | fclose(out));
-    return bad ? trouble_with(json) : code < 0 ? 0 : code;
+    if (code >= 0) ll_output_drop(&output);
+    if (code < 0 && output.file) code = ll_output_end(&output);
+    return code < 0 ? 0 : code;
 }
 
 static int unknown(const char *word) {
@@ -190,12 +192,14 @@ static int analyse(int n, const char **words) {
     for (int i = 0; i < n; i++)
         if (!strcmp(words[i], "drift")) words[i] = "stream-error"; /* its name in version 0.1 */
     int code = check(n, words);
+    if (code < 0 && csv && strcmp(csv, "-")) code = ll_target_check("--csv", csv);
+    if (code < 0 && json && strcmp(json, "-")) code = ll_target_check("--json", json);
     if (code < 0 && folder) code = make_folder();
     if (code >= 0) return code;
     ll_model *model = NULL;
     if (model_file) {
-        const ll_status status = ll_model_load(&model, model_file);
-        if (status) return ll_failed(status, model_file);
+        code = ll_load_model(&model, model_file);
+        if (code >= 0) return code;
     }
     code = run_all(words, n, model);
     ll_model_free(model);

@@ -162,7 +162,7 @@ static int show(const ll_comparison_progress *p, void *arg) {
     if (f->number != p->number) {
         if (f->number) ll_watch_end(&f->watch);
         snprintf(f->name, sizeof f->name, "[%d/%d] %s, seed %d", p->number, p->of, p->system->name, p->seed);
-        ll_watch_start(&f->watch, p->recipe);
+        ll_watch_start(&f->watch, p->recipe, NULL);
         f->watch.name = f->name;
         f->number = p->number;
         f->recipe = p->recipe;
@@ -197,7 +197,7 @@ static int run(ll_comparison *c, const char *path, ll_comparison_how how) {
     how.progress = show;
     how.arg = &f;
     how.folder = out ? out : name_folder(own, sizeof own, path);
-    ll_stop_on_signals(1);
+    ll_stop_on_signals(1, "stopping", "what is done is kept; the same command goes on");
     const ll_status status = ll_comparison_run(c, &how);
     if (f.number) ll_watch_end(&f.watch);
     return finish(c, how.folder, status, f.recipe);

@@ -17,17 +17,23 @@ void ll_print_as(const char *command) {
     name = command;
 }
 
-/* One line, in one write. Names of files and keys come from outside: what could steer a terminal or break
- * the line becomes '?'. */
+/* One line. Names of files and keys come from outside: what could steer a terminal or break the line becomes '?'. */
+void ll_print_text(char *line, size_t size, const char *text, const char *more) {
+    const int n = snprintf(line, size, "longline%s%s: %s%s", name ? " " : "", name ? name : "", text, more);
+    const size_t end = n < 0 ? 0 : (size_t)n < size - 2 ? (size_t)n : size - 2;
+    for (size_t i = 0; i < end; i++)
+        if ((unsigned char)line[i] < 32 || line[i] == 127) line[i] = '?';
+    memcpy(line + end, "\n", 2);
+}
+
+/* In one write. */
 static void say(const char *format, va_list list) {
     char text[1200], line[1300];
     if (!ll_dist_ranks().speaks) return;
     vsnprintf(text, sizeof text, format, list);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-    const int n = snprintf(line, sizeof line, "longline%s%s: %s\n", name ? " " : "", name ? name : "", text);
+    ll_print_text(line, sizeof line, text, "");
     ll_line_break();
-    if (n > 0) fwrite(line, 1, (size_t)n, stderr);
+    fwrite(line, 1, strlen(line), stderr);
 }
 
 void ll_print(const char *format, ...) {

@@ -2,6 +2,10 @@
 #ifndef LL_PRINT_H
 #define LL_PRINT_H
 
+#include <stddef.h>
+
 void ll_print_as(const char *command);
+/* The line that ll_print would write of two texts, without writing it. */
+void ll_print_text(char *line, size_t size, const char *text, const char *more);
 
 #endif

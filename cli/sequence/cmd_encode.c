@@ -72,7 +72,7 @@ static int encode_with(ll_model *model, int files, const char **paths) {
         const ll_status status = ll_row_file_create(&rows, out ? out : "-", width, all);
         if (status) return ll_failed(status, NULL);
     }
-    if (out) ll_stop_on_signals(1);
+    if (out) ll_stop_on_signals(1, "stopping", "no file was written");
     const int code = ll_sequences(&job, files, paths);
     if (json) return code;
     if (code) {

@@ -121,10 +121,10 @@ static int eval(int n, const char **words) {
     if (data && split) return ll_usage("give --data or --split, not both");
     if (class >= 0 && !shift) return ll_usage("--class needs --shift");
     if (labels && !data) return ll_usage("--labels needs --data");
-    ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
-    status = change_all(model);
-    int code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
+    int code = ll_load_model(&model, words[0]);
+    if (code >= 0) return code;
+    const ll_status status = change_all(model);
+    code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.teller = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};
     ll_model_watch(model, tell, &w);

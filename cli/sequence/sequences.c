@@ -354,9 +354,9 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
 
 int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int files, const char **paths)) {
     ll_model *model = NULL;
-    const ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
-    const int code = use(model, n - 1, words + 1);
+    int code = ll_load_model(&model, words[0]);
+    if (code >= 0) return code;
+    code = use(model, n - 1, words + 1);
     ll_model_free(model);
     return code;
 }

@@ -122,7 +122,7 @@ static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
 
 static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
     ll_watch watch;
-    ll_watch_start(&watch, recipe);
+    ll_watch_start(&watch, recipe, ll_trainer_folder(trainer));
     ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);

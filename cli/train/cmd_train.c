@@ -1,6 +1,8 @@
 /* longline train: a run from a recipe, or a run that goes on. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,7 +92,8 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         if (watch->unit) printf("train.valid_perplexity=%.4f\n", exp(p->valid_loss));
         ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid");
     }
-    printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
+    if (watch->steps)
+        printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
 }
 
 /* Does a model that is asked for the next token see it? What is asked for masked tokens sees all the others. */
@@ -105,6 +108,33 @@ static void say_finished(const ll_trainer *trainer, const ll_progress *p) {
              (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
 }
 
+/* What a recipe asks for and hardly means. */
+static void question_schedule(const ll_recipe *recipe) {
+    const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
+    const long long most = strtoll(steps, NULL, 10), rising = strtoll(warmup, NULL, 10);
+    if (most > 0 && rising > most)
+        ll_print("train.warmup = %s is longer than train.steps = %s, so that the learning rate rises to %.0f %% of "
+                 "train.learning-rate", warmup, steps, 100.0 * (double)most / (double)rising);
+}
+
+/* A disk that is full, or all that the user may have of it; then the place of a file in the error is not all of it. */
+static int is_full(const char *error) {
+    static const int reasons[] = {ENOSPC, EDQUOT, EFBIG};
+    for (int i = 0; i < 3; i++)
+        if (strstr(error, strerror(reasons[i]))) return 1;
+    return 0;
+}
+
+/* A run that could not write: its checkpoint is whole, and it goes on when there is room. */
+static int not_written(const ll_trainer *trainer, const ll_watch *watch) {
+    const char *folder = ll_trainer_folder(trainer), *what = is_full(ll_error()) ? "free some space, then " : "";
+    char step[40] = "";
+    if (!ll_has_checkpoint(folder))
+        return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
+    if (watch->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)watch->saved);
+    return ll_fail_message("%s; %sgo on%s with: longline train --resume '%s'", ll_error(), what, step, folder);
+}
+
 static int run_it(ll_trainer *trainer) {
     ll_watch watch;
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
@@ -112,7 +142,8 @@ static int run_it(ll_trainer *trainer) {
     if (ll_trainer_origin(trainer)) ll_print("%s", ll_trainer_origin(trainer));
     if (!strcmp(ll_recipe_get(recipe, "train.precision"), "bf16") && strcmp(ll_cpu(), "avx512bf16") != 0)
         ll_print("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
-    ll_watch_start(&watch, recipe);
+    question_schedule(recipe);
+    ll_watch_start(&watch, recipe, ll_trainer_folder(trainer));
     ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
@@ -121,6 +152,7 @@ static int run_it(ll_trainer *trainer) {
                (long long)watch.last.step, ll_trainer_folder(trainer));
         return 0;
     }
+    if (status == LL_EIO) return not_written(trainer, &watch);
     if (status) return ll_failed(status, NULL);
     if (!watch.steps && watch.last.step > 0) say_finished(trainer, &watch.last);
     report(trainer, &watch);

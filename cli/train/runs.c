@@ -30,6 +30,12 @@ void ll_drop_run(const char *folder) {
     if (made_runs) rmdir("runs");
 }
 
+int ll_has_checkpoint(const char *folder) {
+    char path[4200];
+    const int n = snprintf(path, sizeof path, "%s/last.safetensors", folder);
+    return n > 0 && n < (int)sizeof path && !access(path, R_OK);
+}
+
 void ll_run_model(char *path, size_t size, const char *run) {
     snprintf(path, size, "%s/best.safetensors", run);
     if (access(path, F_OK)) snprintf(path, size, "%s/last.safetensors", run);
@@ -45,6 +51,22 @@ int ll_target_check(const char *option, const char *path) {
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
     if (!access(folder, W_OK | X_OK) || (there && !S_ISREG(about.st_mode))) return -1; /* or /dev/stdout */
     return ll_fail_message("%s %s: cannot write there: %s", option, path, strerror(errno));
+}
+
+static void note(const char *path) {
+    ll_print("%s has no checksums (files of before version 0.2.0), so that damage to it would not be noticed", path);
+}
+
+void ll_note_unchecked(const char *path) {
+    int tensors, checked;
+    if (!ll_tensor_file_check(path, &tensors, &checked) && !checked) note(path);
+}
+
+int ll_load_model(ll_model **model, const char *path) {
+    const ll_status status = ll_model_load(model, path);
+    if (status) return ll_failed(status, path);
+    if (!ll_model_size(*model).checked) note(path);
+    return -1;
 }
 
 int ll_round_weights(ll_model *model, const char *weights) {

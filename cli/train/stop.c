@@ -1,19 +1,51 @@
-/* Signals that ask the program to come to an end in order: the first time they set a flag, the second time they end it.
- */
+/* Signals that ask the program to come to an end in order: the first one sets a flag, the second one ends the program.
+ * Both say so: nobody should wonder whether the first was heard, nor what the second one left. */
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
+#include "output/print.h"
 
 static volatile sig_atomic_t stop;
 
-static void on_signal(int number) {
-    (void)number;
-    stop = 1;
+/* Made before the signal comes, since a handler can only write: two places for each text, of which one is in use. */
+enum { TEXT = 4600 };
+typedef struct {
+    char room[2][TEXT];
+    const char *volatile now;
+} message;
+static message at_first, at_second;
+
+static void prepare(message *m, const char *text, const char *more) {
+    char *room = m->room[m->now == m->room[0]];
+    ll_print_text(room, TEXT, text, more);
+    m->now = room;
 }
 
-void ll_stop_on_signals(int restart) {
+static void on_signal(int number) {
+    const int reason = errno, again = stop;
+    const char *text = again ? at_second.now : at_first.now;
+    stop = 1;
+    if (text && write(STDERR_FILENO, text, strlen(text)) < 0) errno = reason; /* nobody reads it */
+    if (again) {
+        signal(number, SIG_DFL);
+        raise(number); /* who waits for the program sees that the signal ended it */
+    }
+    errno = reason;
+}
+
+void ll_stop_leaves(const char *second) {
+    prepare(&at_second, "stopped at once; ", second);
+}
+
+void ll_stop_on_signals(int restart, const char *first, const char *second) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (restart ? SA_RESTART : 0) | (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = restart ? SA_RESTART : 0};
+    prepare(&at_first, first, "; again stops at once");
+    ll_stop_leaves(second);
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction before;

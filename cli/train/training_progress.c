@@ -6,10 +6,27 @@
 
 #include "cli.h"
 
-void ll_watch_start(ll_watch *watch, const ll_recipe *recipe) {
-    *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now()};
+/* What a second signal leaves of the run. */
+static void leaves(const ll_watch *w) {
+    char text[4500], step[40] = "";
+    if (w->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)w->saved);
+    if (!w->folder)
+        snprintf(text, sizeof text, "what is done is kept; the same command goes on");
+    else if (!ll_has_checkpoint(w->folder))
+        snprintf(text, sizeof text, "%s has no checkpoint yet, so that nothing was kept", w->folder);
+    else
+        snprintf(text, sizeof text,
+                 "the steps since the checkpoint are lost; go on%s with: longline train --resume '%s'", step,
+                 w->folder);
+    ll_stop_leaves(text);
+}
+
+void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder) {
+    *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now(), .folder = folder};
+    watch->saved = -1;
     watch->last.valid_loss = NAN;
-    ll_stop_on_signals(1);
+    ll_stop_on_signals(1, "saving", "");
+    leaves(watch);
     const char *preempt = ll_recipe_get(recipe, "train.preempt");
     if (!strcmp(preempt, "SIGUSR1")) ll_stop_on(SIGUSR1);
     if (!strcmp(preempt, "SIGUSR2")) ll_stop_on(SIGUSR2);
@@ -55,6 +72,10 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         w->slowness += 1 / progress->tokens_per_second;
     }
     w->last = *progress;
+    if (w->saved != progress->saved) {
+        w->saved = progress->saved;
+        leaves(w);
+    }
     if (is_news(w, progress) || now - w->shown >= every) {
         char line[400];
         describe(line, sizeof line, w);

@@ -17,6 +17,15 @@ LL_API LL_MUST_USE ll_status ll_row_file_add(ll_row_file *rows, const char *id, 
 LL_API LL_MUST_USE ll_status ll_row_file_commit(ll_row_file *rows); /* frees, also on failure */
 LL_API void ll_row_file_abandon(ll_row_file *rows);                 /* NULL is fine */
 
+/* ---- Files that are whole or not there ---- */
+
+/* Writes a text to `path`, which has its old content or this one, whatever happens meanwhile. LL_EIO says why not; a
+ * device or a pipe is written to as it is. */
+LL_API LL_MUST_USE ll_status ll_text_save(const char *path, const char *text, size_t size);
+/* Reads a safetensors file and compares every tensor with its checksum: how many there are, and how many of them had
+ * one, which was right. LL_EFORMAT names the first that is not what was written. O(bytes). */
+LL_API LL_MUST_USE ll_status ll_tensor_file_check(const char *path, int *tensors, int *checked);
+
 LL_C_END
 
 #endif

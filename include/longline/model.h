@@ -34,6 +34,7 @@ typedef struct {
     size_t parameters;
     int width;   /* C: of the vectors of tokens */
     int classes; /* 0: no classifier */
+    int checked; /* tensors of its file whose checksum was right; 0: it was made, or its file has no checksums */
     size_t block; /* floats of a block of gradients: ll_model_loss */
 } ll_model_sizes;
 LL_API ll_model_sizes ll_model_size(const ll_model *model);

@@ -18,8 +18,10 @@ typedef struct {
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
+    int64_t saved;                          /* step of the checkpoint on the disk; -1: there is none */
     const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains:
-                        * "no report", "no lock" (of the folder), "no folder" (it was removed, and is made again) */
+                        * "no report", "no lock" (of the folder), "no folder" (it was removed, and is made again),
+                        * "no learning" (the loss is far above chance) */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once for each event of the step; "evaluating" comes after every batch

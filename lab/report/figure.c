@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "report/report_internal.h"
 
 enum { WIDTH = 960, HEIGHT = 540, LEAST = 120, MOST = 16384 };
@@ -34,9 +35,21 @@ static ll_status check(const char *path, int width, int height) {
     return LL_OK;
 }
 
+/* cairo and fontconfig, which it takes letters from, crash where memory runs out in some of their functions. So it is
+ * looked for before they begin: what they take for a page of text and curves, and two copies of the pixels. */
+static ll_status look_for_memory(const char *path, int width, int height, int svg) {
+    enum { TAKEN = 16 << 20, PIXEL = 4 };
+    void *block = ll_alloc(TAKEN + (svg ? 0 : 2 * PIXEL * (size_t)width * (size_t)height), 1);
+    if (!block) return ll_fail_in(LL_ENOMEM, path);
+    ll_free(block);
+    return LL_OK;
+}
+
 /* The picture into the writer, with cairo's verdict turned into ours. */
 static ll_status draw(const char *path, int width, int height, ll_painter *paint, const void *what, sink *out) {
     const int svg = has_ending(path, ".svg");
+    const ll_status status = look_for_memory(path, width, height, svg);
+    if (status) return status;
     cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(put, out, width, height)
                                    : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
     const int drawn = paint(surface, what, width, height);

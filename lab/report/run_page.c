@@ -4,7 +4,24 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/run_page.h"
+
+/* A model that knows nothing has all answers alike. The trainer says the same while it trains. */
+static void warn_of_chance(ll_html *h, const ll_run *run, const ll_run_facts *f) {
+    if (!run->recipe) return;
+    const char *task = ll_recipe_get(run->recipe, "model.task");
+    const int classes = !strcmp(task, "classify") || !strcmp(task, "match");
+    const char *answers = ll_recipe_get(run->recipe, classes ? "model.classes" : "model.vocab");
+    const double chance = log2(fmax(ll_scan_number(answers, NULL), 2));
+    char text[300];
+    if (!(f->train_bits > 2 * chance + 1 / log(2))) return;
+    ll_format_text(text, sizeof text,
+                   "The training loss, %.4g bits per %s, is far above chance, which is %.4g: "
+                   "lower train.learning-rate, lengthen train.warmup, or set train.clip = 1.",
+                   f->train_bits, run->unit, chance);
+    ll_html_paragraph(h, text);
+}
 
 void ll_run_page_results(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     const ll_html_table table = {.label = "Results", .cols = 2};
@@ -14,6 +31,7 @@ void ll_run_page_results(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     ll_html_text(h, about);
     ll_html_put(h, "</p>\n");
     ll_run_tiles(h, run, f);
+    warn_of_chance(h, run, f);
     ll_html_table_begin(h, &table);
     for (int row = 0;; row++) {
         const char *label = ll_run_result(run, f, row, text);

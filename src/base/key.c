@@ -32,6 +32,7 @@ static ll_status assign_integer(void *part, const ll_key *k, const char *value) 
 
 static ll_status assign_number(void *part, const ll_key *k, const char *value) {
     double v = 0;
+    if (ll_is_infinite_text(value)) return out_of_range(k, value);
     if (!ll_parse_number(&v, value)) return wrong(k, value, "a number");
     if (v < k->lo || v > k->hi) return out_of_range(k, value);
     *number_field(part, k) = v;
@@ -58,6 +59,23 @@ static const char *choice(const char *choices, int i, size_t *length) {
     return choices;
 }
 
+/* The choice that `value` was meant to be, by the fewest letters to change; 0 where none is near. */
+enum { NEAR = 64 };
+static int nearest(char near[NEAR], const char *choices, const char *value) {
+    size_t length;
+    const char *word;
+    int least = 1 + (int)strlen(value) / 3, found = 0;
+    for (int i = 0; (word = choice(choices, i, &length)); i++) {
+        char one[NEAR];
+        snprintf(one, sizeof one, "%.*s", (int)length, word);
+        const int changes = ll_edit_distance(value, one);
+        if (changes > least || (found && changes == least)) continue;
+        least = changes, found = 1;
+        memcpy(near, one, sizeof one);
+    }
+    return found;
+}
+
 static ll_status assign_choice(void *part, const ll_key *k, const char *value) {
     size_t length;
     const char *word;
@@ -66,13 +84,18 @@ static ll_status assign_choice(void *part, const ll_key *k, const char *value) {
             *int_field(part, k) = i;
             return LL_OK;
         }
+    char near[NEAR];
+    if (nearest(near, k->about.choices, value))
+        return ll_fail(LL_EINVAL, "%s = \"%.200s\" is not known; did you mean %s? It is one of %s", k->about.name,
+                       value, near, k->about.choices);
     return ll_fail(LL_EINVAL, "%s = \"%.200s\" must be one of %s", k->about.name, value, k->about.choices);
 }
 
 static ll_status assign_text(void *part, const ll_key *k, const char *value) {
     if (!ll_is_plain_text(value))
         return ll_fail(LL_EINVAL,
-                       "%s = \"%.200s\" must be UTF-8 without control characters, else no file could keep it",
+                       "%s = \"%.200s\" must be UTF-8 without control characters, else no recipe could keep it; "
+                       "rename what it stands for, or make a link to the file with a plain name",
                        k->about.name, value);
     char *copy = ll_strdup(value);
     if (!copy) return LL_ENOMEM;

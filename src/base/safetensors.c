@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read in place, and files are little-endian");
@@ -28,7 +29,7 @@ struct ll_safetensors {
     const uint8_t *data;
     size_t size; /* of the data */
     json_t *meta;
-    int count;
+    int count, checked;
     entry *entry; /* in the order of the data */
 };
 
@@ -162,6 +163,41 @@ static ll_status read_header(ll_safetensors *f, json_t *header) {
     return check_cover(f);
 }
 
+/* ---- Checksums ---- */
+
+typedef struct {
+    const ll_safetensors *file;
+    enum { WITHOUT, RIGHT, WRONG, UNKNOWN } *found; /* of each tensor */
+} survey;
+
+static void check_one(void *arg, size_t i) {
+    const survey *s = arg;
+    const ll_st_tensor *t = &s->file->entry[i].t;
+    char hex[LL_CHECKSUM_TEXT], *key = ll_st_checksum_key(t->name);
+    const char *written = key ? ll_safetensors_meta(s->file, key) : NULL;
+    s->found[i] = key ? WITHOUT : UNKNOWN;
+    ll_free(key);
+    if (!written) return;
+    ll_st_checksum(hex, t->data, s->file->entry[i].end - s->file->entry[i].begin);
+    s->found[i] = strcmp(hex, written) ? WRONG : RIGHT;
+}
+
+/* Are the tensors what was written? */
+static ll_status check_sums(ll_safetensors *f) {
+    const survey s = {f, ll_alloc((size_t)f->count, sizeof *s.found)};
+    ll_status status = s.found ? LL_OK : LL_ENOMEM;
+    if (!status) ll_parallel_for((size_t)f->count, check_one, (void *)&s);
+    for (int i = 0; i < f->count && !status; i++) {
+        f->checked += s.found[i] == RIGHT;
+        if (s.found[i] == UNKNOWN) status = ll_fail(LL_ENOMEM, "no memory for the checksums of %s", f->path);
+        if (s.found[i] == WRONG)
+            status = ll_fail(LL_EFORMAT, "%s is damaged: tensor %s is not what was written (its checksum differs)",
+                             f->path, f->entry[i].t.name);
+    }
+    ll_free(s.found);
+    return status;
+}
+
 /* bytes: in memory; NULL: those of the file of this name. */
 static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const char *path) {
     json_t *header = NULL;
@@ -173,6 +209,7 @@ static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const 
     if (!status) status = parse_header(&header, f);
     if (!status) status = read_header(f, header);
     json_decref(header);
+    if (!status && f->meta) status = check_sums(f);
     if (status) {
         ll_safetensors_free(f);
         return status;
@@ -204,7 +241,13 @@ const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
     return json_string_value(json_object_get(file->meta, key));
 }
 
-int ll_safetensors_count(const ll_safetensors *file) { return file->count; }
+int ll_safetensors_checked(const ll_safetensors *file) {
+    return file->checked;
+}
+
+int ll_safetensors_count(const ll_safetensors *file) {
+    return file->count;
+}
 
 const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i) {
     return i >= 0 && i < file->count ? &file->entry[i].t : NULL;

@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct ll_safetensors ll_safetensors;
 
-/* Opens, checks everything, keeps the file mapped. */
+/* Opens, checks everything, the checksums of its tensors, too, on all threads; keeps the file mapped. */
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
 /* The same of bytes in memory, which must outlive it; `name` is what it is called in messages. */
 LL_MUST_USE ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name);
@@ -28,6 +28,8 @@ const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
 int ll_safetensors_count(const ll_safetensors *file);
 const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i);
 const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *name); /* or NULL */
+/* Tensors whose checksum was in the file and right; the others had none. A file with a wrong one does not open. */
+int ll_safetensors_checked(const ll_safetensors *file);
 /* Copies a numeric tensor of any type into floats (or doubles); count elements. LL_OTHER becomes NaN. */
 void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
@@ -43,6 +45,12 @@ LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_
 LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
 /* Saves into memory, which the caller frees with ll_free. */
 LL_MUST_USE ll_status ll_st_bytes(ll_st_writer *writer, ll_bytes *bytes);
+/* The metadata key under which the checksum of a tensor is, "xxh3.NAME", in new memory (NULL if it is refused), and the
+ * checksum: XXH3 of 64 bits over the tensor's bytes, as 16 hexadecimal digits. */
+enum { LL_CHECKSUM_TEXT = 17 };
+char *ll_st_checksum_key(const char *name);
+void ll_st_checksum(char hex[LL_CHECKSUM_TEXT], const void *data, size_t size);
+
 /* A name for what has been added so far: metadata, tensors and their bytes; not for where or how it is written. Two
  * contents have the same one by no accident; who wants to make two that have can. */
 enum { LL_DIGEST_TEXT = 33 };

@@ -122,11 +122,28 @@ static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
     return 1;
 }
 
+/* The metadata, and a checksum of every tensor: of the bytes as they are in memory now. NULL if memory is refused. */
+static json_t *make_meta(const ll_st_writer *w) {
+    json_t *meta = json_copy(w->meta);
+    int ok = meta != NULL;
+    for (int i = 0; i < w->count && ok; i++) {
+        const entry *e = &w->entry[i];
+        char hex[LL_CHECKSUM_TEXT], *key = ll_st_checksum_key(e->name);
+        ll_st_checksum(hex, e->data, e->bytes);
+        ok = key && !json_object_set_new(meta, key, json_string(hex));
+        ll_free(key);
+    }
+    if (ok) return meta;
+    json_decref(meta);
+    return NULL;
+}
+
 static json_t *make_header(ll_st_writer *w) {
-    json_t *header = json_object();
+    json_t *header = json_object(), *meta = make_meta(w);
     size_t at = 0;
-    int ok = header && (!json_object_size(w->meta) || !json_object_set(header, "__metadata__", w->meta));
+    int ok = header && meta && (!json_object_size(meta) || !json_object_set(header, "__metadata__", meta));
     for (int i = 0; i < UNITS && ok; i++) ok = place(w, header, units[i], &at);
+    json_decref(meta);
     if (ok) return header;
     json_decref(header);
     return NULL;

@@ -59,6 +59,14 @@ static void end_plain(plain_locale l) {
     if (l.plain) freelocale(l.plain);
 }
 
+int ll_is_infinite_text(const char *text) {
+    char *end;
+    const plain_locale l = begin_plain();
+    const double v = strtod(text, &end);
+    end_plain(l);
+    return *text && !*end && isinf(v);
+}
+
 int ll_parse_number(double *value, const char *text) {
     const plain_locale l = begin_plain();
     const int ok = parse(value, text);

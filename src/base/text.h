@@ -12,6 +12,8 @@ enum { LL_NUMBER_TEXT = 32 }; /* bytes that hold any number */
 /* A whole decimal number and nothing else, finite: 1 and the value, or 0. */
 int ll_parse_integer(int64_t *value, const char *text);
 int ll_parse_number(double *value, const char *text);
+/* Is it a number beyond all others: inf, 1e400? */
+int ll_is_infinite_text(const char *text);
 /* Text that ll_parse_number reads back as the same number: digits alone of whole ones below 1e15, else the shortest. */
 void ll_print_number(char out[LL_NUMBER_TEXT], double value);
 /* As snprintf and vsnprintf, in the C locale. */

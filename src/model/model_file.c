@@ -168,6 +168,7 @@ static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_p
         ll_model_free(m);
         return status;
     }
+    m->checked = ll_safetensors_checked(file);
     *out = m;
     return LL_OK;
 }

@@ -67,6 +67,7 @@ struct ll_model {
     ll_param *param;
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
+    int checked;              /* tensors of its file whose checksum was right */
     ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
     int stacks;               /* the last one has the head */
     ll_stack stack[2];

@@ -235,6 +235,7 @@ LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *wr
 
 typedef struct ll_quantized ll_quantized;
 void ll_quantized_free(ll_quantized *w);
+const char *ll_quantized_name(const ll_model *model); /* "f32", "bf16", "int8" */
 /* A matrix as floats and, if it is quantized, in bf16 or int8. Products of one row use the quantized form. */
 typedef struct {
     const float *f;

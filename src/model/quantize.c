@@ -123,6 +123,10 @@ ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
     return LL_OK;
 }
 
+const char *ll_quantized_name(const ll_model *m) {
+    return !m->quantized ? "f32" : m->quantized->bf16 ? "bf16" : "int8";
+}
+
 void ll_quantized_free(ll_quantized *w) {
     if (!w) return;
     ll_free(w->bf16);

@@ -117,6 +117,7 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
     status = ll_st_meta(writer, "format", format);
     if (!status) status = ll_st_meta(writer, "version", version);
     if (!status) status = ll_st_meta(writer, "model", hex);
+    if (!status) status = ll_st_meta(writer, "weights", ll_quantized_name(s->model));
     if (!status) status = ll_st_meta(writer, "position", position);
     if (!status) status = ll_st_meta(writer, "document", document);
     if (!status && s->memory) status = ll_st_meta(writer, "source", source);
@@ -166,6 +167,17 @@ static ll_status read_stream_position(stream_position *p, const ll_model *m, con
     return read_source(p, m, file);
 }
 
+/* Rounded weights are other numbers, so the state of a model with those is the state of another one. */
+static ll_status of_another(const ll_model *m, const ll_safetensors *file, const char *hex) {
+    const char *path = ll_safetensors_path(file), *model = ll_safetensors_meta(file, "model");
+    const char *weights = ll_safetensors_meta(file, "weights"), *now = ll_quantized_name(m);
+    if (weights && strcmp(weights, now))
+        return ll_fail(LL_EINVAL, "%s: the state of a model with weights %.10s, and this one has %s; load it with "
+                       "--weights %.10s", path, weights, now, weights);
+    return ll_fail(LL_EINVAL, "%s: the state of another model (%.32s)%s; this one is %s", path,
+                   model ? model : "unnamed", weights ? "" : ", or of this one with other --weights", hex);
+}
+
 /* Is it ours, and of this model? Where in the text it is. */
 static ll_status read_meta(stream_position *p, const ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
@@ -178,10 +190,7 @@ static ll_status read_meta(stream_position *p, const ll_model *m, const ll_safet
                        number ? number : "(none)", version);
     const ll_status status = digest(m, hex);
     if (status) return status;
-    if (!model || strcmp(model, hex))
-        return ll_fail(LL_EINVAL, "%s: the state of another model (%.32s); this one is %s", path,
-                       model ? model : "unnamed", hex);
-    return read_stream_position(p, m, file);
+    return !model || strcmp(model, hex) ? of_another(m, file, hex) : read_stream_position(p, m, file);
 }
 
 static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, const char *name,

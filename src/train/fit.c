@@ -1,4 +1,5 @@
 /* Does it fit? A recipe against the data it names, and against the checkpoint it is to go on from. */
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -19,6 +20,23 @@ static int may_change(const char *key) {
     for (size_t i = 0; i < sizeof FREE / sizeof *FREE; i++)
         if (!strcmp(key, FREE[i])) return 1;
     return 0;
+}
+
+/* Of a model that knows nothing: all answers alike. */
+static double chance(const ll_config *c) {
+    const int answers = c->model.classes > 0 && !ll_config_per_token(c) ? c->model.classes : c->model.vocab;
+    return log(answers > 1 ? answers : 2);
+}
+
+int ll_fit_is_above_chance(const ll_config *c, double loss) {
+    return loss > 2 * chance(c) + 1;
+}
+
+ll_status ll_fit_above_chance(const ll_config *c, double loss) {
+    const char *clip = c->train.clip > 0 && c->train.clip <= 1 ? "a longer train.warmup" : "train.clip = 1";
+    return ll_fail(LL_EDIVERGED,
+                   "the loss is %.4g nats, and %.4g would be chance: lower train.learning-rate = %g, or try %s", loss,
+                   chance(c), c->train.learning_rate, clip);
 }
 
 int ll_fit_has_valid(const ll_config *c) {

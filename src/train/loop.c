@@ -35,6 +35,7 @@ static void refresh(ll_trainer *t) {
     const int64_t done = s->step - t->begun;
     p->step = s->step;
     p->steps = c->train.steps;
+    p->saved = t->saved;
     p->loss = ll_recent_loss(s, LL_ROW_EVERY);
     p->learning_rate = s->step > 0 ? ll_schedule_rate(c, s->step) : 0;
     p->gradient_norm = s->norm;
@@ -178,6 +179,15 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
     }
 }
 
+/* Said once: a run may recover, and who trains for a week wants to know on the first day. */
+static void tell_of_chance(ll_trainer *t, watcher *w) {
+    const ll_config *c = &t->model->recipe->c;
+    const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
+    if (t->warned || t->state.step < LL_ROW_EVERY || !ll_fit_is_above_chance(c, loss)) return;
+    t->warned = 1;
+    if (ll_fit_above_chance(c, loss)) report(t, w, "no learning");
+}
+
 static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
@@ -194,6 +204,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         if (status) return status;
         s->row = s->step;
         t->unsaved = 1;
+        tell_of_chance(t, w);
     }
     if (evaluated) report(t, w, "eval");
     if (due(t, c->train.checkpoint_every) && t->unsaved) {
@@ -213,6 +224,7 @@ static ll_status save_rest(ll_trainer *t, watcher *w) {
 static ll_status stopped(ll_trainer *t, watcher *w) {
     ll_status status = in_folder(t, w, save_rest);
     if (status) return status;
+    report(t, w, "checkpoint");
     report_page(t, w, 0);
     return ll_fail(LL_ESTOPPED, "stopped after step %lld of %lld; all is saved, resume %s to go on",
                    (long long)t->state.step, (long long)t->model->recipe->c.train.steps, t->folder);

@@ -1,6 +1,7 @@
 /* metrics.csv: one row every LL_ROW_EVERY steps and at every evaluation. A row is flushed when it is
  * written, so that a run can be watched; a resumed run first cuts off what came after its checkpoint,
  * so that the file ends up as if nothing had happened (but for the columns that hold times). */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,7 @@ ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resu
 }
 
 static ll_status check(ll_metrics *m, int failed) {
-    if (!failed) return LL_OK;
-    return ll_fail(LL_EIO, "%s cannot be written; is the disk full? Make room and resume the run", m->path);
+    return failed ? ll_fail(LL_EIO, "cannot write %s: %s", m->path, strerror(errno)) : LL_OK;
 }
 
 /* A cell in front of the one after it; NaN leaves it empty. */

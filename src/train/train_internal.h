@@ -154,6 +154,10 @@ LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engi
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
 LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetensors *file);
 
+/* Is a mean loss (nats) far above what a model that knows nothing would have? Then above_chance says what to do about
+ * it in ll_error(), and gives LL_EDIVERGED. */
+int ll_fit_is_above_chance(const ll_config *c, double loss);
+ll_status ll_fit_above_chance(const ll_config *c, double loss);
 /* Is there a valid split: named, cut off train, or made? */
 int ll_fit_has_valid(const ll_config *c);
 /* Fills what the recipe leaves to the data (sizes that are 0). */
@@ -205,6 +209,7 @@ struct ll_trainer {
     int unlocked;                                 /* errno where the folder cannot be locked */
     int64_t saved;                                /* step of the checkpoint on disk, -1: none */
     int unsaved;                                  /* has the state changed since? */
+    int warned;                                   /* was it said that the loss is far above chance? */
     ll_report_fn *report; /* writes the run's report, or NULL */
     void *report_arg;
     ll_progress progress;

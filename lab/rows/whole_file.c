@@ -1,0 +1,33 @@
+/* Files that are whole or not there, and how to see that one still is. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/safetensors.h"
+#include "longline-lab.h"
+
+/* /dev/stdout, or a pipe: it cannot be replaced. */
+static ll_status write_through(const char *path, const char *text, size_t size) {
+    FILE *file = fopen(path, "we");
+    int bad = !file || fwrite(text, 1, size, file) != size;
+    if (file && fclose(file)) bad = 1;
+    return bad ? ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno)) : LL_OK;
+}
+
+ll_status ll_text_save(const char *path, const char *text, size_t size) {
+    struct stat about;
+    const int other = !stat(path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+    return other ? write_through(path, text, size) : ll_file_write(path, text, size);
+}
+
+ll_status ll_tensor_file_check(const char *path, int *tensors, int *checked) {
+    ll_safetensors *file = NULL;
+    const ll_status status = ll_safetensors_open(&file, path);
+    if (status) return status;
+    *tensors = ll_safetensors_count(file);
+    *checked = ll_safetensors_checked(file);
+    ll_safetensors_free(file);
+    return LL_OK;
+}
