@@ -60,6 +60,7 @@ help:
 #: make locale         tests where 0.5 is written 0,5
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make keys           docs/keys.md from the keys of the program
+#: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 

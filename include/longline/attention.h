@@ -238,7 +238,6 @@ typedef struct ll_attention_stream ll_attention_stream;
  * tokens. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
 LL_API void ll_attention_stream_free(ll_attention_stream *s);
-LL_API void ll_attention_stream_reset(ll_attention_stream *s);
 /* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);

@@ -25,6 +25,7 @@ typedef struct {
 struct ll_safetensors {
     char *path;
     ll_bytes bytes;
+    int borrowed; /* the bytes are another's */
     const uint8_t *data;
     size_t size; /* of the data */
     json_t *meta;
@@ -198,12 +199,14 @@ static ll_status check_sums(ll_safetensors *f) {
     return status;
 }
 
-ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
+/* bytes: in memory; NULL: those of the file of this name. */
+static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const char *path) {
     json_t *header = NULL;
     ll_safetensors *f = ll_alloc(1, sizeof *f);
     if (!f) return LL_ENOMEM;
+    if (bytes) f->bytes = *bytes, f->borrowed = 1;
     f->path = ll_strdup(path);
-    ll_status status = f->path ? ll_file_map(&f->bytes, path) : LL_ENOMEM;
+    ll_status status = !f->path ? LL_ENOMEM : bytes ? LL_OK : ll_file_map(&f->bytes, path);
     if (!status) status = parse_header(&header, f);
     if (!status) status = read_header(f, header);
     json_decref(header);
@@ -216,19 +219,24 @@ ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
     return LL_OK;
 }
 
+ll_status ll_safetensors_open(ll_safetensors **file, const char *path) { return open_bytes(file, NULL, path); }
+
+ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name) {
+    const ll_bytes all = {(uint8_t *)bytes, size};
+    return open_bytes(file, &all, name);
+}
+
 void ll_safetensors_free(ll_safetensors *f) {
     if (!f) return;
     for (int i = 0; i < f->count; i++) ll_free(f->entry[i].t.name);
     ll_free(f->entry);
     json_decref(f->meta);
-    ll_bytes_unmap(&f->bytes);
+    if (!f->borrowed) ll_bytes_unmap(&f->bytes);
     ll_free(f->path);
     ll_free(f);
 }
 
-const char *ll_safetensors_path(const ll_safetensors *file) {
-    return file->path;
-}
+const char *ll_safetensors_path(const ll_safetensors *file) { return file->path; }
 
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
     return json_string_value(json_object_get(file->meta, key));

@@ -20,6 +20,8 @@ typedef struct ll_safetensors ll_safetensors;
 
 /* Opens, checks everything, the checksums of its tensors, too, on all threads; keeps the file mapped. */
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
+/* The same of bytes in memory, which must outlive it; `name` is what it is called in messages. */
+LL_MUST_USE ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name);
 void ll_safetensors_free(ll_safetensors *file);
 const char *ll_safetensors_path(const ll_safetensors *file);
 /* The header as it stands in the file. */
@@ -48,6 +50,8 @@ LL_MUST_USE ll_status ll_st_meta(ll_st_writer *writer, const char *key, const ch
 LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_dtype dtype, int rank,
                                 const size_t *shape, const void *data);
 LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
+/* Saves into memory, which the caller frees with ll_free. */
+LL_MUST_USE ll_status ll_st_bytes(ll_st_writer *writer, ll_bytes *bytes);
 /* The metadata key under which the checksum of a tensor is, "xxh3.NAME", in new memory (NULL if it is refused), and the
  * checksum: XXH3 of 64 bits over the tensor's bytes, as 16 hexadecimal digits. */
 enum { LL_CHECKSUM_TEXT = 17 };

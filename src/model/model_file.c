@@ -48,6 +48,20 @@ ll_status ll_model_save(const ll_model *m, const char *path) {
     return status;
 }
 
+ll_status ll_model_save_bytes(const ll_model *m, char **out, size_t *size) {
+    ll_st_writer *writer = NULL;
+    ll_bytes bytes = {0};
+    ll_status status = ll_st_writer_create(&writer);
+    if (status) return status;
+    status = ll_model_write(m, writer);
+    if (!status) status = ll_st_bytes(writer, &bytes);
+    ll_st_writer_free(writer);
+    if (status) return status;
+    *out = (char *)bytes.data;
+    *size = bytes.size;
+    return LL_OK;
+}
+
 /* Is it ours? The recipe and the number of redraws out of the metadata. */
 static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
@@ -177,5 +191,14 @@ ll_status ll_model_load(ll_model **out, const char *path) {
         m->file = file;
     }
     if (!status) *out = m;
+    return status;
+}
+
+ll_status ll_model_load_bytes(ll_model **out, const void *bytes, size_t size, const char *name) {
+    ll_safetensors *file = NULL;
+    ll_status status = ll_safetensors_parse(&file, bytes, size, name);
+    if (status) return status;
+    status = read_model(out, file, 0);
+    ll_safetensors_free(file);
     return status;
 }

@@ -109,6 +109,11 @@ struct ll_model {
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
                                            char **summary);
 
+/* As ll_model_logp, of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
+LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
+                                                const int *source_lengths, int S, const int *tokens,
+                                                const int *lengths, int B, int T);
+
 /* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
