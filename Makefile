@@ -24,7 +24,7 @@ MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
 LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
-LAB_LIBS := -lcairo -lz -lmd $(LAB_OPTIONAL) -lm
+LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) %/mpi_plugin.c
 
@@ -60,6 +60,7 @@ help:
 #: make locale         tests where 0.5 is written 0,5
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make keys           docs/keys.md from the keys of the program
+#: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 

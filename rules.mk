@@ -3,10 +3,13 @@
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
     libxxhash-dev libmd-dev
+# The package longline for Python, its tests, types and notebooks.
+PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
+    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, Open MPI
 # for many ranks (its plug-in; MPICH has one, too, where it is installed).
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev midicsv locales openmpi-bin libopenmpi-dev
+    libarchive-dev libsentencepiece-dev midicsv locales openmpi-bin libopenmpi-dev $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.
@@ -69,6 +72,20 @@ fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
 
+# ---- The package for Python: built beside the library, PYTHONPATH=$(B)/python; then its tests. ----
+# The first interpreter that has what the build needs: Debian's packages are those of /usr/bin/python3.
+PYTHON = $(eval PYTHON := $(shell for p in python3 /usr/bin/python3; do $$p -c 'from importlib.util import find_spec as f; \
+    raise SystemExit(not all(map(f, ["cffi", "numpy", "pytest", "setuptools"])))' 2>/dev/null && { echo $$p; break; }; done))$(PYTHON)
+PYTHON_FILES := $(wildcard python/*.py python/*.toml python/longline/*.py python/longline/*/*.py)
+PYTHON_BUILD = cd python && LONGLINE_ARCHIVE=$(abspath $(B))/liblongline.a LONGLINE_LIBS="$(CORE_LIBS)" $(PYTHON) setup.py -q
+$(B)/python/built: $(B)/liblongline.a $(PYTHON_FILES)
+	@[ -n "$(PYTHON)" ] || { echo "no Python with cffi, numpy, pytest and setuptools; make deps installs them" >&2; exit 1; }
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(call run,py)$(PYTHON_BUILD) build --build-base $(abspath $(B)/python-temp) --build-lib $(abspath $(B)/python)
+	@touch $@
+python: $(B)/python/built
+	@PYTHON="$(PYTHON)" LONGLINE_LIBS="$(CORE_LIBS)" tests/run.sh $(RESULTS) python $(B) $(wildcard python/tests/test_*.py)
+
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
@@ -97,7 +114,7 @@ install: all
 	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(PREFIX)/include/longline-lab.h \
-	    $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
+	    $(DESTDIR)$(PREFIX)/include/longline-dist.h $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc $(DATA)/man/man1/longline.1
 	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
@@ -114,4 +131,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: keys deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
+.PHONY: keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean

@@ -27,6 +27,8 @@ const ll_command *const ll_commands[] = {
     &ll_command_analyse,
     &ll_command_table,
     &ll_command_data,
+    &ll_command_import,
+    &ll_command_export,
     &ll_command_help,
     &ll_command_version,
     NULL,

@@ -13,6 +13,7 @@
 #include "longline-lab/measure.h"        /* the machine's limits */
 #include "longline-lab/sets.h"           /* data sets */
 #include "longline-lab/music.h"          /* music compared */
+#include "longline-lab/hugging_face.h"   /* models of other programs */
 #include "longline-lab/rows.h"           /* rows of numbers into files */
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef LL_DRAWN_H
 #define LL_DRAWN_H
 
+#include "attention/attention_stream.h"
 #include "attention/operator.h"
 #include "base/memory.h"
 #include "oracle.h"

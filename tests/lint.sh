@@ -41,6 +41,7 @@ law() {
     law src/train base kernel attention recipe model data dist
     law lab/measure base kernel
     law lab/rows base
+    law lab/exchange base model
     law lab/sets base data
     law lab/music base data
     law lab/maps base attention model
@@ -56,6 +57,11 @@ verdict "a room includes only the rooms below it" "$work/rooms"
 grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples) /dev/null |
     grep -vE "#include \"($(cd cli && ls -d */ | tr -d / | paste -sd'|'))/" >"$work/outside"
 verdict "cli and examples see only the public headers" "$work/outside"
+find python examples/notebooks -name '*.py' -exec grep -nE '#include|(src|lab)/[a-z_]+\.h' {} + | grep -v '#include <longline.h>' >"$work/python"
+verdict "python sees only the public headers" "$work/python"
+find python -name '*.py' -exec awk 'length > 132 {print FILENAME ":" FNR ": " length " characters"} FNR == 401 {print FILENAME ": over 400 lines"}' {} + \
+    >"$work/pyform"
+verdict "no Python file over 400 lines, no line over 132 characters" "$work/pyform"
 grep -n 'longline-lab' $(sources src include/longline examples) include/longline.h /dev/null | grep -v '^include/longline.h:[0-9]*: \*' |
     grep '#include' >"$work/lab"
 verdict "the core and the examples do not know the laboratory" "$work/lab"

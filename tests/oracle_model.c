@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/operator.h"
 #include "base/random.h"
-#include "oracle_compat.h"
+#include "oracle_mechanism.h"
 #include "oracle_model_position.h"
 
-static double *zeros(size_t n) {
-    return calloc(n + 1, sizeof(double));
-}
+static double *zeros(size_t n) { return calloc(n + 1, sizeof(double)); }
 
 oracle_model oracle_model_of(const ll_model *model, int B, int T) {
     oracle_model o = {.model = model, .B = B, .T = T, .params = zeros(model->size)};
@@ -41,13 +38,7 @@ static const double *shared(const oracle_model *o, const char *name) {
     return param(&all, -1, name);
 }
 
-static int head_size(const ll_model_config *c) {
-    return c->model.head_size ? c->model.head_size : c->model.width / c->model.heads;
-}
-static int cls_tokens(const oracle_model *o) {
-    return !ll_task_per_token(o->model->c->model.task) && o->model->c->model.pool == LL_POOL_FIRST;
-}
-static int length(const oracle_model *o, int b) { return (o->lengths ? o->lengths[b] : o->T) + cls_tokens(o); }
+static int length(const oracle_model *o, int b) { return (o->lengths ? o->lengths[b] : o->T) + oracle_cls_tokens(o); }
 
 /* y (n) = x (k) W (k, n) + bias */
 static void linear(int k, int n, const double *x, const double *W, const double *bias, double *y) {
@@ -63,10 +54,12 @@ static void norm(const oracle_model *o, int layer, const char *name, const doubl
     snprintf(bias, sizeof bias, "%s.bias", name);
     const double *g = param(o, layer, gain), *b = param(o, layer, bias);
     const int C = o->model->c->model.width;
+    const int rms = o->model->c->model.norm_kind == LL_NORM_RMS;
     double mean = 0, variance = 0;
-    for (int i = 0; i < C; i++) mean += x[i] / C;
+    for (int i = 0; i < C && !rms; i++) mean += x[i] / C;
     for (int i = 0; i < C; i++) variance += (x[i] - mean) * (x[i] - mean) / C;
-    for (int i = 0; i < C; i++) y[i] = (x[i] - mean) / sqrt(variance + 1e-5) * g[i] + b[i];
+    for (int i = 0; i < C; i++)
+        y[i] = (x[i] - mean) / sqrt(variance + o->model->c->model.norm_eps) * g[i] + (rms ? 0 : b[i]);
 }
 
 /* x (C) of token t in sequence b under the mask of a site: 16 bits of four words for each of 8 columns. */
@@ -85,9 +78,26 @@ static void dropout(const oracle_model *o, int layer, int site, int b, int t, do
     }
 }
 
+/* How many separators stand before token p, at most the last type. */
+static int type_of(const oracle_model *o, int b, int p) {
+    const ll_model_options *m = &o->model->c->model;
+    int type = 0;
+    for (int i = 0; i < p; i++) type += o->tokens[b * o->T + i] == m->type_separator;
+    return type < m->token_types ? type : m->token_types - 1;
+}
+
+/* What ESM-2 multiplies the vectors of tokens by. */
+static double mask_scale(const oracle_model *o, int b, int token) {
+    const int mask = o->model->c->model.mask_token, n = length(o, b) - oracle_cls_tokens(o);
+    double masks = 0;
+    for (int i = 0; i < n; i++) masks += o->tokens[b * o->T + i] == mask;
+    if (mask < 0) return 1;
+    return token == mask ? 0 : 0.88 / (1 - masks / n);
+}
+
 static void embed(const oracle_model *o, int b, int t, double *x) {
     const ll_model_config *c = o->model->c;
-    const int C = c->model.width, p = t - cls_tokens(o);
+    const int C = c->model.width, p = t - oracle_cls_tokens(o);
     const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
     double raw[256];
     for (int i = 0; i < C; i++) {
@@ -95,8 +105,10 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
             raw[i] = param(o, -1, "embedding.first")[i];
             continue;
         }
-        raw[i] = E[o->tokens[b * o->T + p] * C + i];
-        if (c->position.type == LL_POSITION_LEARNED) raw[i] += learned[p * C + i];
+        const int token = o->tokens[b * o->T + p];
+        raw[i] = E[token * C + i] * mask_scale(o, b, token);
+        if (c->model.token_types) raw[i] += shared(o, "embedding.type")[type_of(o, b, p) * C + i];
+        if (c->position.type == LL_POSITION_LEARNED) raw[i] += learned[(p + c->position.offset) * C + i];
         if (c->position.type == LL_POSITION_SINUSOIDAL) {
             const double angle = p * pow(10000, -2.0 * (i / 2) / C);
             raw[i] += ll_config_init_std(c) * (i % 2 ? cos(angle) : sin(angle));
@@ -108,53 +120,6 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
         memcpy(x, raw, (size_t)C * sizeof *x);
     }
     dropout(o, 0, 0, b, t, x);
-}
-
-static int gated(const oracle_model *o) {
-    return o->model->c->attention.kernel == LL_KERNEL_GLA;
-}
-
-/* The mechanism as the recipe names it; the draws are the model's. */
-static ll_attention_config mechanism(const oracle_model *o, int op, int causal, int placed) {
-    const ll_model_config *c = o->model->c;
-    const ll_attention_config *draws = &o->model->attention[op]->c;
-    const int E = head_size(c), D = E * c->attention.query_multiple;
-    ll_attention_config a = {.causal = causal, .H = c->model.heads, .D = D, .E = E, .input_scale = 1};
-    if (placed) oracle_model_position_describe(o, &a);
-    const int W = oracle_width(&a);
-    if (c->attention.kernel == LL_KERNEL_SOFTMAX) a.kernel = LL_KERNEL_SOFTMAX, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel == LL_KERNEL_FAVOR) {
-        a.kernel = LL_KERNEL_FAVOR, a.input_scale = (float)(1 / sqrt(sqrt(W)));
-        a.features = (ll_feature_kind)c->attention.features;
-        a.M = c->attention.features == LL_FEATURES_POSITIVE ? c->attention.num_features : c->attention.num_features / 2;
-    }
-    a.baseline.window = c->attention.window, a.baseline.rank = c->attention.linformer_rank;
-    a.baseline.rotations = draws->baseline.rotations;
-    a.baseline.buckets = c->attention.buckets, a.baseline.chunk = c->attention.chunk,
-    a.baseline.rounds = c->attention.rounds;
-    a.baseline.landmarks = c->attention.landmarks, a.baseline.iterations = c->attention.iterations;
-    if (c->attention.kernel > LL_KERNEL_GLA)
-        a.kernel = (ll_kernel)c->attention.kernel, a.input_scale = (float)(1 / sqrt(W));
-    if (c->attention.kernel >= LL_KERNEL_RELU && c->attention.kernel <= LL_KERNEL_GLA) {
-        const int zero = c->attention.kernel == LL_KERNEL_ELU1 || c->attention.kernel == LL_KERNEL_EXP ||
-                         c->attention.kernel == LL_KERNEL_SIGMOID || gated(o);
-        a.kernel = (ll_kernel)c->attention.kernel, a.feature_eps = zero ? 0 : 1e-3f;
-        if (c->attention.projection >= LL_PROJ_ORTHOGONAL || draws->projection) a.M = c->attention.num_features;
-    }
-    a.projection = draws->projection;
-    a.den = LL_DEN_SUM;
-    if (!c->attention.normalise || gated(o)) a.query_max = a.key_max = LL_MAX_NONE;
-    oracle_compat(ll_recipe_get(o->model->recipe, "attention.compat"), W, &a);
-    if (c->attention.feature_eps >= 0) a.feature_eps = (float)c->attention.feature_eps;
-    if (!c->attention.normalise || gated(o)) a.den = LL_DEN_NONE;
-    a.permutation = draws->permutation;
-    if (c->position.type == LL_POSITION_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
-    if (c->position.type == LL_POSITION_PERMUTE2D) {
-        a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = cls_tokens(o);
-    }
-    a.decay = draws->decay;
-    return a;
 }
 
 /* Rows 0..n-1 of the heads from `first` on, the last one first. */
@@ -183,7 +148,7 @@ static double *gates(const oracle_model *o, int layer, int T, const double *a) {
 /* Each of H heads of y (H E) over the root of its mean square. */
 static void head_norm(const oracle_model *o, int H, int E, double *y) {
     const int choice = o->model->c->attention.output_norm;
-    if (choice == LL_OUTPUT_NORM_OFF || (choice == LL_OUTPUT_NORM_AUTO && !gated(o))) return;
+    if (choice == LL_OUTPUT_NORM_OFF || (choice == LL_OUTPUT_NORM_AUTO && !oracle_gated(o))) return;
     for (int h = 0; h < H; h++) {
         double mean = 0;
         for (int e = 0; e < E; e++) mean += y[h * E + e] * y[h * E + e] / E;
@@ -196,20 +161,24 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     static const char *const names[2][3] = {
         {"attention.query.weight", "attention.key.weight", "attention.value.weight"},
         {"cross.query.weight", "cross.key.weight", "cross.value.weight"}};
+    static const char *const biases[] = {"attention.query.bias", "attention.key.bias", "attention.value.bias"};
     const int C = o->model->c->model.width, B = o->B, from = o->model->c->position.cross, S = cross ? o->S : T;
     const int op = o->first + layer + (cross ? o->layers : 0);
-    oracle_case s = {.c = mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
+    oracle_case s = {.c = oracle_mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
     const int H = s.c.H, E = s.c.E, keyed = H - s.c.where.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
     double *part[3], *row = zeros((size_t)wide), *y = zeros((size_t)(B * H * T * E));
     int *lengths = calloc((size_t)B, sizeof *lengths);
     for (int b = 0; b < B; b++) lengths[b] = !cross ? length(o, b) : o->source_lengths ? o->source_lengths[b] : S;
     for (int i = 0; i < 3; i++) {
         const int n = i < 2 ? s.c.D : E, heads = i == 1 ? keyed : H, N = i ? S : T;
+        const int few = i ? o->model->c->model.kv_heads : 0, own = few ? few : heads, group = heads / own;
         const double *W = param(o, layer, names[cross][i]); /* some kernels lack queries or keys */
+        const double *bias = cross ? NULL : param(o, layer, biases[i]);
         part[i] = zeros((size_t)(B * H * N * n));
         for (int r = 0; W && r < B * N; r++) {
-            linear(C, heads * n, (i && cross ? o->top : a) + r * C, W, NULL, row);
-            for (int e = 0; e < heads * n; e++) part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e];
+            linear(C, own * n, (i && cross ? o->top : a) + r * C, W, bias, row);
+            for (int e = 0; e < heads * n; e++)
+                part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e / n / group * n + e % n];
         }
         for (int b = 0; i && cross && from >= LL_CROSS_END && b < B; b++)
             turn_round(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
@@ -220,40 +189,40 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     s.r = zeros((size_t)H);
     for (int h = 0; h < H; h++) s.r[h] = s.c.decay ? s.c.decay[h] : 1;
     s.linformer_k = param(o, layer, "attention.linformer_k"), s.linformer_v = param(o, layer, "attention.linformer_v");
-    if (gated(o)) s.gate = gates(o, layer, T, a);
+    if (oracle_gated(o)) s.gate = gates(o, layer, T, a);
     oracle_model_position_forward(o, layer, cross, &s, y);
     part[0] = s.q, part[1] = s.k;
     for (int r = 0; r < B * T; r++) {
         for (int e = 0; e < H * E; e++) row[e] = y[((r / T * H + e / E) * T + r % T) * E + e % E];
         head_norm(o, H, E, row);
-        linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"), NULL,
-               out + r * C);
+        linear(H * E, C, row, param(o, layer, cross ? "cross.output.weight" : "attention.output.weight"),
+               cross ? NULL : param(o, layer, "attention.output.bias"), out + r * C);
     }
     for (int i = 0; i < 3; i++) free(part[i]);
     free(row), free(y), free(lengths), free(query_lengths), free(s.r), free(s.gate);
 }
 
-static double activation(const ll_model_config *c, double u) {
-    return c->model.activation == LL_ACT_RELU ? fmax(u, 0) : u * 0.5 * erfc(-u / sqrt(2));
-}
-
 static void feed(const oracle_model *o, int layer, const double *a, double *out) {
     const int C = o->model->c->model.width, ff = o->model->c->model.ff;
-    double *u = zeros((size_t)ff);
+    const int gated = o->model->c->model.activation == LL_ACT_SWIGLU;
+    double *u = zeros((size_t)ff), *gate = zeros((size_t)ff);
     linear(C, ff, a, param(o, layer, "feed.in.weight"), param(o, layer, "feed.in.bias"), u);
-    for (int i = 0; i < ff; i++) u[i] = activation(o->model->c, u[i]);
+    if (gated) linear(C, ff, a, param(o, layer, "feed.gate.weight"), param(o, layer, "feed.gate.bias"), gate);
+    for (int i = 0; i < ff; i++)
+        u[i] = gated ? u[i] * oracle_activation(o->model->c, gate[i]) : oracle_activation(o->model->c, u[i]);
     linear(ff, C, u, param(o, layer, "feed.out.weight"), param(o, layer, "feed.out.bias"), out);
-    free(u);
+    free(u), free(gate);
 }
 
-/* x (B T, C) becomes what sublayer j makes of it. */
-static void sublayer(const oracle_model *o, int j, int T, double *x) {
-    const int C = o->model->c->model.width, rows = o->B * T, pre = o->model->c->model.norm == LL_NORM_PRE;
+/* x (B T, C) becomes what sublayer j makes of it; `block` is what entered the block. */
+static void sublayer(const oracle_model *o, int j, int T, const double *block, double *x) {
+    const int C = o->model->c->model.width, rows = o->B * T, pre = o->model->c->model.norm != LL_NORM_POST;
     const int parts = o->cross ? 3 : 2, layer = j / parts, which = j % parts, feeds = which == parts - 1;
     const char *name = feeds ? "feed.norm" : which ? "cross.norm" : "attention.norm";
     double *a = zeros((size_t)(rows * C)), *F = zeros((size_t)(rows * C));
     memcpy(a, x, (size_t)(rows * C) * sizeof *a);
-    for (int r = 0; pre && r < rows; r++) norm(o, layer, name, x + r * C, a + r * C);
+    const double *read = feeds && o->model->c->model.norm == LL_NORM_PARALLEL ? block : x;
+    for (int r = 0; pre && r < rows; r++) norm(o, layer, name, read + r * C, a + r * C);
     if (!feeds) attention(o, layer, which, T, a, F);
     for (int r = 0; r < rows; r++) {
         if (feeds) feed(o, layer, a + r * C, F + r * C);
@@ -268,17 +237,26 @@ static void sublayer(const oracle_model *o, int j, int T, double *x) {
     free(a), free(F);
 }
 
+/* The layer of model.head-transform, in place. */
+static void head_transform(const oracle_model *o, double *x) {
+    const int C = o->model->c->model.width;
+    double u[256];
+    linear(C, C, x, shared(o, "head.transform.weight"), shared(o, "head.transform.bias"), u);
+    for (int i = 0; i < C; i++) u[i] = oracle_activation(o->model->c, u[i]);
+    norm(o, -1, "head.norm", u, x);
+}
+
 static void head(const oracle_model *o, const double *x, double *logits) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, classify = !ll_task_per_token(c->model.task),
               V = classify ? c->model.classes : c->model.vocab;
     const double *W = shared(o, "head.weight"), *E = shared(o, "embedding.weight");
     if (W) {
-        linear(C, V, x, W, classify ? shared(o, "head.bias") : NULL, logits);
+        linear(C, V, x, W, shared(o, "head.bias"), logits);
         return;
     }
     for (int v = 0; v < V; v++) {
-        logits[v] = 0;
+        logits[v] = shared(o, "head.bias") ? shared(o, "head.bias")[v] : 0;
         for (int i = 0; i < C; i++) logits[v] += x[i] * E[v * C + i];
     }
 }
@@ -312,7 +290,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
             both[2 * C + i] = u[i] * v[i], both[3 * C + i] = u[i] - v[i];
         }
         linear(4 * C, ff, both, shared(o, "head.in.weight"), shared(o, "head.in.bias"), hidden);
-        for (int i = 0; i < ff; i++) hidden[i] = activation(c, hidden[i]);
+        for (int i = 0; i < ff; i++) hidden[i] = oracle_activation(c, hidden[i]);
         linear(ff, c->model.classes, hidden, shared(o, "head.weight"), shared(o, "head.bias"),
                logits + b / 2 * c->model.classes);
     }
@@ -321,12 +299,16 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
 /* What leaves a stack, (B, T, C). */
 static double *stack(const oracle_model *o) {
     const ll_model_config *c = o->model->c;
-    const int C = c->model.width, T = o->T + cls_tokens(o), rows = o->B * T;
-    double *x = zeros((size_t)(rows * C)), last[256];
+    const int C = c->model.width, T = o->T + oracle_cls_tokens(o), rows = o->B * T;
+    double *x = zeros((size_t)(rows * C)), *block = zeros((size_t)(rows * C)), last[256];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
-    for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) sublayer(o, j, T, x);
-    for (int r = 0; c->model.final_norm && c->model.norm == LL_NORM_PRE && r < rows; r++) {
+    for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) {
+        if (j % 2 == 0) memcpy(block, x, (size_t)(rows * C) * sizeof *x);
+        sublayer(o, j, T, block, x);
+    }
+    free(block);
+    for (int r = 0; c->model.final_norm && c->model.norm != LL_NORM_POST && r < rows; r++) {
         memcpy(last, x + r * C, (size_t)C * sizeof *last);
         norm(o, -1, "norm", last, x + r * C);
     }
@@ -346,13 +328,17 @@ void oracle_model_logits(const oracle_model *of, double *logits) {
         o.prefix = "decoder.", o.first = e.layers, o.causal = o.cross = 1;
     }
     double *x = stack(&o);
-    const int T = o.T + cls_tokens(&o);
+    const int T = o.T + oracle_cls_tokens(&o);
     if (c->model.task == LL_TASK_MATCH) {
         match(&o, T, x, logits);
     } else if (c->model.task == LL_TASK_CLASSIFY) {
         classify(&o, T, x, logits);
     } else {
-        for (int r = 0; r < o.B * T; r++) head(&o, x + r * c->model.width, logits + r * c->model.vocab);
+        for (int r = 0; r < o.B * T; r++) {
+            double *row = x + r * c->model.width;
+            if (c->model.head_transform) head_transform(&o, row);
+            head(&o, row, logits + r * c->model.vocab);
+        }
     }
     free(x);
     free(top);

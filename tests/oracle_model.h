@@ -22,6 +22,8 @@ typedef struct {
 
 /* The model's parameters in double; free oracle.params. */
 oracle_model oracle_model_of(const ll_model *model, int B, int T);
+/* The nonlinearity of model.activation; of swiglu, that of its gate. */
+double oracle_activation(const ll_model_config *c, double u);
 /* Logits (B, T, V), or (B, classes). */
 void oracle_model_logits(const oracle_model *o, double *logits);
 /* Sum of cross-entropies over counted targets. */

@@ -30,6 +30,7 @@ void oracle_model_position_describe(const oracle_model *o, ll_attention_config *
     if (c->position.image) a->width = c->position.width, a->height = c->position.height;
     if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->model.heads / 2;
     w->clip = c->position.distances;
+    w->base = c->position.base, w->rotary = c->position.rotary;
     if (c->position.image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
         a->before = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
 }

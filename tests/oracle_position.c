@@ -27,7 +27,10 @@ static double sigmoid(double x) {
 
 static void rope(const ll_attention_config *c, int i, const double *x, double *out) {
     for (int t = 0; t < c->D / 2; t++) {
-        const double angle = i * (c->where.theta ? (double)c->where.theta[t] : pow(10000, -2.0 * t / c->D));
+        const double base = c->where.base > 0 ? c->where.base : 10000;
+        const int n = c->where.rotary ? c->where.rotary : c->D;
+        const double own = 2 * t < n ? pow(base, -2.0 * t / n) : 0;
+        const double angle = i * (c->where.theta ? (double)c->where.theta[t] : own);
         out[2 * t] = x[2 * t] * cos(angle) - x[2 * t + 1] * sin(angle);
         out[2 * t + 1] = x[2 * t + 1] * cos(angle) + x[2 * t] * sin(angle);
     }

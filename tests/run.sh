@@ -2,6 +2,7 @@
 # Runs test programs one after the other and counts: tests/run.sh RESULTS KIND ARGUMENT...
 #   programs  cmocka programs; each of their tests counts
 #   fuzz      fuzz targets linked with replay.c, each over tests/fuzz/corpus/NAME; a target counts as one
+#   python    a build folder, then files of tests for pytest; each of their tests counts
 #   scripts   a build folder, then scripts that use tests/cli/lib; each of their checks counts
 # Shows one line a program and what a program prints itself; a failing one is shown whole. A line
 # "PASSED FAILED" a program is added to RESULTS. The environment variable WRAP goes in front of programs.
@@ -9,7 +10,7 @@
 set -u
 results=$1 kind=$2 limit=${LL_TEST_LIMIT:-1200}
 shift 2
-if [ "$kind" = scripts ]; then build=$1; shift; fi
+case $kind in scripts | python) build=$1; shift ;; esac
 mkdir -p "$(dirname "$results")"
 log=$(mktemp) || exit 1
 pid=
@@ -34,18 +35,23 @@ limited() {
 
 count() { sed -n "s/^\[  $1  \] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{n += $1} END {print n + 0}'; }
 
+outcome() { tail -n 1 "$log" | sed -n "s/.*\b\([0-9][0-9]*\) $1\b.*/\1/p" | grep . || echo 0; } # of pytest's last line
+
 for program in "$@"; do
     start=$(date +%s)
     name=$(basename "$program")
     case $kind in
     programs) limited ${WRAP:-} "$program" ;;
     fuzz) limited ${WRAP:-} "$program" "tests/fuzz/corpus/${name#fuzz_}" ;;
+    python) limited env PYTHONPATH="$build/python" LL_BUILD="$build" "$PYTHON" -B -m pytest -q -p no:cacheprovider \
+        --import-mode=importlib -c python/pyproject.toml --rootdir=python "$program" ;;
     scripts) limited sh tests/cli/lib "$build" "$program" ;;
     esac
     seconds=$(($(date +%s) - start))
     case $kind in
     programs) passed=$(count PASSED) failed=$(count FAILED) ;;
     fuzz) passed=1 failed=0 ;;
+    python) passed=$(outcome passed) failed=$(($(outcome failed) + $(outcome 'errors*'))) ;;
     scripts) passed=$(grep -c '^\[ ok ' "$log") failed=$(grep -c '^\[ FAIL ' "$log") ;;
     esac
     if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
@@ -56,7 +62,7 @@ for program in "$@"; do
         case $status in 124 | 137) how="ended at its limit of $limit s" ;; esac
     fi
     if [ "$failed" -eq 0 ]; then
-        grep -v '^\[' "$log" | sed 's/^/    /'
+        [ "$kind" = python ] || grep -v '^\[' "$log" | sed 's/^/    /'
         echo "ok    $name: $passed passed, $seconds s"
     else
         bad=1

@@ -74,6 +74,27 @@ static const char *const variants[] = {
     "model.task=mlm attention.kernel=favor model.tied-embedding=off position.type=rope model.dropout=0.2",
     "model.task=match attention.kernel=relu attention.query-multiple=2 position.type=permute model.pool=first",
     "model.task=match attention.kernel=softmax model.activation=relu model.norm=post model.dropout=0.1",
+    /* What pretrained models have: GPT-2, LLaMA, GPT-NeoX, BERT, RoBERTa, ESM-2, and some together. */
+    "attention.kernel=softmax position.type=learned position.max-length=9 model.bias=all model.activation=gelu-tanh "
+    "model.norm-eps=1e-3",
+    "attention.kernel=softmax position.type=rope position.base=500 model.bias=none model.norm-kind=rms "
+    "model.activation=swiglu model.heads=4 model.kv-heads=2 model.tied-embedding=off model.norm-eps=1e-2",
+    "attention.kernel=softmax position.type=rope position.rotary=4 model.bias=all model.norm=parallel",
+    "model.task=mlm attention.kernel=softmax position.type=learned position.max-length=9 model.bias=all "
+    "model.norm=post model.embedding-norm=on model.token-types=2 model.type-separator=3 model.head-transform=on "
+    "model.head-bias=on model.norm-eps=1e-12 model.dropout=0.1",
+    "model.task=mlm attention.kernel=softmax position.type=learned position.max-length=12 position.offset=3 "
+    "model.bias=all model.norm=post model.token-types=1 model.head-bias=on model.tied-embedding=off",
+    "model.task=mlm attention.kernel=softmax position.type=rope model.bias=all model.mask-token=4 "
+    "model.head-transform=on model.head-bias=on",
+    "attention.kernel=favor position.type=permute model.bias=qkv model.norm=parallel model.norm-kind=rms "
+    "model.activation=swiglu model.kv-heads=1 model.dropout=0.2 model.head-bias=on",
+    "model.task=classify attention.kernel=relu model.pool=first model.token-types=3 model.type-separator=2 "
+    "model.mask-token=1 model.activation=silu model.norm=parallel model.final-norm=off position.type=learned "
+    "position.max-length=10 position.offset=1",
+    "model.task=match attention.kernel=softmax model.activation=swiglu model.bias=all model.kv-heads=1",
+    "attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2 model.bias=all "
+    "model.norm=parallel model.kv-heads=1",
     /* With an eps the stabiliser counts, and no gradient goes through it: not what differences show. */
     "attention.kernel=favor attention.feature-eps=0.01 position.type=sinusoidal",
 };

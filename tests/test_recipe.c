@@ -115,6 +115,16 @@ static void test_choices_are_the_enums(void **state) {
     EXPECT("model.task=classify", model.task, LL_TASK_CLASSIFY);
     EXPECT("model.norm=pre", model.norm, LL_NORM_PRE);
     EXPECT("model.norm=post", model.norm, LL_NORM_POST);
+    EXPECT("model.norm=parallel", model.norm, LL_NORM_PARALLEL);
+    EXPECT("model.norm-kind=layer", model.norm_kind, LL_NORM_LAYER);
+    EXPECT("model.norm-kind=rms", model.norm_kind, LL_NORM_RMS);
+    EXPECT("model.bias=feed", model.bias, LL_BIAS_FEED);
+    EXPECT("model.bias=none", model.bias, LL_BIAS_NONE);
+    EXPECT("model.bias=qkv", model.bias, LL_BIAS_QKV);
+    EXPECT("model.bias=all", model.bias, LL_BIAS_ALL);
+    EXPECT("model.activation=gelu-tanh", model.activation, LL_ACT_GELU_TANH);
+    EXPECT("model.activation=silu", model.activation, LL_ACT_SILU);
+    EXPECT("model.activation=swiglu", model.activation, LL_ACT_SWIGLU);
     EXPECT("model.activation=gelu", model.activation, LL_ACT_GELU);
     EXPECT("model.activation=relu", model.activation, LL_ACT_RELU);
     EXPECT("model.pool=mean", model.pool, LL_POOL_MEAN);

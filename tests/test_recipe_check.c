@@ -97,6 +97,16 @@ static void test_checks(void **state) {
         {{"model.heads=1", "position.type=relative-s2"}, "1 is odd"},
         {{"attention.kernel=relu", "position.type=relative-s2", "position.decay=fixed"}, "position.decay=none"},
         {{"position.type=relative-s2", "position.image=on"}, "position.width and position.height"},
+        {{"model.kv-heads=3"}, "model.kv-heads = 3 does not divide"},
+        {{"model.token-types=2"}, "read whole sequences"},
+        {{"model.mask-token=2"}, "read whole sequences"},
+        {{"model.type-separator=2"}, "there are none; set model.token-types"},
+        {{"model.head-transform=on"}, "set model.task=mlm"},
+        {{"model.task=classify", "model.head-bias=on"}, "model.head-bias = on"},
+        {{"model.task=seq2seq", "model.norm=parallel"}, "models of one stack"},
+        {{"model.task=seq2seq", "model.bias=all"}, "models of one stack"},
+        {{"position.type=rope", "position.rotary=3"}, "position.rotary = 3 must be an even number"},
+        {{"position.type=learned", "position.offset=4096"}, "position.offset = 4096 leaves nothing"},
         {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -29,7 +29,7 @@ static void test_a_file_by_hand(void **state) {
     const char *header = "{\"b\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[3,11]},"
                          "\"__metadata__\":{\"k\":\"v\",\"\\u00e9\":\"\"},"
                          "\"none\":{\"dtype\":\"F64\",\"shape\":[0,5],\"data_offsets\":[3,3]},"
-                         "\"s\":{\"shape\":[],\"dtype\":\"BF16\",\"data_offsets\":[11,13]},"
+                         "\"s\":{\"shape\":[],\"dtype\":\"U16\",\"data_offsets\":[11,13]},"
                          "\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}   ";
     uint8_t data[13] = {7, 8, 255};
     const float values[2] = {1.5f, -2.0f};

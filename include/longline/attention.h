@@ -71,6 +71,8 @@ typedef enum {
  * stochastic positions: when it is made or reset). */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
+    double base;        /* rope, in place of 10000; 0: 10000 */
+    int rotary;         /* rope: the first channels of a head turn, an even number, and the others stay; 0: all turn */
     const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
                          * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */
@@ -236,7 +238,6 @@ typedef struct ll_attention_stream ll_attention_stream;
  * tokens. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
 LL_API void ll_attention_stream_free(ll_attention_stream *s);
-LL_API void ll_attention_stream_reset(ll_attention_stream *s);
 /* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);

@@ -93,7 +93,6 @@ typedef struct {
 LL_API LL_MUST_USE ll_status ll_recipe_create(ll_recipe **recipe); /* all keys at their defaults */
 LL_API LL_MUST_USE ll_status ll_recipe_load(ll_recipe **recipe, const char *path);
 LL_API LL_MUST_USE ll_status ll_recipe_parse(ll_recipe **recipe, const char *text, const char *name);
-LL_API LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
 LL_API void ll_recipe_free(ll_recipe *recipe);
 
 /* Sets "section.key=value". An unknown key is LL_EINVAL and the text names the nearest one. */

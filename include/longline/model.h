@@ -18,6 +18,11 @@ LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
 /* Written to a temporary file in the same folder, flushed, then renamed. */
 LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *path);
+/* The same from a file's bytes in memory, of which nothing is kept: its parameters are a block of its own, which can
+ * be trained (ll_adam_create). `name` stands in messages for the path. */
+LL_API LL_MUST_USE ll_status ll_model_load_bytes(ll_model **model, const void *bytes, size_t size, const char *name);
+/* The file that ll_model_save would write, in memory that the caller frees with ll_text_free. */
+LL_API LL_MUST_USE ll_status ll_model_save_bytes(const ll_model *model, char **bytes, size_t *size);
 LL_API void ll_model_free(ll_model *model);
 
 LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
@@ -30,6 +35,7 @@ typedef struct {
     int width;   /* C: of the vectors of tokens */
     int classes; /* 0: no classifier */
     int checked; /* tensors of its file whose checksum was right; 0: it was made, or its file has no checksums */
+    size_t block; /* floats of a block of gradients: ll_model_loss */
 } ll_model_sizes;
 LL_API ll_model_sizes ll_model_size(const ll_model *model);
 
@@ -37,6 +43,7 @@ typedef struct {
     const char *name; /* "blocks.0.attention.query.weight" */
     int rows, cols;   /* cols = 1 for vectors */
     float *data;      /* the parameters themselves */
+    size_t offset;    /* of its gradient in a block of them */
 } ll_tensor;
 /* Tensor number i, or data = NULL past the last. */
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
@@ -62,10 +69,6 @@ LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
  * in [0, V); LL_EDIVERGED the place of a number that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
-/* The same of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
-LL_API LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
-                                                const int *source_lengths, int S, const int *tokens,
-                                                const int *lengths, int B, int T);
 
 /* Calls `progress` from now on while this model computes; NULL: no longer. ll_evaluate counts all of its batches.
  * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source count their one batch: after every block of
@@ -115,7 +118,10 @@ typedef struct {
     float top_p;       /* 1 = all */
     uint64_t seed;
 } ll_sampling;
-LL_API ll_sampling ll_sampling_default(void);
+static inline ll_sampling ll_sampling_default(void) {
+    ll_sampling usual = {1, 0, 1, 0};
+    return usual;
+}
 /* A token drawn from logits (V), which are finite or -INFINITY; a function of (seed, position) alone. logits are
  * overwritten. */
 LL_API int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position);

@@ -66,6 +66,46 @@ typedef struct {
  * batches, evenly spread over the split. LL_EDIVERGED where the loss is not finite. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 
+/* ---- Training on batches from memory ---- */
+
+/* A batch. Its sizes need not be those of the recipe. */
+typedef struct {
+    size_t struct_size;        /* sizeof(ll_memory_batch): later versions add fields at the end */
+    int B, T;                  /* sequences (match: 2i and 2i + 1 are a pair), tokens of the longest */
+    const int *tokens;         /* (B, T) */
+    const int *targets;        /* lm, mlm, seq2seq: (B, T); classify: (B); match: (B / 2). -1: not counted */
+    const int *lengths;        /* (B) tokens in use, from the front; NULL: all */
+    int S;                     /* seq2seq: tokens of the longest source */
+    const int *source;         /* (B, S) */
+    const int *source_lengths; /* (B); NULL: all */
+    int64_t draw;              /* dropout masks and noise are a function of (train.seed, draw); with gradients alone */
+} ll_memory_batch;
+
+typedef struct {
+    size_t struct_size; /* sizeof(ll_loss), set by the caller */
+    double loss;        /* mean over counted targets, nats */
+    double accuracy;    /* fraction of them whose most likely answer is right */
+    int64_t count;      /* of them */
+} ll_loss;
+
+/* The loss of a batch, without a change of the model. gradients: ll_model_size().block floats, overwritten with
+ * d loss / d parameter, those of a tensor at its ll_tensor.offset; NULL: not wanted, and nothing is dropped out.
+ * LL_EINVAL names the token, target or length that cannot be; LL_EDIVERGED: the loss is not finite; LL_ENOMEM.
+ * O(B T) time and memory for linear attention. */
+LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batch *batch, float *gradients,
+                                            ll_loss *loss);
+
+/* Adam or AdamW with the settings of the model's recipe (train.optimizer, train.learning-rate, train.warmup, ..). */
+typedef struct ll_adam ll_adam;
+/* Borrows the model, which must outlive it. LL_EINVAL for a model that ll_model_load mapped, whose parameters are no
+ * block. Two more floats a parameter. */
+LL_API LL_MUST_USE ll_status ll_adam_create(ll_adam **adam, ll_model *model);
+LL_API void ll_adam_free(ll_adam *adam);
+/* The next update: clips the gradients (train.clip), follows the schedule of learning rates, and draws new random
+ * features where attention.redraw says so. gradients (block) are overwritten. *norm: their Euclidean norm before
+ * clipping; NULL: not wanted. LL_EDIVERGED: it is not finite, and the model is unchanged. O(parameters). */
+LL_API LL_MUST_USE ll_status ll_adam_step(ll_adam *adam, float *gradients, double *norm);
+
 LL_C_END
 
 #endif

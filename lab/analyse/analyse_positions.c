@@ -85,8 +85,9 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     if (layer < 0 || layer >= c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
-    if (c->position.type == LL_POSITION_LEARNED && T > c->position.max_length)
-        return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)", c->position.max_length);
+    if (c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
+        return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)",
+                       ll_position_learned(&c->position));
     memset(P, 0, heads * n * n * sizeof *P);
     const int embedded = c->position.type == LL_POSITION_SINUSOIDAL || c->position.type == LL_POSITION_LEARNED;
     const ll_status status = embedded ? in_embedding(m, T, P) : in_attention(m, layer, T, contents, seed, P);

@@ -45,27 +45,37 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
     return ll_fail(LL_EINVAL, "%s '%.40s' does not exist here; there are: %s", key, text, names);
 }
 
-/* "exact", four kinds of favor, then the maps in the order of ll_kernel. */
+/* Names in files and what they are; favor has one for each kind of its features. */
+static const char kernel_names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs "
+                                   "gelu cos tanh identity square value local linformer nystrom reformer";
+static const ll_kernel kernels[] = {
+    LL_KERNEL_SOFTMAX,  LL_KERNEL_FAVOR,     LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR,
+    LL_KERNEL_RELU,     LL_KERNEL_ELU1,      LL_KERNEL_EXP,     LL_KERNEL_SIGMOID, LL_KERNEL_ABS,
+    LL_KERNEL_GELU,     LL_KERNEL_COS,       LL_KERNEL_TANH,    LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
+    LL_KERNEL_VALUE,    LL_KERNEL_LOCAL,     LL_KERNEL_LINFORMER, LL_KERNEL_NYSTROM, LL_KERNEL_REFORMER};
+static const ll_feature_kind kinds[] = {0, LL_FEATURES_POSITIVE, LL_FEATURES_HYPERBOLIC, LL_FEATURES_TRIGONOMETRIC,
+                                        LL_FEATURES_GAUSSIAN};
+static const char position_names[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1 "
+                                     "relative-s2 t5 shaw orthogonal";
+static const ll_position positions[] = {
+    LL_POSITION_NONE,        LL_POSITION_PERMUTE,     LL_POSITION_PERMUTE2D, LL_POSITION_ROPE,
+    LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,    LL_POSITION_CONV_SPE,  LL_POSITION_RELATIVE_S1,
+    LL_POSITION_RELATIVE_S2, LL_POSITION_T5,          LL_POSITION_SHAW,      LL_POSITION_ORTHOGONAL};
+
 static ll_status read_kernel(ll_case *a) {
-    static const char names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs gelu "
-                                "cos tanh identity square value local linformer nystrom reformer";
-    static const char positions[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1 "
-                                    "relative-s2 t5 shaw orthogonal";
     int kernel = 0, position = 0, causal = 0;
     float logit = 1;
-    ll_status status = choice(a, "kernel", names, NULL, &kernel);
-    if (!status) status = choice(a, "position", positions, NULL, &position);
+    ll_status status = choice(a, "kernel", kernel_names, NULL, &kernel);
+    if (!status) status = choice(a, "position", position_names, NULL, &position);
     if (!status) status = ll_case_integer(a, "causal", NAN, 1, &causal);
     if (!status) status = ll_case_number(a, "input_scale", 1, &a->c.input_scale);
     if (!status) status = ll_case_number(a, "feature_eps", 0, &a->c.feature_eps);
     if (status) return status;
     a->kernel = ll_safetensors_meta(a->file, "kernel");
     a->position = ll_safetensors_meta(a->file, "position");
-    a->c.kernel = (ll_kernel)(kernel == 0   ? LL_KERNEL_SOFTMAX
-                              : kernel <= 4 ? LL_KERNEL_FAVOR
-                                            : LL_KERNEL_RELU + kernel - 5);
-    a->c.features = (ll_feature_kind)(a->c.kernel == LL_KERNEL_FAVOR ? kernel - 1 : 0);
-    a->c.position = (ll_position)(position ? LL_POSITION_PERMUTE + position - 1 : LL_POSITION_NONE);
+    a->c.kernel = kernels[kernel];
+    a->c.features = a->c.kernel == LL_KERNEL_FAVOR ? kinds[kernel] : 0;
+    a->c.position = positions[position];
     a->c.causal = causal;
     if (ll_operator_of_kernel(a->c.kernel)->linear) return LL_OK;
     status = ll_case_number(a, "logit_scale", ll_operator_of_kernel(a->c.kernel)->reads ? NAN : 1, &logit);

@@ -55,6 +55,9 @@ void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *ar
 /* Task number b H + h for every head of every sequence; rows: that each token meets. */
 void ll_stream_share_heads(ll_feed *f, double rows, ll_task *task);
 
+/* Back to before the first token. */
+void ll_attention_stream_reset(ll_attention_stream *s);
+
 /* What an operator is, token by token. Where a function is NULL, there is nothing to do. */
 typedef struct ll_recurrence {
     ll_status (*create)(ll_attention_stream *s);                /* makes s->own; where it fails, free is called */

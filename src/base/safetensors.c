@@ -25,6 +25,7 @@ typedef struct {
 struct ll_safetensors {
     char *path;
     ll_bytes bytes;
+    int borrowed; /* the bytes are another's */
     const uint8_t *data;
     size_t size; /* of the data */
     json_t *meta;
@@ -39,8 +40,8 @@ static const struct {
 } dtypes[] = {
     {"F32", LL_F32, 4},       {"F64", LL_F64, 8},    {"I32", LL_I32, 4},   {"I64", LL_I64, 8},
     {"U8", LL_U8, 1},         {"BOOL", LL_OTHER, 1}, {"I8", LL_OTHER, 1},  {"F8_E4M3", LL_OTHER, 1},
-    {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_OTHER, 2},
-    {"BF16", LL_OTHER, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
+    {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_ST_F16, 2},
+    {"BF16", LL_ST_BF16, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
 };
 
 static ll_status parse_header(json_t **header, ll_safetensors *f) {
@@ -114,6 +115,7 @@ static ll_status read_entry(entry *e, const ll_safetensors *f, const char *name,
         return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements of type %s but %zu bytes", f->path, name, t->count,
                        dtype, e->end - e->begin);
     t->data = f->data + e->begin;
+    t->bytes = bytes;
     return LL_OK;
 }
 
@@ -197,12 +199,14 @@ static ll_status check_sums(ll_safetensors *f) {
     return status;
 }
 
-ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
+/* bytes: in memory; NULL: those of the file of this name. */
+static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const char *path) {
     json_t *header = NULL;
     ll_safetensors *f = ll_alloc(1, sizeof *f);
     if (!f) return LL_ENOMEM;
+    if (bytes) f->bytes = *bytes, f->borrowed = 1;
     f->path = ll_strdup(path);
-    ll_status status = f->path ? ll_file_map(&f->bytes, path) : LL_ENOMEM;
+    ll_status status = !f->path ? LL_ENOMEM : bytes ? LL_OK : ll_file_map(&f->bytes, path);
     if (!status) status = parse_header(&header, f);
     if (!status) status = read_header(f, header);
     json_decref(header);
@@ -215,22 +219,32 @@ ll_status ll_safetensors_open(ll_safetensors **file, const char *path) {
     return LL_OK;
 }
 
+ll_status ll_safetensors_open(ll_safetensors **file, const char *path) { return open_bytes(file, NULL, path); }
+
+ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name) {
+    const ll_bytes all = {(uint8_t *)bytes, size};
+    return open_bytes(file, &all, name);
+}
+
 void ll_safetensors_free(ll_safetensors *f) {
     if (!f) return;
     for (int i = 0; i < f->count; i++) ll_free(f->entry[i].t.name);
     ll_free(f->entry);
     json_decref(f->meta);
-    ll_bytes_unmap(&f->bytes);
+    if (!f->borrowed) ll_bytes_unmap(&f->bytes);
     ll_free(f->path);
     ll_free(f);
 }
 
-const char *ll_safetensors_path(const ll_safetensors *file) {
-    return file->path;
-}
+const char *ll_safetensors_path(const ll_safetensors *file) { return file->path; }
 
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
     return json_string_value(json_object_get(file->meta, key));
+}
+
+const char *ll_safetensors_header(const ll_safetensors *file, size_t *size) {
+    *size = (size_t)(file->data - file->bytes.data) - 8;
+    return (const char *)file->bytes.data + 8;
 }
 
 int ll_safetensors_checked(const ll_safetensors *file) {
@@ -258,12 +272,15 @@ static double element(const ll_st_tensor *t, size_t i) {
     double d;
     int32_t i32;
     int64_t i64;
+    uint16_t half;
     switch (t->dtype) {
     case LL_F32: return memcpy(&f, p + 4 * i, 4), (double)f;
     case LL_F64: return memcpy(&d, p + 8 * i, 8), d;
     case LL_I32: return memcpy(&i32, p + 4 * i, 4), (double)i32;
     case LL_I64: return memcpy(&i64, p + 8 * i, 8), (double)i64;
     case LL_U8: return p[i];
+    case LL_ST_F16:
+    case LL_ST_BF16: return memcpy(&half, p + 2 * i, 2), (double)ll_half_to_float(t->dtype, half);
     case LL_OTHER: break;
     }
     return NAN;

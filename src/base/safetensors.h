@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_OTHER };
+enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_ST_F16, LL_ST_BF16, LL_OTHER };
 
 typedef struct {
     char *name;
@@ -12,6 +12,7 @@ typedef struct {
     int rank;
     size_t shape[8];
     size_t count; /* elements */
+    size_t bytes;
     const void *data; /* inside the file's bytes; may be unaligned */
 } ll_st_tensor;
 
@@ -19,8 +20,12 @@ typedef struct ll_safetensors ll_safetensors;
 
 /* Opens, checks everything, the checksums of its tensors, too, on all threads; keeps the file mapped. */
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
+/* The same of bytes in memory, which must outlive it; `name` is what it is called in messages. */
+LL_MUST_USE ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name);
 void ll_safetensors_free(ll_safetensors *file);
 const char *ll_safetensors_path(const ll_safetensors *file);
+/* The header as it stands in the file. */
+const char *ll_safetensors_header(const ll_safetensors *file, size_t *size);
 /* Metadata value of a key, or NULL. */
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
 int ll_safetensors_count(const ll_safetensors *file);
@@ -32,6 +37,10 @@ int ll_safetensors_checked(const ll_safetensors *file);
 void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
 
+/* A number of LL_ST_F16 or LL_ST_BF16 as a float, and the nearest such number, ties to even. */
+float ll_half_to_float(enum ll_dtype dtype, uint16_t bits);
+uint16_t ll_half_of_float(enum ll_dtype dtype, float x);
+
 /* Writing: add metadata and tensors (data borrowed until save), then save atomically. The data begin at a
  * multiple of 64 in the file; as the format allows no holes, a tensor is aligned to its element alone. */
 typedef struct ll_st_writer ll_st_writer;
@@ -41,6 +50,8 @@ LL_MUST_USE ll_status ll_st_meta(ll_st_writer *writer, const char *key, const ch
 LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_dtype dtype, int rank,
                                 const size_t *shape, const void *data);
 LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
+/* Saves into memory, which the caller frees with ll_free. */
+LL_MUST_USE ll_status ll_st_bytes(ll_st_writer *writer, ll_bytes *bytes);
 /* The metadata key under which the checksum of a tensor is, "xxh3.NAME", in new memory (NULL if it is refused), and the
  * checksum: XXH3 of 64 bits over the tensor's bytes, as 16 hexadecimal digits. */
 enum { LL_CHECKSUM_TEXT = 17 };

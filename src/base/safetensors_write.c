@@ -32,7 +32,8 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [LL_F32] = {"F32", 4}, [LL_F64] = {"F64", 8}, [LL_I32] = {"I32", 4}, [LL_I64] = {"I64", 8}, [LL_U8] = {"U8", 1}};
+    [LL_F32] = {"F32", 4}, [LL_F64] = {"F64", 8}, [LL_I32] = {"I32", 4}, [LL_I64] = {"I64", 8}, [LL_U8] = {"U8", 1},
+    [LL_ST_F16] = {"F16", 2}, [LL_ST_BF16] = {"BF16", 2}};
 
 ll_status ll_st_writer_create(ll_st_writer **writer) {
     ll_st_writer *w = ll_alloc(1, sizeof *w);
@@ -182,17 +183,36 @@ ll_status ll_st_save(ll_st_writer *w, const char *path) {
     if (!status) status = ll_writer_put(out, head.data, head.size);
     for (int k = 0; k < UNITS; k++)
         for (int i = 0; i < w->count && !status; i++)
-            if (unit(&w->entry[i]) == units[k])
-                status = ll_writer_put(out, w->entry[i].data, w->entry[i].bytes);
+            if (unit(&w->entry[i]) == units[k]) status = ll_writer_put(out, w->entry[i].data, w->entry[i].bytes);
     ll_bytes_free(&head);
     if (!status) return ll_writer_commit(out);
     ll_writer_abandon(out);
     return status;
 }
 
-static void hash_text(XXH3_state_t *hash, const char *text) {
-    XXH3_128bits_update(hash, text, strlen(text) + 1);
+ll_status ll_st_bytes(ll_st_writer *w, ll_bytes *bytes) {
+    ll_bytes head = {0};
+    ll_status status = make_head(&head, w, "the model");
+    if (status) return status;
+    size_t size = head.size;
+    for (int i = 0; i < w->count; i++) size += w->entry[i].bytes;
+    uint8_t *at = ll_alloc(size, 1);
+    *bytes = (ll_bytes){at, size};
+    if (at) {
+        memcpy(at, head.data, head.size);
+        at += head.size;
+    }
+    for (int k = 0; k < UNITS && at; k++)
+        for (int i = 0; i < w->count; i++)
+            if (unit(&w->entry[i]) == units[k] && w->entry[i].bytes) {
+                memcpy(at, w->entry[i].data, w->entry[i].bytes);
+                at += w->entry[i].bytes;
+            }
+    ll_bytes_free(&head);
+    return bytes->data ? LL_OK : LL_ENOMEM;
 }
+
+static void hash_text(XXH3_state_t *hash, const char *text) { XXH3_128bits_update(hash, text, strlen(text) + 1); }
 
 /* XXH3 of 128 bits: it finds accidents, at the speed of memory. Against intent even a cryptographic sum would not help,
  * for it would be no secret. */

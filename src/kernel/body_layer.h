@@ -1,9 +1,7 @@
-/* Kernels of layers: LayerNorm, softmax cross-entropy, AdamW. */
+/* Kernels of layers: LayerNorm, RMSNorm, SiLU and its kin, softmax cross-entropy, AdamW. */
 
-#define LL_NORM_EPS 1e-5f
-
-static void norm(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
-                 float *rstd) {
+static void norm(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
+                 float *mean, float *rstd) {
     const size_t N = (size_t)n;
     for (int r = 0; r < rows; r++, x += N, y += N) {
         const float mu = sum(N, x) / (float)n;
@@ -14,7 +12,7 @@ static void norm(int rows, int n, const float *x, const float *gain, const float
             if (N - i < VW) store_upto(y + i, N - i, d), d = load_upto(y + i, N - i); /* zeroes the other lanes */
             square = v_fma(d, d, square);
         }
-        const float rs = 1.0f / sqrtf(v_sum(square) / (float)n + LL_NORM_EPS);
+        const float rs = 1.0f / sqrtf(v_sum(square) / (float)n + eps);
         const vf vrs = v_set(rs);
         for (size_t i = 0; i < N; i += VW) {
             const vf h = v_mul(v_sub(load_upto(x + i, N - i), vmu), vrs);
@@ -49,6 +47,69 @@ static void norm_back(int rows, int n, const float *x, const float *gain, const 
             const vf d = v_sub(v_sub(t, mt), v_mul(h, mth));
             store_upto(dx + i, left, v_fma(rs, d, load_upto(dx + i, left)));
         }
+    }
+}
+
+static void rms_norm(int rows, int n, float eps, const float *x, const float *gain, float *y, float *rrms) {
+    const size_t N = (size_t)n;
+    for (int r = 0; r < rows; r++, x += N, y += N) {
+        vf square = v_set(0);
+        for (size_t i = 0; i < N; i += VW) {
+            const vf u = load_upto(x + i, N - i); /* the other lanes are 0 */
+            square = v_fma(u, u, square);
+        }
+        const float rs = 1.0f / sqrtf(v_sum(square) / (float)n + eps);
+        const vf vrs = v_set(rs);
+        for (size_t i = 0; i < N; i += VW)
+            store_upto(y + i, N - i, v_mul(v_mul(load_upto(x + i, N - i), vrs), load_upto(gain + i, N - i)));
+        rrms[r] = rs;
+    }
+}
+
+/* With t = dy gain and h = x rrms: dx += rrms (t - h mean(t h)). */
+static void rms_norm_back(int rows, int n, const float *x, const float *gain, const float *rrms, const float *dy,
+                          float *dx, float *dgain) {
+    const size_t N = (size_t)n;
+    for (int r = 0; r < rows; r++, x += N, dy += N, dx += N) {
+        const vf rs = v_set(rrms[r]);
+        vf sth = v_set(0);
+        for (size_t i = 0; i < N; i += VW) {
+            const size_t left = N - i;
+            const vf g = load_upto(dy + i, left), h = v_mul(load_upto(x + i, left), rs);
+            sth = v_fma(v_mul(g, load_upto(gain + i, left)), h, sth);
+            store_upto(dgain + i, left, v_fma(g, h, load_upto(dgain + i, left)));
+        }
+        const vf mth = v_set(v_sum(sth) / (float)n);
+        for (size_t i = 0; i < N; i += VW) {
+            const size_t left = N - i;
+            const vf t = v_mul(load_upto(dy + i, left), load_upto(gain + i, left));
+            const vf d = v_sub(t, v_mul(v_mul(load_upto(x + i, left), rs), mth));
+            store_upto(dx + i, left, v_fma(rs, d, load_upto(dx + i, left)));
+        }
+    }
+}
+
+/* u is limited so that nothing overflows: the gate is 0 or 1 beyond. */
+static inline vf swish_input(vf x) { return v_min(v_set(200), v_max(v_set(-200), x)); }
+static inline vf swish_gate(vf a, vf b, vf u) {
+    const vf z = v_mul(u, v_fma(b, v_mul(u, u), a));
+    return v_div(v_set(1), v_add(v_set(1), exp_vector(v_sub(v_set(0), z))));
+}
+
+static void swish(size_t n, float a, float b, const float *x, float *y) {
+    const vf va = v_set(a), vb = v_set(b);
+    for (size_t i = 0; i < n; i += VW) {
+        const vf u = load_upto(x + i, n - i);
+        store_upto(y + i, n - i, v_mul(v_max(v_set(-200), u), swish_gate(va, vb, swish_input(u))));
+    }
+}
+
+static void swish_back(size_t n, float a, float b, const float *x, const float *dy, float *dx) {
+    const vf va = v_set(a), vb = v_set(b), vb3 = v_set(3 * b), one = v_set(1);
+    for (size_t i = 0; i < n; i += VW) {
+        const vf u = swish_input(load_upto(x + i, n - i)), s = swish_gate(va, vb, u);
+        const vf inner = v_mul(u, v_mul(v_sub(one, s), v_fma(vb3, v_mul(u, u), va)));
+        store_upto(dx + i, n - i, v_mul(v_fma(s, inner, s), load_upto(dy + i, n - i)));
     }
 }
 

@@ -17,7 +17,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LL_NORM_EPS 1e-5f /* added to the variance by norm */
 /* LL_STATE_TOKENS: the most tokens of one call of state_tokens. LL_GEMM_DEPTH: terms of a slice of ll_gemm. */
 enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
 
@@ -194,18 +193,29 @@ typedef struct {
 
     /* ---- Layers ---- */
 
-    /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, where rstd = 1 / sqrt(variance +
-     * LL_NORM_EPS). gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
-    void (*norm)(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
-                 float *rstd);
+    /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, with rstd = 1 / sqrt(variance +
+     * eps). gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
+    void (*norm)(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
+                 float *mean, float *rstd);
     /* The gradients of norm from dy (rows, n). They are added to dx (rows, n), dgain (n) and dbias (n). */
     void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
                       const float *dy, float *dx, float *dgain, float *dbias);
+    /* RMSNorm (Zhang and Sennrich 2019): y = x rrms gain, where rrms = 1 / sqrt(mean of x^2 + eps). rrms (rows) is an
+     * output that rms_norm_back needs. */
+    void (*rms_norm)(int rows, int n, float eps, const float *x, const float *gain, float *y, float *rrms);
+    /* Its gradients, added to dx (rows, n) and dgain (n). */
+    void (*rms_norm_back)(int rows, int n, const float *x, const float *gain, const float *rrms, const float *dy,
+                          float *dx, float *dgain);
     /* y = x Phi(x), where Phi is the distribution function of the standard normal (the exact GELU, by erf). The error
      * is at most 2 ulp or FLT_MIN. In place. */
     void (*gelu)(size_t n, const float *x, float *y);
     /* dx = dy (Phi(x) + x phi(x)), where phi is the density. The error is at most 2e-7 |dy|. In place on dy. */
     void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* y = x / (1 + e^-(a x + b x^3)), where a > 0 and b >= 0. a = 1 and b = 0 give SiLU. a = sqrt(8 / pi) and
+     * b = 0.044715 a give GELU's approximation by tanh. In place. */
+    void (*swish)(size_t n, float a, float b, const float *x, float *y);
+    /* dx = dy times the derivative of swish at x. In place on dy. */
+    void (*swish_back)(size_t n, float a, float b, const float *x, const float *dy, float *dx);
     /* Softmax cross-entropy of one row. Returns -log softmax(logits)[target]. In place, logits (n) become their
      * gradient: weight (softmax(logits) - onehot(target)). */
     float (*softmax_loss)(int n, float *logits, int target, float weight);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernel/scalar_layer.h"
 #include "kernel/scalar_position.h"
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
@@ -233,39 +234,6 @@ static void state_tokens(int C, int m, int n, const double *factor, const float 
     }
 }
 
-static void norm(int rows, int n, const float *x, const float *gain, const float *bias, float *y, float *mean,
-                 float *rstd) {
-    for (int i = 0; i < rows; i++, x += n, y += n) {
-        double total = 0, square = 0;
-        for (int j = 0; j < n; j++) total += x[j];
-        double mu = total / n;
-        for (int j = 0; j < n; j++) square += (x[j] - mu) * (x[j] - mu);
-        double r = 1 / sqrt(square / n + LL_NORM_EPS);
-        for (int j = 0; j < n; j++) y[j] = (float)((x[j] - mu) * r * gain[j] + bias[j]);
-        mean[i] = (float)mu;
-        rstd[i] = (float)r;
-    }
-}
-
-/* With h = dy gain: dx += rstd (h - mean(h) - xhat mean(h xhat)). */
-static void norm_back(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
-                      const float *dy, float *dx, float *dgain, float *dbias) {
-    for (int i = 0; i < rows; i++, x += n, dy += n, dx += n) {
-        double h_mean = 0, hx_mean = 0;
-        for (int j = 0; j < n; j++) {
-            double h = (double)dy[j] * gain[j], xhat = ((double)x[j] - mean[i]) * rstd[i];
-            h_mean += h / n;
-            hx_mean += h * xhat / n;
-        }
-        for (int j = 0; j < n; j++) {
-            double h = (double)dy[j] * gain[j], xhat = ((double)x[j] - mean[i]) * rstd[i];
-            dx[j] += (float)(rstd[i] * (h - h_mean - xhat * hx_mean));
-            dgain[j] += (float)(dy[j] * xhat);
-            dbias[j] += dy[j];
-        }
-    }
-}
-
 /* Phi(x), the distribution function of the standard normal distribution. */
 static double normal_cdf(double x) {
     return 0.5 * erfc(-x * 0.70710678118654752440);
@@ -356,8 +324,12 @@ const ll_kernels ll_scalar = {
     .state_tokens = state_tokens,
     .norm = norm,
     .norm_back = norm_back,
+    .rms_norm = rms_norm,
+    .rms_norm_back = rms_norm_back,
     .gelu = gelu,
     .gelu_back = gelu_back,
+    .swish = swish,
+    .swish_back = swish_back,
     .softmax_loss = softmax_loss,
     .adam = adam,
     .peak = peak,

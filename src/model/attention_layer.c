@@ -5,6 +5,9 @@
  *   mix        y = attention(q, k, v)
  *   finish     F = y W_o                            y may be normalised in each head
  *
+ * A recipe may add biases. With model.kv-heads W_k and W_v make fewer heads, each of which is copied to all heads of
+ * queries that it serves (grouped heads, Ainslie et al. 2023).
+ *
  * Where cross attention counts positions from the end of the source, a head's keys and values lie in reverse order:
  * a sum over them knows no other. */
 #include <string.h>
@@ -18,6 +21,8 @@ enum { SECTIONS = 4, GATE = 3 };
 typedef struct {
     int which;
     int width, head; /* of all heads that have it (relative-s2: fewer have keys), and of one; 0: the kernel has none */
+    int group;       /* heads that share one of the projection's; 1: each has its own */
+    int bias;        /* number of its bias; 0: cross attention has none */
     int source;      /* made of the encoder's top */
     float *data, *d; /* its first number in the workspace, and that of its gradient */
     size_t row;      /* distance of rows */
@@ -36,9 +41,9 @@ typedef struct {
 static void set_source(attention *x, const ll_model *m, float *p, float *d) {
     const size_t queries = (size_t)m->queries, row = queries + (size_t)m->values;
     const int query = m->queries / m->c->model.heads, value = m->values / m->c->model.heads;
-    x->s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, p, d, row};
-    x->s[2] =
-        (section){LL_CROSS_VALUE_WEIGHT, m->values, value, 1, p ? p + queries : NULL, d ? d + queries : NULL, row};
+    x->s[1] = (section){LL_CROSS_KEY_WEIGHT, m->queries, query, 1, 0, 1, p, d, row};
+    x->s[2] = (section){LL_CROSS_VALUE_WEIGHT,  m->values, value, 1, 0, 1, p ? p + queries : NULL,
+                        d ? d + queries : NULL, row};
 }
 
 static attention attention_of(const ll_batch_run *run, int layer, int cross) {
@@ -53,18 +58,20 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
         float *p = ws->project[layer], *d = ws->dproject;
         x.from = *run;
         for (int i = 0; i < 3; i++) {
-            x.s[i] = (section){LL_QUERY_WEIGHT + i, width[i], i < 2 ? query : value, 0, p, d, ll_row_width(m)};
+            const int group = i ? m->c->model.heads / m->key_heads : 1, head = i < 2 ? query : value;
+            x.s[i] = (section){LL_QUERY_WEIGHT + i, width[i], head, group, LL_QUERY_BIAS + i, 0, p, d, ll_row_width(m)};
             p += width[i];
             if (d) d += width[i];
         }
         const size_t H = (size_t)m->c->model.heads;
-        if (m->gated) x.s[GATE] = (section){LL_GATE_WEIGHT, (int)H, 1, 0, ws->gate[layer], ws->dgate, H};
+        if (m->gated)
+            x.s[GATE] = (section){LL_GATE_WEIGHT, (int)H, 1, 1, LL_GATE_BIAS, 0, ws->gate[layer], ws->dgate, H};
         x.mixed = ws->mixed[layer], x.saved = ws->saved[layer];
         return x;
     }
     x.from = ws->source ? ll_source_run(run) : *run;
     const size_t row = (size_t)m->queries;
-    x.s[0] = (section){LL_CROSS_QUERY_WEIGHT, m->queries, query, 0, ws->cross_query[layer], ws->dproject, row};
+    x.s[0] = (section){LL_CROSS_QUERY_WEIGHT, m->queries, query, 1, 0, 0, ws->cross_query[layer], ws->dproject, row};
     set_source(&x, m, ws->cross_source[layer], ws->dsource);
     x.mixed = ws->cross_mixed[layer], x.saved = ws->cross_saved[layer];
     return x;
@@ -107,9 +114,46 @@ static const float *rows_of(const attention *x, int source, ll_rows r, float *bu
     return ll_sublayer_input(x->run, x->j, r, buffer);
 }
 
+static const float *bias_of(const attention *x, const section *s) {
+    return s->bias ? ll_weight(x->run, x->layer, s->bias) : NULL;
+}
+
+/* From n rows of heads that are shared to those of all heads, or, of gradients, the sums back. */
+static void share(const section *s, int n, float *own, float *all, int back) {
+    const size_t head = (size_t)s->head, group = (size_t)s->group, heads = (size_t)s->width / head / group;
+    for (size_t r = 0; r < (size_t)n; r++)
+        for (size_t h = 0; h < heads * group; h++) {
+            float *one = own + (r * heads + h / group) * head, *copy = all + r * s->row + h * head;
+            if (!back || h % group == 0)
+                memcpy(back ? one : copy, back ? copy : one, head * sizeof *one);
+            else
+                ll_kernel_table()->add(head, copy, one);
+        }
+}
+
+/* Makes section s of n rows a; `out` is its place for the first of them. */
+static void make(const attention *x, const section *s, int n, const float *a, float *out) {
+    const int C = x->run->c->model.width, width = s->width / s->group, shared = s->group > 1;
+    float *own = shared ? x->run->ws->grouped : out;
+    ll_linear(x->run, n, C, width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), bias_of(x, s), own,
+              shared ? (size_t)width : s->row);
+    if (shared) share(s, n, own, out, 0);
+}
+
+/* Its gradients from d, which lies as the section does: those of the weights, and da, which may be added to. */
+static void make_back(const attention *x, const section *s, int n, const float *a, float *d, float *da, int add) {
+    const ll_batch_run *run = x->run;
+    const int C = run->c->model.width, width = s->width / s->group, shared = s->group > 1;
+    const size_t row = shared ? (size_t)width : s->row;
+    float *own = shared ? run->ws->grouped : d;
+    if (shared) share(s, n, own, d, 1);
+    ll_linear_weight_back(run, n, C, width, a, (size_t)C, own, row, ll_weight_gradient(run, x->layer, s->which));
+    if (bias_of(x, s)) ll_bias_back_rows(n, width, own, row, ll_weight_gradient(run, x->layer, s->bias));
+    ll_linear_input_back(run, n, C, width, own, row, ll_weight(run, x->layer, s->which), da, (size_t)C, add);
+}
+
 /* Projects the own rows, or those of the source. */
 static ll_status project(const attention *x, int source) {
-    const int C = x->run->c->model.width;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
@@ -117,8 +161,7 @@ static ll_status project(const attention *x, int source) {
             const section *s = &x->s[i];
             float *to = s->data + r.first * s->row;
             if (s->source != source || !s->width) continue;
-            ll_linear(x->run, r.n, C, s->width, a, (size_t)C, ll_weight(x->run, x->layer, s->which),
-                      i == GATE ? ll_weight(x->run, x->layer, LL_GATE_BIAS) : NULL, to, s->row);
+            make(x, s, r.n, a, to);
             if (i == GATE) ll_gate_forward((size_t)r.n * s->row, to);
         }
         if (!source) status = ll_sublayer_report(x->run, x->j, r, 0, 0.4);
@@ -128,8 +171,7 @@ static ll_status project(const attention *x, int source) {
 
 static void project_back(const attention *x) {
     const ll_batch_run *run = x->run;
-    const int C = run->c->model.width;
-    const size_t width = (size_t)C;
+    const size_t width = (size_t)run->c->model.width;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         int add;
         float *d = run->ws->d + r.first * width, *da = ll_sublayer_gradient(run, d, &add);
@@ -139,10 +181,7 @@ static void project_back(const attention *x) {
             float *dp = s->d + r.first * s->row;
             if (s->source || !s->width) continue;
             if (i == GATE) ll_gate_back((size_t)r.n * s->row, s->data + r.first * s->row, dp);
-            if (i == GATE) ll_bias_back(r.n, s->width, dp, ll_weight_gradient(run, x->layer, LL_GATE_BIAS));
-            ll_linear_weight_back(run, r.n, C, s->width, a, width, dp, s->row,
-                                  ll_weight_gradient(run, x->layer, s->which));
-            ll_linear_input_back(run, r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which), da, width, add);
+            make_back(x, s, r.n, a, dp, da, add);
             add = 1;
         }
         ll_sublayer_through(run, x->j, r, da, d);
@@ -152,17 +191,12 @@ static void project_back(const attention *x) {
 /* The same for the encoder's top, whose gradient gathers in its ws->d. */
 static void source_back(const attention *x) {
     const ll_batch_run *run = x->run;
-    const int C = run->c->model.width;
-    const size_t width = (size_t)C;
+    const size_t width = (size_t)run->c->model.width;
     for (ll_rows r = {0}; ll_next_chunk(&r, x->from.rows);) {
         const float *a = rows_of(x, 1, r, NULL);
         for (int i = 1; i < 3; i++) {
             const section *s = &x->s[i];
-            const float *dp = s->d + r.first * s->row;
-            ll_linear_weight_back(run, r.n, C, s->width, a, width, dp, s->row,
-                                  ll_weight_gradient(run, x->layer, s->which));
-            ll_linear_input_back(run, r.n, C, s->width, dp, s->row, ll_weight(run, x->layer, s->which),
-                                 x->from.ws->d + r.first * width, width, 1);
+            make_back(x, s, r.n, a, s->d + r.first * s->row, x->from.ws->d + r.first * width, 1);
         }
     }
 }
@@ -230,8 +264,8 @@ static ll_status finish(const attention *x) {
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
         const float *y = ll_head_norm(run, r.n, x->mixed + r.first * (size_t)values);
-        ll_linear(run, r.n, values, C, y, (size_t)values,
-                  ll_weight(run, x->layer, x->output), NULL, run->ws->output, (size_t)C);
+        ll_linear(run, r.n, values, C, y, (size_t)values, ll_weight(run, x->layer, x->output),
+                  x->cross ? NULL : ll_weight(run, x->layer, LL_OUTPUT_BIAS), run->ws->output, (size_t)C);
         ll_sublayer_add(run, x->j, r, run->ws->output);
         status = ll_sublayer_report(run, x->j, r, 0.8, 1);
     }
@@ -242,11 +276,13 @@ static void finish_back(const attention *x) {
     const ll_batch_run *run = x->run;
     const int C = run->c->model.width, values = run->model->values;
     const size_t width = (size_t)C, row = (size_t)values;
+    float *dbias = x->cross ? NULL : ll_weight_gradient(run, x->layer, LL_OUTPUT_BIAS);
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width), *y = x->mixed + r.first * row;
         float *d = run->ws->dmixed + r.first * row;
         ll_linear_weight_back(run, r.n, values, C, ll_head_norm(run, r.n, y), row, df, width,
                               ll_weight_gradient(run, x->layer, x->output));
+        if (dbias) ll_bias_back(r.n, C, df, dbias);
         ll_linear_input_back(run, r.n, values, C, df, width, ll_weight(run, x->layer, x->output), d, row, 0);
         ll_head_norm_back(run, r.n, y, d);
     }

@@ -4,14 +4,21 @@
 
 /* ---- Feed-forward ---- */
 
-/* Pre-activations of some rows. */
-static float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
+/* Pre-activations of some rows, and those of the gate; NULL: there is none. */
+static float *of_rows(const ll_batch_run *run, float *all, ll_rows rows) {
     const size_t first = run->ws->mode == LL_TRAIN ? rows.first : 0;
-    return run->ws->hidden[layer] + first * (size_t)run->c->model.ff;
+    return all ? all + first * (size_t)run->c->model.ff : NULL;
 }
 
 static int feed_of(const ll_batch_run *run, int layer) {
     return run->stack->parts * (layer + 1) - 1;
+}
+
+/* u = a W + b for one of the two weights that make ff numbers of C. */
+static void widen(const ll_batch_run *run, int layer, int n, int weight, const float *a, float *u) {
+    const int C = run->c->model.width, ff = run->c->model.ff;
+    ll_linear(run, n, C, ff, a, (size_t)C, ll_weight(run, layer, weight), ll_weight(run, layer, weight + 1), u,
+              (size_t)ff);
 }
 
 static ll_status feed(const ll_batch_run *run, int layer) {
@@ -20,10 +27,10 @@ static ll_status feed(const ll_batch_run *run, int layer) {
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
         const float *a = ll_sublayer_input(run, j, r, ws->input);
-        float *u = hidden(run, layer, r);
-        ll_linear(run, r.n, C, ff, a, (size_t)C, ll_weight(run, layer, LL_IN_WEIGHT), ll_weight(run, layer, LL_IN_BIAS),
-                  u, (size_t)ff);
-        ll_activate(run, r.n, ff, u, ws->wide);
+        float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
+        widen(run, layer, r.n, LL_IN_WEIGHT, a, u);
+        if (gate) widen(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, gate);
+        ll_activate(run, r.n, ff, u, gate, ws->wide);
         ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, ll_weight(run, layer, LL_OUT_WEIGHT),
                   ll_weight(run, layer, LL_OUT_BIAS), ws->output, (size_t)C);
         ll_sublayer_add(run, j, r, ws->output);
@@ -32,25 +39,37 @@ static ll_status feed(const ll_batch_run *run, int layer) {
     return status;
 }
 
+/* The weight's gradients from that of u, and what it gives a. */
+static void widen_back(const ll_batch_run *run, int layer, int n, int weight, const float *a, const float *du,
+                       float *da, int add) {
+    const int C = run->c->model.width, ff = run->c->model.ff;
+    const size_t width = (size_t)C, wide = (size_t)ff;
+    float *dbias = ll_weight_gradient(run, layer, weight + 1);
+    ll_linear_weight_back(run, n, C, ff, a, width, du, wide, ll_weight_gradient(run, layer, weight));
+    if (dbias) ll_bias_back(n, ff, du, dbias);
+    ll_linear_input_back(run, n, C, ff, du, wide, ll_weight(run, layer, weight), da, width, add);
+}
+
 static void feed_back(const ll_batch_run *run, int layer) {
     const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     const size_t width = (size_t)C, wide = (size_t)ff;
+    float *dbias = ll_weight_gradient(run, layer, LL_OUT_BIAS);
     ll_workspace *ws = run->ws;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = ws->d + r.first * width;
-        const float *u = hidden(run, layer, r), *df = ll_sublayer_back(run, j, r, d);
-        ll_activate(run, r.n, ff, u, ws->wide);
+        const float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
+        const float *df = ll_sublayer_back(run, j, r, d);
+        ll_activate(run, r.n, ff, u, gate, ws->wide);
         ll_linear_weight_back(run, r.n, ff, C, ws->wide, wide, df, width,
                               ll_weight_gradient(run, layer, LL_OUT_WEIGHT));
-        ll_bias_back(r.n, C, df, ll_weight_gradient(run, layer, LL_OUT_BIAS));
+        if (dbias) ll_bias_back(r.n, C, df, dbias);
         ll_linear_input_back(run, r.n, ff, C, df, width, ll_weight(run, layer, LL_OUT_WEIGHT), ws->dwide, wide, 0);
-        ll_activate_back(run, r.n, ff, u, ws->dwide, ws->wide); /* the activations are not needed again */
+        ll_activate_back(run, r.n, ff, u, gate, ws->dwide, ws->wide); /* the activations are not needed again */
         const float *a = ll_sublayer_input(run, j, r, ws->input);
-        ll_linear_weight_back(run, r.n, C, ff, a, width, ws->wide, wide, ll_weight_gradient(run, layer, LL_IN_WEIGHT));
-        ll_bias_back(r.n, ff, ws->wide, ll_weight_gradient(run, layer, LL_IN_BIAS));
         int add;
         float *da = ll_sublayer_gradient(run, d, &add);
-        ll_linear_input_back(run, r.n, C, ff, ws->wide, wide, ll_weight(run, layer, LL_IN_WEIGHT), da, width, add);
+        widen_back(run, layer, r.n, LL_IN_WEIGHT, a, ws->wide, da, add);
+        if (gate) widen_back(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, ws->dwide, da, 1);
         ll_sublayer_through(run, j, r, da, d);
     }
 }

@@ -1,6 +1,9 @@
 /* From tokens to vectors, and from the vectors' gradients to the tables.
  *
- *   r_0 = dropout(norm(E[token] + position))      the norm where the recipe asks for one
+ *   r_0 = dropout(norm(E[token] + position + type))      the norm where the recipe asks for one
+ *
+ * ESM-2 (Lin et al. 2023) hides tokens: the vector of model.mask-token is 0, and the others are multiplied by
+ * (1 - 0.12) / (1 - share of such tokens in the sequence), 0.12 being the share in its training.
  *
  * A class token in front (pool = first) is a vector of its own, without a position. Sinusoids have the
  * amplitude init-std: sin and cos of size 1 beside embeddings of size 0.02 would hide what the token is. */
@@ -46,6 +49,36 @@ static int token_at(const ll_batch_run *run, token_position p) {
     return run->tokens[p.b * (size_t)(run->T - run->model->cls_tokens) + (size_t)p.t];
 }
 
+/* What the token's vector is multiplied by, with model.mask-token. */
+static float scale_of(const ll_batch_run *run, token_position p) {
+    return token_at(run, p) == run->c->model.mask_token ? 0 : run->ws->token_scale[p.b];
+}
+
+static size_t type_of(const ll_batch_run *run, size_t row) { return run->ws->type ? (size_t)run->ws->type[row] : 0; }
+
+/* A token is of the type that begins after the last separator before it; the class token is of the first. */
+static void find_types(const ll_batch_run *run) {
+    const int last = run->c->model.token_types - 1;
+    for (size_t row = 0; row < run->rows; row++) {
+        const token_position p = token_position_of(run, row);
+        const int follows = p.used && p.t > 0, before = follows ? run->ws->type[row - 1] : 0;
+        const int parted = follows && token_at(run, token_position_of(run, row - 1)) == run->c->model.type_separator;
+        run->ws->type[row] = before + (parted && before < last);
+    }
+}
+
+static void find_scales(const ll_batch_run *run) {
+    static const double IN_TRAINING = 0.15 * 0.8;
+    const int T = run->T - run->model->cls_tokens;
+    for (int b = 0; b < run->B; b++) {
+        const int n = run->lengths[b] - run->model->cls_tokens;
+        int hidden = 0;
+        for (int t = 0; t < n; t++)
+            hidden += run->tokens[(size_t)b * (size_t)T + (size_t)t] == run->c->model.mask_token;
+        run->ws->token_scale[b] = hidden < n ? (float)((1 - IN_TRAINING) / (1 - (double)hidden / n)) : 1;
+    }
+}
+
 /* Of rows that begin anywhere: a row of no table. */
 static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
     const int C = run->c->model.width;
@@ -56,7 +89,7 @@ static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
     }
 }
 
-/* E[token] + position of one row. */
+/* E[token] + position + type of one row. */
 static void gather(const ll_batch_run *run, size_t row, float *out) {
     const ll_model *m = run->model;
     const size_t C = (size_t)run->c->model.width;
@@ -71,8 +104,15 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
     }
     const int64_t before = run->ws->carry ? run->ws->carry->offset[p.b] : run->position;
     const size_t t = (size_t)p.at + (size_t)before;
-    memcpy(out, ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C, C * sizeof *out);
-    if (run->stack->at.position >= 0) run->k->add(C, ll_param_at(m, run->stack->at.position) + t * C, out);
+    const float *E = ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C;
+    if (run->ws->token_scale) {
+        run->k->scaled(C, scale_of(run, p), E, out);
+    } else {
+        memcpy(out, E, C * sizeof *out);
+    }
+    if (m->at.types >= 0) run->k->add(C, ll_param_at(m, m->at.types) + type_of(run, row) * C, out);
+    if (run->stack->at.position >= 0)
+        run->k->add(C, ll_param_at(m, run->stack->at.position) + (t + (size_t)run->c->position.offset) * C, out);
     if (run->ws->carry && run->ws->sinus) {
         add_sinus(run, (int64_t)t, out);
     } else if (run->ws->sinus) {
@@ -100,6 +140,8 @@ static void gather_rows(const ll_batch_run *run, ll_rows rows, float *out) {
 
 void ll_embed(const ll_batch_run *run) {
     const int norm = run->stack->at.embedding_norm;
+    if (run->ws->type) find_types(run);
+    if (run->ws->token_scale) find_scales(run);
     if (run->ws->stream && run->ws->sinus)
         ll_sinus(run->ws->sinus, run->T, run->c->model.width, run->position, ll_config_init_std(run->c));
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
@@ -128,8 +170,14 @@ static void scatter_task(void *arg, size_t i) {
             run->k->add(n, d, ll_param_in(m, run->grad, m->at.first) + first);
             continue;
         }
-        run->k->add(n, d, tokens + (size_t)token_at(run, p) * C);
-        const size_t t = (size_t)p.at + (size_t)run->position;
+        float *own = tokens + (size_t)token_at(run, p) * C;
+        if (run->ws->token_scale) {
+            run->k->axpy(n, scale_of(run, p), d, own);
+        } else {
+            run->k->add(n, d, own);
+        }
+        if (m->at.types >= 0) run->k->add(n, d, ll_param_in(m, run->grad, m->at.types) + type_of(run, row) * C + first);
+        const size_t t = (size_t)p.at + (size_t)(run->position + run->c->position.offset);
         if (run->stack->at.position >= 0)
             run->k->add(n, d, ll_param_in(m, run->grad, run->stack->at.position) + t * C + first);
     }

@@ -16,9 +16,10 @@ typedef struct {
 } job;
 
 enum { HEADS = 256 /* of one task */ };
+static const float EPS = 1e-5f;
 
 static float scale_of(const job *j, const float *x) {
-    return 1 / sqrtf(j->k->dot(j->size, x, x) / (float)j->size + LL_NORM_EPS);
+    return 1 / sqrtf(j->k->dot(j->size, x, x) / (float)j->size + EPS);
 }
 
 static void forward_task(void *arg, size_t i) {

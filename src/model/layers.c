@@ -19,7 +19,7 @@ typedef struct {
     const ll_batch_run *run;
     const ll_kernels *k;
     int n, K, N;
-    const float *x, *y, *gain, *bias;
+    const float *x, *y, *gain, *bias, *gate;
     float *out, *extra;
     ll_matrix W;
     size_t ld;
@@ -104,30 +104,44 @@ static void column_task(void *arg, size_t i) {
     for (int from = 0; from < j->n; from += SUM_ROWS) {
         float part[COLUMNS] = {0};
         const int to = j->n - from < SUM_ROWS ? j->n : from + SUM_ROWS;
-        for (int r = from; r < to; r++) j->k->add(n, j->x + (size_t)r * (size_t)j->N + first, part);
+        for (int r = from; r < to; r++) j->k->add(n, j->x + (size_t)r * j->ld + first, part);
         for (size_t c = 0; c < n; c++) total[c] += part[c];
     }
     for (size_t c = 0; c < n; c++) j->out[first + c] += (float)total[c];
 }
 
 void ll_bias_back(int n, int N, const float *dout, float *db) {
-    job j = {.k = ll_kernel_table(), .n = n, .N = N, .x = dout, .out = db};
+    ll_bias_back_rows(n, N, dout, (size_t)N, db);
+}
+
+void ll_bias_back_rows(int n, int N, const float *dout, size_t ldo, float *db) {
+    job j = {.k = ll_kernel_table(), .n = n, .N = N, .x = dout, .ld = ldo, .out = db};
     ll_parallel_for((size_t)ll_ceil_div(N, COLUMNS), column_task, &j);
 }
 
 /* ---- Norm ---- */
 
+static int is_rms(const ll_batch_run *run) {
+    return run->c->model.norm_kind == LL_NORM_RMS;
+}
+
 static void norm_task(void *arg, size_t i) {
     const job *j = arg;
     const size_t row = i * LL_PIECE, at = row * (size_t)j->N;
-    j->k->norm(piece_rows(j, i), j->N, j->x + at, j->gain, j->bias, j->out + at, j->extra + row,
+    const float eps = (float)j->run->c->model.norm_eps;
+    if (!j->bias) {
+        j->k->rms_norm(piece_rows(j, i), j->N, eps, j->x + at, j->gain, j->out + at, j->extra + LL_CHUNK + row);
+        return;
+    }
+    j->k->norm(piece_rows(j, i), j->N, eps, j->x + at, j->gain, j->bias, j->out + at, j->extra + row,
                j->extra + LL_CHUNK + row);
 }
 
 void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y) {
-    job j = {.k = run->k, .n = n, .N = run->c->model.width, .x = x, .out = y, .extra = run->ws->statistics};
+    job j = {.run = run, .k = run->k, .n = n, .N = run->c->model.width, .x = x, .out = y};
+    j.extra = run->ws->statistics;
     j.gain = ll_param_at(run->model, gain);
-    j.bias = ll_param_at(run->model, gain + 1);
+    j.bias = is_rms(run) ? NULL : ll_param_at(run->model, gain + 1);
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), norm_task, &j);
 }
 
@@ -137,6 +151,11 @@ static void norm_back_task(void *arg, size_t i) {
     const float *mean = j->run->ws->statistics + row;
     float *partial = j->extra + i * 2 * C;
     memset(partial, 0, 2 * C * sizeof *partial);
+    if (is_rms(j->run)) {
+        j->k->rms_norm_back(piece_rows(j, i), j->N, j->x + at, j->gain, mean + LL_CHUNK, j->y + at, j->out + at,
+                            partial);
+        return;
+    }
     j->k->norm_back(piece_rows(j, i), j->N, j->x + at, j->gain, mean, mean + LL_CHUNK, j->y + at, j->out + at, partial,
                     partial + C);
 }
@@ -147,42 +166,68 @@ void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, cons
     j.gain = ll_param_at(run->model, gain);
     j.extra = run->ws->partial;
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), norm_back_task, &j);
-    float *dgain = ll_param_in(run->model, run->grad, gain), *dbias = ll_param_in(run->model, run->grad, gain + 1);
+    float *dgain = ll_param_in(run->model, run->grad, gain);
+    float *dbias = is_rms(run) ? NULL : ll_param_in(run->model, run->grad, gain + 1);
     for (size_t i = 0; i < (size_t)ll_ceil_div(n, LL_PIECE); i++) {
         run->k->add(C, j.extra + i * 2 * C, dgain);
-        run->k->add(C, j.extra + i * 2 * C + C, dbias);
+        if (dbias) run->k->add(C, j.extra + i * 2 * C + C, dbias);
     }
 }
 
 /* ---- Activation ---- */
 
-static void activate_task(void *arg, size_t i) {
-    const job *j = arg;
-    const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
-    if (j->run->c->model.activation == LL_ACT_RELU) {
-        j->k->relu(n, 0, j->x + at, j->out + at);
-    } else {
-        j->k->gelu(n, j->x + at, j->out + at);
+/* GELU by tanh: x / (1 + e^-2z) with z = sqrt(2 / pi) (x + 0.044715 x^3). */
+static const float TANH_LINEAR = 1.59576912f, TANH_CUBIC = 0.0713548163f;
+
+static void activate_numbers(const job *j, size_t n, const float *x, float *y) {
+    switch (j->run->c->model.activation) {
+    case LL_ACT_RELU: j->k->relu(n, 0, x, y); break;
+    case LL_ACT_GELU_TANH: j->k->swish(n, TANH_LINEAR, TANH_CUBIC, x, y); break;
+    case LL_ACT_SILU:
+    case LL_ACT_SWIGLU: j->k->swish(n, 1, 0, x, y); break;
+    default: j->k->gelu(n, x, y);
     }
 }
 
-void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y) {
-    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .out = y};
+static void numbers_back(const job *j, size_t n, const float *x, const float *dy, float *dx) {
+    switch (j->run->c->model.activation) {
+    case LL_ACT_RELU: j->k->relu_back(n, 0, x, dy, dx); break;
+    case LL_ACT_GELU_TANH: j->k->swish_back(n, TANH_LINEAR, TANH_CUBIC, x, dy, dx); break;
+    case LL_ACT_SILU:
+    case LL_ACT_SWIGLU: j->k->swish_back(n, 1, 0, x, dy, dx); break;
+    default: j->k->gelu_back(n, x, dy, dx);
+    }
+}
+
+static void activate_task(void *arg, size_t i) {
+    const job *j = arg;
+    const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
+    activate_numbers(j, n, (j->gate ? j->gate : j->x) + at, j->out + at);
+    if (j->gate) j->k->mul(n, j->x + at, j->out + at);
+}
+
+void ll_activate(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *y) {
+    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .gate = gate, .out = y};
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), activate_task, &j);
 }
 
 static void activate_back_task(void *arg, size_t i) {
     const job *j = arg;
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
-    if (j->run->c->model.activation == LL_ACT_RELU) {
-        j->k->relu_back(n, 0, j->x + at, j->y + at, j->out + at);
-    } else {
-        j->k->gelu_back(n, j->x + at, j->y + at, j->out + at);
+    float *dy = j->extra + at;
+    if (!j->gate) {
+        numbers_back(j, n, j->x + at, dy, j->out + at);
+        return;
     }
+    activate_numbers(j, n, j->gate + at, j->out + at);
+    j->k->mul(n, dy, j->out + at);
+    j->k->mul(n, j->x + at, dy);
+    numbers_back(j, n, j->gate + at, dy, dy);
 }
 
-void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx) {
-    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .y = dy, .out = dx};
+void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *dy,
+                      float *dx) {
+    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .gate = gate, .extra = dy, .out = dx};
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), activate_back_task, &j);
 }
 

@@ -20,6 +20,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
     if (!status) {
         ll_params_init(m);
         if (from) status = ll_params_adopt(m, from, summary);
+        if (from && !status) status = ll_origin_copy(m, from);
     }
     if (!status) status = ll_operators_create(m, NULL, from);
     if (status) {
@@ -43,6 +44,7 @@ void ll_model_free(ll_model *m) {
     ll_safetensors_free(m->file);
     ll_free(m->param);
     ll_bytes_free(&m->vocabulary);
+    ll_origin_free(m);
     ll_recipe_free(m->recipe);
     ll_free(m);
 }
@@ -69,7 +71,7 @@ void ll_model_watch(ll_model *m, ll_done_fn *progress, void *arg) {
 }
 
 ll_model_sizes ll_model_size(const ll_model *m) {
-    ll_model_sizes sizes = {.width = m->c->model.width, .checked = m->checked};
+    ll_model_sizes sizes = {.width = m->c->model.width, .checked = m->checked, .block = m->size};
     for (int i = 0; i < m->count; i++) sizes.parameters += (size_t)m->param[i].rows * (size_t)m->param[i].cols;
     if (m->c->model.task == LL_TASK_CLASSIFY) sizes.classes = m->c->model.classes;
     return sizes;
@@ -78,7 +80,7 @@ ll_model_sizes ll_model_size(const ll_model *m) {
 ll_tensor ll_model_tensor(const ll_model *m, int i) {
     if (i < 0 || i >= m->count) return (ll_tensor){0};
     const ll_param *p = &m->param[i];
-    return (ll_tensor){p->name, p->rows, p->cols, p->value};
+    return (ll_tensor){p->name, p->rows, p->cols, p->value, p->offset};
 }
 
 /* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */

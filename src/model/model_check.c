@@ -267,6 +267,10 @@ static ll_status check_rope(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
                        ll_config_query_size(c));
+    if (c->position.rotary % 2 || c->position.rotary > ll_config_query_size(c))
+        return ll_fail(LL_EINVAL,
+                       "position.rotary = %d must be an even number up to the %d channels of a head's queries; 0 = all",
+                       c->position.rotary, ll_config_query_size(c));
     return LL_OK;
 }
 
@@ -308,10 +312,13 @@ static ll_status check_relative_s2(const ll_model_config *c) {
 }
 
 static ll_status check_learned(const ll_model_config *c) {
-    if (c->length > c->position.max_length)
+    if (c->position.offset >= c->position.max_length)
+        return ll_fail(LL_EINVAL, "position.offset = %d leaves nothing of position.max-length = %d; make it smaller",
+                       c->position.offset, c->position.max_length);
+    if (c->length > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       c->length, c->position.max_length);
+                       c->length, ll_position_learned(&c->position));
     return LL_OK;
 }
 
@@ -382,6 +389,7 @@ static ll_status check_carry(const ll_model_config *c) {
 
 ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
+    if (!status) status = ll_check_imported(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);

@@ -22,6 +22,8 @@ typedef struct {
 /* What a recipe says of a model, where it holds together (ll_config_check). The recipe room stands above this one and
  * has the function; models keep their recipe, but look at it through this alone. */
 LL_MUST_USE ll_status ll_recipe_model(const ll_recipe *recipe, ll_model_config *c);
+/* A recipe of its own with the same values; from the recipe room, too. */
+LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
 
 /* Standard deviation of new weights, and amplitude of sinusoids: what init-std = 0 means. */
 double ll_config_init_std(const ll_model_config *c);
@@ -43,5 +45,7 @@ int ll_config_rows(const ll_model_config *c);
 
 /* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
 LL_MUST_USE ll_status ll_model_check(const ll_model_config *c);
+/* imported_check.c: which tasks and kernels the keys of imported models fit. */
+LL_MUST_USE ll_status ll_check_imported(const ll_model_config *c);
 
 #endif

@@ -34,6 +34,7 @@ ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
     }
     if (!status && m->vocabulary.size)
         status = ll_st_add(writer, vocabulary, LL_U8, 1, &m->vocabulary.size, m->vocabulary.data);
+    if (!status) status = ll_origin_write(m, writer);
     return status ? status : ll_operators_write(m, writer);
 }
 
@@ -45,6 +46,20 @@ ll_status ll_model_save(const ll_model *m, const char *path) {
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
     return status;
+}
+
+ll_status ll_model_save_bytes(const ll_model *m, char **out, size_t *size) {
+    ll_st_writer *writer = NULL;
+    ll_bytes bytes = {0};
+    ll_status status = ll_st_writer_create(&writer);
+    if (status) return status;
+    status = ll_model_write(m, writer);
+    if (!status) status = ll_st_bytes(writer, &bytes);
+    ll_st_writer_free(writer);
+    if (status) return status;
+    *out = (char *)bytes.data;
+    *size = bytes.size;
+    return LL_OK;
 }
 
 /* Is it ours? The recipe and the number of redraws out of the metadata. */
@@ -149,6 +164,7 @@ static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_p
     }
     if (!status) status = read_tensors(m, file, in_place);
     if (!status) status = read_vocabulary(m, file);
+    if (!status) status = ll_origin_read(m, file);
     if (!status) status = ll_operators_create(m, file, NULL);
     if (status) {
         ll_model_free(m);
@@ -175,5 +191,14 @@ ll_status ll_model_load(ll_model **out, const char *path) {
         m->file = file;
     }
     if (!status) *out = m;
+    return status;
+}
+
+ll_status ll_model_load_bytes(ll_model **out, const void *bytes, size_t size, const char *name) {
+    ll_safetensors *file = NULL;
+    ll_status status = ll_safetensors_parse(&file, bytes, size, name);
+    if (status) return status;
+    status = read_model(out, file, 0);
+    ll_safetensors_free(file);
     return status;
 }

@@ -11,6 +11,7 @@
  *   carry.c               states that windows hand on in training
  *   embed.c               tokens to vectors, and back
  *   output_head.c         vectors to logits, loss, back
+ *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
  *   shared_sequence.c     sequences that several processes share
  *   stack.c               which stacks a model has
@@ -22,6 +23,7 @@
  *   approximate_params.c  parameters of approximate operators
  *   model.c               create, describe
  *   model_file.c          load, save
+ *   origin.c              files of the folder that a model was imported from
  *   adopt.c               what another model has learned
  *   override.c            which settings of a model may still change
  *   quantize.c            quantized weights, for generation
@@ -43,27 +45,35 @@ typedef struct {
     size_t offset;
     int rows, cols;
     float *value; /* of a model: in its block, or in the file it was loaded from */
-    int decay; /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
+    int decay;    /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
 /* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
  * both ways, seq2seq both: an encoder, and a decoder whose blocks also attend to what leaves the encoder. */
+enum { LL_BLOCK_MOST = 32 };
 typedef struct {
     const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
-    int parts;          /* sublayers of a block: 2, or 3 with cross attention */
-    int projections, gated; /* as the model's */
-    int first;          /* its attention operators begin at this one; those of cross attention follow its own */
-    struct {            /* numbers of tensors in the table; -1: it has none */
+    int parts; /* sublayers of a block: 2, or 3 with cross attention */
+    int first; /* its attention operators begin at this one; those of cross attention follow its own */
+    struct {   /* numbers of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
     } at;
+    int tensors;               /* of a block, at most LL_BLOCK_MOST, ... */
+    int tensor[LL_BLOCK_MOST]; /* ... and where each is among them, by the numbers of network.h; -1: it has none */
 } ll_stack;
+
+/* A file of the folder that a model was imported from. */
+typedef struct {
+    char *name;
+    ll_bytes bytes;
+} ll_origin;
 
 struct ll_model {
     ll_recipe *recipe;        /* own copy */
     ll_model_config config;   /* what it says of a model, ... */
     const ll_model_config *c; /* ... which is this */
-    int count;          /* tensors */
+    int count;                /* tensors */
     ll_param *param;
     size_t size;              /* floats in the block */
     float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
@@ -74,17 +84,20 @@ struct ll_model {
     int operators;
     ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
+    int origins;
+    ll_origin *origin;              /* of an imported model: files of the folder that it came from */
     struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
-    int64_t redraws;          /* how often the random projections were drawn anew */
-    int queries, values;      /* widths H D and H E of all heads together */
-    int projections;          /* projections of queries and keys there are: 2, 1 or 0 */
-    int gated;                /* has the kernel a gate for each token and head */
-    int keys;                 /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
-    ll_done_fn *progress;     /* ll_model_watch, or NULL */
+    int64_t redraws;                /* how often the random projections were drawn anew */
+    int queries, values;            /* widths H D and H E of all heads together */
+    int projections;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int gated;                      /* has the kernel a gate for each token and head */
+    int keys;             /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
+    ll_done_fn *progress; /* ll_model_watch, or NULL */
     void *progress_arg;
-    int cls_tokens;           /* tokens in front of the caller's: 1 with pool = first, else 0 */
-    struct {                  /* numbers of tensors in the table; -1: the model has none */
-        int embedding, first, match, head;
+    int key_heads;  /* heads that keys and values are projected for: heads, or model.kv-heads */
+    int cls_tokens; /* tokens in front of the caller's: 1 with pool = first, else 0 */
+    struct {        /* numbers of tensors in the table; -1: the model has none */
+        int embedding, first, match, head, head_bias, transform, types;
         int where, frequencies; /* the first operator's position parameters; those that all share */
         int baseline;           /* the first operator's parameters of its kernel */
     } at;
@@ -95,6 +108,11 @@ struct ll_model {
  * how many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
                                            char **summary);
+
+/* As ll_model_logp, of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
+LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
+                                                const int *source_lengths, int S, const int *tokens,
+                                                const int *lengths, int B, int T);
 
 /* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
@@ -107,6 +125,11 @@ LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float
 
 /* Keeps a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
+
+/* Keeps a copy of a file of the folder that a model came from; the one of this name, or NULL. They go into the model
+ * file, and to models that begin with this one. */
+LL_MUST_USE ll_status ll_model_keep_origin(ll_model *model, const char *name, const void *data, size_t size);
+const ll_bytes *ll_model_origin(const ll_model *model, const char *name);
 
 /* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
  * carry more. Loading names the tensor that is missing or has another shape. ll_model_read copies, into one block. */
@@ -132,10 +155,10 @@ size_t ll_workspace_bytes(const ll_workspace *ws);
 typedef struct {
     const ll_model *model;
     int B;
-    int64_t *offset;  /* (B) */
-    size_t floats;    /* of a state */
-    size_t count;     /* of all states */
-    float *in, *out;  /* (operators, B, floats) */
+    int64_t *offset; /* (B) */
+    size_t floats;   /* of a state */
+    size_t count;    /* of all states */
+    float *in, *out; /* (operators, B, floats) */
 } ll_carry;
 LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B);
 void ll_carry_free(ll_carry *carry);

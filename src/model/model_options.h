@@ -4,8 +4,10 @@
 
 #include "base/key.h"
 
-enum { LL_NORM_PRE, LL_NORM_POST };
-enum { LL_ACT_GELU, LL_ACT_RELU };
+enum { LL_NORM_PRE, LL_NORM_POST, LL_NORM_PARALLEL };
+enum { LL_NORM_LAYER, LL_NORM_RMS };
+enum { LL_ACT_GELU, LL_ACT_RELU, LL_ACT_GELU_TANH, LL_ACT_SILU, LL_ACT_SWIGLU };
+enum { LL_BIAS_FEED, LL_BIAS_NONE, LL_BIAS_QKV, LL_BIAS_ALL };
 enum { LL_POOL_MEAN, LL_POOL_FIRST };
 
 typedef struct {
@@ -14,7 +16,12 @@ typedef struct {
     int encoder_layers; /* seq2seq; 0 = layers */
     int separator;      /* token that begins a document anew; -1: none */
     int norm, activation, tied, pool, embedding_norm, final_norm;
-    double dropout, init_std;
+    int norm_kind, bias;
+    int kv_heads;                          /* 0 = heads */
+    int token_types, type_separator;       /* 0: none; -1: all tokens are of type 0 */
+    int mask_token;                        /* of the rule of ESM-2; -1: none */
+    int head_transform, head_bias;
+    double dropout, init_std, norm_eps;
 } ll_model_options;
 
 extern const ll_key_table ll_model_keys;

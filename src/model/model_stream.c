@@ -33,9 +33,10 @@ static ll_status begin(ll_stream **out, ll_model *model) {
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
-    const int learned = c->position.type == LL_POSITION_LEARNED && c->position.max_length < PIECE;
+    const int learned = c->position.type == LL_POSITION_LEARNED && ll_position_learned(&c->position) < PIECE;
     const ll_stack *top = ll_top_stack(model);
-    status = ll_workspace_make(&s->ws, model, top, 1, learned ? c->position.max_length : PIECE, 0, LL_STREAM);
+    const int most = learned ? ll_position_learned(&c->position) : PIECE;
+    status = ll_workspace_make(&s->ws, model, top, 1, most, 0, LL_STREAM);
     if (!status) {
         s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->model.vocab, sizeof *s->logits);
@@ -73,9 +74,7 @@ ll_status ll_stream_whole(const ll_stream *s) {
     return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
 }
 
-int ll_stream_keys(const ll_stream *s) {
-    return s->sourced ? ll_cross_cache_keys(s->memory[0]) : 0;
-}
+int ll_stream_keys(const ll_stream *s) { return s->sourced ? ll_cross_cache_keys(s->memory[0]) : 0; }
 
 ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     ll_stream *new = NULL;
@@ -163,10 +162,11 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     int64_t at = s->position - s->document;
-    for (int i = 0; i < n && at <= c->position.max_length; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
-    if (c->position.type == LL_POSITION_LEARNED && at > c->position.max_length)
+    const int learned = ll_position_learned(&c->position);
+    for (int i = 0; i < n && at <= learned; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
+    if (c->position.type == LL_POSITION_LEARNED && at > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
-                       c->position.max_length);
+                       ll_position_learned(&c->position));
     return LL_OK;
 }
 
@@ -236,13 +236,9 @@ ll_status ll_stream_feed(ll_stream *s, const int *tokens, int n, float *logits) 
     return status;
 }
 
-ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) {
-    return feed(s, tokens, n, logp);
-}
+ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) { return feed(s, tokens, n, logp); }
 
-int64_t ll_stream_position(const ll_stream *s) {
-    return s->position;
-}
+int64_t ll_stream_position(const ll_stream *s) { return s->position; }
 
 size_t ll_stream_bytes(const ll_stream *s) {
     size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->model.vocab * sizeof *s->logits;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
 

@@ -7,6 +7,7 @@
  *
  *   pre-norm    a_j = N_j(r_j)                                    r_(j+1) = r_j + F_j(a_j)
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
+ *   parallel    as pre-norm, but a_j of feed-forward is N_j(r_(j-1)), what enters the block
  *
  * What leaves the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post); an encoder keeps
  * it, and every cross attention makes its keys and values from it.
@@ -21,27 +22,32 @@
 #include "kernel/kernel.h"
 #include "model/model_internal.h"
 
-/* Tensors of a block, in table order; a gain is followed by its bias. */
+/* Tensors of a block, in table order. A block has those that its recipe asks for. */
 enum {
-    LL_ATTENTION_NORM,
-    LL_QUERY_WEIGHT = 2,
+    LL_ATTENTION_NORM, /* the gain; a bias follows each but RMSNorm's */
+    LL_QUERY_WEIGHT,
     LL_KEY_WEIGHT,
     LL_VALUE_WEIGHT,
     LL_OUTPUT_WEIGHT,
+    LL_QUERY_BIAS,
+    LL_KEY_BIAS,
+    LL_VALUE_BIAS,
+    LL_OUTPUT_BIAS,
     LL_GATE_WEIGHT, /* of kernels whose calls need a gate */
     LL_GATE_BIAS,
     LL_FEED_NORM,
-    LL_IN_WEIGHT = LL_FEED_NORM + 2,
+    LL_FEED_GATE_WEIGHT, /* of swiglu */
+    LL_FEED_GATE_BIAS,
+    LL_IN_WEIGHT,
     LL_IN_BIAS,
     LL_OUT_WEIGHT,
     LL_OUT_BIAS,
-    LL_BLOCK_TENSORS,
-    LL_CROSS_NORM = LL_BLOCK_TENSORS, /* of a decoder that reads an encoder */
-    LL_CROSS_QUERY_WEIGHT = LL_CROSS_NORM + 2,
+    LL_CROSS_NORM, /* of a decoder that reads an encoder */
+    LL_CROSS_QUERY_WEIGHT,
     LL_CROSS_KEY_WEIGHT,
     LL_CROSS_VALUE_WEIGHT,
     LL_CROSS_OUTPUT_WEIGHT,
-    LL_DECODER_TENSORS
+    LL_BLOCK_TENSORS
 };
 
 enum {
@@ -65,14 +71,14 @@ typedef struct {
 struct ll_workspace {
     const ll_model *model;
     const ll_stack *stack;
-    ll_workspace *source; /* of the encoder that this stack reads, or NULL */
-    int mode;             /* one of the above */
+    ll_workspace *source;     /* of the encoder that this stack reads, or NULL */
+    int mode;                 /* one of the above */
     struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
-    ll_ready_fn *ready;   /* ll_workspace_on_gradient */
+    ll_ready_fn *ready;       /* ll_workspace_on_gradient */
     void *ready_arg;
-    int64_t part, parts;  /* the batch that goes through it, of so many; parts = 0: of one */
-    int below, blocks;    /* blocks of the batch that come before those of this stack, and all of them */
-    int B, T;             /* at most; T with CLS tokens */
+    int64_t part, parts; /* the batch that goes through it, of so many; parts = 0: of one */
+    int below, blocks;   /* blocks of the batch that come before those of this stack, and all of them */
+    int B, T;            /* at most; T with CLS tokens */
     size_t bytes;
     float *block, **layers;
     /* Kept from forward for backward; evaluation has one of each and writes over it. */
@@ -81,30 +87,36 @@ struct ll_workspace {
     float **gate;     /* (layers) of (rows, H): log r, or NULL */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
+    float **gates;    /* as hidden: of swiglu, which of these makes the gate */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
     float **cross_query, **cross_source, **cross_mixed, **cross_saved;
-    float *top;       /* (rows, C) what leaves an encoder, else NULL */
-    float *sinus;     /* (T, C) sinusoidal positions, or NULL */
+    float *top;   /* (rows, C) what leaves an encoder, else NULL */
+    float *sinus; /* (T, C) sinusoidal positions, or NULL */
     /* Backward. */
-    float *d;        /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
-    float *dproject; /* (rows, ll_row_width) */
-    float *dgate;    /* (rows, H), or NULL */
-    float *dmixed;   /* (rows, H E) */
-    float *dsource;  /* (source rows, H D + H E) */
+    float *d;         /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
+    float *dparallel; /* (rows, C) what feed-forward adds to it beside attention; norm = parallel alone */
+    float *dproject;  /* (rows, ll_row_width) */
+    float *dgate;     /* (rows, H), or NULL */
+    float *dmixed;    /* (rows, H E) */
+    float *dsource;   /* (source rows, H D + H E) */
     /* Scratch of one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
     float *wide, *dwide;              /* (chunk, ff) */
+    float *grouped;                   /* (chunk, keys or values of the heads that have own ones), with kv-heads */
+    float *transform[4];              /* (chunk, C) of head_transform.c: u, act(u), its norm, their gradients */
+    float *token_scale;               /* (B) model.mask-token: what token vectors are multiplied by */
+    int *type;                        /* (rows) types of tokens, or NULL: all are of the first */
     float *heads;                     /* (chunk, H E) what attention gives, normalised; or NULL */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
     float *scratch;                   /* of attention, for as many threads as there were; NULL: streams need none */
     size_t scratch_floats;
-    float *logits;                    /* (logit_rows, V or classes) */
+    float *logits; /* (logit_rows, V or classes) */
     int logit_rows;
-    float *loss;                  /* (2, chunk) losses, and 1 where the most likely answer is right */
-    double *pool, *dpool;         /* (B, C) classifiers: sums over tokens */
+    float *loss;          /* (2, chunk) losses, and 1 where the most likely answer is right */
+    double *pool, *dpool; /* (B, C) classifiers: sums over tokens */
     ll_match match;
     int *lengths;                 /* (B), CLS tokens included */
     int *position;                /* (rows) of each token in its document, or NULL: rows are documents */
@@ -112,7 +124,7 @@ struct ll_workspace {
     ll_carry *carry;              /* states of the tokens before, or NULL */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
     ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
-    ll_cross_cache **memory; /* (layers), borrowed: cross attention reads these */
+    ll_cross_cache **memory;      /* (layers), borrowed: cross attention reads these */
 };
 
 /* One batch on its way. */
@@ -129,10 +141,10 @@ typedef struct {
     int segments;       /* documents in ws->segment, where model.separator begins new ones */
     const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
     int S;
-    int64_t position;   /* of the first token: streams */
-    float *grad;        /* NULL: forward alone */
-    int64_t draw;       /* dropout; applies where grad is wanted */
-    int first;          /* number of the first sequence in the whole batch */
+    int64_t position; /* of the first token: streams */
+    float *grad;      /* NULL: forward alone */
+    int64_t draw;     /* dropout; applies where grad is wanted */
+    int first;        /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
 /* ---- stack.c ---- */
@@ -171,7 +183,7 @@ LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, cha
 /* Tensor number i in a block of gradients; among the parameters themselves. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
-/* Number of a tensor of a layer; not of a projection that its kernel does not have. */
+/* Number of a tensor of a layer; -1: the blocks of its stack have none. */
 int ll_block_tensor(const ll_stack *stack, int layer, int which);
 /* Width of what a stack's own attention projects: queries and keys, as far as the kernel has them, and values. */
 size_t ll_row_width(const ll_model *model);
@@ -231,6 +243,13 @@ LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors 
 void ll_operators_free(ll_model *model);
 LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
 
+/* ---- origin.c ---- */
+
+LL_MUST_USE ll_status ll_origin_copy(ll_model *model, const ll_model *from);
+LL_MUST_USE ll_status ll_origin_write(const ll_model *model, ll_st_writer *writer);
+LL_MUST_USE ll_status ll_origin_read(ll_model *model, const ll_safetensors *file);
+void ll_origin_free(ll_model *model);
+
 /* ---- quantize.c: weights in fewer bits ---- */
 
 typedef struct ll_quantized ll_quantized;
@@ -254,19 +273,24 @@ void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, co
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
                const float *bias, float *out, size_t ldo);
 /* dW (K, N) += in^T dout. */
-void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi,
-                           const float *dout, size_t ldo, float *dW);
+void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *dout,
+                           size_t ldo, float *dW);
 /* din (n, K) = or += dout W^T. */
 void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const float *dout, size_t ldo, const float *W,
                           float *din, size_t ldi, int add);
 /* db (N) += column sums of dout (n, N). */
 void ll_bias_back(int n, int N, const float *dout, float *db);
-/* Norm whose gain is tensor `gain` (its bias follows); the statistics stay in the workspace for ... */
+/* The same of rows ldo apart. */
+void ll_bias_back_rows(int n, int N, const float *dout, size_t ldo, float *db);
+/* Norm whose gain is tensor `gain` (a bias follows that of LayerNorm); the statistics stay in the workspace for ... */
 void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y);
 /* ... dx += and the gradients of gain and bias, after ll_norm of the same rows. */
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx);
-void ll_activate(const ll_batch_run *run, int n, int width, const float *x, float *y);
-void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *dy, float *dx);
+/* y = f(x), and times x with a gate: f(gate) x. gate NULL: none. */
+void ll_activate(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *y);
+/* dx from dy; with a gate, dy becomes the gate's gradient. */
+void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *dy,
+                      float *dx);
 enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED, LL_SITE_CROSS };
 /* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) keeps, else 0; the same
  * call forward and backward. Nothing is dropped where no gradient is wanted. y == x is allowed if !add. */
@@ -299,7 +323,7 @@ const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, floa
 /* After it: where the gradient at a_j is to go, and whether it is added to what is there; then, from there on to d. */
 float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add);
 void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d);
-/* Parameter or gradient `which` of a layer. */
+/* Parameter or gradient `which` of a layer; NULL: it has none. */
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
@@ -330,13 +354,6 @@ void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
 /* Losses into tally; with run->grad the head's gradients, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
-
-/* ---- match.c ---- */
-
-/* What the logits of n pairs are computed from, (n, ff), of their 2n pooled rows; then, from its gradient in
- * ws->match.dh, the gradients of the layer and ws->dpool of pairs first .. first + n - 1. */
-const float *ll_match_forward(const ll_batch_run *run, int n, const float *pooled);
-void ll_match_back(const ll_batch_run *run, int n, size_t first);
 
 /* ---- infer.c ---- */
 

@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/parallel.h"
+#include "model/head_layers.h"
 #include "model/network.h"
 
 enum { COLUMNS = 32 /* of one task of pooling */ };
@@ -59,19 +60,29 @@ static void logits_task(void *arg, size_t i) {
                          j->out + first, 0);
 }
 
-void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits) {
+static void add_bias(const ll_batch_run *run, int V, const float *bias, float *logits) {
+    if (bias) run->k->add((size_t)V, bias, logits);
+}
+
+/* Logits of what ll_head_transform gave. */
+static void logits_of(const ll_batch_run *run, int n, const float *x, float *logits) {
     const ll_model *m = run->model;
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
-    const float *W = ll_param_at(m, head);
+    const float *W = ll_param_at(m, head), *bias = m->at.head_bias < 0 ? NULL : ll_param_at(m, m->at.head_bias);
     if (!tied(m)) {
-        const float *bias = !ll_task_per_token(run->c->model.task) ? ll_param_at(m, head + 1) : NULL;
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
     } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
         ll_parallel_for(ll_ceil_div_size((size_t)V, ROWS), logits_task, &j);
+        add_bias(run, V, bias, logits);
     } else {
         ll_product(run, 0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
+        for (size_t i = 0; bias && i < (size_t)n; i++) add_bias(run, V, bias, logits + i * (size_t)V);
     }
+}
+
+void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits) {
+    logits_of(run, n, ll_head_transform(run, n, x), logits);
 }
 
 /* dlogits (n, V) to the head's gradients and dx (n, C). */
@@ -81,6 +92,7 @@ static void logits_back(const ll_batch_run *run, int n, const float *x, const fl
     const size_t width = (size_t)C, row = (size_t)V;
     const float *W = ll_param_at(m, head);
     float *dW = ll_param_in(m, run->grad, head);
+    if (m->at.head_bias >= 0) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, m->at.head_bias));
     if (tied(m)) {
         ll_product(run, 1, 0, V, C, n, dlogits, row, x, width, dW, width, 1, NULL);
         ll_product(run, 0, 0, n, C, V, dlogits, row, W, width, dx, width, 0, NULL);
@@ -88,7 +100,6 @@ static void logits_back(const ll_batch_run *run, int n, const float *x, const fl
     }
     ll_linear_weight_back(run, n, C, V, x, width, dlogits, row, dW);
     ll_linear_input_back(run, n, C, V, dlogits, row, W, dx, width, 0);
-    if (!ll_task_per_token(run->c->model.task)) ll_bias_back(n, V, dlogits, ll_param_in(m, run->grad, head + 1));
 }
 
 /* ---- Cross-entropy ---- */
@@ -163,9 +174,11 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
         const float *in = x + (size_t)done * C;
         float *out = dx ? dx + (size_t)done * C : NULL;
         if (any_target(l)) {
-            ll_head_logits(run, l->n, in, run->ws->logits);
+            const float *read = ll_head_transform(run, l->n, in);
+            logits_of(run, l->n, read, run->ws->logits);
             loss_rows(l, tally);
-            if (out) logits_back(run, l->n, in, run->ws->logits, out);
+            if (out) logits_back(run, l->n, read, run->ws->logits, out);
+            if (out) ll_head_transform_back(run, l->n, in, out);
         } else if (out) {
             memset(out, 0, (size_t)l->n * C * sizeof *out);
         }
@@ -290,6 +303,7 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
         const float *x = ll_head_input(run, r);
         l.first = r.first;
         cross_entropy(&l, r.n, x, run->grad ? run->ws->gradient : NULL, tally);
+        if (run->grad && run->model->at.transform >= 0) ll_head_input(run, r); /* for the statistics of its norm */
         if (run->grad) ll_head_input_back(run, r, run->ws->gradient);
     }
     for (int b = 0; run->ws->wrong && b < run->B; b++) count_sequence(run, targets, b, tally);

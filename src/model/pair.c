@@ -4,6 +4,7 @@
  *   x = [u, v, u v, u - v]        h = act(x W_1 + b_1)        logits = h W_2 + b_2
  *
  * (the two-tower model of the Long-Range Arena; Tay et al. 2020). */
+#include "model/head_layers.h"
 #include "model/network.h"
 
 /* x of n pairs from their 2n pooled rows. */
@@ -25,7 +26,7 @@ const float *ll_match_forward(const ll_batch_run *run, int n, const float *poole
     join(n, (size_t)C, pooled, m->x);
     ll_linear(run, n, 4 * C, ff, m->x, 4 * (size_t)C, ll_param_at(run->model, in), ll_param_at(run->model, in + 1),
               m->u, (size_t)ff);
-    ll_activate(run, n, ff, m->u, m->h);
+    ll_activate(run, n, ff, m->u, NULL, m->h);
     return m->h;
 }
 
@@ -33,7 +34,7 @@ void ll_match_back(const ll_batch_run *run, int n, size_t first) {
     const ll_match *m = &run->ws->match;
     const int ff = run->c->model.ff, in = run->model->at.match;
     const size_t C = (size_t)run->c->model.width, wide = (size_t)ff;
-    ll_activate_back(run, n, ff, m->u, m->dh, m->h); /* h is read no more: it takes the gradient of u */
+    ll_activate_back(run, n, ff, m->u, NULL, m->dh, m->h); /* h is read no more: it takes the gradient of u */
     ll_linear_weight_back(run, n, 4 * (int)C, ff, m->x, 4 * C, m->h, wide, ll_param_in(run->model, run->grad, in));
     ll_bias_back(n, ff, m->h, ll_param_in(run->model, run->grad, in + 1));
     ll_linear_input_back(run, n, 4 * (int)C, ff, m->h, wide, ll_param_at(run->model, in), m->dx, 4 * C, 0);

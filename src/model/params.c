@@ -29,40 +29,73 @@ static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s%s.gain", prefix, name);
     const int number = add(m, text, m->c->model.width, 1, 0);
+    if (m->c->model.norm_kind == LL_NORM_RMS) return number;
     snprintf(text, sizeof text, "%s%s.bias", prefix, name);
     add(m, text, m->c->model.width, 1, 0);
     return number;
 }
 
-static void add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
+static int add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
     char text[64];
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    add(m, text, rows, cols, cols > 1);
+    return add(m, text, rows, cols, cols > 1);
 }
 
-/* In the order of the enum in network.h. */
-static void add_block(ll_model *m, const ll_stack *stack, int layer) {
-    const ll_model_config *c = m->c;
+/* Tensors of a block, and which of them this one has. */
+typedef struct {
+    int which;
+    const char *name; /* NULL: a norm, whose name is ... */
+    const char *norm;
+    int has, rows, cols;
+} block_tensor;
+
+static int block_tensors(const ll_model *m, const ll_stack *stack, block_tensor out[LL_BLOCK_TENSORS]) {
+    const ll_model_options *o = &m->c->model;
+    const int C = o->width, ff = o->ff, q = m->queries, share = o->heads / m->key_heads;
+    const int k = m->keys / share, v = m->values, kv = m->values / share;
+    const int qkv = o->bias == LL_BIAS_QKV || o->bias == LL_BIAS_ALL, all = o->bias == LL_BIAS_ALL;
+    const int fed = o->bias == LL_BIAS_FEED || all, gated = o->activation == LL_ACT_SWIGLU, cross = stack->parts > 2;
+    const block_tensor table[] = {
+        {LL_ATTENTION_NORM, NULL, "attention.norm", 1, 0, 0},
+        {LL_QUERY_WEIGHT, "attention.query.weight", NULL, m->projections > 0, C, q},
+        {LL_KEY_WEIGHT, "attention.key.weight", NULL, m->projections > 1, C, k},
+        {LL_VALUE_WEIGHT, "attention.value.weight", NULL, 1, C, kv},
+        {LL_OUTPUT_WEIGHT, "attention.output.weight", NULL, 1, v, C},
+        {LL_QUERY_BIAS, "attention.query.bias", NULL, qkv && m->projections > 0, q, 1},
+        {LL_KEY_BIAS, "attention.key.bias", NULL, qkv && m->projections > 1, k, 1},
+        {LL_VALUE_BIAS, "attention.value.bias", NULL, qkv, kv, 1},
+        {LL_OUTPUT_BIAS, "attention.output.bias", NULL, all, C, 1},
+        {LL_GATE_WEIGHT, "attention.gate.weight", NULL, m->gated, C, o->heads},
+        {LL_GATE_BIAS, "attention.gate.bias", NULL, m->gated, o->heads, 1},
+        {LL_FEED_NORM, NULL, "feed.norm", 1, 0, 0},
+        {LL_FEED_GATE_WEIGHT, "feed.gate.weight", NULL, gated, C, ff},
+        {LL_FEED_GATE_BIAS, "feed.gate.bias", NULL, gated && fed, ff, 1},
+        {LL_IN_WEIGHT, "feed.in.weight", NULL, 1, C, ff},
+        {LL_IN_BIAS, "feed.in.bias", NULL, fed, ff, 1},
+        {LL_OUT_WEIGHT, "feed.out.weight", NULL, 1, ff, C},
+        {LL_OUT_BIAS, "feed.out.bias", NULL, fed, C, 1},
+        {LL_CROSS_NORM, NULL, "cross.norm", cross, 0, 0},
+        {LL_CROSS_QUERY_WEIGHT, "cross.query.weight", NULL, cross, C, q},
+        {LL_CROSS_KEY_WEIGHT, "cross.key.weight", NULL, cross, C, q},
+        {LL_CROSS_VALUE_WEIGHT, "cross.value.weight", NULL, cross, C, v},
+        {LL_CROSS_OUTPUT_WEIGHT, "cross.output.weight", NULL, cross, v, C},
+    };
+    memcpy(out, table, sizeof table);
+    return (int)(sizeof table / sizeof *table);
+}
+
+static void add_block(ll_model *m, ll_stack *stack, int layer) {
     char prefix[LL_PREFIX];
+    block_tensor tensor[LL_BLOCK_TENSORS];
+    const int first = m->count, n = block_tensors(m, stack, tensor);
     ll_operator_prefix(m, ll_operator_of(stack, layer, 0), prefix);
-    add_norm(m, prefix, "attention.norm");
-    if (m->projections > 0) add_in(m, prefix, "attention.query.weight", c->model.width, m->queries);
-    if (m->projections > 1) add_in(m, prefix, "attention.key.weight", c->model.width, m->keys);
-    add_in(m, prefix, "attention.value.weight", c->model.width, m->values);
-    add_in(m, prefix, "attention.output.weight", m->values, c->model.width);
-    if (m->gated) add_in(m, prefix, "attention.gate.weight", c->model.width, c->model.heads);
-    if (m->gated) add_in(m, prefix, "attention.gate.bias", c->model.heads, 1);
-    add_norm(m, prefix, "feed.norm");
-    add_in(m, prefix, "feed.in.weight", c->model.width, c->model.ff);
-    add_in(m, prefix, "feed.in.bias", c->model.ff, 1);
-    add_in(m, prefix, "feed.out.weight", c->model.ff, c->model.width);
-    add_in(m, prefix, "feed.out.bias", c->model.width, 1);
-    if (stack->parts < 3) return;
-    add_norm(m, prefix, "cross.norm");
-    add_in(m, prefix, "cross.query.weight", c->model.width, m->queries);
-    add_in(m, prefix, "cross.key.weight", c->model.width, m->queries);
-    add_in(m, prefix, "cross.value.weight", c->model.width, m->values);
-    add_in(m, prefix, "cross.output.weight", m->values, c->model.width);
+    for (int i = 0; i < n; i++) {
+        const block_tensor *t = &tensor[i];
+        stack->tensor[t->which] = t->has ? m->count - first : -1;
+        if (t->has && t->norm) add_norm(m, prefix, t->norm);
+        if (t->has && t->name) add_in(m, prefix, t->name, t->rows, t->cols);
+    }
+    stack->tensors = m->count - first;
 }
 
 /* Positions at the embedding, norms and blocks of a stack. */
@@ -76,7 +109,7 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
-    stack->at.norm = c->model.final_norm && c->model.norm == LL_NORM_PRE ? add_norm(m, stack->prefix, "norm") : -1;
+    stack->at.norm = c->model.final_norm && c->model.norm != LL_NORM_POST ? add_norm(m, stack->prefix, "norm") : -1;
 }
 
 static void add_places(ll_model *m) {
@@ -113,16 +146,23 @@ static void add_all(ll_model *m) {
     const ll_model_config *c = m->c;
     const int classify = !ll_task_per_token(c->model.task), match = c->model.task == LL_TASK_MATCH;
     m->at.embedding = add(m, "embedding.weight", c->model.vocab, c->model.width, 1);
-    m->at.first = m->at.match = m->at.head = -1;
+    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = m->at.types = -1;
+    if (c->model.token_types) m->at.types = add(m, "embedding.type", c->model.token_types, c->model.width, 0);
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (match) {
         m->at.match = add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
         add(m, "head.in.bias", c->model.ff, 1, 0);
     }
+    if (c->model.head_transform) {
+        m->at.transform = add(m, "head.transform.weight", c->model.width, c->model.width, 1);
+        add(m, "head.transform.bias", c->model.width, 1, 0);
+        add_norm(m, "", "head.norm");
+    }
     if (classify || !c->model.tied)
         m->at.head = add(m, "head.weight", match ? c->model.ff : c->model.width,
                          classify ? c->model.classes : c->model.vocab, 1);
-    if (classify) add(m, "head.bias", c->model.classes, 1, 0);
+    if (classify || c->model.head_bias)
+        m->at.head_bias = add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
     add_places(m);
     add_approximate_params(m);
 }
@@ -144,7 +184,8 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
 
 /* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
 static double estimate(const ll_model_config *c, double queries, double values) {
-    const double block = c->model.width * (2 * (queries + values + c->model.ff) + c->model.heads + 5) + c->model.ff,
+    const double block = c->model.width * (2 * (queries + values) + 3.0 * c->model.ff + c->model.heads + 7) +
+                         2.0 * c->model.ff + c->model.heads,
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;
@@ -156,7 +197,8 @@ static double estimate(const ll_model_config *c, double queries, double values) 
                                  : 0;
     const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
     return match + blocks * (block + 3 * queries * (spe + c->position.scales) + linformer) +
-           c->model.width * (2.0 * c->model.vocab + c->model.classes + 2.0 * c->position.max_length);
+           c->model.width * (2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
+                             2.0 * c->position.max_length);
 }
 
 ll_status ll_params_plan(ll_model *m) {
@@ -175,11 +217,12 @@ ll_status ll_params_plan(ll_model *m) {
     m->keys = c->position.type == LL_POSITION_RELATIVE_S2 ? m->queries / 2 : m->queries;
     m->values = (int)values;
     m->projections = ll_config_projections(c);
+    m->key_heads = c->model.kv_heads ? c->model.kv_heads : c->model.heads;
     m->gated = ll_config_gated(c);
     m->cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
-    const size_t own = 12,
-                 most = LL_DECODER_TENSORS + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
+    const size_t own = 20, norms = 3,                                                   /* biases of norms */
+        most = LL_BLOCK_TENSORS + norms + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
     m->param = ll_alloc((size_t)m->operators * most + 2 * own, sizeof *m->param);
     if (!m->param) return LL_ENOMEM;
     add_all(m);
@@ -208,7 +251,7 @@ static int ends(const char *name, const char *end) {
  * adds to it is drawn smaller so that the sum's variance does not grow with the depth (Radford et al. 2019). */
 static double shrink(const ll_model *m, int i) {
     const char *name = m->param[i].name;
-    if (m->c->model.norm != LL_NORM_PRE || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;
+    if (m->c->model.norm == LL_NORM_POST || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;
     return 1 / sqrt(ll_sublayers(&m->stack[m->stacks > 1 && i >= m->stack[1].at.blocks]));
 }
 

@@ -12,12 +12,19 @@ enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where po
 typedef struct {
     int type; /* ll_position */
     int cycles, decay, cross;
-    int max_length;                                              /* learned */
+    int max_length, offset; /* learned */
+    int rotary;             /* rope: channels of a head that turn; 0 = all */
     int width, height;                                           /* of an image */
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     int distances, distance_values;                              /* clip of relative-s2 and shaw; shaw */
+    double base;            /* rope */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
 } ll_position_options;
+
+/* Tokens that learned positions reach. */
+static inline int ll_position_learned(const ll_position_options *p) {
+    return p->max_length - p->offset;
+}
 
 extern const ll_key_table ll_position_keys;
 

@@ -149,6 +149,7 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
     w->realizations = c->position.realizations, w->sines = c->position.sines, w->scales = c->position.scales,
     w->axes = 1 + c->position.image;
     w->taps = c->position.taps, w->taps2 = is_image(c) ? c->position.taps : 0;
+    if (c->position.type == LL_POSITION_ROPE) w->base = c->position.base, w->rotary = c->position.rotary;
     w->bias = at.bias, w->distance_k = at.distance_k, w->distance_v = at.distance_v;
     w->clip = c->position.distances, w->rpe = at.rpe,
     w->keyless = c->position.type == LL_POSITION_RELATIVE_S2 ? c->model.heads / 2 : 0;

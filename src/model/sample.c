@@ -7,10 +7,6 @@
 #include "base/random.h"
 #include "longline.h"
 
-ll_sampling ll_sampling_default(void) {
-    return (ll_sampling){.temperature = 1, .top_p = 1};
-}
-
 /* A number that orders as the (non-negative) float does. */
 static uint32_t order_of(float x) {
     uint32_t bits;

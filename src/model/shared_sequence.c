@@ -17,9 +17,9 @@
 /* States of all sequences of a batch, (B, floats) each. */
 typedef struct {
     const ll_attention *op;
-    float *in, *out;        /* before and after this part's keys */
-    float *all;             /* in both directions: after the keys of all parts */
-    float *keys, *queries;  /* ... and what the two calls save for backward, or NULL */
+    float *in, *out;       /* before and after this part's keys */
+    float *all;            /* in both directions: after the keys of all parts */
+    float *keys, *queries; /* ... and what the two calls save for backward, or NULL */
 } layer_state;
 
 struct ll_shared {
@@ -38,6 +38,10 @@ static ll_status check_model(const ll_model *m) {
         return ll_fail(LL_EINVAL, "dist.sequence: ranks can share the sequences of tasks lm and mlm alone, as yet");
     if (m->c->model.separator >= 0)
         return ll_fail(LL_EINVAL, "dist.sequence: ranks cannot share sequences of documents (model.separator)");
+    if (m->c->model.token_types || m->c->model.mask_token >= 0)
+        return ll_fail(LL_EINVAL,
+                       "dist.sequence: model.token-types and model.mask-token look at whole sequences, which "
+                       "ranks cannot share; set dist.sequence=1");
     for (int i = 0; i < m->operators; i++)
         if (ll_attention_state_floats(m->attention[i], &floats))
             return ll_fail(LL_EINVAL, "dist.sequence: attention.kernel = %s: %s",

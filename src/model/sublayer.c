@@ -13,11 +13,20 @@ int ll_next_chunk(ll_rows *rows, size_t total) {
 /* ---- Around a sublayer ---- */
 
 int ll_pre_norm(const ll_batch_run *run) {
-    return run->c->model.norm == LL_NORM_PRE;
+    return run->c->model.norm != LL_NORM_POST;
+}
+
+static int is_parallel(const ll_batch_run *run) {
+    return run->c->model.norm == LL_NORM_PARALLEL;
 }
 
 static int is_feed(const ll_batch_run *run, int j) {
     return j % run->stack->parts == run->stack->parts - 1;
+}
+
+/* N_j of pre-norm reads r of this number. */
+static int read_by(const ll_batch_run *run, int j) {
+    return is_parallel(run) && is_feed(run, j) ? j - 1 : j;
 }
 
 /* The gain of N_j. */
@@ -36,7 +45,7 @@ float *ll_residual(const ll_batch_run *run, int j, ll_rows rows) {
 }
 
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out) {
-    const float *r = ll_residual(run, j, rows);
+    const float *r = ll_residual(run, read_by(run, j), rows);
     if (ll_pre_norm(run) ? j == ll_sublayers(run->stack) : j == 0) return r;
     ll_norm(run, rows.n, gain_of(run, ll_pre_norm(run) ? j : j - 1), r, out);
     return out;
@@ -70,15 +79,23 @@ float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add) {
 }
 
 void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d) {
-    if (ll_pre_norm(run)) ll_norm_back(run, rows.n, gain_of(run, j), ll_residual(run, j, rows), da, d);
+    if (!ll_pre_norm(run)) return;
+    const size_t C = (size_t)run->c->model.width, n = (size_t)rows.n * C;
+    float *beside = is_parallel(run) ? run->ws->dparallel + rows.first * C : NULL;
+    const int waits = beside && is_feed(run, j); /* attention reads d as it is */
+    if (waits) memset(beside, 0, n * sizeof *beside);
+    ll_norm_back(run, rows.n, gain_of(run, j), ll_residual(run, read_by(run, j), rows), da, waits ? beside : d);
+    if (beside && !waits) run->k->add(n, beside, d);
 }
 
 /* ---- Weights ---- */
 
 const float *ll_weight(const ll_batch_run *run, int layer, int which) {
-    return ll_param_at(run->model, ll_block_tensor(run->stack, layer, which));
+    const int i = ll_block_tensor(run->stack, layer, which);
+    return i < 0 ? NULL : ll_param_at(run->model, i);
 }
 
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which) {
-    return ll_param_in(run->model, run->grad, ll_block_tensor(run->stack, layer, which));
+    const int i = ll_block_tensor(run->stack, layer, which);
+    return i < 0 ? NULL : ll_param_in(run->model, run->grad, i);
 }

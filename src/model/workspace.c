@@ -22,15 +22,17 @@ static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk
     const ll_model *m = ws->model;
     const ll_model_config *c = m->c;
     const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->model.width, values = (size_t)m->values;
-    const int keep = ws->mode == LL_TRAIN;
+    const int keep = ws->mode == LL_TRAIN, gated = c->model.activation == LL_ACT_SWIGLU;
+    const int parallel = c->model.norm == LL_NORM_PARALLEL; /* feed-forward reads what attention has read */
     for (size_t j = 0; j <= (size_t)ll_sublayers(ws->stack); j++)
-        ws->residual[j] = keep || j == 0 ? take(p, rows, C) : ws->residual[0];
+        ws->residual[j] = keep || j <= (size_t)parallel ? take(p, rows, C) : ws->residual[j & (size_t)parallel];
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
         ws->gate[l] = !m->gated ? NULL : own ? take(p, rows, (size_t)c->model.heads) : ws->gate[0];
         ws->mixed[l] = own ? take(p, rows, values) : ws->mixed[0];
         ws->hidden[l] = own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->hidden[0];
+        ws->gates[l] = !gated ? NULL : own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->gates[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
         const ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .segments = most_sequences(ws)};
         const ll_attention_call row = {.B = 1, .T = ws->T, .S = ws->T};
@@ -91,8 +93,9 @@ static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
-              dims[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
-                         m->queries, m->keys,        ll_head_width(m), m->c->model.heads};
+              dims[] = {m->values,        m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
+                        m->queries,       m->keys,        ll_head_width(m),
+                        m->c->model.heads};
     int deepest = 0, widest = 0; /* of what goes in: the first three */
     for (int i = 0; i < 7; i++) {
         if (dims[i] > widest) widest = dims[i];
@@ -111,6 +114,11 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     if (classify) rows = B;
     if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
     ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, rows < chunk ? rows : chunk);
+    const size_t own = (size_t)(m->queries > m->values ? m->queries : m->values); /* at most */
+    ws->grouped = c->model.kv_heads ? take(p, chunk, own) : NULL;
+    for (int i = 0; i < 4; i++) ws->transform[i] = m->at.transform >= 0 ? take(p, chunk, C) : NULL;
+    ws->token_scale = c->model.mask_token >= 0 ? take(p, B, 1) : NULL;
+    ws->type = c->model.type_separator >= 0 ? (int *)take(p, B, (size_t)ws->T) : NULL;
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
     ws->wide = take(p, chunk, (size_t)c->model.ff);
@@ -143,6 +151,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     plan_chunk(ws, &p, rows, ll_min_size(rows, LL_CHUNK));
     if (ws->mode == LL_TRAIN) {
         ws->d = take(&p, rows, (size_t)m->c->model.width);
+        if (m->c->model.norm == LL_NORM_PARALLEL) ws->dparallel = take(&p, rows, (size_t)m->c->model.width);
         ws->dproject = take(&p, rows, ll_row_width(m));
         ws->dgate = m->gated ? take(&p, rows, (size_t)m->c->model.heads) : NULL;
         ws->dmixed = take(&p, rows, values);
@@ -158,9 +167,9 @@ static size_t lay_out(ll_workspace *ws, float *base) {
 static ll_status check(const ll_model *m, int B, int T) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (c->position.type == LL_POSITION_LEARNED && T > c->position.max_length)
+    if (c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
-                       c->position.max_length);
+                       ll_position_learned(&c->position));
     if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
                        T + m->cls_tokens, c->attention.linformer_length);
@@ -173,8 +182,8 @@ static ll_status check(const ll_model *m, int B, int T) {
 /* The first pointers of every list, then their lists. */
 static ll_status take_lists(ll_workspace *ws) {
     const size_t layers = (size_t)ws->stack->layers, residuals = (size_t)ll_sublayers(ws->stack) + 1;
-    float ***const lists[] = {&ws->project,     &ws->gate,         &ws->mixed,       &ws->hidden, &ws->saved,
-                              &ws->cross_query, &ws->cross_source, &ws->cross_mixed, &ws->cross_saved};
+    float ***const lists[] = {&ws->project, &ws->gate,        &ws->mixed,        &ws->hidden,      &ws->gates,
+                              &ws->saved,   &ws->cross_query, &ws->cross_source, &ws->cross_mixed, &ws->cross_saved};
     const size_t count = sizeof lists / sizeof *lists;
     ws->layers = ll_alloc(residuals + count * layers, sizeof *ws->layers);
     if (!ws->layers) return LL_ENOMEM;

@@ -111,16 +111,23 @@ static int too_late(const ll_config *c, int64_t step) {
     return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
 
-/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. A state belongs to
- * the features of its draw, and is forgotten with it. */
-static ll_status redraw(ll_engine *e, int64_t step) {
-    ll_model *model = e->model;
+/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
+static int redraw_due(const ll_model *model, int64_t step) {
     const int64_t every = model->c->attention.redraw, done = step - 1;
-    if (!redraws(model) || done <= 0 || done % every) return LL_OK;
-    if (too_late(&model->recipe->c, step)) return LL_OK;
-    const ll_status status = ll_model_redraw_in(model, done / every, e->draws);
-    for (int b = 0; e->carry && !status && b < e->carry->B; b++) ll_carry_clear(e->carry, b);
-    return status;
+    return redraws(model) && done > 0 && done % every == 0 && !too_late(&model->recipe->c, step);
+}
+
+ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch) {
+    if (!redraw_due(model, step)) return LL_OK;
+    return ll_model_redraw_in(model, (step - 1) / model->c->attention.redraw, scratch);
+}
+
+/* A state belongs to the features of its draw, and is forgotten with it. */
+static ll_status redraw(ll_engine *e, int64_t step) {
+    const ll_status status = ll_step_redraw(e->model, step, e->draws);
+    if (status || !e->carry || !redraw_due(e->model, step)) return status;
+    for (int b = 0; b < e->carry->B; b++) ll_carry_clear(e->carry, b);
+    return LL_OK;
 }
 
 /* Batches of a step. */
@@ -161,7 +168,7 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
 static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
     const int parts = parts_of(e);
     const int leaf = e->shards.row.me * e->shards.shards + shard, last = shard + 1 == e->shards.first + e->shards.count;
-    float *grad = ll_exchange_leaf(e->exchange);
+    float *const grad = ll_exchange_leaf(e->exchange);
     ll_tally tally = {0};
     ll_status status = LL_OK;
     for (int i = 0; i < parts && !status; i++) {

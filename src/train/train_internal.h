@@ -5,7 +5,8 @@
  *   shards.c     which part of a batch is whose     sharing.c    sequences that ranks share
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
- *   loop.c       the loop                        run_folder.c its folder, removed meanwhile
+ *   loop.c       the loop                            run_folder.c its folder, removed meanwhile
+ *   batch_loss.c loss, gradients and updates on batches from memory
  *
  * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
  * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
@@ -80,6 +81,8 @@ typedef struct {
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
+/* New random features before update number `step`, where they are due. scratch: ll_model_redraw_floats. */
+LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
 /* Batches of ws are this rank's part of sequences, where ranks share them; and that part of a batch. */
 LL_MUST_USE ll_status ll_shards_share(const ll_shards *s, ll_workspace *ws);
 const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);

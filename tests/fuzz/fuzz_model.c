@@ -1,6 +1,7 @@
 /* Any bytes as a model: refused with a reason, or one that computes, streams and tells what it costs. */
 #include <string.h>
 
+#include "model/model_internal.h"
 #include "base/memory.h"
 #include "fuzz/fuzz.h"
 #include "longline.h"

@@ -1,0 +1,41 @@
+/* longline export: an imported model, perhaps trained on, goes back to the program that it came from. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const char *to = "hf";
+
+static const ll_arg args[] = {
+    {LL_ARG_TEXT, 0, "to", "FORMAT", &to, 0, 0, "hf: a Hugging Face folder, which is the default and all there is"},
+    {.type = LL_ARG_END},
+};
+
+static int export(int n, const char **words) {
+    (void)n;
+    ll_model *model = NULL;
+    if (strcmp(to, "hf")) return ll_usage("--to %s: there is no such format; give hf", to);
+    ll_status status = ll_model_load(&model, words[0]);
+    if (status) return ll_failed(status, words[0]);
+    status = ll_model_export(model, words[1]);
+    if (!status) printf("export.folder=%s\n", words[1]);
+    ll_model_free(model);
+    return status ? ll_failed(status, NULL) : 0;
+}
+
+const ll_command ll_command_export = {
+    .name = "export",
+    .words = "MODEL FOLDER",
+    .least = 2,
+    .most = 2,
+    .summary = "write an imported model back as a Hugging Face folder",
+    .text =
+        "Writes the folder that MODEL was imported from, with the weights that it has now, in the number types and\n"
+        "files of before: byte for byte the same where nothing was trained. MODEL may have been trained on since\n"
+        "(longline train --from), as long as its recipe is still what its config.json says.\n\n"
+        "  longline import gpt2 -o gpt2.safetensors\n"
+        "  longline train recipes/text-bytes.ini --from gpt2.safetensors --data my.txt\n"
+        "  longline export runs/text-bytes-1/best.safetensors gpt2-tuned --to hf",
+    .args = args,
+    .run = export,
+};

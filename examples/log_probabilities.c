@@ -1,0 +1,34 @@
+/* Prints what a model expects: for each token of a sequence a row with the log-probability of every token that could
+ * follow it, or, of a masked language model, stand there.
+ *
+ *   log_probabilities MODEL TOKEN... */
+#include <longline.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static ll_status print_rows(ll_model *model, const int *tokens, int n) {
+    const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
+    float *logp = malloc((size_t)n * (size_t)V * sizeof *logp);
+    if (!logp) return LL_ENOMEM;
+    const ll_status status = ll_model_logp(model, logp, tokens, NULL, 1, n);
+    for (int t = 0; !status && t < n; t++)
+        for (int v = 0; v < V; v++) printf("%.9g%c", (double)logp[t * V + v], v + 1 < V ? ' ' : '\n');
+    free(logp);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s MODEL TOKEN...\n", argv[0]);
+        return 2;
+    }
+    ll_model *model = NULL;
+    int *tokens = malloc((size_t)argc * sizeof *tokens);
+    ll_status status = tokens ? ll_model_load(&model, argv[1]) : LL_ENOMEM;
+    for (int i = 2; tokens && i < argc; i++) tokens[i - 2] = atoi(argv[i]);
+    if (!status) status = print_rows(model, tokens, argc - 2);
+    if (status) fprintf(stderr, "%s\n", ll_error());
+    ll_model_free(model);
+    free(tokens);
+    return status != LL_OK;
+}

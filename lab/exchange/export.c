@@ -1,0 +1,210 @@
+/* A model back into the folder that it was imported from. Headers of the weights are written as they were; the numbers
+ * after them are the model's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "exchange/family.h"
+#include "longline-lab.h"
+
+enum { WEIGHTS_MOST = 1 << 30 }; /* elements of one tensor: more than any has, and sizes cannot overflow */
+
+typedef struct {
+    const ll_model *model;
+    const char *folder;
+    ll_reading reading;
+    json_t *names; /* of all tensors: {"wte.weight": {"dtype": .., ..}} */
+} export;
+
+static int is_weights(const char *name) {
+    const size_t n = strlen(name), e = strlen(".safetensors");
+    return n > e && !strcmp(name + n - e, ".safetensors");
+}
+
+static int is_kept(const char *name) { return !strncmp(name, "kept/", 5); }
+
+static json_t *header_of(const ll_origin *o) {
+    return json_loadb((const char *)o->bytes.data, o->bytes.size, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* The tensors of all headers; model files may come from anybody. */
+static ll_status list_names(export *x) {
+    x->names = json_object();
+    if (!x->names) return LL_ENOMEM;
+    for (int i = 0; i < x->model->origins; i++) {
+        const ll_origin *o = &x->model->origin[i];
+        if (!is_kept(o->name) && (strchr(o->name, '/') || *o->name == '.'))
+            return ll_fail(LL_EFORMAT, "the model keeps a file %s, which is no name in a folder", o->name);
+        if (!is_weights(o->name) || is_kept(o->name)) continue;
+        json_t *header = header_of(o);
+        const int failed = !json_is_object(header) || json_object_update(x->names, header);
+        json_decref(header);
+        if (failed) return ll_fail(LL_EFORMAT, "the model keeps a header of %s that is damaged", o->name);
+    }
+    return LL_OK;
+}
+
+/* Keys that may differ: they are of training alone, or were found in the vocabulary. */
+static int may_differ(const char *key) {
+    static const char *const free_keys[] = {"model.dropout", "model.init-std", "model.type-separator"};
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
+        if (!strcmp(key, free_keys[i])) return 1;
+    return strncmp(key, "model.", 6) && strncmp(key, "attention.", 10) && strncmp(key, "position.", 9);
+}
+
+static ll_status check_recipe(const export *x) {
+    const ll_recipe_key *key;
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
+        char then[200];
+        if (may_differ(key->name)) continue;
+        snprintf(then, sizeof then, "%s", ll_recipe_get(x->reading.recipe, key->name));
+        const char *now = ll_recipe_get(x->model->recipe, key->name);
+        if (strcmp(then, now))
+            return ll_fail(LL_EINVAL,
+                           "the model is no %s any more: %s is %s, and its config.json says %s; only what is still the "
+                           "same kind of model can be exported",
+                           x->reading.family->name, key->name, now, then);
+    }
+    return LL_OK;
+}
+
+/* The rule of a tensor: the first that our model has, duplicates last. */
+static int find_rule(const export *x, const char *name, ll_mapped *found, int part) {
+    for (int i = 0; ll_mapped_at(found, x->model, x->reading.family, x->reading.prefix, i); i++)
+        if (!strcmp(found->theirs, name) && (found->rule->flags & LL_KEPT || (found->tensor >= 0 && !part--))) return 1;
+    return 0;
+}
+
+typedef struct {
+    const char *name;
+    enum ll_dtype dtype;
+    size_t count, begin, end;
+} wanted;
+
+static size_t dtype_size(enum ll_dtype dtype) { return dtype == LL_F64 ? 8 : dtype == LL_F32 ? 4 : 2; }
+
+static void put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
+    const double wide = (double)x;
+    const uint16_t half = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_half_of_float(dtype, x) : 0;
+    out += i * dtype_size(dtype);
+    switch (dtype) {
+    case LL_F64: memcpy(out, &wide, 8); break;
+    case LL_F32: memcpy(out, &x, 4); break;
+    default: memcpy(out, &half, 2);
+    }
+}
+
+static ll_status damaged(const char *name) {
+    return ll_fail(LL_EFORMAT, "the model keeps a header whose tensor %s is damaged", name);
+}
+
+static ll_status read_wanted(wanted *w, const char *name, const json_t *about) {
+    static const struct {
+        const char *name;
+        enum ll_dtype dtype;
+    } types[] = {{"F32", LL_F32}, {"F64", LL_F64}, {"F16", LL_ST_F16}, {"BF16", LL_ST_BF16}};
+    const char *dtype = json_string_value(json_object_get(about, "dtype"));
+    const json_t *offsets = json_object_get(about, "data_offsets"), *shape = json_object_get(about, "shape");
+    *w = (wanted){.name = name, .dtype = LL_OTHER, .count = 1};
+    for (size_t i = 0; dtype && i < sizeof types / sizeof *types; i++)
+        if (!strcmp(dtype, types[i].name)) w->dtype = types[i].dtype;
+    for (size_t i = 0; i < json_array_size(shape); i++) {
+        const json_int_t n = json_integer_value(json_array_get(shape, i));
+        if (n < 0 || (n && w->count > (size_t)WEIGHTS_MOST / (size_t)n)) return damaged(name);
+        w->count *= (size_t)n;
+    }
+    const json_int_t begin = json_integer_value(json_array_get(offsets, 0)),
+                     end = json_integer_value(json_array_get(offsets, 1));
+    if (begin < 0 || end < begin || end > (json_int_t)1 << 42) return damaged(name);
+    w->begin = (size_t)begin, w->end = (size_t)end;
+    return LL_OK;
+}
+
+static ll_status write_parts(const export *x, const wanted *w, uint8_t *out) {
+    ll_mapped m;
+    size_t written = 0;
+    for (int part = 0; find_rule(x, w->name, &m, part) && written < w->count; part++) {
+        const ll_param *p = &x->model->param[m.tensor];
+        for (int row = 0; row < p->rows; row++)
+            for (int col = 0; col < p->cols; col++, written++) {
+                const size_t i = ll_mapped_index(x->model, &m, row, col);
+                if (i >= w->count) return damaged(w->name);
+                put(out, w->dtype, i, p->value[(size_t)row * (size_t)p->cols + (size_t)col]);
+            }
+    }
+    return written == w->count ? LL_OK : damaged(w->name);
+}
+
+static ll_status write_tensor(const export *x, const wanted *w, uint8_t *out) {
+    char full[LL_TENSOR_NAME + 8];
+    snprintf(full, sizeof full, "kept/%s", w->name);
+    const ll_bytes *kept = ll_model_origin(x->model, full);
+    if (kept) {
+        if (kept->size != w->end - w->begin) return damaged(w->name);
+        memcpy(out, kept->data, kept->size);
+        return LL_OK;
+    }
+    if (w->dtype == LL_OTHER || w->count * dtype_size(w->dtype) != w->end - w->begin) return damaged(w->name);
+    return write_parts(x, w, out);
+}
+
+/* One file of weights. */
+static ll_status write_weights(const export *x, const ll_origin *o, const char *path) {
+    json_t *header = header_of(o), *about;
+    const char *name;
+    size_t size = 0;
+    wanted w;
+    ll_status status = LL_OK;
+    json_object_foreach(header, name, about) {
+        if (!strcmp(name, "__metadata__")) continue;
+        if ((status = read_wanted(&w, name, about))) break;
+        if (w.end > size) size = w.end;
+    }
+    const uint64_t n = o->bytes.size;
+    uint8_t *file = status ? NULL : ll_alloc(8 + o->bytes.size + size, 1);
+    if (!status && !file) status = LL_ENOMEM;
+    if (!status) {
+        memcpy(file, &n, 8);
+        memcpy(file + 8, o->bytes.data, o->bytes.size);
+        json_object_foreach(header, name, about) {
+            if (!strcmp(name, "__metadata__")) continue;
+            status = read_wanted(&w, name, about);
+            if (!status) status = write_tensor(x, &w, file + 8 + o->bytes.size + w.begin);
+            if (status) break;
+        }
+    }
+    if (!status) status = ll_file_write(path, file, 8 + o->bytes.size + size);
+    ll_free(file);
+    json_decref(header);
+    return status;
+}
+
+static ll_status write_files(const export *x) {
+    ll_status status = ll_folder_create(x->folder);
+    for (int i = 0; i < x->model->origins && !status; i++) {
+        const ll_origin *o = &x->model->origin[i];
+        char *path = is_kept(o->name) ? NULL : ll_path_join(x->folder, o->name);
+        if (is_kept(o->name)) continue;
+        if (!path) return LL_ENOMEM;
+        status = is_weights(o->name) ? write_weights(x, o, path) : ll_file_write(path, o->bytes.data, o->bytes.size);
+        ll_free(path);
+    }
+    return status;
+}
+
+ll_status ll_model_export(const ll_model *model, const char *folder) {
+    export x = {.model = model, .folder = folder};
+    const ll_bytes *config = ll_model_origin(model, "config.json");
+    if (!config)
+        return ll_fail(LL_EINVAL,
+                       "the model was not imported, so that no other program has its architecture; only what "
+                       "'longline import' made, and what was trained from that, can be exported");
+    ll_status status = list_names(&x);
+    if (!status) status = ll_reading_begin(&x.reading, config, "config.json", x.names);
+    if (!status) status = check_recipe(&x);
+    if (!status) status = write_files(&x);
+    ll_reading_free(&x.reading);
+    json_decref(x.names);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* What the configurations of families share. */
+#include <string.h>
+
+#include "exchange/families.h"
+
+static const char *activation(ll_reading *r, const char *theirs) {
+    static const char *const names[][2] = {
+        {"gelu", "gelu"},           {"gelu_new", "gelu-tanh"}, {"gelu_pytorch_tanh", "gelu-tanh"},
+        {"gelu_fast", "gelu-tanh"}, {"relu", "relu"},          {"silu", "silu"},
+        {"swish", "silu"},          {"swiglu", "swiglu"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i][0], theirs)) return names[i][1];
+    if (!r->status)
+        r->status = ll_fail(LL_EINVAL, "%s: the activation \"%.40s\" is not supported; gelu, gelu_new, relu, silu are",
+                            r->path, theirs);
+    return "gelu";
+}
+
+void ll_family_sizes(ll_reading *r, ll_family_size size) {
+    ll_hf_set(r, "model.task", "lm");
+    ll_hf_set(r, "model.vocab", "%lld", (long long)ll_hf_integer(r, "vocab_size", LL_NEEDED));
+    ll_hf_set(r, "model.layers", "%lld", (long long)size.layers);
+    ll_hf_set(r, "model.heads", "%lld", (long long)size.heads);
+    ll_hf_set(r, "model.width", "%lld", (long long)size.width);
+    ll_hf_set(r, "model.ff", "%lld", (long long)size.ff);
+    ll_hf_set(r, "model.norm-eps", "%.9g", size.eps);
+    ll_hf_set(r, "model.activation", "%s", activation(r, size.activation));
+    ll_hf_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
+}
+
+void ll_family_rope(ll_reading *r, double base) {
+    json_t *given = json_object_get(r->json, "rope_parameters"); /* newer files */
+    const json_t *theta = json_object_get(given, "rope_theta");
+    const char *kind = json_string_value(json_object_get(given, "rope_type"));
+    ll_hf_only(r, "rope_scaling", "null");
+    if (kind && strcmp(kind, "default") && !r->status)
+        r->status = ll_fail(LL_EINVAL, "%s: rope_type = %.40s is not supported; only default is", r->path, kind);
+    if (json_is_number(theta)) base = json_number_value(theta);
+    ll_hf_set(r, "position.type", "rope");
+    ll_hf_set(r, "position.base", "%.17g", base);
+}

@@ -1,0 +1,41 @@
+/* A config.json becomes a recipe. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "exchange/family.h"
+
+enum { CONFIG_DEPTH = 16 };
+
+/* Do the tensors of this folder have the family's prefix? A bare model is saved without it. */
+static int has_prefix(json_t *names, const char *prefix) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(names, name, value) if (!strncmp(name, prefix, strlen(prefix))) return 1;
+    return 0;
+}
+
+ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *path, json_t *names) {
+    json_error_t error;
+    *r = (ll_reading){.path = path, .names = names};
+    if (ll_json_is_deep(config->data, config->size, CONFIG_DEPTH))
+        return ll_fail(LL_EFORMAT, "%s: nested more than %d deep", path, CONFIG_DEPTH);
+    r->json = json_loadb((const char *)config->data, config->size, JSON_REJECT_DUPLICATES, &error);
+    if (!r->json) return ll_fail(LL_EFORMAT, "%s: no JSON at byte %d: %s", path, error.position, error.text);
+    if (!json_is_object(r->json)) return ll_fail(LL_EFORMAT, "%s: no JSON object", path);
+    const char *type = ll_hf_text(r, "model_type", NULL);
+    if (r->status) return r->status;
+    r->family = ll_family_of(type);
+    if (!r->family)
+        return ll_fail(LL_EINVAL, "%s: model_type = \"%s\" is not a family that can be imported: %s", path, type,
+                       ll_families_text());
+    if (has_prefix(names, r->family->prefix)) snprintf(r->prefix, sizeof r->prefix, "%s", r->family->prefix);
+    r->status = ll_recipe_create(&r->recipe);
+    if (!r->status) r->family->read(r);
+    return r->status;
+}
+
+void ll_reading_free(ll_reading *r) {
+    ll_recipe_free(r->recipe);
+    json_decref(r->json);
+}

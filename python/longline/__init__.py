@@ -1,0 +1,35 @@
+"""Linear attention, relative positions and streams of constant memory, on CPUs."""
+from ._core import (ArgumentError, Diverged, FileError, FormatError, LonglineError, OutOfMemory, Stopped, lib as _lib,
+                    text as _text)
+from ._draws import permutation, position_parameters, projection
+from ._names import KERNELS, POSITIONS, Mechanism
+from ._attention import attention
+from ._model import Batch, Evaluation, Model
+from ._operator import Gradients, Operator, Saved
+from ._recipe import Recipe
+from ._stream import Stream
+from ._tokens import TokenStream
+from ._train import Progress, Trainer
+
+__version__: str = _text(_lib.ll_version())
+
+
+def set_threads(n: int = 0) -> None:
+    """Threads that later calls may use; 0: physical cores. No result depends on it, to the last bit."""
+    _lib.ll_set_threads(n)
+
+
+def threads() -> int:
+    """Threads that calls use."""
+    return int(_lib.ll_threads())
+
+
+def cpu() -> str:
+    """The instruction tier in use: "scalar", "avx2", "avx512", "avx512bf16"."""
+    return _text(_lib.ll_cpu())
+
+
+__all__ = ["ArgumentError", "Batch", "Diverged", "Evaluation", "FileError", "FormatError", "Gradients", "KERNELS",
+           "LonglineError", "Mechanism", "Model", "Operator", "OutOfMemory", "POSITIONS", "Progress", "Recipe", "Saved",
+           "Stopped", "Stream", "TokenStream", "Trainer", "attention", "cpu", "permutation", "position_parameters",
+           "projection", "set_threads", "threads"]

@@ -1,0 +1,126 @@
+"""Arrays in and out: what an argument must be, and where its numbers lie. Nothing here copies.
+
+An argument may be a NumPy array or anything with `__dlpack__` on the CPU (torch, JAX, CuPy on the host); the latter is
+read through DLPack, where it lies.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._core import ArgumentError, ffi
+
+Array = np.ndarray
+CPU = 1  # kDLCPU
+
+
+def as_numpy(name: str, x: Any) -> Array:
+    """The array itself, or a NumPy view of what DLPack gives; TypeError names the argument."""
+    if isinstance(x, np.ndarray):
+        return x
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"{name}: is a {type(x).__name__}; it must be a NumPy array, or have __dlpack__ on the CPU")
+    device = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else CPU
+    if int(device) != CPU:
+        where = getattr(x, "device", f"DLPack device {int(device)}")
+        raise TypeError(f"{name}: is on {where}; it must be on the CPU (for torch: {name}.cpu())")
+    if getattr(x, "requires_grad", False):
+        raise TypeError(f"{name}: needs a gradient; use longline.torch.functional, or {name}.detach()")
+    try:
+        return np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"{name}: cannot be read through DLPack ({error}); it must be float32 on the CPU") from None
+
+
+def floats(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str, finite: bool = True) -> Array:
+    """A float32 array of this shape (None: any size) whose last axis is dense.
+
+    `meaning` names the axes in messages: "(B, H, T, D)". Zero and positive strides serve, negative ones do not.
+    """
+    a = as_numpy(name, x)
+    if a.dtype != np.float32 or not a.dtype.isnative:
+        raise TypeError(f"{name}: its dtype is {a.dtype}; it must be float32 ({name}.astype('float32'))")
+    if a.ndim != len(shape) or any(want is not None and have != want for have, want in zip(a.shape, shape)):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ArgumentError(f"{name}: its shape is {a.shape}; it must be {meaning} = ({wanted})")
+    if a.size and a.shape[-1] > 1 and a.strides[-1] != a.itemsize:
+        raise ArgumentError(f"{name}: its last axis has a stride of {a.strides[-1]} bytes; it must be 4, dense "
+                            f"(numpy.ascontiguousarray({name}))")
+    if any(s < 0 or s % a.itemsize for s, n in zip(a.strides, a.shape) if n > 1) or a.ctypes.data % a.itemsize:
+        raise ArgumentError(f"{name}: its strides are {a.strides} bytes; they must be multiples of 4, none negative, "
+                            f"and its data aligned (numpy.ascontiguousarray({name}))")
+    if finite:
+        check_finite(name, a)
+    return a
+
+
+def check_finite(name: str, a: Array) -> None:
+    """ArgumentError names the first element that is NaN or infinite. One pass where all is well."""
+    if a.size == 0:
+        return
+    with np.errstate(all="ignore"):
+        if math.isfinite(float(a.sum())):
+            return
+    bad = ~np.isfinite(a)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ArgumentError(f"{name}: is {a[where]} at {list(where)}; it must be finite")
+
+
+def carried(name: str, state: Any, shape: Sequence[Optional[int]]) -> Array:
+    """A state, or a gradient at one: the maximum of no token, which is in it, is -inf."""
+    a = np.ascontiguousarray(floats(name, state, shape, "(sequences, state_size)", finite=False))
+    if np.isnan(a).any():
+        raise ArgumentError(f"{name}: has NaN in it; it must be what an earlier call returned")
+    return a
+
+
+def integers(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str) -> Array:
+    """Integers as a dense int32 array; converted where they are of another integer type (tokens are few)."""
+    a = np.asarray(x) if not hasattr(x, "__dlpack__") else as_numpy(name, x)
+    if a.size == 0 and a.dtype == np.float64:
+        a = a.astype(np.int32)
+    if a.dtype.kind not in "iu":
+        raise TypeError(f"{name}: its dtype is {a.dtype}; it must be an integer type")
+    if a.ndim != len(shape) or any(want is not None and have != want for have, want in zip(a.shape, shape)):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ArgumentError(f"{name}: its shape is {a.shape}; it must be {meaning} = ({wanted})")
+    if a.size and (int(a.max()) > 2**31 - 1 or int(a.min()) < -(2**31)):
+        raise ArgumentError(f"{name}: has numbers that do not fit 32 bits")
+    return np.ascontiguousarray(a, dtype=np.int32)
+
+
+def pointer(a: Optional[Array], kind: str = "float *") -> Any:
+    """Where an array begins, or NULL for None. The array must be kept while the pointer is used."""
+    return ffi.NULL if a is None else ffi.cast(kind, a.ctypes.data)
+
+
+def view(a: Optional[Array]) -> Any:
+    """An `ll_view` of a (B, H, T, n) array: its address and strides in floats."""
+    if a is None:
+        return ffi.new("ll_view *")[0]
+    steps = [s // a.itemsize if n > 1 else 0 for s, n in zip(a.strides, a.shape)]
+    return ffi.new("ll_view *", {"data": pointer(a), "batch": steps[0], "head": steps[1], "token": steps[2]})[0]
+
+
+def four(name: str, x: Any, meaning: str, finite: bool) -> Tuple[Array, int]:
+    """A (B, H, T, n) array of what has 2 to 4 axes, leading ones of size 1 put in front; and how many it had."""
+    a = as_numpy(name, x)
+    if not 2 <= a.ndim <= 4:
+        raise ArgumentError(f"{name}: its shape is {a.shape}; it must be {meaning}, or without B, or without B and H")
+    axes = a.ndim
+    while a.ndim < 4:
+        a = a[None]
+    return floats(name, a, (None, None, None, None), meaning, finite), axes
+
+
+def empty_like_layout(a: Array, last: int) -> Array:
+    """A new (B, H, T, last) array whose axes lie in memory in the order of a's, so that results keep the layout."""
+    order = sorted(range(3), key=lambda i: (-a.strides[i] if a.shape[i] > 1 else 0, i))
+    if any(a.shape[i] > 1 and a.strides[i] == 0 for i in range(3)):
+        order = [0, 1, 2]
+    shape = [a.shape[i] for i in order] + [last]
+    out = np.empty(shape, np.float32)
+    return out.transpose([*(order.index(i) for i in range(3)), 3])

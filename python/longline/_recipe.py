@@ -1,0 +1,116 @@
+"""Recipes: INI text that describes model, data and training completely."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, Mapping, Optional, Union
+
+from ._core import ArgumentError, check, ffi, lib, text
+
+
+def encoded(name: str, value: Any) -> bytes:
+    """A str or path as the library takes it: no zero bytes inside."""
+    try:
+        raw = os.fsencode(value)
+    except TypeError:
+        raise TypeError(f"{name}: is a {type(value).__name__}; it must be a str or a path") from None
+    if b"\0" in raw:
+        raise ArgumentError(f"{name}: has a zero byte")
+    return raw
+
+
+def _as_text(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+class Recipe(Mapping[str, str]):
+    """A recipe as a mapping of all keys ("position.type") to their values as text.
+
+    >>> import longline
+    >>> recipe = longline.Recipe({"model.width": 64, "attention.kernel": "favor"})
+    >>> recipe["model.width"], recipe["model.heads"]
+    ('64', '8')
+
+    Keys: docs/keys.md, or `Recipe.help(key)`. A key that does not exist is ArgumentError, which names the nearest.
+    """
+
+    def __init__(self, settings: Optional[Mapping[str, Any]] = None, *, text: Optional[str] = None,
+                 _native: Any = None) -> None:
+        if _native is None:
+            out = ffi.new("ll_recipe **")
+            if text is None:
+                check(lib.ll_recipe_create(out))
+            else:
+                check(lib.ll_recipe_parse(out, encoded("text", text), b"recipe"))
+            _native = out[0]
+        self._r = ffi.gc(_native, lib.ll_recipe_free)
+        for key, value in (settings or {}).items():
+            self[key] = value
+
+    @classmethod
+    def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Recipe":
+        """From an .ini file; FileError or ArgumentError names file and line."""
+        out = ffi.new("ll_recipe **")
+        check(lib.ll_recipe_load(out, encoded("path", path)))
+        return cls(_native=out[0])
+
+    @classmethod
+    def _of(cls, borrowed: Any) -> "Recipe":
+        out = ffi.new("char **")
+        check(lib.ll_recipe_text(borrowed, out))
+        try:
+            return cls(text=text(out[0]))
+        finally:
+            lib.ll_text_free(out[0])
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        check(lib.ll_recipe_set(self._r, encoded("key", key) + b"=" + encoded("value", _as_text(value))))
+
+    def __getitem__(self, key: str) -> str:
+        value = lib.ll_recipe_get(self._r, encoded("key", key))
+        if value == ffi.NULL:
+            raise KeyError(key)
+        return text(value)
+
+    def __iter__(self) -> Iterator[str]:
+        i = 0
+        while lib.ll_recipe_key_at(i) != ffi.NULL:
+            yield text(lib.ll_recipe_key_at(i).name)
+            i += 1
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @staticmethod
+    def help(key: str) -> str:
+        """One line on a key: what it is, its unit and range, its choices."""
+        i = 0
+        while lib.ll_recipe_key_at(i) != ffi.NULL:
+            row = lib.ll_recipe_key_at(i)
+            if text(row.name) == key:
+                choices = f"; one of {text(row.choices).replace('|', ', ')}" if row.choices != ffi.NULL else ""
+                return f"{key} ({text(row.type)}, default {text(row.fallback)!r}): {text(row.help)}{choices}"
+            i += 1
+        raise KeyError(key)
+
+    def copy(self) -> "Recipe":
+        return Recipe._of(self._r)
+
+    def changed(self) -> Dict[str, str]:
+        """The keys that differ from their defaults."""
+        default = Recipe()
+        return {key: value for key, value in self.items() if value != default[key]}
+
+    def __str__(self) -> str:
+        out = ffi.new("char **")
+        check(lib.ll_recipe_text(self._r, out))
+        try:
+            return text(out[0])
+        finally:
+            lib.ll_text_free(out[0])
+
+    def __repr__(self) -> str:
+        return f"longline.Recipe({self.changed()!r})"
+
+    def _repr_html_(self) -> str:
+        from ._html import table
+        return table(("key", "value"), self.changed().items())

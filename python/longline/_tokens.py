@@ -1,0 +1,184 @@
+"""Tokens: batches of them, text to them and back, and streams of them through a model."""
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
+
+from ._arrays import Array, integers, pointer
+from ._core import ArgumentError, check, ffi, lib, own
+from ._draws import check_count
+from ._recipe import encoded
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+
+def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Optional[Array], bool]:
+    """Tokens (B, T), their lengths or None, and whether there was one sequence without B."""
+    one = False
+    if isinstance(tokens, (list, tuple)) and tokens and not isinstance(tokens[0], (int, np.integer)):
+        rows = [integers(f"{name}[{i}]", row, (None,), "(tokens)") for i, row in enumerate(tokens)]
+        if lengths is None and len({len(row) for row in rows}) > 1:
+            lengths = [len(row) for row in rows]
+        array = np.full((len(rows), max(len(row) for row in rows)), fill, np.int32)
+        for i, row in enumerate(rows):
+            array[i, : len(row)] = row
+    else:
+        array = np.asarray(tokens) if not hasattr(tokens, "__dlpack__") else tokens
+        one = array.ndim == 1
+        array = integers(name, array[None] if one else array, (None, None), "(B, T)")
+    if array.size == 0:
+        raise ArgumentError(f"{name}: its shape is {array.shape}; it must have at least one token")
+    n = None if lengths is None else integers("lengths", lengths, (len(array),), "(B)")
+    return array, n, one
+
+
+class Tokenizer:
+    """How a model makes tokens of text: bytes, words, letters of proteins, events of music."""
+
+    def __init__(self, model: "Model") -> None:
+        out = ffi.new("ll_tokenizer **")
+        check(lib.ll_tokenizer_create(out, model._m))
+        self._t = own(out[0], lib.ll_tokenizer_free, model._m, model._owner)
+        self._lock = threading.Lock()
+
+    def encode(self, text: Union[str, bytes]) -> Array:
+        """The tokens of a text; ArgumentError for text that has none."""
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"text: is a {type(text).__name__}; it must be str or bytes")
+        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        tokens, count = ffi.new("int **"), ffi.new("size_t *")
+        check(lib.ll_tokenizer_encode(self._t, raw, len(raw), tokens, count))
+        try:
+            return np.frombuffer(ffi.buffer(tokens[0], count[0] * 4), np.int32).copy()
+        finally:
+            lib.ll_text_free(tokens[0])
+
+    def decode(self, tokens: Any) -> str:
+        """The text of tokens, put one after the other; bytes that are no UTF-8 become U+FFFD."""
+        size = ffi.new("size_t *")
+        parts = []
+        for token in integers("tokens", tokens, (None,), "(tokens)").tolist():
+            if not 0 <= token < self.vocabulary:
+                raise ArgumentError(f"tokens: has {token}; it must be in 0..{self.vocabulary - 1}")
+            with self._lock:  # the text is valid until the next call
+                at = lib.ll_tokenizer_text(self._t, token, size)
+                parts.append(bytes(ffi.buffer(at, size[0])))
+        return b"".join(parts).decode("utf-8", "replace")
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens that stand for text are below this."""
+        return int(lib.ll_tokenizer_vocab(self._t))
+
+
+class TokenStream:
+    """Tokens through a model one after the other, in memory that does not grow (linear attention)."""
+
+    def __init__(self, model: "Model", _native: Any = None) -> None:
+        if _native is None:
+            out = ffi.new("ll_stream **")
+            check(lib.ll_stream_create(out, model._m))
+            _native = out[0]
+        self.model = model
+        self._s = own(_native, lib.ll_stream_free, model._m, model._owner)
+        self._lock = threading.RLock()
+
+    @classmethod
+    def load(cls, model: "Model", path: Any) -> "TokenStream":
+        """From a file that `save` wrote, to the same bits; ArgumentError for the state of another model."""
+        out = ffi.new("ll_stream **")
+        check(lib.ll_stream_load(out, model._m, encoded("path", path)))
+        return cls(model, out[0])
+
+    def save(self, path: "Union[str, os.PathLike[str]]") -> None:
+        with self._lock:
+            check(lib.ll_stream_save(self._s, encoded("path", path)))
+
+    def clone(self) -> "TokenStream":
+        """A second stream that goes on from here, on its own. O(state)."""
+        out = ffi.new("ll_stream **")
+        with self._lock:
+            check(lib.ll_stream_clone(out, self._s))
+        return TokenStream(self.model, out[0])
+
+    def reset(self) -> None:
+        with self._lock:
+            lib.ll_stream_reset(self._s)
+
+    def source(self, tokens: Any) -> None:
+        """seq2seq: what the stream's target is made from; resets the stream."""
+        t = self._tokens("source", tokens)
+        with self._lock:
+            check(lib.ll_stream_source(self._s, pointer(t, "int *"), len(t)))
+
+    def _tokens(self, name: str, tokens: Any) -> Array:
+        if isinstance(tokens, (str, bytes)):
+            tokens = self.model.tokenizer.encode(tokens)
+        t = integers(name, np.atleast_1d(tokens), (None,), "(tokens)")
+        if not len(t):
+            raise ArgumentError(f"{name}: it must have at least one token")
+        return t
+
+    def feed(self, tokens: Any, logits: bool = True) -> Optional[Array]:
+        """Feeds tokens (or text); gives the logits (V) of the token after the last."""
+        t = self._tokens("tokens", tokens)
+        out = np.empty(int(self.model.recipe["model.vocab"]), np.float32) if logits else None
+        with self._lock:
+            check(lib.ll_stream_feed(self._s, pointer(t, "int *"), len(t), pointer(out)))
+        return out
+
+    def score(self, tokens: Any) -> Array:
+        """Feeds tokens; gives the log-probability of each, given all before it."""
+        t = self._tokens("tokens", tokens)
+        out = np.empty(len(t), np.float32)
+        with self._lock:
+            check(lib.ll_stream_score(self._s, pointer(out), pointer(t, "int *"), len(t)))
+        return out
+
+    @property
+    def position(self) -> int:
+        """How many tokens were fed."""
+        return int(lib.ll_stream_position(self._s))
+
+    @property
+    def bytes(self) -> int:
+        """Size of the state."""
+        return int(lib.ll_stream_bytes(self._s))
+
+    def generate(self, prompt: Any = None, tokens: Optional[int] = None, *, temperature: float = 1.0, top_k: int = 0,
+                 top_p: float = 1.0, seed: int = 0, source: Any = None) -> Iterator[int]:
+        """Feeds the prompt at once; then draws tokens as they are asked for. See `Model.generate`."""
+        if not temperature >= 0 or not 0 < top_p <= 1:
+            raise ArgumentError(f"temperature: is {temperature}, top_p {top_p}; they must be at least 0, and in (0, 1]")
+        how = ffi.new("ll_sampling *", {"temperature": temperature, "top_k": check_count("top_k", top_k, 0),
+                                        "top_p": top_p, "seed": check_count("seed", seed, 0)})
+        if tokens is not None:
+            check_count("tokens", tokens, 0)
+        if source is not None:
+            self.source(source)
+        if prompt is not None and len(prompt):
+            self.feed(prompt, logits=False)
+        elif self.position == 0:
+            raise ArgumentError("prompt: there is none, and nothing was fed before; give at least one token")
+        return self._draw(how, tokens)
+
+    def _draw(self, how: Any, tokens: Optional[int]) -> Iterator[int]:
+        V = int(self.model.recipe["model.vocab"])
+        logits = np.empty(V, np.float32)
+        left = tokens
+        while left is None or left > 0:
+            with self._lock:
+                check(lib.ll_stream_logits(self._s, pointer(logits)))
+                token = int(lib.ll_sample(pointer(logits), V, how, self.position))
+                self.feed([token], logits=False)
+            yield token
+            left = left if left is None else left - 1
+
+    def generate_text(self, prompt: Any, tokens: int, **how: Any) -> str:
+        """The text of so many tokens after a prompt."""
+        drawn: List[int] = list(self.generate(prompt, tokens, **how))
+        return self.model.tokenizer.decode(np.array(drawn, np.int32))

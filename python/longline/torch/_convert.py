@@ -1,0 +1,47 @@
+"""Attention of a model in PyTorch swapped for longline's, weights kept."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._core import ArgumentError
+from .nn import LinearAttention
+
+
+def _from_multihead(old: nn.MultiheadAttention, kernel: str, position: str, options: Any) -> LinearAttention:
+    if old.bias_k is not None or old.add_zero_attn:
+        raise ArgumentError("model: an nn.MultiheadAttention with add_bias_kv or add_zero_attn has no linear form")
+    new = LinearAttention(old.embed_dim, old.num_heads, bias=old.in_proj_bias is not None, kdim=old.kdim, vdim=old.vdim,
+                          batch_first=old.batch_first, kernel=kernel, position=position,
+                          dtype=old.out_proj.weight.dtype, **options)
+    with torch.no_grad():
+        weights = (old.in_proj_weight.chunk(3) if old.in_proj_weight is not None
+                   else (old.q_proj_weight, old.k_proj_weight, old.v_proj_weight))
+        biases = old.in_proj_bias.chunk(3) if old.in_proj_bias is not None else (None,) * 3
+        for layer, weight, bias in zip((new.query, new.key, new.value), weights, biases):
+            layer.weight.copy_(weight)
+            if bias is not None:
+                layer.bias.copy_(bias)
+        new.out_proj.load_state_dict(old.out_proj.state_dict())
+    return new.train(old.training)
+
+
+def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **options: Any) -> nn.Module:
+    """Swaps every nn.MultiheadAttention in a model, in place, for `LinearAttention` with its weights; gives the model.
+
+    nn.TransformerEncoder and its layers then leave their fast path in C++. kernel "softmax" without a position gives
+    what the model gave before, but for rounding; so the swap can be tested before a kernel is chosen. options are those of
+    `longline.Operator`. Dropout inside of attention is lost.
+    """
+    if isinstance(model, nn.MultiheadAttention):
+        return _from_multihead(model, kernel, position, options)
+    for name, child in model.named_children():
+        if isinstance(child, nn.MultiheadAttention):
+            setattr(model, name, _from_multihead(child, kernel, position, options))
+        else:
+            convert(child, kernel, position, **options)
+    if isinstance(model, nn.TransformerEncoder):
+        model.enable_nested_tensor = False
+    return model

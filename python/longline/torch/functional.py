@@ -1,0 +1,100 @@
+"""Attention as an autograd function: forward and backward of `longline.Operator` on torch tensors, without copies."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+
+from .._core import ArgumentError
+from .._operator import Operator
+from .._attention import operator_for
+
+TYPES = (torch.float32, torch.bfloat16)
+
+
+def check(name: str, x: Any, like: Optional[torch.Tensor] = None) -> torch.Tensor:
+    """A tensor that the library can read; TypeError names the argument."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name}: is a {type(x).__name__}; it must be a torch.Tensor")
+    if x.device.type != "cpu":
+        raise TypeError(f"{name}: is on {x.device}; longline computes on the CPU ({name}.cpu())")
+    if x.layout != torch.strided:
+        raise TypeError(f"{name}: its layout is {x.layout}; it must be dense ({name}.to_dense())")
+    if x.dtype not in TYPES:
+        raise TypeError(f"{name}: its dtype is {x.dtype}; it must be torch.float32 or torch.bfloat16")
+    if like is not None and x.dtype != like.dtype:
+        raise TypeError(f"{name}: its dtype is {x.dtype}; it must be that of q, {like.dtype}")
+    return x
+
+
+def _array(x: torch.Tensor) -> Any:
+    """The tensor as NumPy sees it, where it lies; bfloat16 is widened, and a last axis that is not dense is copied."""
+    x = x.detach()
+    if x.dtype == torch.bfloat16:
+        x = x.float()
+    if x.dim() and x.shape[-1] > 1 and x.stride(-1) != 1:
+        x = x.contiguous()
+    return x.numpy()
+
+
+class _Attention(torch.autograd.Function):
+    """Gradients of q, k, v and the gate, by the library's backward. No graph is kept of them."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: Operator, options: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                gate: Optional[torch.Tensor]) -> torch.Tensor:
+        ctx.operator, ctx.dtype = operator, q.dtype
+        needs = any(ctx.needs_input_grad)
+        if gate is not None:
+            options = {**options, "gate": _array(gate)}
+        # An operator's parameters that train would need gradients, too: those stay with longline.Operator.
+        result = operator.forward(_array(q), _array(k), _array(v), save=needs, **options)
+        y, ctx.saved = result if needs else (result, None)
+        return torch.from_numpy(y).to(q.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> Any:
+        if torch.is_grad_enabled():
+            raise RuntimeError("longline.torch.functional.linear_attention: double backward (create_graph=True) is not "
+                               "supported; its backward has no graph")
+        d = ctx.operator.backward(ctx.saved, _array(dy))
+        give = [torch.from_numpy(a).to(ctx.dtype) if need else None
+                for a, need in zip((d.q, d.k, d.v), ctx.needs_input_grad[2:5])]
+        gate = torch.from_numpy(d.gate).to(ctx.dtype) if ctx.needs_input_grad[5] and d.gate is not None else None
+        return (None, None, *give, gate)
+
+
+def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: str = "favor", position: str = "none",
+                     causal: bool = False, *, operator: Optional[Operator] = None,
+                     gate: Optional[torch.Tensor] = None, lengths: Any = None, query_lengths: Any = None,
+                     key_mask: Any = None, segments: Any = None, offset: int = 0, **options: Any) -> torch.Tensor:
+    """`longline.attention` for tensors, with gradients.
+
+    q, k, v   (B, H, T, D), (B, H, S, D), (B, H, S, E): float32, or bfloat16, which is computed in float32; on the
+              CPU. Any strides that are not negative; float32 is read where it lies
+    operator  a `longline.Operator` to use instead of kernel, position, causal and options
+    gate      (B, H, T, 1): gated linear attention
+    lengths, query_lengths, key_mask, segments, offset   as in `longline.Operator.forward`
+
+    Gives (B, H, T, E) laid out as q. RuntimeError for a double backward. Threads are longline's own
+    (`longline.set_threads`); torch's wait meanwhile.
+    """
+    check("q", q)
+    check("k", k, q)
+    check("v", v, q)
+    if operator is None:
+        if q.dim() < 2 or v.dim() < 2:
+            raise ArgumentError(f"q: its shape is {tuple(q.shape)}; it must be (B, H, T, D), or without B and H")
+        heads = q.shape[-3] if q.dim() > 2 else 1
+        operator = operator_for(kernel, position, causal, heads, q.shape[-1], v.shape[-1], options)
+    elif options:
+        raise ArgumentError(f"{next(iter(options))}: an operator is given; its options are its own")
+    if gate is not None:
+        check("gate", gate, q)
+        if gate.dim() != 4:
+            raise ArgumentError(f"gate: its shape is {tuple(gate.shape)}; it must be (B, H, T, 1)")
+    if torch.is_tensor(key_mask):
+        key_mask = _array(key_mask.float())
+    lengths, query_lengths = (n.numpy() if torch.is_tensor(n) else n for n in (lengths, query_lengths))
+    call = dict(lengths=lengths, query_lengths=query_lengths, key_mask=key_mask, segments=segments, offset=offset)
+    return _Attention.apply(operator, call, q, k, v, gate)

@@ -1,0 +1,107 @@
+"""Builds the wheel and the sdist; pyproject.toml has the rest.
+
+The library is built first, by its own Makefile, unless LONGLINE_ARCHIVE names one. An sdist carries its sources in
+`core/`. A wheel carries the shared libraries that it needs besides those of every Linux.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.sdist import sdist as SDist
+from wheel.bdist_wheel import bdist_wheel as BDistWheel
+
+HERE = Path(__file__).resolve().parent
+os.chdir(HERE)
+ROOT = next(r for r in (HERE.parent, HERE / "core") if (r / "include" / "longline.h").exists())
+CORE = ["Makefile", "rules.mk", ".ci/needs", "include", "src", "LICENSE"]
+# Every Linux with a C library of the wheel's age has these: the list of the manylinux standard, as far as it matters.
+EVERYWHERE = re.compile(r"^(ld-linux.*|libc|libm|libpthread|libdl|librt|libgcc_s|libstdc\+\+)\.so|^linux-vdso")
+
+
+def version() -> str:
+    text = (ROOT / "include" / "longline" / "base.h").read_text()
+    return ".".join(re.search(rf"LL_VERSION_{part} (\d+)", text).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def archive() -> str:
+    """liblongline.a, built if nobody names one. SentencePiece is left out: a wheel would have to carry it."""
+    named = os.environ.get("LONGLINE_ARCHIVE")
+    if named:
+        return named
+    build = HERE / "build" / "core"
+    subprocess.run(["make", "-C", str(ROOT), "-j", str(os.cpu_count() or 1), f"B={build}", "SENTENCEPIECE=",
+                    f"{build}/liblongline.a"], check=True)
+    return str(build / "liblongline.a")
+
+
+class Sdist(SDist):
+    """With what the library is built from."""
+
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        for name in CORE:
+            source, target = ROOT / name, Path(base_dir) / "core" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, dirs_exist_ok=True)
+            else:
+                shutil.copy2(source, target)
+
+
+def needed(path: str) -> dict:
+    """The shared libraries that a file needs and that not every Linux has: name to path."""
+    out = subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout
+    found = re.findall(r"^\s*(\S+) => (\S+) \(", out, flags=re.M)
+    return {name: where for name, where in found if not EVERYWHERE.match(name)}
+
+
+def glibc(paths) -> str:
+    """The newest version of the C library's symbols that any of these uses: manylinux_2_NN."""
+    newest = (2, 17)
+    for path in paths:
+        out = subprocess.run(["objdump", "-T", path], check=True, capture_output=True, text=True).stdout
+        for minor in re.findall(r"GLIBC_2\.(\d+)", out):
+            newest = max(newest, (2, int(minor)))
+    return "manylinux_%d_%d" % newest
+
+
+class Wheel(BDistWheel):
+    """For every CPython from 3.9 on (abi3), with its libraries inside."""
+
+    def finalize_options(self):
+        self.py_limited_api = "cp39"
+        super().finalize_options()
+
+    def write_wheelfile(self, wheelfile_base, *arguments, **named):
+        root = Path(wheelfile_base).parent
+        self.native = next(root.glob("longline/_native*.so"))
+        libraries = root / "longline.libs"
+        libraries.mkdir(exist_ok=True)
+        for name, where in needed(str(self.native)).items():
+            shutil.copy(os.path.realpath(where), libraries / name)
+        super().write_wheelfile(wheelfile_base, *arguments, **named)
+
+    def get_tag(self):
+        python, abi, platform = super().get_tag()
+        native = sorted(Path(self.get_finalized_command("build").build_lib).glob("longline/_native*.so"))
+        if sys.platform == "linux" and native and platform.startswith("linux_"):
+            paths = [str(native[-1]), *needed(str(native[-1])).values()]
+            platform = platform.replace("linux", glibc(paths), 1)
+        return python, abi, platform
+
+
+building = {"build", "build_ext", "bdist_wheel", "install", "develop", "editable_wheel"} & set(sys.argv)
+if building:
+    os.environ["LONGLINE_ARCHIVE"] = archive()
+setup(
+    version=version(),
+    packages=["longline", "longline.torch"],
+    package_data={"longline": ["py.typed"]},
+    cffi_modules=["native.py:build"] if building else [],
+    cmdclass={"sdist": Sdist, "bdist_wheel": Wheel},
+    options={"bdist_wheel": {"py_limited_api": "cp39"}},
+)

@@ -1,0 +1,150 @@
+"""Models: scores, embeddings, classes, generation, states, parameters, files and bytes."""
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import longline
+from longline import Batch, Model, Recipe, Trainer
+
+TOKENS = np.random.default_rng(0).integers(0, 256, (3, 12))
+
+
+def test_score_is_logp(small):
+    logp = small.logp(TOKENS)
+    assert logp.shape == (3, 12, 256) and np.allclose(np.exp(logp).sum(-1), 1, atol=1e-5)
+    score = small.score(TOKENS)
+    assert (score[:, 0] == 0).all()
+    assert np.allclose(score[:, 1:], np.take_along_axis(logp[:, :-1], TOKENS[:, 1:, None], 2)[..., 0], atol=1e-5)
+    ragged = small.score([row[:n] for row, n in zip(TOKENS, (12, 5, 1))])
+    assert np.array_equal(ragged[1, :5], score[1, :5]) and (ragged[1, 5:] == 0).all()
+    assert np.array_equal(small.score(TOKENS[0]), score[0])
+    assert np.allclose(small.stream().score(TOKENS[0]), score[0], atol=1e-5)
+    assert np.array_equal(small.score("abc"), small.score([97, 98, 99]))
+
+
+def test_encode(small):
+    every = small.encode(TOKENS, pool="all")
+    assert np.allclose(every.mean(1), small.encode(TOKENS), atol=1e-5)
+    assert np.array_equal(every[:, -1], small.encode(TOKENS, pool="last"))
+    assert np.array_equal(small.encode(TOKENS, pool="all", layer=0)[0, 0], small.parameters()["embedding.weight"][TOKENS[0, 0]])
+
+
+def test_classify():
+    model = Model({"model.task": "classify", "model.classes": 3, "model.width": 16, "model.heads": 2, "model.ff": 16,
+                   "model.layers": 1, "train.learning-rate": 0.02, "train.warmup": 0})
+    trainer = Trainer(model)
+    batch = Batch([[i] * n for i in range(3) for n in (3, 5)], targets=[0, 0, 1, 1, 2, 2])
+    for _ in range(60):
+        trainer.step(batch)
+    names, p = model.classify([[2, 2], [0] * 7])
+    assert names == ["2", "0"] and p.shape == (2, 3) and np.allclose(p.sum(1), 1)
+    loss, gradients = model.loss(batch)
+    assert loss < 0.2 and set(gradients) == set(model.parameters())
+
+
+def test_generate_keeps_its_state(small, tmp_path):
+    whole = list(small.generate("ab", 12, seed=3))
+    small.reset()
+    tokens = small.generate("ab", seed=3)
+    first = [next(tokens) for _ in range(5)]
+    small.save_state(tmp_path / "state")
+    rest = list(small.generate(None, 7, seed=3))
+    assert first + rest == whole and small.state.position == 14
+    small.load_state(tmp_path / "state")
+    assert list(small.generate(None, 7, seed=3)) == rest
+    assert len(small.state.generate_text("x", 4)) > 0
+    assert len(set(list(small.generate("a", 6, temperature=0))[-1:])) == 1
+    size = small.stream().bytes
+    stream = small.stream()
+    stream.feed(np.zeros(2000, int))
+    assert stream.bytes == size
+    with pytest.raises(ValueError, match="prompt: there is none"):
+        small.stream().generate()
+    with pytest.raises(ValueError, match="another model"):
+        Model({**small.recipe, "train.seed": 9}).load_state(tmp_path / "state")
+
+
+def test_parameters_are_views(small):
+    before = small.score(TOKENS)
+    parameters = small.parameters()
+    assert parameters["blocks.1.in.weight" if "blocks.1.in.weight" in parameters else "blocks.1.feed.in.weight"].shape == (32, 48)
+    parameters["embedding.weight"][...] *= 1.5
+    assert not np.array_equal(small.score(TOKENS), before)
+    alone = Model(small.recipe).parameters()["embedding.weight"]  # the array keeps the model
+    assert np.isfinite(alone).all() and alone.shape == (256, 32)
+
+
+def test_files_and_bytes(small, tmp_path):
+    path = tmp_path / "model.safetensors"
+    small.save(path)
+    expected = small.score(TOKENS)
+    for model in (Model.load(path), Model.load(path, mmap=True), Model.from_bytes(small.to_bytes()),
+                  pickle.loads(pickle.dumps(small))):
+        assert np.array_equal(model.score(TOKENS), expected)
+        assert dict(model.recipe) == dict(small.recipe)
+    assert path.read_bytes() == small.to_bytes()
+    with pytest.raises(ValueError, match="load it with"):
+        Trainer(Model.load(path, mmap=True))
+    with pytest.raises(longline.FormatError, match="cut"):
+        Model.from_bytes(small.to_bytes()[:1000], "cut")
+    with pytest.raises(OSError, match="nothing.safetensors"):
+        Model.load(tmp_path / "nothing.safetensors")
+
+
+def test_quantize(small):
+    before = small.stream().feed(TOKENS[0])
+    small.quantize("int8")
+    after = small.stream().feed(TOKENS[0])
+    assert 0 < np.abs(after - before).max() < 0.1
+
+
+def test_recipe():
+    recipe = Recipe({"attention.kernel": "favor", "model.tied-embedding": False})
+    assert recipe["model.tied-embedding"] == "off" and len(recipe) > 50
+    assert dict(Recipe(text=str(recipe))) == dict(recipe)
+    assert recipe.changed() == {"attention.kernel": "favor", "model.tied-embedding": "off"}
+    with pytest.raises(ValueError, match="attention.kernel"):
+        recipe["attention.kernal"] = "favor"
+    with pytest.raises(KeyError):
+        recipe["no.key"]
+    assert "steps" in Recipe.help("attention.redraw")
+
+
+def test_notebook_manners(small):
+    assert "embedding.weight" in small._repr_html_() and "<table>" in small.recipe._repr_html_()
+    assert "elu1" in repr(small)
+
+
+def test_threads_share_a_model(small):
+    expected = small.score(TOKENS)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(small.score(TOKENS))) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 6 and all(np.array_equal(r, expected) for r in results)
+
+
+def test_errors(small):
+    for words, call in [
+        ("token 256 at position 0 of sequence 0 is not in 0..255", lambda: small.score([256, 1])),
+        (r"tokens\[0\]: its dtype is float64", lambda: small.score([[0.5]])),
+        ("lengths: its shape", lambda: small.score(TOKENS, [1, 2])),
+        ("length 13 of sequence 0 is not in 0..12", lambda: small.score(TOKENS, [13, 2, 1])),
+        ("pool: is 'max'", lambda: small.encode(TOKENS, pool="max")),
+        ("there is no layer 7", lambda: small.encode(TOKENS, layer=7)),
+        ("the model's task is lm", lambda: small.classify(TOKENS)),
+        ("targets: their shape", lambda: small.loss(Batch(TOKENS, targets=TOKENS[:, 1:]))),
+        ("target 300", lambda: small.loss(Batch(TOKENS, targets=TOKENS + 300 - TOKENS))),
+        ("only seq2seq models have sources", lambda: small.loss(Batch(TOKENS, source=TOKENS))),
+        ("temperature", lambda: small.generate("a", temperature=-1)),
+        ("heads", lambda: Model({"model.width": 30, "model.heads": 4})),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=words):
+            call()
+    small.parameters()["embedding.weight"][...] = np.nan
+    with pytest.raises(longline.Diverged):
+        small.score(TOKENS)

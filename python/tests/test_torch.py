@@ -1,0 +1,217 @@
+"""PyTorch: gradients against definitions written in torch in double, drop-in modules, conversion, refusals."""
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")  # Debian: python3-torch, which make deps installs
+
+import longline  # noqa: E402
+import longline.torch as ll  # noqa: E402
+
+linear_attention = ll.functional.linear_attention
+
+
+def definition(q, k, v, kernel, causal, W=None, gate=None):
+    """Attention by its matrix."""
+    D = q.shape[-1]
+    if kernel == "softmax":
+        w = q @ k.transpose(-1, -2) / D**0.5
+        if causal:
+            w = w.masked_fill(~torch.ones(w.shape[-2:], dtype=torch.bool).tril(), -torch.inf)
+        return w.softmax(-1) @ v
+    if kernel == "favor":
+        q, k = (x * D**-0.25 for x in (q, k))
+        q, k = (torch.exp(x @ W.T - (x * x).sum(-1, keepdim=True) / 2) for x in (q, k))
+    elif kernel == "elu1":
+        q, k = (torch.nn.functional.elu(x) + 1 for x in (q, k))
+    else:
+        q, k = (torch.relu(x) + 1e-3 for x in (q, k))
+    w = q @ k.transpose(-1, -2)
+    if gate is not None:
+        total = gate[..., 0].cumsum(-1)
+        w = w * (total[..., :, None] - total[..., None, :]).clamp(max=0).exp()
+    if causal:
+        w = w.tril()
+    return w / w.sum(-1, keepdim=True) @ v
+
+
+def tensors(*shape, n=3, seed=0):
+    torch.manual_seed(seed)
+    return [torch.randn(*shape, requires_grad=True) for _ in range(n)]
+
+
+def compare(kernel, causal, gated=False, layout=False):
+    q, k, v = tensors(2, 3, 30, 8)
+    gate = (-torch.rand(2, 3, 30, 1)).requires_grad_() if gated else None
+    operator = longline.Operator(kernel, heads=3, key_size=8, causal=causal, features=20)
+    W = torch.from_numpy(operator.projection.astype(float)) if kernel == "favor" else None
+    leaves = [q, k, v] + ([gate] if gated else [])
+    given = [x.transpose(1, 2).contiguous().transpose(1, 2) if layout else x for x in leaves[:3]]
+    y = linear_attention(*given, operator=operator, gate=gate)
+    g = torch.randn(y.shape)
+    mine = torch.autograd.grad((y * g).sum(), leaves)
+    doubles = [x.detach().double().requires_grad_() for x in leaves]
+    want = definition(*doubles[:3], kernel, causal, W, doubles[3] if gated else None)
+    theirs = torch.autograd.grad((want * g.double()).sum(), doubles)
+    assert (y.double() - want).abs().max() < 2e-5
+    for a, b in zip(mine, theirs):
+        assert (a.double() - b).abs().max() < 1e-4 * (1 + b.abs().max())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kernel", ["softmax", "favor", "elu1", "relu"])
+def test_gradients(kernel, causal):
+    compare(kernel, causal)
+
+
+def test_gradients_of_other_layouts_and_gates():
+    compare("elu1", True, gated=True)
+    compare("favor", False, layout=True)
+
+
+def test_gradcheck_of_the_definition():
+    """The definitions themselves: torch.autograd.gradcheck in double."""
+    q, k, v = (torch.randn(1, 1, 5, 3, dtype=torch.double, requires_grad=True) for _ in range(3))
+    for kernel in ("softmax", "elu1"):
+        assert torch.autograd.gradcheck(lambda *x: definition(*x, kernel, True), (q, k, v))
+
+
+def test_nothing_is_copied():
+    q, k, v = (x.transpose(1, 2) for x in tensors(2, 30, 3, 8))  # (B, H, T, D) views of (B, T, H, D)
+    seen = []
+    operator = longline.Operator("elu1", heads=3, key_size=8)
+    forward = operator.forward
+    operator.forward = lambda *a, **o: (seen.extend(x.ctypes.data for x in a), forward(*a, **o))[1]
+    y = linear_attention(q, k, v, operator=operator)
+    assert seen == [x.data_ptr() for x in (q, k, v)]
+    assert y.transpose(1, 2).is_contiguous()
+
+
+def test_bfloat16():
+    q, k, v = (x.detach().bfloat16().requires_grad_() for x in tensors(1, 2, 20, 8))
+    y = linear_attention(q, k, v, "elu1", causal=True)
+    y.float().sum().backward()
+    wide = definition(*(x.detach().double() for x in (q, k, v)), "elu1", True)
+    assert y.dtype == q.grad.dtype == torch.bfloat16 and (y.double() - wide).abs().max() < 0.02
+
+
+def test_double_backward_is_refused():
+    q, k, v = tensors(1, 1, 8, 4)
+    (d,) = torch.autograd.grad(linear_attention(q, k, v, "elu1").pow(2).sum(), q)  # once is fine
+    with pytest.raises(RuntimeError, match="double backward"):
+        torch.autograd.grad(linear_attention(q, k, v, "elu1").pow(2).sum(), q, create_graph=True)
+
+
+def test_drop_in_for_multihead_attention():
+    torch.manual_seed(0)
+    for batch_first in (False, True):
+        theirs = torch.nn.MultiheadAttention(24, 3, batch_first=batch_first).eval()
+        mine = ll.convert(theirs, kernel="softmax")
+        x = torch.randn(2, 10, 24)
+        mask = torch.nn.Transformer.generate_square_subsequent_mask(10 if batch_first else 2)
+        for options in ({}, {"attn_mask": mask}):
+            assert torch.allclose(mine(x, x, x, **options)[0], theirs(x, x, x, **options)[0], atol=1e-5)
+    padding = torch.zeros(2, 10, dtype=torch.bool)
+    padding[1, 7:] = True
+    want = theirs(x, x, x, key_padding_mask=padding)[0]
+    assert torch.allclose(mine(x, x, x, key_padding_mask=padding)[0], want, atol=1e-5)
+    linear = ll.convert(theirs, kernel="elu1")
+    short = linear(x[1:, :7])[0]
+    assert torch.allclose(linear(x, key_padding_mask=padding)[0][1:, :7], short, atol=1e-5)
+    assert torch.allclose(linear(x, mask=~padding)[0][1:, :7], short, atol=1e-5)
+    cross = linear(x[:, :4], x, x)[0]
+    assert cross.shape == (2, 4, 24)
+
+
+def test_names_of_other_libraries():
+    a = ll.nn.LinearAttention(dim=32, heads=4, nb_features=64, causal=True)  # performer-pytorch
+    assert a.operator(True).features == 64 and a(torch.zeros(1, 6, 32))[0].shape == (1, 6, 32)
+    assert ll.nn.LinearAttention(dim=32, heads=4, generalized_attention=True).kernel == "relu"
+    assert ll.nn.LinearAttention(dim=32, heads=4, dim_head=16).operator(False).key_size == 16
+    b = ll.nn.LinearAttention(d_model=32, n_heads=4, kernel="elu1")  # fast-transformers
+    assert b.embed_dim == 32
+    for words, call in [("num_heads: is None", lambda: ll.nn.LinearAttention(32)),
+                        ("does not divide", lambda: ll.nn.LinearAttention(30, 4)),
+                        ("dropout", lambda: ll.nn.LinearAttention(32, 4, dropout=0.1)),
+                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool()))]:
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_convert_an_encoder(norm_first):
+    torch.manual_seed(1)
+    layer = torch.nn.TransformerEncoderLayer(24, 3, 48, dropout=0.0, batch_first=True, norm_first=norm_first)
+    encoder = torch.nn.TransformerEncoder(layer, 2)
+    for p in encoder.parameters():
+        torch.nn.init.normal_(p, std=0.2)
+    x = torch.randn(2, 12, 24)
+    for train in (True, False):  # eval takes torch's fast path before the conversion
+        encoder.train(train)
+        with torch.set_grad_enabled(train):
+            want = encoder(x)
+        import copy
+        mine = ll.convert(copy.deepcopy(encoder), kernel="softmax")
+        assert sum(isinstance(m, ll.nn.LinearAttention) for m in mine.modules()) == 2
+        with torch.set_grad_enabled(train):
+            assert torch.allclose(mine(x), want, atol=1e-4)
+    linear = ll.convert(encoder, kernel="favor", position="permute", features=32).train()
+    optimizer = torch.optim.Adam(linear.parameters(), 1e-2)
+    losses = []
+    for _ in range(25):
+        optimizer.zero_grad()
+        loss = (linear(x) - x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    assert losses[-1] < 0.95 * losses[0]
+
+
+def test_dlpack_in_and_out():
+    q, k, v = (x.detach() for x in tensors(1, 2, 10, 4))
+    y = longline.attention(q, k, v, kernel="elu1")  # torch tensors where they lie
+    assert np.array_equal(y, longline.attention(*(x.numpy() for x in (q, k, v)), kernel="elu1"))
+    back = torch.from_dlpack(y)
+    assert back.data_ptr() == y.ctypes.data
+    from longline._arrays import floats
+    assert floats("q", q, (1, 2, 10, 4), "").ctypes.data == q.data_ptr()
+    with pytest.raises(TypeError, match="q: needs a gradient"):
+        longline.attention(*tensors(1, 2, 10, 4))
+
+
+class OnDevice:
+    """What a tensor on a GPU looks like to DLPack."""
+
+    device = "cuda:0"
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, stream=None):
+        raise AssertionError("must not be asked")
+
+
+def test_refusals():
+    q, k, v = tensors(1, 2, 10, 4)
+    with pytest.raises(TypeError, match="k: is on meta; longline computes on the CPU"):
+        linear_attention(q, k.to("meta"), v)
+    with pytest.raises(TypeError, match=r"v: its dtype is torch.float64; it must be"):
+        linear_attention(q, k, v.double())
+    with pytest.raises(TypeError, match="k: its dtype is torch.bfloat16; it must be that of q"):
+        linear_attention(q, k.bfloat16(), v)
+    with pytest.raises(TypeError, match="q: its layout is torch.sparse_coo"):
+        linear_attention(q.detach().to_sparse(), k, v)
+    with pytest.raises(TypeError, match="q: is a ndarray; it must be a torch.Tensor"):
+        linear_attention(q.detach().numpy(), k, v)
+    with pytest.raises(ValueError, match="v: is nan at"):
+        linear_attention(q, k, v / 0 * 0)
+    with pytest.raises(TypeError, match="k: is on cuda:0; it must be on the CPU"):
+        longline.attention(q.detach(), OnDevice(), v.detach())
+
+
+def test_threads_do_not_fight():
+    """Each may be set alone, and torch's products inside of an autograd thread do not change a bit of ours."""
+    torch.set_num_threads(2)
+    q, k, v = tensors(1, 2, 200, 16)
+    first = linear_attention(q, k, v, "favor", causal=True)
+    longline.set_threads(1)
+    assert torch.equal(first, linear_attention(q, k, v, "favor", causal=True)) and torch.get_num_threads() == 2

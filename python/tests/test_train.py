@@ -1,0 +1,134 @@
+"""Training: losses and gradients of batches in memory, steps, and runs from recipes."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import longline
+from longline import Batch, Model, Recipe, Trainer
+
+TOKENS = np.random.default_rng(1).integers(0, 256, (4, 9))
+RUN = {"model.width": 32, "model.heads": 2, "model.layers": 1, "model.ff": 32, "attention.kernel": "elu1",
+       "data.format": "demo", "train.steps": 6, "train.batch": 2, "train.length": 32, "train.eval-every": 3,
+       "train.eval-batches": 1, "train.report": "off"}
+
+
+def test_loss_is_minus_the_score(small):
+    loss, gradients = small.loss(TOKENS)
+    assert np.isclose(loss, -small.score(TOKENS)[:, 1:].mean(), rtol=1e-5)
+    assert small.loss(TOKENS, gradients=False) == (loss, {})
+    assert {n: g.shape for n, g in gradients.items()} == {n: p.shape for n, p in small.parameters().items()}
+    ragged = [row[:n] for row, n in zip(TOKENS, (9, 4, 2, 5))]
+    assert np.isclose(small.loss(ragged)[0], -small.score(ragged).sum() / (8 + 3 + 1 + 4), rtol=1e-5)
+
+
+def test_gradients_are_the_slope(small):
+    _, gradients = small.loss(TOKENS)
+    for name in ("embedding.weight", "blocks.0.attention.query.weight"):
+        parameter, gradient = small.parameters()[name], gradients[name].copy()
+        direction = gradient / np.linalg.norm(gradient)
+        losses = []
+        for h in (0.01, -0.01):
+            parameter += np.float32(h) * direction
+            losses.append(small.loss(TOKENS, gradients=False)[0])
+            parameter -= np.float32(h) * direction
+        assert np.isclose((losses[0] - losses[1]) / 0.02, np.linalg.norm(gradient), rtol=0.02)
+
+
+def test_steps_are_adam(small):
+    """The first update of Adam moves every parameter by the learning rate, against its gradient's sign."""
+    small.set("train.weight-decay", 0)
+    before = small.parameters()["embedding.weight"].copy()
+    gradient = small.loss(TOKENS)[1]["embedding.weight"].copy()
+    told = []
+    trainer = Trainer(small, callbacks=[told.append])
+    done = trainer.step(TOKENS)
+    moved = small.parameters()["embedding.weight"] - before
+    large = np.abs(gradient) > 1e-5
+    assert large.any() and np.allclose(moved[large], -0.01 * np.sign(gradient[large]), rtol=1e-2)
+    assert told == [done] and done.step == 1 and done.gradient_norm > 0
+    losses = [p.loss for p in trainer.fit([TOKENS] * 30, progress=False)]
+    assert losses[-1] < 0.5 * losses[0]
+    assert "<table>" in trainer._repr_html_()
+    trainer.callbacks.append(lambda p: p.step >= 33)
+    assert len(trainer.fit([TOKENS] * 10)) == 2
+
+
+def test_seq2seq_from_memory():
+    model = Model({"model.task": "seq2seq", "model.vocab": 259, "model.width": 32, "model.heads": 2, "model.layers": 1,
+                   "model.ff": 32, "attention.kernel": "elu1", "train.learning-rate": 0.01, "train.warmup": 0})
+    batch = Batch([[257, 1, 2], [257, 3]], targets=[[1, 2, 258], [3, 258]], source=[[2, 1, 258], [3, 258]])
+    steps = Trainer(model).fit([batch] * 40)
+    assert steps[-1].loss < 0.3 * steps[0].loss
+
+
+def test_run_and_resume(tmp_path):
+    events = []
+    trainer = Trainer(RUN, tmp_path / "run", callbacks=[lambda p: events.append((p.step, p.event))])
+    model = trainer.run(progress=False)
+    assert [s for s, e in events if e == ""] == [1, 2, 3, 4, 5, 6] and (3, "eval") in events and events[-1][1] == "done"
+    assert (tmp_path / "run" / "last.safetensors").exists()
+    del trainer  # the model keeps it
+    assert np.isfinite(model.score(b"some text")).all()
+    # Stopped by a callback, then resumed: the same bits.
+    half = Trainer(RUN, tmp_path / "half", callbacks=[lambda p: p.step == 3 and p.event == ""])
+    with pytest.raises(longline.Stopped, match="stopped after step 3"):
+        half.run()
+    del half
+    gc.collect()  # lets the folder go
+    again = Trainer(None, resume=tmp_path / "half").run()
+    for name, value in model.parameters().items():
+        assert np.array_equal(value, again.parameters()[name])
+    assert np.isfinite(again.evaluate("valid", 1).loss)
+
+
+def test_what_a_callback_raises_comes_out(tmp_path):
+    def fail(p):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        Trainer(RUN, tmp_path / "run", callbacks=[fail]).run()
+    assert (tmp_path / "run" / "last.safetensors").exists()
+
+
+def test_ctrl_c(tmp_path):
+    """A signal in training: all is saved, then KeyboardInterrupt."""
+    code = f"""
+import longline
+def tell(p):
+    if p.step == 3: print("three", flush=True)
+try:
+    longline.Trainer(dict({RUN!r}, **{{"train.steps": 1000000}}), {str(tmp_path / 'run')!r}, callbacks=[tell]).run(False)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    try:
+        assert child.stdout.readline() == "three\n"
+        os.kill(child.pid, signal.SIGINT)
+        assert child.communicate(timeout=30)[0].endswith("interrupted\n")
+    finally:
+        child.kill()
+        child.wait()
+    assert Model.load(tmp_path / "run" / "last.safetensors").size() > 0
+
+
+def test_errors(small, tmp_path):
+    for words, call in [
+        ("folder: a run needs a folder", lambda: Trainer(RUN)),
+        ("has none; save with model.save", lambda: Trainer(small, tmp_path)),
+        ("use step or fit", lambda: Trainer(small).run()),
+        ("no data of its own|reads its recipe", lambda: Trainer(RUN, tmp_path / "a").step(TOKENS)),
+        ("nothing to predict", lambda: small.loss(Batch(TOKENS, targets=np.full((4, 9), -1)))),
+        ("no-file", lambda: Trainer(Recipe({**RUN, "data.format": "bytes", "data.train": "/no-file"}), tmp_path / "b")),
+    ]:
+        with pytest.raises((ValueError, OSError), match=words):
+            call()
+    small.parameters()["embedding.weight"][0, 0] = np.nan
+    with pytest.raises(longline.Diverged):
+        Trainer(small).step(np.zeros((1, 5), int))

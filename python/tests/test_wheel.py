@@ -1,0 +1,67 @@
+"""The wheel, installed into an environment of its own, and the sdist."""
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("LL_BUILD", "build")).resolve()
+
+
+def run_setup(*arguments):
+    """setup.py with the library that is built already; what it writes goes to folders of the test."""
+    return subprocess.run([sys.executable, "setup.py", "-q", *arguments], cwd=ROOT / "python", check=True,
+                          capture_output=True, text=True, env={**os.environ, "LONGLINE_ARCHIVE": str(BUILD / "liblongline.a")})
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run_setup("build", "--build-base", str(folder / "build"), "egg_info", "--egg-base", str(folder), "bdist_wheel",
+          "--bdist-dir", str(folder / "bdist"), "--dist-dir", str(folder / "dist"))
+    return next((folder / "dist").glob("*.whl"))
+
+
+def test_wheel_is_for_all_pythons(wheel):
+    assert re.fullmatch(r"longline-[\d.]+-cp39-abi3-manylinux_2_\d+_\w+\.whl", wheel.name)
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "longline/py.typed" in names and "longline/torch/nn.py" in names
+    assert any(n.startswith("longline.libs/libjansson") for n in names)
+
+
+def test_wheel_works_by_itself(wheel, tmp_path):
+    """With its own libraries, in another folder, without the sources."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    code = """
+import numpy as np, longline
+q = np.ones((1, 1, 5, 4), np.float32)
+assert np.allclose(longline.attention(q, q, q, kernel="elu1"), 1)
+maps = open("/proc/self/maps").read()
+print(longline.__file__)
+print([l.split()[-1] for l in maps.splitlines() if "libjansson" in l][0])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(line.startswith(str(tmp_path)) for line in done.stdout.split()), done.stdout
+
+
+def test_sdist_has_what_is_built_from(tmp_path):
+    run_setup("egg_info", "--egg-base", str(tmp_path), "sdist", "--dist-dir", str(tmp_path))
+    archive = next(tmp_path.glob("*.tar.gz"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "out")
+    root = next((tmp_path / "out").iterdir())
+    assert (root / "native.py").exists() and (root / "longline" / "_core.py").exists()
+    done = subprocess.run(["make", "-C", str(root / "core"), f"B={tmp_path}/b", "SENTENCEPIECE=", f"{tmp_path}/b/src/base/text.o"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(["make", "-n", "-C", str(root / "core"), f"B={tmp_path}/b", "SENTENCEPIECE=",
+                             f"{tmp_path}/b/liblongline.a"], capture_output=True, text=True)
+    assert listed.returncode == 0 and listed.stdout.count(" -c src/") >= len(list((ROOT / "src").rglob("*.c"))) - 5

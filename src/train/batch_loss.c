@@ -1,0 +1,139 @@
+/* Training on batches from memory: loss and gradients of one, and updates. The recipe gives the settings, the caller
+ * the data and the loop. */
+#include <math.h>
+#include <string.h>
+
+#include "base/finite.h"
+#include "base/memory.h"
+#include "model/network.h"
+#include "train/train_internal.h"
+
+/* What a caller of any version gave; what he does not know of is 0. */
+static ll_status take_batch(ll_memory_batch *b, const ll_memory_batch *given) {
+    const size_t size = given->struct_size;
+    if (size < sizeof given->struct_size || size > sizeof *b)
+        return ll_fail(LL_EINVAL,
+                       "struct_size of the batch is %zu; this library knows %zu: set it to sizeof(ll_memory_batch)",
+                       size, sizeof *b);
+    memcpy(b, given, size);
+    if (!b->tokens || !b->targets) return ll_fail(LL_EINVAL, "the batch has no tokens or no targets");
+    return LL_OK;
+}
+
+static ll_status check_targets(const ll_model *m, const ll_memory_batch *b) {
+    const int per_token = ll_task_per_token(m->c->model.task),
+              most = per_token ? m->c->model.vocab : m->c->model.classes;
+    const size_t rows = (size_t)(b->B / ll_task_sequences(m->c->model.task)), n = per_token ? (size_t)b->T : 1;
+    for (size_t i = 0; i < rows * n; i++)
+        if (b->targets[i] < -1 || b->targets[i] >= most)
+            return ll_fail(LL_EINVAL, "target %d at position %zu of sequence %zu is not in -1..%d", b->targets[i],
+                           i % n, i / n, most - 1);
+    return LL_OK;
+}
+
+static ll_status check_batch(const ll_model *m, const ll_memory_batch *b) {
+    const int pairs = m->c->model.task == LL_TASK_SEQ2SEQ;
+    if (!pairs != !b->source)
+        return ll_fail(LL_EINVAL, pairs ? "a seq2seq model learns from sources and targets; the batch has no source"
+                                        : "only seq2seq models have sources; the batch has one");
+    ll_status status = ll_check_tokens(m, b->tokens, b->lengths, b->B, b->T);
+    if (!status && pairs) status = ll_check_tokens(m, b->source, b->source_lengths, b->B, b->S);
+    if (status) return status;
+    if (b->B % ll_task_sequences(m->c->model.task))
+        return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", b->B);
+    return check_targets(m, b);
+}
+
+/* Targets past a length are not there. */
+static int64_t counted(const ll_model *m, const ll_memory_batch *b) {
+    const int per_token = ll_task_per_token(m->c->model.task), rows = b->B / ll_task_sequences(m->c->model.task);
+    int64_t count = 0;
+    for (int i = 0; i < rows; i++) {
+        const int n = !per_token ? 1 : b->lengths ? b->lengths[i] : b->T;
+        for (int t = 0; t < n; t++)
+            count += b->targets[per_token ? (size_t)i * (size_t)b->T + (size_t)t : (size_t)i] >= 0;
+    }
+    return count;
+}
+
+static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradients, float scale, ll_tally *tally) {
+    ll_workspace *ws = NULL;
+    const int T = b->T > b->S ? b->T : b->S;
+    ll_status status = ll_workspace_create(&ws, m, b->B, T, gradients != NULL);
+    if (status) return status;
+    const ll_batch batch = {.B = b->B,
+                            .T = b->T,
+                            .tokens = (int *)b->tokens,
+                            .targets = (int *)b->targets,
+                            .lengths = (int *)b->lengths,
+                            .S = b->S,
+                            .source = (int *)b->source,
+                            .source_lengths = (int *)b->source_lengths};
+    if (gradients) memset(gradients, 0, m->size * sizeof *gradients);
+    status = ll_model_run(m, ws, &batch, gradients, scale, b->draw, tally);
+    ll_workspace_free(ws);
+    return status;
+}
+
+ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradients, ll_loss *loss) {
+    ll_memory_batch b = {0};
+    ll_tally tally = {0};
+    if (loss->struct_size != sizeof *loss)
+        return ll_fail(LL_EINVAL, "struct_size of the loss is %zu; set it to sizeof(ll_loss), %zu", loss->struct_size,
+                       sizeof *loss);
+    ll_status status = take_batch(&b, given);
+    if (!status) status = check_batch(m, &b);
+    const int64_t count = status ? 0 : counted(m, &b);
+    if (!status && count == 0) status = ll_fail(LL_EINVAL, "the batch has nothing to predict: every target is -1");
+    if (!status) status = run(m, &b, gradients, (float)(1 / (double)count), &tally);
+    if (status) return status;
+    if (!isfinite(tally.loss))
+        return ll_fail(LL_EDIVERGED, "the loss became %s; a lower learning rate, or a longer warm-up, helps",
+                       ll_name_infinite(tally.loss));
+    loss->loss = tally.loss / (double)tally.count;
+    loss->accuracy = (double)tally.correct / (double)tally.count;
+    loss->count = tally.count;
+    return LL_OK;
+}
+
+struct ll_adam {
+    ll_model *model;
+    ll_optimizer *optimizer;
+    float *draws; /* scratch for new random features */
+    int64_t step; /* updates made */
+};
+
+ll_status ll_adam_create(ll_adam **adam, ll_model *model) {
+    if (!model->data)
+        return ll_fail(LL_EINVAL, "the model lies in its file and cannot be trained; load it with ll_model_load_bytes");
+    ll_adam *a = ll_alloc(1, sizeof *a);
+    if (!a) return LL_ENOMEM;
+    a->model = model;
+    ll_status status = ll_optimizer_create(&a->optimizer, model->param, model->count, model->size);
+    if (!status && !(a->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *a->draws))) status = LL_ENOMEM;
+    if (status) {
+        ll_adam_free(a);
+        return status;
+    }
+    *adam = a;
+    return LL_OK;
+}
+
+void ll_adam_free(ll_adam *a) {
+    if (!a) return;
+    ll_optimizer_free(a->optimizer);
+    ll_free(a->draws);
+    ll_free(a);
+}
+
+ll_status ll_adam_step(ll_adam *a, float *gradients, double *norm) {
+    const ll_config *c = &a->model->recipe->c;
+    const double length = ll_optimizer_norm(a->optimizer, gradients);
+    if (norm) *norm = length;
+    if (!isfinite(length))
+        return ll_fail(LL_EDIVERGED, "the norm of the gradients became %s; the model is unchanged",
+                       ll_name_infinite(length));
+    a->step++;
+    ll_optimizer_update(a->optimizer, c, a->model->data, gradients, ll_clip_scale(length, c->train.clip), a->step);
+    return ll_step_redraw(a->model, a->step + 1, a->draws);
+}

@@ -1,0 +1,75 @@
+# Models of other programs: imported, compared with references in NumPy, exported to the same bytes, refused by name.
+python=/usr/bin/python3
+if ! $python -c 'import numpy' 2>/dev/null; then
+    echo "no python3-numpy here (make deps installs it): imported models are not compared"
+    exit 0
+fi
+t 0 $python "$root/tests/python/write_models.py" models
+for folder in models/*/; do
+    name=$(basename "$folder")
+    t 0 "$longline" import "models/$name" -o "$name.safetensors"
+    out "^import.model=$name.safetensors"
+    # shellcheck disable=SC2046
+    t 0 "$build/examples/log_probabilities" "$name.safetensors" $(cat "models/$name.tokens")
+    cp out got
+    t 0 $python "$root/tests/python/compare.py" "models/$name.logp" got
+    t 0 "$longline" export "$name.safetensors" "again/$name" --to hf
+    out "^export.folder=again/$name"
+    check "$name comes back byte for byte" diff -r "models/$name" "again/$name"
+done
+
+# What is not the family's is refused by its name.
+damage() { # what has to be said, how it comes about
+    rm -rf bad
+    cp -r models/gpt2 bad
+    (cd bad && $python -c "
+import json, sys
+sys.path.insert(0, '$root/tests/python/reference'), sys.path.insert(0, '$root/tests/python')
+import families, safetensors_file
+config, tensors, _ = families.gpt2()
+$2
+json.dump(config, open('config.json', 'w')), safetensors_file.write('model.safetensors', tensors)")
+    refused "$1" "$longline" import bad -o bad.safetensors
+    check "nothing is written" test ! -e bad.safetensors
+}
+damage "bad: tensor transformer.h.1.ln_2.bias is missing" "del tensors['transformer.h.1.ln_2.bias']"
+damage "bad: tensor score.weight is left over: a GPT-2 " "tensors['score.weight'] = tensors['transformer.ln_f.weight']"
+damage "tensor transformer.h.0.mlp.c_fc.weight has 2 axes and 1008 elements; config.json asks for \(16, 64\)" \
+    "x = 'transformer.h.0.mlp.c_fc.weight'; tensors[x] = tensors[x][:, :63]"
+damage "tensor transformer.ln_f.bias is not finite at element 3" "tensors['transformer.ln_f.bias'][3] = float('nan')"
+damage "lm_head.weight differs from the one that it is tied to at element 5" \
+    "x = tensors['transformer.wte.weight'].copy(); x[0, 5] += 1; tensors['lm_head.weight'] = x"
+damage "config.json: n_layer is missing" "del config['n_layer']"
+damage "config.json: n_head is not a whole number" "config['n_head'] = 'two'"
+damage "config.json: model.layers = 0 is out of range" "config['n_layer'] = 0"
+damage "model.heads = 3 does not divide model.width = 16" "config['n_head'] = 3"
+damage "activation \"sine\" is not supported" "config['activation_function'] = 'sine'"
+damage "scale_attn_by_inverse_layer_idx = true is not supported" "config['scale_attn_by_inverse_layer_idx'] = True"
+damage "model_type = \"t5\" is not a family that can be imported: gpt2, gpt_neox, llama" "config['model_type'] = 't5'"
+damage "config.json: model_type is missing" "del config['model_type']"
+damage "rope_scaling = .* is not supported" "config, tensors, _ = families.llama(); config['rope_scaling'] = {'factor': 8}"
+damage "the head of BertForSequenceClassification is not supported" \
+    "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
+
+rm -rf bad && mkdir bad
+refused "bad has no config.json" "$longline" import bad
+refused "there is no folder|is no folder" "$longline" import nothing
+cp models/gpt2/config.json bad
+refused "bad has neither model.safetensors nor model.safetensors.index.json" "$longline" import bad
+: >bad/pytorch_model.bin
+refused "bad has its weights in pytorch_model.bin, which is not read .* safe_serialization=True" "$longline" import bad
+echo '{' >bad/config.json && cp models/gpt2/model.safetensors bad
+refused "config.json: no JSON at byte" "$longline" import bad
+cp models/gpt2/config.json bad && head -c 1000 models/gpt2/model.safetensors >bad/model.safetensors
+refused "model.safetensors is truncated" "$longline" import bad
+cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
+refused "is not a name in this folder" "$longline" import shards
+refused "FOLDER" "$longline" import
+refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
+
+# What was not imported, or is another model now, does not go out.
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
+refused "the model was not imported" "$longline" export run/best.safetensors elsewhere
+check "no folder is made" test ! -e elsewhere

@@ -1,0 +1,79 @@
+"""write_models.py FOLDER: small models of every family with random weights, each in a folder with its logits.
+
+FOLDER/NAME has what Hugging Face's library would save; FOLDER/NAME.tokens the tokens, FOLDER/NAME.logp the
+log-probabilities of the reference, one row a token. Needs NumPy alone.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference"))
+import families  # noqa: E402
+import safetensors_file  # noqa: E402
+
+
+def save(folder, config, tensors, kind, shards):
+    os.makedirs(folder)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f, indent=2)
+        f.write("\n")
+    if shards == 1:
+        safetensors_file.write(os.path.join(folder, "model.safetensors"), tensors, kind)
+        return
+    names, where = list(tensors), {}
+    for i in range(shards):
+        file = f"model-{i + 1:05d}-of-{shards:05d}.safetensors"
+        part = {name: tensors[name] for name in names[i::shards]}
+        safetensors_file.write(os.path.join(folder, file), part, kind)
+        where.update(dict.fromkeys(part, file))
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as f:
+        json.dump({"metadata": {}, "weight_map": where}, f)
+
+
+def log_softmax(x):
+    x = x - x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types=None, files=None):
+    config, tensors, logits = model
+    for key in tensors:  # the reference computes with what is left in the file
+        tensors[key] = safetensors_file.rounded(tensors[key], kind)
+    if tokens is None:
+        tokens = np.random.default_rng(7).integers(0, config["vocab_size"], length)
+    folder = os.path.join(root, name)
+    save(folder, config, tensors, kind, shards)
+    for file, text in (files or {}).items():
+        with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
+            f.write(text)
+    expected = logits(tokens) if types is None else logits(tokens, types)
+    np.savetxt(folder + ".logp", log_softmax(expected), fmt="%.9g")
+    np.savetxt(folder + ".tokens", np.asarray(tokens)[None], fmt="%d")
+
+
+def all_models(root):
+    write(root, "gpt2", families.gpt2(), files={"merges.txt": "#version: 0.2\n", "vocab.json": "{}"})
+    write(root, "gpt2-bare-f16", families.gpt2(prefix="", seed=11), kind="F16")
+    write(root, "gpt2-untied", families.gpt2(tied=False, seed=12, layers=3), shards=2)
+    write(root, "neox", families.neox())
+    write(root, "neox-sequential", families.neox(parallel=False, share=1.0, seed=13), kind="BF16")
+    write(root, "llama", families.llama(), shards=3)
+    write(root, "llama-tied-bf16", families.llama(tied=True, groups=1, seed=14), kind="BF16")
+    write(root, "mistral", families.llama(family="mistral", groups=4, seed=15))
+    write(root, "qwen2", families.llama(family="qwen2", seed=16))
+    write(root, "bert", families.bert())
+    write(root, "bert-pairs", families.bert(seed=17), tokens=[2, 9, 9, 3, 5, 3, 11], types=[0, 0, 0, 0, 1, 1, 1],
+          files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n"})
+    write(root, "bert-bare", families.bert(seed=18, bare=True))
+    write(root, "roberta", families.bert("roberta"))
+    write(root, "roformer", families.bert("roformer"))
+    esm = families.esm()
+    write(root, "esm", esm, tokens=[0, 5, 32, 7, 9, 32, 4, 4, 20, 2])
+    write(root, "esm-unmasked", families.esm(seed=19))
+
+
+if __name__ == "__main__":
+    all_models(sys.argv[1])

@@ -1,0 +1,138 @@
+/* Training on batches from memory: losses and gradients against the network's own, updates against the trainer's
+ * optimizer, models as bytes, and what is refused. */
+#include "base/memory.h"
+#include "models.h"
+#include "train/train_internal.h"
+
+enum { B = 3, T = 4 };
+static const int tokens[B * T] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1}, lengths[B] = {4, 2, 3};
+static const int targets[B * T] = {2, 3, 4, 5, 6, -1, 3, 3, 10, 0, 1, 2};
+
+static ll_memory_batch batch_of(void) {
+    return (ll_memory_batch){.struct_size = sizeof(ll_memory_batch),
+                             .B = B,
+                             .T = T,
+                             .tokens = tokens,
+                             .targets = targets,
+                             .lengths = lengths};
+}
+
+/* The mean of -log p over the targets that count, from ll_model_logp. */
+static double definition(ll_model *model, const ll_memory_batch *b) {
+    const int V = 11;
+    float logp[B * T * 11];
+    double sum = 0;
+    int count = 0;
+    CHECK_OK(ll_model_logp(model, logp, b->tokens, b->lengths, B, T));
+    for (int i = 0; i < B; i++)
+        for (int t = 0; t < b->lengths[i]; t++)
+            if (b->targets[i * T + t] >= 0) sum -= logp[(i * T + t) * V + b->targets[i * T + t]], count++;
+    assert_int_equal(count, 8);
+    return sum / count;
+}
+
+static void loss_and_gradients(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=elu1");
+    const ll_memory_batch b = batch_of();
+    ll_loss loss = {.struct_size = sizeof loss}, moved = loss;
+    const size_t n = ll_model_size(model).block;
+    float *gradients = ll_alloc(n, sizeof *gradients);
+    CHECK_OK(ll_model_loss(model, &b, gradients, &loss));
+    assert_int_equal(loss.count, 8);
+    assert_true(fabs(loss.loss - definition(model, &b)) < 1e-5);
+    /* A step of h against the gradient g lowers the loss by h |g|^2. */
+    double square = 0, h = 1e-3;
+    for (size_t i = 0; i < n; i++) square += (double)gradients[i] * (double)gradients[i];
+    ll_tensor tensor;
+    for (int i = 0; (tensor = ll_model_tensor(model, i)).data; i++)
+        for (int j = 0; j < tensor.rows * tensor.cols; j++)
+            tensor.data[j] -= (float)(h / square * (double)gradients[tensor.offset + (size_t)j]);
+    CHECK_OK(ll_model_loss(model, &b, NULL, &moved));
+    assert_true(fabs((loss.loss - moved.loss) / h - 1) < 0.02);
+    ll_free(gradients);
+    ll_model_free(model);
+}
+
+static void updates_lower_the_loss(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("train.learning-rate=0.01 train.warmup=0 attention.kernel=favor attention.redraw=7");
+    const ll_memory_batch b = batch_of();
+    ll_loss first = {.struct_size = sizeof first}, last = first;
+    float *gradients = ll_alloc(ll_model_size(model).block, sizeof *gradients);
+    ll_adam *adam = NULL;
+    double norm = 0;
+    CHECK_OK(ll_adam_create(&adam, model));
+    CHECK_OK(ll_model_loss(model, &b, NULL, &first));
+    for (int i = 0; i < 60; i++) {
+        CHECK_OK(ll_model_loss(model, &b, gradients, &last));
+        CHECK_OK(ll_adam_step(adam, gradients, &norm));
+        assert_true(norm > 0);
+    }
+    assert_true(last.loss < 0.5 * first.loss);
+    assert_int_equal(model->redraws, 8); /* before updates 8, 15, .. 57, and the 61st is no multiple */
+    gradients[0] = NAN;
+    const float before = model->data[0];
+    assert_int_equal(ll_adam_step(adam, gradients, NULL), LL_EDIVERGED);
+    assert_true(model->data[0] == before);
+    ll_adam_free(adam);
+    ll_free(gradients);
+    ll_model_free(model);
+}
+
+static void models_as_bytes(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=favor position.type=permute"), *copy = NULL;
+    char *bytes = NULL, *again = NULL;
+    size_t size = 0, size_again = 0;
+    CHECK_OK(ll_model_save_bytes(model, &bytes, &size));
+    CHECK_OK(ll_model_load_bytes(&copy, bytes, size, "copy"));
+    memset(bytes, 0, size); /* nothing of it is kept */
+    CHECK_OK(ll_model_save_bytes(copy, &again, &size_again));
+    assert_int_equal(size, size_again);
+    float a[B * T * 11], c[B * T * 11];
+    CHECK_OK(ll_model_logp(model, a, tokens, NULL, B, T));
+    CHECK_OK(ll_model_logp(copy, c, tokens, NULL, B, T));
+    assert_memory_equal(a, c, sizeof a);
+    ll_model_free(copy);
+    for (size_t cut = 0; cut < size_again; cut += size_again / 50) {
+        assert_int_equal(ll_model_load_bytes(&copy, again, cut, "cut.safetensors"), LL_EFORMAT);
+        assert_non_null(strstr(ll_error(), "cut.safetensors"));
+    }
+    ll_text_free(bytes);
+    ll_text_free(again);
+    ll_model_free(model);
+}
+
+static void refused(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("");
+    ll_loss loss = {.struct_size = sizeof loss};
+    ll_memory_batch b = batch_of();
+    int wrong[B * T];
+    memcpy(wrong, targets, sizeof wrong);
+    b.targets = wrong;
+    wrong[5] = 11;
+    assert_int_equal(ll_model_loss(model, &b, NULL, &loss), LL_EINVAL);
+    assert_string_equal(ll_error(), "target 11 at position 1 of sequence 1 is not in -1..10");
+    for (int i = 0; i < B * T; i++) wrong[i] = -1;
+    assert_int_equal(ll_model_loss(model, &b, NULL, &loss), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "nothing to predict"));
+    b = batch_of();
+    b.struct_size = 0;
+    assert_int_equal(ll_model_loss(model, &b, NULL, &loss), LL_EINVAL);
+    b = batch_of();
+    b.source = tokens;
+    assert_int_equal(ll_model_loss(model, &b, NULL, &loss), LL_EINVAL);
+    ll_model_free(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loss_and_gradients),
+        cmocka_unit_test(updates_lower_the_loss),
+        cmocka_unit_test(models_as_bytes),
+        cmocka_unit_test(refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
