@@ -132,7 +132,7 @@ static void exchange_signs(double now, double timeout) {
         tell(next, &n);
         watch.beat = now;
     }
-    if (watch.since || now - watch.silent < timeout * 0.75) return;
+    if (watch.since > 0 || now - watch.silent < timeout * 0.75) return;
     note n = {.kind = LOSS, .rank = before};
     snprintf(n.text, sizeof n.text,
              "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
@@ -145,7 +145,7 @@ static void exchange_signs(double now, double timeout) {
 /* What the others have to know of the end of this rank. */
 static void leave(int code) {
     note n = {.kind = FAILURE, .rank = ll_posts.rank, .code = code};
-    if (code && !watch.since && !ll_posts.agreed) {
+    if (code && !(watch.since > 0) && !ll_posts.agreed) {
         snprintf(n.text, sizeof n.text, "%s", ll_posts.failure);
         tell_all(&n);
     }
@@ -174,7 +174,7 @@ void ll_watch_round(double now) {
     }
     if (leaving && !watch.told) leave(code);
     /* The caller computes, or waits for something else, and does not come to leave. */
-    if (watch.since && !leaving && now - watch.since > timeout) ll_posts.transport->abort(1);
+    if (watch.since > 0 && !leaving && now - watch.since > timeout) ll_posts.transport->abort(1);
 }
 
 void ll_watch_stop(void) {
