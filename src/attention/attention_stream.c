@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { WORTH = 1 << 16 /* multiply-adds below which waking other threads costs more than it gives */ };
@@ -26,7 +27,7 @@ ll_status ll_attention_can_stream(const ll_attention *op) {
 static ll_status build_stage(ll_attention_stream *s) {
     const ll_premap *stage = s->op->premap;
     if (!stage) return LL_OK;
-    s->stage_scratch = (stage->kind->scratch(stage) + 15) / 16 * 16;
+    s->stage_scratch = ll_round_up(stage->kind->scratch(stage), LL_LINE);
     s->stage_work = ll_alloc((size_t)s->op->c.H * s->stage_scratch, sizeof *s->stage_work);
     s->encoded = ll_alloc(2 * ll_stream_heads(s) * LL_PREMAP_TILE, (size_t)s->op->D * sizeof *s->encoded);
     return s->stage_work && s->encoded ? LL_OK : LL_ENOMEM;
@@ -82,7 +83,7 @@ size_t ll_attention_stream_bytes(const ll_attention_stream *s) {
 static ll_status ready(ll_attention_stream *s) {
     const int threads = ll_threads();
     if (s->workers >= threads) return LL_OK;
-    const size_t scratch = recurrence_of(s)->scratch ? (recurrence_of(s)->scratch(s) + 15) / 16 * 16 : 0;
+    const size_t scratch = recurrence_of(s)->scratch ? ll_round_up(recurrence_of(s)->scratch(s), LL_LINE) : 0;
     float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
     if (!pool) return LL_ENOMEM;
     ll_free(s->pool);

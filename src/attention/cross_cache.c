@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 static const ll_cross_kind *kind_of(const ll_cross_cache *m) {
@@ -42,7 +43,7 @@ static ll_status build(ll_cross_cache *m) {
     const ll_premap *stage = m->op->premap;
     const size_t H = (size_t)m->op->c.H;
     if (stage) {
-        m->stage_scratch = (stage->kind->scratch(stage) + 15) / 16 * 16;
+        m->stage_scratch = ll_round_up(stage->kind->scratch(stage), LL_LINE);
         m->stage_work = ll_alloc(H * m->stage_scratch, sizeof *m->stage_work);
         m->encoded = ll_alloc(H * LL_PREMAP_TILE * (size_t)m->op->D, sizeof *m->encoded);
         if (!m->stage_work || !m->encoded) return LL_ENOMEM;

@@ -102,6 +102,11 @@ static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const 
     return inner;
 }
 
+/* Does the call take a state, leave one, or have a gradient of either? */
+int ll_call_has_state(const ll_attention_call *call);
+/* The call with the distance between the states of sequences said, for operators that an operator has of its own: each
+ * of them has a part of a sequence's state. */
+ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_call *call);
 /* The tensors of the state of one sequence. LL_EINVAL as ll_attention_state_floats. */
 LL_MUST_USE ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 /* The state of a sequence that has not begun, as state_in NULL is. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
@@ -81,6 +82,17 @@ void ll_attention_state_clear(const ll_attention *op, float *state) {
     }
 }
 
+int ll_call_has_state(const ll_attention_call *c) {
+    return c->state_in || c->state_out || c->dstate_in || c->dstate_out;
+}
+
+ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call c = *call;
+    size_t floats = 0;
+    if (!c.state_row && ll_call_has_state(&c) && ll_attention_state_floats(op, &floats) == LL_OK) c.state_row = floats;
+    return c;
+}
+
 static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
     size_t floats;
     if (c->query_offset < 0 || c->key_offset < 0)
@@ -90,7 +102,7 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
         return ll_fail(LL_EINVAL, "attention: causal queries and keys are the same tokens; give them the same offset");
     if (c->dstate_out && !c->state_out)
         return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
-    if (!c->state_in && !c->state_out && !c->dstate_in && !c->dstate_out) return LL_OK;
+    if (!ll_call_has_state(c)) return LL_OK;
     return ll_attention_state_floats(op, &floats);
 }
 
@@ -122,14 +134,12 @@ static size_t encoded_floats(const ll_attention *op, const ll_attention_call *c,
     return backward || !c->saved ? ll_premap_floats(op, c->B, c->T, c->S) : 0;
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 /* The kind and the stage before it take turns. A line more, so that it may begin anywhere. */
 size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
     ll_attention_call c = *call;
     if (!c.threads) c.threads = ll_threads();
     const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
-    return LL_LINE + encoded_floats(op, &c, backward) + larger(stage, kind_scratch(op, &c, backward));
+    return LL_LINE + encoded_floats(op, &c, backward) + ll_max_size(stage, kind_scratch(op, &c, backward));
 }
 
 /* The call with scratch, its own or the caller's, from a cache line on, and with as many threads as that is for. */
@@ -237,7 +247,6 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
         if (call->dq.data) ll_segments_clear(call, 0, &call->dq, op->c.H, op->c.D);
         if (call->dk.data) ll_segments_clear(call, 1, &call->dk, ll_keyed_heads(&op->c), op->c.D);
         ll_segments_clear(call, 1, &call->dv, op->c.H, op->c.E);
-        if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
         if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
     }
     if (!status) status = backward(op, &c);

@@ -28,7 +28,7 @@ typedef struct {
 } side;
 
 static size_t mixed_floats(const ll_attention *op, int B, int width) {
-    return ((size_t)B * (size_t)op->c.H * (size_t)op->c.baseline.rank * (size_t)width + 15) / 16 * 16;
+    return ll_round_up((size_t)B * (size_t)op->c.H * (size_t)op->c.baseline.rank * (size_t)width, LL_LINE);
 }
 
 static side side_of(const ll_attention *op, const ll_attention_call *c, int keys, float *mixed) {

@@ -7,7 +7,7 @@
 /* ---- Memory ---- */
 
 static size_t saved_floats(const ll_attention *op, int T) {
-    return ((size_t)(1 + op->c.baseline.rounds) * (size_t)T + 15) / 16 * 16; /* lse, buckets of all rounds */
+    return ll_round_up((size_t)(1 + op->c.baseline.rounds) * (size_t)T, LL_LINE); /* lse, buckets of all rounds */
 }
 
 size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -51,12 +51,10 @@ ll_reformer_tile ll_reformer_head(const ll_reformer *x, size_t index, int worker
 
 /* ---- Sorting ---- */
 
-/* Buckets of a round: in saved those of all rounds, else of one. */
 int *ll_reformer_buckets(const ll_reformer_tile *j, int round) {
     return j->bucket + (j->x->c->saved ? (size_t)round * (size_t)j->x->c->T : 0);
 }
 
-/* Tokens by (bucket, token); bucket a has those from start[a] on. */
 void ll_reformer_sort(const ll_reformer_tile *j, int round) {
     const int buckets = j->x->op->c.baseline.buckets, *bucket = ll_reformer_buckets(j, round);
     memset(j->start, 0, (size_t)(buckets + 1) * sizeof *j->start);
@@ -71,8 +69,6 @@ int ll_reformer_past_of(const ll_reformer_tile *j, int bucket) {
     return j->state.count ? (int)j->state.count[bucket] : 0;
 }
 
-/* The run after this one (first: rows = 0); 0: there is none. A bucket's runs are cut from its first token on, also
- * where that came in an earlier call. */
 int ll_reformer_next(const ll_reformer_tile *j, ll_reformer_run *r) {
     const int causal = j->x->op->c.causal, chunk = j->x->chunk, from = r->from + r->rows;
     if (from >= j->n) return 0;
@@ -87,7 +83,6 @@ int ll_reformer_next(const ll_reformer_tile *j, ll_reformer_run *r) {
     return 1;
 }
 
-/* Key i of those that a run sees: its token, or -1 and its slot of the bucket's ring. */
 int ll_reformer_key_at(const ll_reformer_tile *j, const ll_reformer_run *r, int i, size_t *slot) {
     const int at = r->from - r->back + i, slots = 2 * j->x->chunk;
     *slot = 0;
@@ -98,7 +93,6 @@ int ll_reformer_key_at(const ll_reformer_tile *j, const ll_reformer_run *r, int 
 
 /* ---- A tile ---- */
 
-/* Keys and values of a run, and logits (rows, back + rows) of its queries. */
 void ll_reformer_logits(const ll_reformer_tile *j, const ll_reformer_run *r) {
     const ll_reformer *x = j->x;
     const int D = x->op->D, E = x->op->c.E, keys = r->back + r->rows;
@@ -122,7 +116,6 @@ void ll_reformer_logits(const ll_reformer_tile *j, const ll_reformer_run *r) {
     x->k->gemm(r->rows, keys, D, j->q, x->ldd, 1, j->kt, x->lds, j->P, x->lds, 0);
 }
 
-/* Row i of logits becomes e^(s - shift) where it is seen, else 0. */
 void ll_reformer_exponentials(const ll_reformer_tile *j, const ll_reformer_run *r, int i, float shift, float *row) {
     const int keys = r->back + r->rows, self = r->back + i, seen = j->x->op->c.causal ? self : keys;
     j->x->k->exp_shift((size_t)seen, shift, 1, 0, row, row);

@@ -47,7 +47,6 @@ void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int r
     for (int i = 0; i < rows; i++, out += ld) j->x->k->scaled((size_t)n, factor, ll_at(view, token + i), out);
 }
 
-/* Rows of keys, or of values, some of them of the state. */
 void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
                         float *out, size_t ld) {
     for (; rows && token < j->past.n; token++, rows--, out += ld)
@@ -55,7 +54,6 @@ void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float
     ll_exact_pack(j, view, token - j->past.n, rows, n, 1, out, ld);
 }
 
-/* Query i, which is key past.n + i, sees keys first..last-1. Both grow with i. */
 int ll_exact_first(const ll_exact_tile *j, int i) {
     const int n = i + j->past.n - j->x->window + 1;
     return j->x->window && n > 0 ? n : 0;
@@ -65,7 +63,6 @@ int ll_exact_last(const ll_exact_tile *j, int i) {
     return ll_min(end, j->s);
 }
 
-/* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */
 int ll_exact_seen(const ll_exact_tile *j, int i, int j0) {
     const int n = ll_exact_last(j, i) - j0;
     return n < 0 ? 0 : ll_min(n, j->width);
@@ -75,7 +72,6 @@ int ll_exact_unseen(const ll_exact_tile *j, int i, int j0) {
     return n < 0 ? 0 : ll_min(n, ll_exact_seen(j, i, j0));
 }
 
-/* A tile as positions in the logits see it. */
 ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, int j0) {
     const ll_exact *x = j->x;
     if (!x->d.n) return (ll_distance_tile){0};
@@ -86,7 +82,6 @@ ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, in
                               j->W,    sums};
 }
 
-/* Columns skip..width-1 of P (rows, width) = logits, of the packed queries and the transposed keys. */
 void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
     const ll_exact *x = j->x;
     x->k->gemm(rows, width - skip, x->op->D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
@@ -99,7 +94,7 @@ static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int
     const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
     if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.baseline.window;
-    if (c->state_in || c->state_out || c->dstate_in || c->dstate_out) x.state = ll_window_floats(op);
+    if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
     const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
     x.keys = most < 1 ? 1 : ll_min(most, most_keys);

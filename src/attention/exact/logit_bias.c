@@ -1,6 +1,7 @@
 /* The two relative positions of exact attention: T5's bias (Raffel et al. 2020) and Shaw's vectors (Shaw et al. 2018).
  */
 #include "attention/exact/logit_bias.h"
+#include "base/integer.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,7 +37,7 @@ void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a) {
     if (!t5 && c->position != LL_POSITION_SHAW) return;
     d->clip = t5 ? LL_T5_REACH : c->where.clip;
     d->n = d->clip + 1 + (c->causal ? 0 : d->clip);
-    d->ld = ((size_t)d->n + 15) / 16 * 16;
+    d->ld = ll_round_up((size_t)d->n, LL_LINE);
     d->biased = t5;
     d->keys = !t5 && c->where.distance_k, d->values = !t5 && c->where.distance_v;
     d->H = (size_t)c->H;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "attention/linear/linear.h"
+#include "base/integer.h"
 
 /* ---- Neighbours ---- */
 
@@ -70,7 +71,7 @@ int ll_value_counts(const ll_value_rows *v, int64_t j) {
 static int is_softmax(const ll_attention *op) { return op->c.kernel == LL_KERNEL_SOFTMAX; }
 
 void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a) {
-    const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld, ldt = (n + 15) / 16 * 16;
+    const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld, ldt = ll_round_up(n, LL_LINE);
     *w = (ll_vectors){.n = (int)n, .ld = ld, .ldt = ldt};
     w->raw = ll_arena_take(a, n * ld);
     w->phi = ll_arena_take(a, n * ld);

@@ -254,16 +254,6 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 /* ---- Calls ---- */
 
-/* For the heads with keys, whose state is the first part of a sequence's. */
-static ll_attention_call keyed_call(const ll_attention *op, const ll_attention_call *call) {
-    ll_attention_call c = *call;
-    size_t floats = 0;
-    if (!c.state_row && (c.state_in || c.state_out || c.dstate_in || c.dstate_out) &&
-        ll_attention_state_floats(op, &floats) == LL_OK)
-        c.state_row = floats;
-    return c;
-}
-
 static size_t heads(const keyless_call *x) { return (size_t)x->c->B * (size_t)x->op->c.where.keyless; }
 
 /* The heads without keys; those with keys have had the same scratch before. */
@@ -271,7 +261,7 @@ static keyless_call call_of(const ll_attention *op, const ll_attention_call *c, 
     keyless_call x = {.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op), .threads = c->threads};
     head unused;
     x.first = ll_keyed_heads(&op->c);
-    if (c->state_in || c->state_out || c->dstate_in || c->dstate_out) {
+    if (ll_call_has_state(c)) {
         size_t floats = 0; /* where there is none, the call was refused */
         if (ll_attention_state_floats(op, &floats) == LL_OK) x.state = floats;
         if (ll_s2_has_keys(op) && ll_attention_state_floats(ll_s2_parts(op)->keyed, &floats) == LL_OK) x.keyed = floats;
@@ -294,7 +284,7 @@ size_t ll_s2_scratch(const ll_attention *op, const ll_attention_call *c, int bac
 }
 
 ll_status ll_s2_forward(const ll_attention *op, const ll_attention_call *call) {
-    const ll_attention_call keyed = keyed_call(op, call);
+    const ll_attention_call keyed = ll_with_state_rows(op, call);
     const ll_status status = ll_s2_has_keys(op) ? ll_attention_forward(ll_s2_parts(op)->keyed, &keyed) : LL_OK;
     if (status) return status;
     ll_arena a = {.base = call->scratch};
@@ -317,7 +307,7 @@ static void collect(keyless_call *x) {
 }
 
 ll_status ll_s2_backward(const ll_attention *op, const ll_attention_call *call) {
-    const ll_attention_call keyed = keyed_call(op, call);
+    const ll_attention_call keyed = ll_with_state_rows(op, call);
     const ll_status status = ll_s2_has_keys(op) ? ll_attention_backward(ll_s2_parts(op)->keyed, &keyed) : LL_OK;
     if (status) return status;
     ll_arena a = {.base = call->scratch};

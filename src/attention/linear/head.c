@@ -17,7 +17,7 @@ size_t ll_state_floats(const ll_attention *op) {
 
 float *ll_take(float **pool, size_t floats) {
     float *p = *pool;
-    *pool += (floats + 15) / 16 * 16;
+    *pool += ll_round_up(floats, LL_LINE);
     return p;
 }
 

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 
 static size_t rows_of(const ll_attention *op, int B, int T) {
-    return ((size_t)B * (size_t)op->c.H * (size_t)T + 15) / 16 * 16;
+    return ll_round_up((size_t)B * (size_t)op->c.H * (size_t)T, LL_LINE);
 }
 
 static size_t saved_of(const ll_attention *op, int B, int T, int S, int segments) {
@@ -48,16 +48,6 @@ static ll_attention_call denominator_call(const ll_attention *op, const ll_atten
     return c;
 }
 
-/* The call with room between the states of sequences, where any is given: a numerator's and a denominator's. */
-static ll_attention_call with_states(const ll_attention *op, const ll_attention_call *call) {
-    ll_attention_call c = *call;
-    size_t floats = 0;
-    if (!c.state_row && (c.state_in || c.state_out || c.dstate_in || c.dstate_out) &&
-        ll_attention_state_floats(op, &floats) == LL_OK)
-        c.state_row = floats;
-    return c;
-}
-
 /* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
 static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
     for (int i = 0; i < ll_sequence_count(c); i++) {
@@ -85,9 +75,8 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
 
 /* The scratch of the two operators, which take turns. */
 static size_t inner_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
-    const size_t numerator = ll_attention_scratch(ll_rope_linear_parts(op)->numerator, c, backward);
-    const size_t denominator = ll_attention_scratch(ll_rope_linear_parts(op)->denominator, c, backward);
-    return numerator > denominator ? numerator : denominator;
+    return ll_max_size(ll_attention_scratch(ll_rope_linear_parts(op)->numerator, c, backward),
+                       ll_attention_scratch(ll_rope_linear_parts(op)->denominator, c, backward));
 }
 
 /* s, where nobody keeps it. */
@@ -98,7 +87,7 @@ static float *take_rows(const ll_attention *op, const ll_attention_call *c, ll_a
 static ll_status forward(const ll_attention *op, const ll_attention_call *given) {
     ll_arena a = {.base = given->scratch};
     float one = 1, *const s = take_rows(op, given, &a);
-    const ll_attention_call inner = ll_inner_call(given, &a), with = with_states(op, &inner), *call = &with;
+    const ll_attention_call inner = ll_inner_call(given, &a), with = ll_with_state_rows(op, &inner), *call = &with;
     ll_attention_call c = *call;
     if (c.saved) c.saved += rows_of(op, c.B, c.T);
     ll_status status = ll_attention_forward(ll_rope_linear_parts(op)->numerator, &c);
@@ -164,7 +153,7 @@ static size_t scratch(const ll_attention *op, const ll_attention_call *c, int ba
 static ll_status backward(const ll_attention *op, const ll_attention_call *given) {
     ll_arena a = {.base = given->scratch};
     const gradient_rows d = take_gradients(op, given, &a);
-    const ll_attention_call inner = ll_inner_call(given, &a), with = with_states(op, &inner), *call = &with;
+    const ll_attention_call inner = ll_inner_call(given, &a), with = ll_with_state_rows(op, &inner), *call = &with;
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->D, E = op->c.E;
     float one = 1;
     ll_attention_call c = *call;

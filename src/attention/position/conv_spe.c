@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "attention/position/spe.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 static int is_image(const ll_attention_config *c) {
@@ -99,7 +100,7 @@ static size_t room_back(const ll_premap *b) {
 
 /* Whole lines, so that vectors of noise do not cross them. */
 static size_t whole(size_t floats) {
-    return (floats + 15) / 16 * 16;
+    return ll_round_up(floats, LL_LINE);
 }
 static size_t fixed_of(const ll_premap *b) {
     return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float));

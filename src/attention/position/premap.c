@@ -182,7 +182,7 @@ size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, 
 /* ---- Calls ---- */
 
 static size_t floats(const ll_attention *op, int B, int T) {
-    return ((size_t)B * (size_t)op->c.H * (size_t)T * (size_t)op->D + 15) / 16 * 16;
+    return ll_round_up((size_t)B * (size_t)op->c.H * (size_t)T * (size_t)op->D, LL_LINE);
 }
 
 size_t ll_premap_floats(const ll_attention *op, int B, int T, int S) {
