@@ -151,7 +151,7 @@ FAST = $(filter-out $(SLOW:%=$(B)/tests/%),$(TESTS))
 fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) programs $(FAST)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
-cli-tests: $(B)/longline $(PLUGINS)
+cli-tests: $(B)/longline $(PLUGINS) $(EXAMPLES)
 	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
 examples: $(EXAMPLES)
 bench: $(B)/longline

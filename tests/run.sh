@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs test programs one after the other and counts: tests/run.sh RESULTS KIND ARGUMENT...
+# Runs test programs, LL_TEST_JOBS at a time (else as many as there are cores), and counts:
+#     tests/run.sh RESULTS KIND ARGUMENT...
 #   programs  cmocka programs; each of their tests counts
 #   fuzz      fuzz targets linked with replay.c, each over tests/fuzz/corpus/NAME; a target counts as one
 #   python    a build folder, then files of tests for pytest; each of their tests counts
@@ -12,11 +13,11 @@ results=$1 kind=$2 limit=${LL_TEST_LIMIT:-1200}
 shift 2
 case $kind in scripts | python) build=$1; shift ;; esac
 mkdir -p "$(dirname "$results")"
-log=$(mktemp) || exit 1
+work=$(mktemp -d) || exit 1
 pid=
-trap 'rm -f "$log"' EXIT
-trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; exit 130' HUP INT TERM
-bad=0
+workers=
+trap 'rm -rf "$work"' EXIT
+trap '[ -z "$workers" ] || kill $workers 2>/dev/null; wait; exit 130' HUP INT TERM
 
 # What a parent ignores (nohup: SIGHUP; background jobs: SIGINT) would stay ignored.
 signals=
@@ -37,7 +38,8 @@ count() { sed -n "s/^\[  $1  \] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{n += $
 
 outcome() { tail -n 1 "$log" | sed -n "s/.*\b\([0-9][0-9]*\) $1\b.*/\1/p" | grep . || echo 0; } # of pytest's last line
 
-for program in "$@"; do
+run_one() { # PROGRAM
+    program=$1
     start=$(date +%s)
     name=$(basename "$program")
     case $kind in
@@ -65,9 +67,32 @@ for program in "$@"; do
         [ "$kind" = python ] || grep -v '^\[' "$log" | sed 's/^/    /'
         echo "ok    $name: $passed passed, $seconds s"
     else
-        bad=1
+        : >"$work/bad"
         cat "$log"
         echo "FAIL  $name: $passed passed, $failed failed, $how, $seconds s"
     fi
+}
+
+# A worker takes the next program that no other has taken, until none is left. A folder is made by one of them alone.
+work_off() { # WORKER PROGRAM...
+    log=$work/log-$1
+    trap - EXIT
+    trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; exit 130' HUP INT TERM
+    shift
+    n=0
+    for each in "$@"; do
+        n=$((n + 1))
+        mkdir "$work/$n" 2>/dev/null || continue
+        run_one "$each" >"$log-shown"
+        cat "$log-shown"
+    done
+}
+
+jobs=${LL_TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
+while [ "$jobs" -gt 0 ]; do
+    work_off "$jobs" "$@" &
+    workers="$workers $!"
+    jobs=$((jobs - 1))
 done
-exit $bad
+wait
+[ ! -e "$work/bad" ]
