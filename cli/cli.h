@@ -119,6 +119,7 @@ void ll_progress_end(ll_progress_line *line);                    /* ends the lin
 void ll_stop_on_signals(int restart, const char *first, const char *second);
 void ll_stop_leaves(const char *second); /* from now on */
 void ll_stop_on(int signal);             /* one more signal that asks */
+void ll_stop_quietly(void);              /* from now on without a word */
 int ll_stop_wanted(void);
 
 /* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns

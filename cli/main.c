@@ -158,5 +158,7 @@ int main(int argc, char **argv) {
     int code = ll_args_parse(command, argc - 2, words, &n);
     if (code < 0) code = join_ranks(command);
     if (code < 0) code = command->run(n, words);
-    return ll_dist_end(finish(code));
+    code = finish(code);
+    if (code) ll_stop_quietly(); /* a launcher ends all ranks where one has failed, by signals */
+    return ll_dist_end(code);
 }

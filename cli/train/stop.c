@@ -20,6 +20,7 @@ typedef struct {
 static message at_first, at_second;
 
 static void prepare(message *m, const char *text, const char *more) {
+    if (!ll_dist_ranks().speaks) return; /* a launcher hands a signal to all ranks: one of them says so */
     char *room = m->room[m->now == m->room[0]];
     ll_print_text(room, TEXT, text, more);
     m->now = room;
@@ -53,6 +54,10 @@ void ll_stop_on_signals(int restart, const char *first, const char *second) {
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN) continue;
         sigaction(numbers[i], &action, NULL);
     }
+}
+
+void ll_stop_quietly(void) {
+    at_first.now = at_second.now = NULL;
 }
 
 void ll_stop_on(int number) {
