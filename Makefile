@@ -71,6 +71,11 @@ $(B)/src/kernel/avx2.o: EXTRA := -O3 -mavx2 -mfma
 $(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 $(B)/src/kernel/avx512bf16.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
 endif
+ifneq ($(findstring aarch64,$(shell $(CC) -dumpmachine)),)
+# Scheduling before registers are allocated loads more than the 32 registers hold beside the sums of a tile.
+$(B)/src/kernel/neon.o: EXTRA := -O3 -fno-schedule-insns
+$(B)/src/kernel/neonbf16.o: EXTRA := -O3 -fno-schedule-insns -march=armv8.2-a+bf16
+endif
 # The core's version script says what is exported, of its own functions what lab needs, too; the rest marks it.
 VISIBILITY := -fvisibility=hidden
 $(B)/src/%.o: VISIBILITY := -fno-semantic-interposition

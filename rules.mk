@@ -59,14 +59,15 @@ fuzz:
 	+@$(AGAIN) $(CLANG) fuzzers
 	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no libpng, no cairo for it).
-AARCH64_TESTS ?= kernels rotate products base random recipe safetensors file stream golden
+AARCH64_TESTS ?= kernels layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lpng -lcairo $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
-	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests; \
+	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
+	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)

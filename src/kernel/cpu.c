@@ -2,10 +2,16 @@
 #include "kernel/tiers.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
+
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 static int always(void) {
     return 1;
@@ -28,6 +34,12 @@ static int gains_by_bf16(void) {
 }
 #endif
 
+#if defined(__aarch64__)
+static int has_bf16(void) {
+    return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+}
+#endif
+
 /* The fastest first. */
 static const struct {
     const ll_kernels *table;
@@ -37,6 +49,9 @@ static const struct {
     {&ll_avx512bf16, has_avx512bf16, gains_by_bf16},
     {&ll_avx512, has_avx512, has_avx512},
     {&ll_avx2, has_avx2, has_avx2},
+#elif defined(__aarch64__)
+    {&ll_neonbf16, has_bf16, has_bf16},
+    {&ll_neon, always, always},
 #endif
     {&ll_scalar, always, always},
 };
@@ -67,14 +82,22 @@ const ll_kernels *ll_kernel_table(void) {
     return table;
 }
 
+/* "neon, scalar": the tiers that run here, the fastest first. */
+static void list_tiers(char *list, size_t size) {
+    size_t n = 0;
+    for (int i = 0; i < TIERS; i++)
+        if (tiers[i].runs_here() && n < size)
+            n += (size_t)snprintf(list + n, size - n, "%s%s", n ? ", " : "", tiers[i].table->name);
+}
+
 ll_status ll_set_cpu(const char *tier) {
+    char list[80];
     const char *name = tier ? tier : getenv("LL_CPU");
     const ll_kernels *table = name && *name ? ll_kernel_tier(name) : best(1);
+    list_tiers(list, sizeof list);
     if (!table)
-        return ll_fail(LL_EINVAL,
-                       "%s%s: no kernels that run here; this machine has %s and those after it of avx512bf16, avx512, "
-                       "avx2, scalar",
-                       tier ? "" : "the environment variable LL_CPU=", name, best(0)->name);
+        return ll_fail(LL_EINVAL, "%s%s: no kernels that run here; this machine has %s",
+                       tier ? "" : "the environment variable LL_CPU=", name, list);
     atomic_store_explicit(&chosen, table, memory_order_release);
     return LL_OK;
 }

@@ -1,6 +1,7 @@
 /* The compute kernels: one table of functions, and the specification of each.
  *
- * scalar.c defines every function in plain C and is the reference. avx2.c, avx512.c and avx512bf16.c compile one
+ * scalar.c defines every function in plain C and is the reference. avx2.c, avx512.c, avx512bf16.c, neon.c and
+ * neonbf16.c compile one
  * source, body.h, against the vector operations of a vec_*.h header.
  *
  * Rules for all functions of the table, unless one says otherwise:
@@ -102,7 +103,8 @@ typedef struct {
     void (*interleave_bf16)(size_t n, const float *low, const float *high, float *y);
     /* gemm_prefetch where A is (M, K) and B (K, N) in pairs, so that 2K terms are summed. The sum s takes two steps for
      * each pair: s = fma(a_high, b_high, s), then s = fma(a_low, b_low, s). This is what the instruction VDPBF16PS
-     * does. A subnormal sum may become 0. */
+     * does. A subnormal sum may become 0. BFDOT of AArch64 (tier neonbf16) adds both products in one step, which it
+     * rounds to odd; the other tiers have the same bits. */
     void (*gemm_bf16)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                       size_t ldc, int add, ll_prefetch *next);
 
@@ -254,7 +256,7 @@ const ll_kernels *ll_kernel_tier(const char *name);
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch);
 /* ll_gemm with A and B rounded to bfloat16 and slices of 2 LL_GEMM_DEPTH terms. It is twice as fast where the machine
- * multiplies bfloat16 (AVX512_BF16), and gives the same bits on machines that do not. */
+ * multiplies bfloat16 (AVX512_BF16, FEAT_BF16), and gives the same bits on machines with AVX512_BF16 and without. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch);
 /* Floats of scratch for a product of this size and for all smaller ones: at most 103,000 for what the calling thread

@@ -7,6 +7,8 @@
 extern const ll_kernels ll_scalar;
 #if defined(__x86_64__)
 extern const ll_kernels ll_avx2, ll_avx512, ll_avx512bf16;
+#elif defined(__aarch64__)
+extern const ll_kernels ll_neon, ll_neonbf16;
 #endif
 
 #endif
