@@ -59,6 +59,7 @@ help:
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
+#: make aarch64-all  all tests in the emulator: an hour
 #: make keys           docs/keys.md from the keys of the program
 #: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check

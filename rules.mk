@@ -21,7 +21,7 @@ deps:
 deps-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $(AS_ROOT) dpkg --add-architecture arm64
 	@.ci/deps gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev)
+	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev libcairo2)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # ---- Other builds of the same sources, each in its own folder. ----
@@ -58,13 +58,17 @@ clang:
 fuzz:
 	+@$(AGAIN) $(CLANG) fuzzers
 	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
-# Everything compiled for AArch64, and run in an emulator what is quick there and needs no pictures (no libpng, no cairo for it).
+# Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
 AARCH64_TESTS ?= kernels layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(filter-out -lpng -lcairo $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))"
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \
+    $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))))"
+AARCH64_LIBS := $(addprefix /usr/lib/aarch64-linux-gnu/,libcmocka.so libcairo.so.2)
+aarch64-all: # takes an hour
+	+@$(MAKE) --no-print-directory aarch64 AARCH64_TESTS="$(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c))"
 aarch64:
-	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -e /usr/lib/aarch64-linux-gnu/libcmocka.so ]; then \
+	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && ls $(AARCH64_LIBS) >/dev/null; then \
 	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
@@ -132,4 +136,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 fuzz fuzzers install uninstall lint check clean
+.PHONY: keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
