@@ -25,7 +25,7 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
     {LL_ARG_TEXT, 0, "against", "FILE", &against, 0, 0,
-     "an earlier longline: both measure in turns; exit status 1 where this one is slower by more than 3 %"},
+     "an earlier longline: measure in turns; exit 1 where this one is over 3 % slower"},
     {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},
     {LL_ARG_TEXT, 0, "figure", "FILE", &figure, 0, 0, "draw time against length (.svg, .png); measures more lengths"},
     {.type = LL_ARG_END},
