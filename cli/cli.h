@@ -15,8 +15,7 @@ extern const ll_command *const ll_commands[];
 extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_score, ll_command_encode,
     ll_command_classify, ll_command_inspect, ll_command_attend, ll_command_demo, ll_command_report, ll_command_bench,
     ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_table, ll_command_data, ll_command_import,
-    ll_command_export, ll_command_help,
-    ll_command_version;
+    ll_command_export, ll_command_quantize, ll_command_help, ll_command_version;
 
 /* "longline train: message" on stderr. */
 void ll_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -60,7 +59,7 @@ int ll_target_check(const char *option, const char *path);
 /* Loads a model to use; of a file without checksums it says so. -1, or the exit code. */
 int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the same of any file of tensors */
-/* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
+/* Rounds the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
 /* Are its data images? */
 int ll_reads_images(const ll_recipe *recipe);

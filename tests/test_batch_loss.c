@@ -45,7 +45,7 @@ static void loss_and_gradients(void **state) {
     double square = 0, h = 1e-3;
     for (size_t i = 0; i < n; i++) square += (double)gradients[i] * (double)gradients[i];
     ll_tensor tensor;
-    for (int i = 0; (tensor = ll_model_tensor(model, i)).data; i++)
+    for (int i = 0; (tensor = ll_model_tensor(model, i)).name; i++)
         for (int j = 0; j < tensor.rows * tensor.cols; j++)
             tensor.data[j] -= (float)(h / square * (double)gradients[tensor.offset + (size_t)j]);
     CHECK_OK(ll_model_loss(model, &b, NULL, &moved));

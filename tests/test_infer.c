@@ -103,8 +103,8 @@ static void test_pooling(void **state) {
 /* Copies the parameters that two models have in common. */
 static void copy_parameters(const ll_model *to, const ll_model *from) {
     ll_tensor a, b;
-    for (int i = 0; (a = ll_model_tensor(to, i)).data; i++)
-        for (int j = 0; (b = ll_model_tensor(from, j)).data; j++)
+    for (int i = 0; (a = ll_model_tensor(to, i)).name; i++)
+        for (int j = 0; (b = ll_model_tensor(from, j)).name; j++)
             if (!strcmp(a.name, b.name)) memcpy(a.data, b.data, (size_t)a.rows * (size_t)a.cols * sizeof(float));
 }
 

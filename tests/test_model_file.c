@@ -332,7 +332,7 @@ static void test_init(void **state) {
         total += n;
     }
     assert_int_equal(total, ll_model_size(a).parameters);
-    assert_null(ll_model_tensor(a, a->count).data);
+    assert_null(ll_model_tensor(a, a->count).name);
     assert_int_equal(b->count, a->count + 1);
     ll_model_free(a);
     ll_model_free(b);

@@ -1,41 +1,97 @@
 /* Quantized weights: the kernels have the bits of gemv on the same numbers, rounding is to the nearest, and a model
  * computes the same whichever way a token takes. */
+#include "folder.h"
 #include "guard.h"
 #include "models.h"
 
+#include "model/network.h"
+
+typedef struct {
+    ll_matrix x;
+    float *f; /* the same as floats, rows ld apart */
+} quantized;
+
+/* A random matrix in one of the forms. It ends where its memory ends, so that a sanitizer sees what is read beyond. */
+static quantized random_matrix(ll_precision kind, int K, int N, size_t ld, uint64_t *seed) {
+    const size_t rows = (size_t)K, groups = (rows + LL_GROUP - 1) / LL_GROUP, cols = (size_t)N;
+    const size_t last = rows ? (rows - 1) * ld + cols : 0, scales = rows ? (groups - 1) * ld + cols : 0;
+    const size_t bytes = rows ? ((rows + 1) / 2 - 1) * ld + cols : 0;
+    quantized q = {.x = {.ld = ld}, .f = calloc(last + 1, sizeof(float))};
+    uint16_t *scale = malloc(scales * sizeof *scale + 1), *bf16 = malloc(last * sizeof *bf16 + 1);
+    uint8_t *byte = malloc((kind == LL_INT8 ? last : bytes) + 1);
+    for (size_t i = 0; i < scales; i++) scale[i] = (uint16_t)(0x3f00 + next64(seed) % 256 + (next64(seed) % 2 << 15));
+    for (size_t i = 0; i < last; i++) bf16[i] = (uint16_t)(0x3f00 + next64(seed) % 256 + (next64(seed) % 2 << 15));
+    for (size_t i = 0; i < (kind == LL_INT8 ? last : bytes); i++) byte[i] = (uint8_t)next64(seed);
+    for (size_t k = 0; k < rows; k++)
+        for (size_t j = 0; j < cols; j++) {
+            const float unit = ll_bf16_to_float(scale[k / LL_GROUP * ld + j]);
+            const int four = byte[k / 2 * ld + j] >> (k % 2 ? 4 : 0) & 15;
+            q.f[k * ld + j] = kind == LL_BFLOAT16 ? ll_bf16_to_float(bf16[k * ld + j])
+                              : kind == LL_INT8   ? (float)(int8_t)byte[k * ld + j] * unit
+                                                  : (float)(four - 8) * unit;
+        }
+    q.x.bf16 = kind == LL_BFLOAT16 ? bf16 : NULL;
+    q.x.int8 = kind == LL_INT8 ? (int8_t *)byte : NULL;
+    q.x.int4 = kind == LL_INT4 ? byte : NULL;
+    q.x.scale = kind == LL_BFLOAT16 ? NULL : scale;
+    if (kind == LL_BFLOAT16) free(scale), free(byte);
+    if (kind != LL_BFLOAT16) free(bf16);
+    return q;
+}
+
+static void free_matrix(quantized *q) {
+    free((void *)q->x.bf16), free((void *)q->x.int8), free((void *)q->x.int4), free((void *)q->x.scale), free(q->f);
+}
+
+static void check_product(const ll_kernels *k, ll_precision kind, int K, int N, uint64_t seed) {
+    const size_t ld = (size_t)N + 3;
+    guarded x = guard_random((size_t)K, N % 4, &seed), y = guard_random((size_t)N, K % 4, &seed);
+    guarded z = guard_random((size_t)N, 1, &seed), row = guard_random((size_t)N, 2, &seed);
+    quantized q = random_matrix(kind, K, N, ld, &seed);
+    k->gemv(N, K, x.p, q.f, ld, z.p, 0);
+    k->gemv_quantized(N, K, x.p, &q.x, y.p);
+    assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
+    for (int r = 0; r < K; r++) { /* from column 1 on, so that no row begins on a line of memory */
+        k->dequantize(N - 1, &q.x, r, 1, row.p);
+        assert_memory_equal(row.p, q.f + (size_t)r * ld + 1, (size_t)(N - 1) * sizeof(float));
+    }
+    guard_end(x, "x", k->name), guard_end(y, "gemv_quantized", k->name);
+    guard_end(z, "gemv", k->name), guard_end(row, "dequantize", k->name);
+    free_matrix(&q);
+}
+
 static void test_products(void **state) {
     (void)state;
-    static const int cols[] = {1, 7, 8, 15, 16, 17, 64, 100, 257}, rows[] = {0, 1, 2, 3, 4, 5, 31, 256};
+    static const int cols[] = {1, 7, 8, 15, 16, 17, 64, 100, 257}, rows[] = {0, 1, 2, 3, 4, 5, 31, 33, 256};
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++)
         for (size_t c = 0; c < sizeof cols / sizeof *cols; c++)
-            for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-                const int N = cols[c], K = rows[r];
-                const size_t ld = (size_t)N + 3, n = ld * (size_t)K;
-                uint64_t seed = 100 * c + r + 1;
-                guarded x = guard_random((size_t)K, c % 4, &seed), y = guard_random((size_t)N, r % 4, &seed);
-                guarded z = guard_random((size_t)N, 1, &seed), scale = guard_random((size_t)N, 2, &seed);
-                uint16_t *bf16 = calloc(n + 1, sizeof *bf16);
-                int8_t *int8 = calloc(n + 1, 1);
-                float *w = calloc(n + 1, sizeof *w);
-                for (size_t i = 0; i < n; i++) {
-                    bf16[i] = (uint16_t)(0x3f00 + next64(&seed) % 256 + (next64(&seed) % 2 << 15));
-                    int8[i] = (int8_t)(next64(&seed) % 255 - 127);
-                    w[i] = ll_bf16_to_float(bf16[i]);
-                }
-                k->gemv(N, K, x.p, w, ld, z.p, 0);
-                k->gemv_bf16(N, K, x.p, bf16, ld, y.p);
-                assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
-                for (int i = 0; i < K; i++)
-                    for (int j = 0; j < N; j++)
-                        w[(size_t)i * ld + (size_t)j] = (float)int8[(size_t)i * ld + (size_t)j] * scale.p[j];
-                k->gemv(N, K, x.p, w, ld, z.p, 0);
-                k->gemv_int8(N, K, x.p, int8, ld, scale.p, y.p);
-                assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
-                guard_end(x, "x", k->name), guard_end(y, "gemv_bf16", k->name);
-                guard_end(z, "gemv", k->name), guard_end(scale, "scale", k->name);
-                free(bf16), free(int8), free(w);
-            }
+            for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+                for (int kind = LL_BFLOAT16; kind <= LL_INT4; kind++)
+                    check_product(k, (ll_precision)kind, rows[r], cols[c], 100 * c + r + 1);
+}
+
+/* Whole products have the bits of those on floats: few rows and many, sums longer than a slice. */
+static void test_gemm(void **state) {
+    (void)state;
+    static const int sizes[][3] = {{1, 5, 3}, {2, 40, 70}, {17, 130, 300}, {300, 65, 520}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int kind = LL_BFLOAT16; kind <= LL_INT4; kind++) {
+            const int M = sizes[s][0], N = sizes[s][1], K = sizes[s][2];
+            const size_t ld = (size_t)N + 2, mn = (size_t)M * (size_t)N;
+            uint64_t seed = 7 * s + 1;
+            quantized q = random_matrix((ll_precision)kind, K, N, ld, &seed);
+            guarded a = guard_random((size_t)M * (size_t)K, 0, &seed), b = guard_random((size_t)N, 1, &seed);
+            const float *A = a.p, *bias = b.p;
+            float *C = calloc(mn, sizeof *C), *D = calloc(mn, sizeof *D);
+            float *scratch = calloc(ll_gemm_scratch(M, N, K), sizeof *scratch);
+            ll_gemm(0, 0, M, N, K, A, (size_t)K, q.f, ld, C, (size_t)N, 0, bias, scratch);
+            ll_gemm_quantized(M, N, K, A, (size_t)K, &q.x, D, (size_t)N, bias, scratch);
+            assert_memory_equal(C, D, mn * sizeof *C);
+            guard_end(a, "A", "gemm"), guard_end(b, "bias", "gemm");
+            free(C), free(D), free(scratch);
+            free_matrix(&q);
+        }
 }
 
 /* The nearest of the two neighbours that bfloat16 has, in double. */
@@ -49,10 +105,46 @@ static void check_bf16(float before, float after) {
     assert_true((double)after == below || (double)after == above);
 }
 
+/* Of a group of a column: no number is further off than half a step of a scale that fits the largest, where 4 bits may
+ * cut that one off for the sake of the rest; and all together they are off by no more than with that scale. */
+static void check_group(int kind, int n, size_t ld, const float *before, const float *after) {
+    const double levels = kind == LL_INT8 ? 127 : 8;
+    double most = 0, error = 0, plain = 0, signed_most = 0;
+    for (int r = 0; r < n; r++)
+        if (fabs((double)before[(size_t)r * ld]) > most)
+            most = fabs((double)before[(size_t)r * ld]), signed_most = before[(size_t)r * ld];
+    for (int r = 0; r < n; r++) {
+        const double x = before[(size_t)r * ld], d = after[(size_t)r * ld] - x, step = most / levels;
+        double q = nearbyint(x / (signed_most / -levels));
+        q = q > 7 && kind == LL_INT4 ? 7 : q;
+        error += d * d;
+        if (kind == LL_INT8)
+            assert_true(fabs(d) <= 1.01 * step); /* half of it, and what bfloat16 leaves of the scale */
+        plain += (q * signed_most / -levels - x) * (q * signed_most / -levels - x);
+    }
+    if (kind == LL_INT4) assert_true(error <= 1.05 * plain + 0.01 * most * most);
+}
+
+static void check_rounded(const ll_model *model, int i, int kind, const float *before) {
+    const ll_param *p = &model->param[i];
+    const size_t cols = (size_t)p->cols, size = (size_t)p->rows * cols;
+    float *after = calloc(size, sizeof *after);
+    ll_param_floats(model, i, p->rows, after);
+    for (size_t n = 0; n < size && kind == LL_BFLOAT16; n++) check_bf16(before[n], after[n]);
+    for (int k = 0; k < p->rows && kind != LL_BFLOAT16; k += LL_GROUP)
+        for (size_t c = 0; c < cols; c++) {
+            const int left = p->rows - k, n = left < LL_GROUP ? left : LL_GROUP;
+            check_group(kind, n, cols, before + (size_t)k * cols + c, after + (size_t)k * cols + c);
+        }
+    free(after);
+}
+
+static const char *const SMALL = "model.tied-embedding=off position.type=learned position.max-length=9 model.width=72";
+
 static void test_rounding(void **state) {
     (void)state;
-    for (int kind = LL_BFLOAT16; kind <= LL_INT8; kind++) {
-        ll_model *model = tiny_model("model.tied-embedding=off position.type=learned position.max-length=9");
+    for (int kind = LL_BFLOAT16; kind <= LL_INT4; kind++) {
+        ll_model *model = tiny_model(SMALL);
         float *before = calloc(model->size, sizeof *before);
         int rounded = 0;
         memcpy(before, model->data, model->size * sizeof *before);
@@ -61,47 +153,108 @@ static void test_rounding(void **state) {
             const ll_param *p = &model->param[i];
             const int matrix = strstr(p->name, "weight") && strncmp(p->name, "embedding", 9) && p->cols > 1;
             rounded += matrix;
-            for (int c = 0; c < p->cols; c++) {
-                double most = 0;
-                for (int r = 0; r < p->rows; r++)
-                    most = fmax(most, fabs(before[p->offset + (size_t)(r * p->cols + c)]));
-                for (int r = 0; r < p->rows; r++) {
-                    const size_t at = p->offset + (size_t)(r * p->cols + c);
-                    if (!matrix)
-                        assert_true(before[at] == model->data[at]);
-                    else if (kind == LL_BFLOAT16)
-                        check_bf16(before[at], model->data[at]);
-                    else
-                        assert_true(fabs((double)model->data[at] - before[at]) <= 0.50001 * most / 127);
-                }
-            }
+            assert_int_equal(ll_model_tensor(model, i).data == NULL, matrix);
+            if (matrix)
+                check_rounded(model, i, kind, before + p->offset);
+            else
+                assert_memory_equal(before + p->offset, p->value, (size_t)(p->rows * p->cols) * sizeof *before);
         }
         assert_int_equal(rounded, 2 * 6 + 1); /* of two blocks, and the output layer */
-        CHECK_FAILS(ll_model_quantize(model, LL_BFLOAT16), LL_EINVAL, "rounded before");
+        CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
+        CHECK_FAILS(ll_model_quantize(model, kind == LL_INT8 ? LL_INT4 : LL_INT8), LL_EINVAL, "already");
+        CHECK_FAILS(ll_model_quantize(model, LL_FLOAT32), LL_EINVAL, "already");
         free(before);
         ll_model_free(model);
     }
 }
 
-/* A column whose scale would be no normal number has nothing in 8 bits. */
+/* A group whose scale would be no normal number becomes 0. */
 static void test_smallest(void **state) {
     (void)state;
-    ll_model *model = tiny_model("train.seed=1");
-    const ll_param *p = NULL;
-    for (int i = 0; i < model->count && !p; i++)
-        if (strstr(model->param[i].name, "query.weight")) p = &model->param[i];
-    assert_non_null(p);
-    for (int r = 0; r < p->rows; r++) p->value[(size_t)r * (size_t)p->cols] = (r % 2 ? -189 : 100) * 0x1p-149f;
+    for (int kind = LL_INT8; kind <= LL_INT4; kind++) {
+        ll_model *model = tiny_model("train.seed=1");
+        int i = 0;
+        while (!strstr(model->param[i].name, "query.weight")) i++;
+        const ll_param *p = &model->param[i];
+        const size_t cols = (size_t)p->cols;
+        for (int r = 0; r < p->rows; r++) p->value[(size_t)r * cols] = (r % 2 ? -189 : 100) * 0x1p-149f;
+        CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
+        float *after = calloc((size_t)p->rows * cols, sizeof *after);
+        ll_param_floats(model, i, p->rows, after);
+        for (int r = 0; r < p->rows; r++) assert_true(after[(size_t)r * cols] == 0);
+        free(after);
+        ll_model_free(model);
+    }
+}
+
+/* A file of a quantized model gives the same numbers, mapped and from memory, and is as small as it should be. What is
+ * saved again is the same file. */
+static void test_file(void **state) {
+    (void)state;
+    enum { TOKENS = 20 };
+    static const double bits[] = {[LL_BFLOAT16] = 16, [LL_INT8] = 8.5, [LL_INT4] = 4.5};
+    for (int kind = LL_BFLOAT16; kind <= LL_INT4; kind++) {
+        ll_model *model = tiny_model("model.width=128 model.heads=2 model.ff=512"), *mapped = NULL, *copied = NULL;
+        int tokens[TOKENS];
+        float a[TOKENS * 11], b[TOKENS * 11], c[TOKENS * 11];
+        char *bytes = NULL, *again = NULL;
+        size_t size = 0, second = 0, weights = 0;
+        random_ints(tokens, TOKENS, model->c->model.vocab, 0, 3);
+        CHECK_OK(ll_model_save_bytes(model, &bytes, &size));
+        const size_t whole = size;
+        ll_text_free(bytes);
+        CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
+        for (int i = 0; i < model->count; i++)
+            if (!model->param[i].value) weights += (size_t)model->param[i].rows * (size_t)model->param[i].cols;
+        CHECK_OK(ll_model_save(model, at("quantized.safetensors")));
+        CHECK_OK(ll_model_load(&mapped, at("quantized.safetensors")));
+        CHECK_OK(ll_model_save_bytes(mapped, &bytes, &size));
+        CHECK_OK(ll_model_load_bytes(&copied, bytes, size, "memory"));
+        CHECK_OK(ll_model_save_bytes(copied, &again, &second));
+        assert_null(mapped->data);
+        assert_true(size == second && !memcmp(bytes, again, size));
+        assert_true(fabs((double)(whole - size) - (double)weights * (32 - bits[kind]) / 8) < 4096); /* of headers */
+        CHECK_OK(ll_model_logp(model, a, tokens, NULL, 1, TOKENS));
+        CHECK_OK(ll_model_logp(mapped, b, tokens, NULL, 1, TOKENS));
+        CHECK_OK(ll_model_logp(copied, c, tokens, NULL, 1, TOKENS));
+        assert_memory_equal(a, b, sizeof a);
+        assert_memory_equal(a, c, sizeof a);
+        CHECK_FAILS(ll_model_quantize(mapped, kind == LL_INT4 ? LL_INT8 : LL_INT4), LL_EINVAL, "already");
+        ll_text_free(bytes), ll_text_free(again);
+        ll_model_free(model), ll_model_free(mapped), ll_model_free(copied);
+    }
+}
+
+/* What cannot be done with quantized weights says so. */
+static void test_refused(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("train.seed=1"), *next = NULL;
+    ll_adam *adam = NULL;
+    ll_loss loss = {.struct_size = sizeof loss};
+    float *gradients = calloc(model->size, sizeof *gradients);
+    char *summary = NULL;
+    int tokens[4] = {1, 2, 3, 4}, targets[4] = {2, 3, 4, 5};
+    const ll_memory_batch batch = {.struct_size = sizeof batch, .B = 1, .T = 4, .tokens = tokens, .targets = targets};
     CHECK_OK(ll_model_quantize(model, LL_INT8));
-    for (int r = 0; r < p->rows; r++) assert_true(p->value[(size_t)r * (size_t)p->cols] == 0);
-    ll_model_free(model);
+    CHECK_FAILS(ll_adam_create(&adam, model), LL_EINVAL, "weights are int8 and cannot be trained");
+    CHECK_FAILS(ll_model_loss(model, &batch, gradients, &loss), LL_EINVAL, "cannot be trained");
+    CHECK_OK(ll_model_loss(model, &batch, NULL, &loss));
+    CHECK_OK(ll_model_create_from(&next, ll_model_recipe(model), model, &summary));
+    for (int i = 0; i < next->count; i++) {
+        ll_param_floats(model, i, next->param[i].rows, gradients);
+        assert_memory_equal(gradients, next->param[i].value,
+                            (size_t)next->param[i].rows * (size_t)next->param[i].cols * sizeof *gradients);
+    }
+    ll_text_free(summary);
+    free(gradients);
+    ll_model_free(model), ll_model_free(next);
 }
 
 /* One token after the other takes the quantized weights, a block the rounded floats. */
 static void test_same_bits(void **state) {
     (void)state;
     enum { TOKENS = 40 };
-    for (int kind = LL_FLOAT32; kind <= LL_INT8; kind++) {
+    for (int kind = LL_FLOAT32; kind <= LL_INT4; kind++) {
         ll_model *model =
             tiny_model("attention.kernel=favor model.tied-embedding=off model.width=300 model.heads=3 model.ff=520");
         ll_stream *whole = NULL, *single = NULL;
@@ -122,10 +275,9 @@ static void test_same_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_smallest),
+        cmocka_unit_test(test_products),  cmocka_unit_test(test_gemm), cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_smallest),  cmocka_unit_test(test_file), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_same_bits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

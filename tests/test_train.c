@@ -61,7 +61,7 @@ static double distance(const char *a, const char *b, double *size) {
     CHECK_OK(ll_model_load(&x, a));
     CHECK_OK(ll_model_load(&y, b));
     *size = 0;
-    for (int i = 0; ll_model_tensor(x, i).data; i++) {
+    for (int i = 0; ll_model_tensor(x, i).name; i++) {
         const ll_tensor s = ll_model_tensor(x, i), t = ll_model_tensor(y, i);
         for (int j = 0; j < s.rows * s.cols; j++) {
             d = fmax(d, fabs((double)s.data[j] - (double)t.data[j]));

@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "generate/generate_output.h"
 
-static const char *prompt, *prompt_file, *load_state, *save_state, *midi_path, *weights = "f32";
+static const char *prompt, *prompt_file, *load_state, *save_state, *midi_path, *weights;
 static int64_t tokens = 512, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
@@ -30,7 +30,7 @@ static const ll_arg args[] = {
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "f32; bf16 and int8 read half or a quarter of the bytes a token"},
+     "bf16, int8 or int4: a token reads fewer bytes; else as in the file"},
     {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
      "go on from a state that --save-state left; a prompt is read after what it has read"},
     {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,

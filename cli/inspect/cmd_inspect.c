@@ -16,7 +16,7 @@ static const ll_arg args[] = {
 static void tensors(const ll_model *model) {
     for (int i = 0;; i++) {
         const ll_tensor t = ll_model_tensor(model, i);
-        if (!t.data) return;
+        if (!t.name) return;
         if (t.cols > 1)
             printf("tensor %s %dx%d\n", t.name, t.rows, t.cols);
         else

@@ -6,7 +6,7 @@
 #include "cli.h"
 
 static ll_arg_list set;
-static const char *data, *labels, *split, *weights = "f32";
+static const char *data, *labels, *split, *weights;
 static int64_t batches, shift, class = -1;
 
 static const ll_arg args[] = {
@@ -15,7 +15,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid or test; else test if the recipe names it, or valid"},
     {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluate on N batches, evenly spread; 0 = on all"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "f32; or round weights to bf16 or int8 first, as generate can"},
+     "round weights to bf16, int8 or int4 first, as generate can; else as in the file"},
     {LL_ARG_INTEGER, 0, "shift", "N", &shift, 0, 4096,
      "accuracy of images with N empty columns on both sides, moved by -N to N pixels"},
     {LL_ARG_INTEGER, 0, "class", "K", &class, 0, 255, "with --shift: of images of this class alone"},

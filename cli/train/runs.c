@@ -70,10 +70,11 @@ int ll_load_model(ll_model **model, const char *path) {
 }
 
 int ll_round_weights(ll_model *model, const char *weights) {
-    static const char *const names[] = {"f32", "bf16", "int8"};
+    static const char *const names[] = {"f32", "bf16", "int8", "int4"};
     int kind = 0;
-    while (kind < 3 && strcmp(weights, names[kind])) kind++;
-    if (kind == 3) return ll_usage("--weights %s: needs f32, bf16 or int8", weights);
+    if (!weights) return -1; /* as they are in the file */
+    while (kind < 4 && strcmp(weights, names[kind])) kind++;
+    if (kind == 4) return ll_usage("--weights %s: needs f32, bf16, int8 or int4", weights);
     const ll_status status = ll_model_quantize(model, (ll_precision)kind);
     return status ? ll_failed(status, NULL) : -1;
 }

@@ -42,17 +42,18 @@ LL_API ll_model_sizes ll_model_size(const ll_model *model);
 typedef struct {
     const char *name; /* "blocks.0.attention.query.weight" */
     int rows, cols;   /* cols = 1 for vectors */
-    float *data;      /* the parameters themselves */
+    float *data;      /* the parameters themselves; NULL: they are quantized */
     size_t offset;    /* of its gradient in a block of them */
 } ll_tensor;
-/* Tensor number i, or data = NULL past the last. */
+/* Tensor number i, or name = NULL past the last. */
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
 
-typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8 } ll_precision;
-/* Rounds the matrices of the blocks and the output layer, for good. Generation waits for memory, and streams then read
- * a half (bfloat16) or a quarter (int8) of the bytes a token. LL_BFLOAT16 keeps 8 significant bits of a weight; LL_INT8
- * keeps 8 bits, with one scale a column. ll_evaluate measures the loss in quality. Only once for a model; LL_FLOAT32
- * changes nothing. O(parameters). */
+typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8, LL_INT4 } ll_precision;
+/* Quantizes the matrices of the blocks and of an output layer that is not the embedding. Generation waits for memory,
+ * and streams then read 16 (LL_BFLOAT16), 8.5 (LL_INT8) or 4.5 bits (LL_INT4) of a weight. The integers have one scale,
+ * in bfloat16, for 32 neighbouring rows of a column. ll_evaluate measures the loss in quality. ll_model_save then
+ * writes a file of that size, which ll_model_load maps. A quantized model cannot be trained or quantized again
+ * (LL_EINVAL); the kind that it has changes nothing. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
 typedef struct {

@@ -196,6 +196,8 @@ static ll_status write_files(const export *x) {
 ll_status ll_model_export(const ll_model *model, const char *folder) {
     export x = {.model = model, .folder = folder};
     const ll_bytes *config = ll_model_origin(model, "config.json");
+    if (model->quantized)
+        return ll_fail(LL_EINVAL, "its weights are quantized; export the model that they were made of");
     if (!config)
         return ll_fail(LL_EINVAL,
                        "the model was not imported, so that no other program has its architecture; only what "

@@ -39,8 +39,8 @@ size_t ll_study_token(const ll_study *s, int token, char *out, size_t size) {
 const float *ll_study_tensor(const ll_study *s, const char *name, int *cols) {
     for (int i = 0;; i++) {
         const ll_tensor t = ll_model_tensor(s->model, i);
-        if (t.data && strcmp(t.name, name)) continue;
-        if (t.data && cols) *cols = t.cols;
+        if (t.name && strcmp(t.name, name)) continue;
+        if (t.name && cols) *cols = t.cols;
         return t.data;
     }
 }

@@ -163,13 +163,16 @@ class Model:
         i = 0
         while True:
             tensor = lib.ll_model_tensor(self._m, i)
-            if tensor.data == ffi.NULL:
+            if tensor.name == ffi.NULL:
                 return
-            yield tensor
+            if tensor.data != ffi.NULL:
+                yield tensor
             i += 1
 
     def parameters(self) -> Dict[str, Array]:
-        """All parameters by name: views, so that writing to one changes the model. Matrices are (in, out)."""
+        """All parameters by name: views, so that writing to one changes the model. Matrices are (in, out).
+
+        Quantized matrices are left out."""
         keep = (self._m, self._owner)
         return {self._name(t): np.asarray(_Memory(keep, t.data, self._shape(t))) for t in self._tensors()}
 
@@ -256,8 +259,9 @@ class Model:
         return Evaluation(*(getattr(result, name) for name in Evaluation._fields))
 
     def quantize(self, precision: str) -> None:
-        """Rounds matrices to "bfloat16" or "int8", for good: generation then reads a half or a quarter of the bytes."""
-        kinds = {"float32": lib.LL_FLOAT32, "bfloat16": lib.LL_BFLOAT16, "int8": lib.LL_INT8}
+        """Rounds matrices to "bfloat16", "int8" or "int4", for good: generation then reads fewer bytes."""
+        kinds = {"float32": lib.LL_FLOAT32, "bfloat16": lib.LL_BFLOAT16, "int8": lib.LL_INT8,
+                 "int4": lib.LL_INT4}
         check(lib.ll_model_quantize(self._m, lookup("precision", precision, kinds)))
 
     # ---- Streams ----

@@ -39,7 +39,7 @@ static const struct {
     size_t size;
 } dtypes[] = {
     {"F32", LL_F32, 4},       {"F64", LL_F64, 8},    {"I32", LL_I32, 4},   {"I64", LL_I64, 8},
-    {"U8", LL_U8, 1},         {"BOOL", LL_OTHER, 1}, {"I8", LL_OTHER, 1},  {"F8_E4M3", LL_OTHER, 1},
+    {"U8", LL_U8, 1},         {"BOOL", LL_OTHER, 1}, {"I8", LL_ST_I8, 1},  {"F8_E4M3", LL_OTHER, 1},
     {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_ST_F16, 2},
     {"BF16", LL_ST_BF16, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
 };
@@ -279,6 +279,7 @@ static double element(const ll_st_tensor *t, size_t i) {
     case LL_I32: return memcpy(&i32, p + 4 * i, 4), (double)i32;
     case LL_I64: return memcpy(&i64, p + 8 * i, 8), (double)i64;
     case LL_U8: return p[i];
+    case LL_ST_I8: return p[i] < 128 ? p[i] : p[i] - 256;
     case LL_ST_F16:
     case LL_ST_BF16: return memcpy(&half, p + 2 * i, 2), (double)ll_half_to_float(t->dtype, half);
     case LL_OTHER: break;

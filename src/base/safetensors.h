@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_ST_F16, LL_ST_BF16, LL_OTHER };
+enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_ST_I8, LL_ST_F16, LL_ST_BF16, LL_OTHER };
 
 typedef struct {
     char *name;

@@ -31,9 +31,8 @@ struct ll_st_writer {
 static const struct {
     const char *name;
     size_t size;
-} dtypes[] = {
-    [LL_F32] = {"F32", 4}, [LL_F64] = {"F64", 8}, [LL_I32] = {"I32", 4}, [LL_I64] = {"I64", 8}, [LL_U8] = {"U8", 1},
-    [LL_ST_F16] = {"F16", 2}, [LL_ST_BF16] = {"BF16", 2}};
+} dtypes[] = {[LL_F32] = {"F32", 4}, [LL_F64] = {"F64", 8},  [LL_I32] = {"I32", 4},    [LL_I64] = {"I64", 8},
+              [LL_U8] = {"U8", 1},   [LL_ST_I8] = {"I8", 1}, [LL_ST_F16] = {"F16", 2}, [LL_ST_BF16] = {"BF16", 2}};
 
 ll_status ll_st_writer_create(ll_st_writer **writer) {
     ll_st_writer *w = ll_alloc(1, sizeof *w);

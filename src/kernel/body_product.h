@@ -148,77 +148,120 @@ static void to_bf16(size_t n, const float *x, float *y) {
  * away. */
 enum { GEMV_ROWS = 8 };
 
-/* A matrix in float, bfloat16 or 8-bit integers; the other two pointers are NULL. `scale` has a factor for each column
- * of int8. */
-typedef struct {
-    const float *f;
-    const uint16_t *bf16;
-    const int8_t *int8;
-    const float *scale;
-} gemv_matrix;
+/* Row k + r of B from column j on. Rows of one call are neighbours from k on, and k is even where they are more than
+ * one. unit: their scales, of integers. */
+ALWAYS vf gemv_load(ll_matrix B, size_t k, int r, size_t j, vf unit) {
+    const size_t at = (k + (size_t)r) * B.ld + j;
+    if (B.f) return v_load(B.f + at);
+    if (B.bf16) return v_load_bf16(B.bf16 + at);
+    if (B.int8) return v_mul(v_load_int8(B.int8 + at), unit);
+    const uint8_t *bytes = B.int4 + (k / 2 + (size_t)r / 2) * B.ld + j;
+    return v_mul(r & 1 ? v_load_upper4(bytes) : v_load_lower4(bytes), unit);
+}
 
-/* The address of element `at`. */
-ALWAYS const void *gemv_place(gemv_matrix B, size_t at) {
-    return B.f ? (const void *)(B.f + at) : B.bf16 ? (const void *)(B.bf16 + at) : (const void *)(B.int8 + at);
-}
-/* VW elements from `at` on, or the first n < VW of them, as floats. */
-ALWAYS vf gemv_load(gemv_matrix B, size_t at, vf scale) {
-    return B.f ? v_load(B.f + at) : B.bf16 ? v_load_bf16(B.bf16 + at) : v_mul(v_load_int8(B.int8 + at), scale);
-}
-ALWAYS vf gemv_load_n(gemv_matrix B, size_t at, vf scale, size_t n) {
-    if (B.f) return v_load_n(B.f + at, n);
+/* The same of fewer numbers than a vector has; the rest are 0. */
+ALWAYS vf gemv_load_n(ll_matrix B, size_t k, size_t j, size_t n) {
+    const size_t at = k * B.ld + j, scales = k / LL_GROUP * B.ld + j;
     float x[VW] = {0};
-    for (size_t i = 0; i < n; i++) x[i] = B.bf16 ? ll_bf16_to_float(B.bf16[at + i]) : (float)B.int8[at + i];
-    return B.bf16 ? v_load(x) : v_mul(v_load(x), scale);
+    for (size_t i = 0; i < n; i++) {
+        const float unit = B.scale ? ll_bf16_to_float(B.scale[scales + i]) : 1;
+        x[i] = B.f      ? B.f[at + i]
+               : B.bf16 ? ll_bf16_to_float(B.bf16[at + i])
+               : B.int8 ? (float)B.int8[at + i] * unit
+                        : (float)((B.int4[k / 2 * B.ld + j + i] >> k % 2 * 4 & 15) - 8) * unit;
+    }
+    return v_load(x);
 }
 
-/* y += x B for the `rows` rows of B that begin at element `at`. With `prefetch`, as many rows follow, and
- * are prefetched. */
-ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, gemv_matrix B, size_t at, size_t ldb,
-                     float *y) {
-    const int whole = N - N % VW;
+/* The address of what gemv_load reads. */
+ALWAYS const void *gemv_place(ll_matrix B, size_t k, size_t j) {
+    const size_t at = k * B.ld + j;
+    return B.f      ? (const void *)(B.f + at)
+           : B.bf16 ? (const void *)(B.bf16 + at)
+           : B.int8 ? (const void *)(B.int8 + at)
+                    : (const void *)(B.int4 + k / 2 * B.ld + j);
+}
+
+ALWAYS vf gemv_unit(ll_matrix B, size_t k, size_t j) {
+    return B.scale ? v_load_bf16(B.scale + k / LL_GROUP * B.ld + j) : v_set(0);
+}
+
+/* y += x B for `rows` rows of B from row k on, a multiple of `rows`. With `prefetch`, as many rows follow, and are
+ * prefetched. */
+ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, ll_matrix B, size_t k, float *y) {
+    const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
     vf factor[GEMV_ROWS];
-    for (int r = 0; r < rows; r++) factor[r] = v_set(x[r]);
-    for (int j = 0; j < whole; j += VW) {
-        const vf unit = B.int8 ? v_load(B.scale + j) : v_set(0);
+    for (int r = 0; r < rows; r++) factor[r] = v_set(x[k + (size_t)r]);
+    for (size_t j = 0; j < whole; j += VW) {
+        const vf unit = gemv_unit(B, k, j);
         vf s = v_load(y + j);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            const size_t place = at + (size_t)r * ldb + (size_t)j;
-            if (prefetch) __builtin_prefetch(gemv_place(B, place + (size_t)rows * ldb));
-            s = v_fma(factor[r], gemv_load(B, place, unit), s);
+            if (prefetch && (!B.int4 || r % 2 == 0)) __builtin_prefetch(gemv_place(B, k + (size_t)(r + rows), j));
+            s = v_fma(factor[r], gemv_load(B, k, r, j, unit), s);
         }
         v_store(y + j, s);
     }
-    if (whole == N) return;
-    const size_t n = (size_t)(N - whole);
-    const vf unit = B.int8 ? v_load_n(B.scale + whole, n) : v_set(0);
-    vf s = v_load_n(y + whole, n);
-    for (int r = 0; r < rows; r++)
-        s = v_fma(factor[r], gemv_load_n(B, at + (size_t)r * ldb + (size_t)whole, unit, n), s);
-    v_store_n(y + whole, n, s);
+    if (!left) return;
+    vf s = v_load_n(y + whole, left);
+    for (int r = 0; r < rows; r++) s = v_fma(factor[r], gemv_load_n(B, k + (size_t)r, whole, left), s);
+    v_store_n(y + whole, left, s);
 }
 
-/* y = or += x B for a matrix of any of the three types. */
-ALWAYS void gemv_of(int N, int K, const float *x, gemv_matrix B, size_t ldb, float *y, int add) {
-    int k = 0;
+/* The last row of an odd number of rows of 4-bit integers is a row of its own. */
+ALWAYS void gemv_one(int N, const float *x, ll_matrix B, size_t k, float *y) {
+    const vf factor = v_set(x[k]);
+    const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
+    for (size_t j = 0; j < whole; j += VW)
+        v_store(y + j, v_fma(factor, gemv_load(B, k - k % 2, (int)(k % 2), j, gemv_unit(B, k, j)), v_load(y + j)));
+    if (left) v_store_n(y + whole, left, v_fma(factor, gemv_load_n(B, k, whole, left), v_load_n(y + whole, left)));
+}
+
+/* y = or += x B for a matrix in one form. */
+ALWAYS void gemv_of(int N, int K, const float *x, ll_matrix B, float *y, int add) {
+    size_t k = 0;
+    const size_t end = (size_t)K;
     if (!add)
         for (int j = 0; j < N; j++) y[j] = 0;
-    for (; k + 2 * GEMV_ROWS <= K; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 1, N, x + k, B, (size_t)k * ldb, ldb, y);
-    for (; k + GEMV_ROWS <= K; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 0, N, x + k, B, (size_t)k * ldb, ldb, y);
-    for (; k < K; k++) gemv_few(1, 0, N, x + k, B, (size_t)k * ldb, ldb, y);
+    for (; k + 2 * GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 1, N, x, B, k, y);
+    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 0, N, x, B, k, y);
+    for (; k < end; k++) gemv_one(N, x, B, k, y);
 }
 
 static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
-    gemv_of(N, K, x, (gemv_matrix){.f = B}, ldb, y, add);
+    gemv_of(N, K, x, (ll_matrix){.f = B, .ld = ldb}, y, add);
 }
 
-static void gemv_bf16(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
-    gemv_of(N, K, x, (gemv_matrix){.bf16 = B}, ldb, y, 0);
+static void gemv_quantized(int N, int K, const float *x, const ll_matrix *B, float *y) {
+    if (B->f) {
+        gemv_of(N, K, x, (ll_matrix){.f = B->f, .ld = B->ld}, y, 0);
+    } else if (B->bf16) {
+        gemv_of(N, K, x, (ll_matrix){.bf16 = B->bf16, .ld = B->ld}, y, 0);
+    } else if (B->int8) {
+        gemv_of(N, K, x, (ll_matrix){.int8 = B->int8, .scale = B->scale, .ld = B->ld}, y, 0);
+    } else {
+        gemv_of(N, K, x, (ll_matrix){.int4 = B->int4, .scale = B->scale, .ld = B->ld}, y, 0);
+    }
 }
 
-static void gemv_int8(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
-    gemv_of(N, K, x, (gemv_matrix){.int8 = B, .scale = scale}, ldb, y, 0);
+ALWAYS void dequantize_row(ll_matrix B, size_t n, size_t k, size_t j, float *y) {
+    const size_t even = k - k % 2;
+    size_t i = 0;
+    for (; i + VW <= n; i += VW) v_store(y + i, gemv_load(B, even, (int)(k % 2), j + i, gemv_unit(B, k, j + i)));
+    if (i < n) v_store_n(y + i, n - i, gemv_load_n(B, k, j + i, n - i));
+}
+
+static void dequantize(int n, const ll_matrix *B, int k, int j, float *y) {
+    const size_t count = (size_t)n, row = (size_t)k, column = (size_t)j;
+    if (B->f) {
+        memcpy(y, B->f + row * B->ld + column, count * sizeof *y);
+    } else if (B->bf16) {
+        dequantize_row((ll_matrix){.bf16 = B->bf16, .ld = B->ld}, count, row, column, y);
+    } else if (B->int8) {
+        dequantize_row((ll_matrix){.int8 = B->int8, .scale = B->scale, .ld = B->ld}, count, row, column, y);
+    } else {
+        dequantize_row((ll_matrix){.int4 = B->int4, .scale = B->scale, .ld = B->ld}, count, row, column, y);
+    }
 }
 
 /* `rows` <= 4 rows of A times x at a time, so that their sums do not wait for each other. Each sum has the bits that it

@@ -45,6 +45,7 @@ typedef struct {
     const ll_kernels *k;
     int pairs, ta, tb, M, N, K, add;
     const float *A, *B, *bias;
+    const ll_matrix *weights; /* B in another form, and B is NULL; or NULL */
     float *C;
     size_t lda, ldb, ldc;
     enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
@@ -86,6 +87,11 @@ static void pack_transposed_strip(const product *p, int n, int depth, const floa
 
 /* Row k of B, or that and the next as pairs, columns first to end: strip by strip, which are `apart`. */
 static void pack_row(const product *p, int k, int first, int end, int prefetch, float *packed, size_t apart) {
+    if (p->weights) {
+        for (int j = first; j < end; j += p->strip, packed += apart)
+            p->k->dequantize(ll_min(p->strip, end - j), p->weights, k, j, packed);
+        return;
+    }
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
         const size_t n = (size_t)ll_min(p->strip, end - j);
@@ -181,7 +187,7 @@ static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j,
     const int depth = depth_at(p, k0);
     if (p->packing == BEFORE) {
         ll_prefetch_rows(next, strip_at(p, k0, j), 0, 1, steps(p, depth) * n);
-    } else if (p->ldb > CLOSE) {
+    } else if (p->ldb > CLOSE && !p->weights) {
         ll_prefetch_rows(next, at(p->B, p->ldb, p->tb, k0, p->j0 + j), p->ldb, p->tb ? n : depth, p->tb ? depth : n);
     }
 }
@@ -293,7 +299,7 @@ static void multiply(product p, float *scratch) {
     p.k = ll_kernel_table();
     p.threads = ll_threads();
     p.slice = p.pairs ? 2 * DEPTH : DEPTH;
-    const int in_place = !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
+    const int in_place = !p.weights && !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
     p.strip = p.packing == BY_TASKS ? GROUP : p.k->width > 1 ? 2 * p.k->width : WIDEST;
     const int packed = steps(&p, ll_min(p.K, PIECE_TERMS)),
@@ -312,10 +318,19 @@ size_t ll_gemm_scratch(int M, int N, int K) {
 
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch) {
-    multiply((product){NULL, 0, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc}, scratch);
+    multiply((product){NULL, 0, ta, tb, M, N, K, add, A, B, bias, NULL, C, lda, ldb, ldc}, scratch);
+}
+
+void ll_gemm_quantized(int M, int N, int K, const float *A, size_t lda, const ll_matrix *B, float *C, size_t ldc,
+                       const float *bias, float *scratch) {
+    if (B->f) {
+        ll_gemm(0, 0, M, N, K, A, lda, B->f, B->ld, C, ldc, 0, bias, scratch);
+    } else {
+        multiply((product){NULL, 0, 0, 0, M, N, K, 0, A, NULL, bias, B, C, lda, B->ld, ldc}, scratch);
+    }
 }
 
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
                   size_t ldc, int add, const float *bias, float *scratch) {
-    multiply((product){NULL, 1, ta, tb, M, N, K, add, A, B, bias, C, lda, ldb, ldc}, scratch);
+    multiply((product){NULL, 1, ta, tb, M, N, K, add, A, B, bias, NULL, C, lda, ldb, ldc}, scratch);
 }

@@ -66,6 +66,34 @@ static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t
     next->lines += rows * lines;
 }
 
+/* LL_GROUP: rows of a column of int8 and int4 that share a scale. LL_GEMM_DEPTH is a multiple. */
+enum { LL_GROUP = 32 };
+
+/* A matrix of weights (K, N) in one of four forms. The other pointers are NULL.
+ *   f      floats
+ *   bf16   bfloat16, the upper 16 bits of a float
+ *   int8   w = q scale, q from -127 to 127
+ *   int4   w = q scale, q from -8 to 7. Row i of bytes has rows 2 i and 2 i + 1 of the matrix, as q + 8, the former in
+ * the lower four bits. Row k's scales are row k / LL_GROUP of `scale`, in bfloat16. */
+typedef struct {
+    const float *f;
+    const uint16_t *bf16;
+    const int8_t *int8;
+    const uint8_t *int4;
+    const uint16_t *scale;
+    size_t ld; /* numbers from one row to the next, of the weights and of the scales */
+} ll_matrix;
+
+/* The part of a matrix that begins at row k, a multiple of LL_GROUP, and column j. */
+static inline ll_matrix ll_matrix_from(ll_matrix m, size_t k, size_t j) {
+    if (m.f) m.f += k * m.ld + j;
+    if (m.bf16) m.bf16 += k * m.ld + j;
+    if (m.int8) m.int8 += k * m.ld + j;
+    if (m.int4) m.int4 += k / 2 * m.ld + j;
+    if (m.scale) m.scale += k / LL_GROUP * m.ld + j;
+    return m;
+}
+
 typedef struct {
     const char *name;
     int width; /* floats in a vector */
@@ -85,11 +113,10 @@ typedef struct {
     /* y = x B, or y += x B if `add`: one row, as generation needs. x (K), B (K, N), y (N). Without `add`, y has the
      * bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
-    /* y = x B with B (K, N) in bfloat16 (the upper 16 bits of a float). The bits are those of gemv on B as floats. */
-    void (*gemv_bf16)(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y);
-    /* y = x W with W(k, j) = B(k, j) scale[j] and B (K, N) in 8-bit integers, scale (N). The bits are those of gemv
-     * on W. */
-    void (*gemv_int8)(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y);
+    /* y = x B with B (K, N) in any form. The bits are those of gemv on B as floats. */
+    void (*gemv_quantized)(int N, int K, const float *x, const ll_matrix *B, float *y);
+    /* y[i] = B(k, j + i) as a float, for i < n. */
+    void (*dequantize)(int n, const ll_matrix *B, int k, int j, float *y);
     /* y = A x, or y += A x if `add`. A (M, K), x (K), y (M). A row of y does not depend on the rows beside it. */
     void (*gemv_rows)(int M, int K, const float *A, size_t lda, const float *x, float *y, int add);
 
@@ -255,6 +282,9 @@ const ll_kernels *ll_kernel_tier(const char *name);
  * scratch has at least ll_gemm_scratch(M, N, K) floats. The calling thread needs little stack. */
 void ll_gemm(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,
              size_t ldc, int add, const float *bias, float *scratch);
+/* ll_gemm with B (K, N) in any form, and the bits of ll_gemm on B as floats. Nothing is transposed or added to. */
+void ll_gemm_quantized(int M, int N, int K, const float *A, size_t lda, const ll_matrix *B, float *C, size_t ldc,
+                       const float *bias, float *scratch);
 /* ll_gemm with A and B rounded to bfloat16 and slices of 2 LL_GEMM_DEPTH terms. It is twice as fast where the machine
  * multiplies bfloat16 (AVX512_BF16, FEAT_BF16), and gives the same bits on machines with AVX512_BF16 and without. */
 void ll_gemm_bf16(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb, float *C,

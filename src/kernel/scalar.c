@@ -78,26 +78,23 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
 }
 
-/* y = x B, where B is in bfloat16 or, with a scale for each column, in 8-bit integers; the other pointer is NULL. */
-static void gemv_quantized(int N, int K, const float *x, const uint16_t *bf16, const int8_t *int8, size_t ldb,
-                           const float *scale, float *y) {
+static float number_at(const ll_matrix *B, size_t k, size_t j) {
+    const size_t at = k * B->ld + j;
+    if (B->f) return B->f[at];
+    if (B->bf16) return ll_bf16_to_float(B->bf16[at]);
+    const int q = B->int8 ? B->int8[at] : (B->int4[k / 2 * B->ld + j] >> k % 2 * 4 & 15) - 8;
+    return (float)q * ll_bf16_to_float(B->scale[k / LL_GROUP * B->ld + j]);
+}
+
+static void gemv_quantized(int N, int K, const float *x, const ll_matrix *B, float *y) {
     for (int j = 0; j < N; j++) {
-        float sum = 0;
-        for (int k = 0; k < K; k++) {
-            const size_t at = (size_t)k * ldb + (size_t)j;
-            const float w = bf16 ? ll_bf16_to_float(bf16[at]) : (float)int8[at] * scale[j];
-            sum += x[k] * w;
-        }
-        y[j] = sum;
+        y[j] = 0;
+        for (int k = 0; k < K; k++) y[j] += x[k] * number_at(B, (size_t)k, (size_t)j);
     }
 }
 
-static void gemv_bf16(int N, int K, const float *x, const uint16_t *B, size_t ldb, float *y) {
-    gemv_quantized(N, K, x, B, NULL, ldb, NULL, y);
-}
-
-static void gemv_int8(int N, int K, const float *x, const int8_t *B, size_t ldb, const float *scale, float *y) {
-    gemv_quantized(N, K, x, NULL, B, ldb, scale, y);
+static void dequantize(int n, const ll_matrix *B, int k, int j, float *y) {
+    for (int i = 0; i < n; i++) y[i] = number_at(B, (size_t)k, (size_t)(j + i));
 }
 
 static float dot(size_t n, const float *x, const float *y) {
@@ -294,8 +291,8 @@ const ll_kernels ll_scalar = {
     .interleave_bf16 = interleave_bf16,
     .gemm_bf16 = gemm_bf16,
     .gemv = gemv,
-    .gemv_bf16 = gemv_bf16,
-    .gemv_int8 = gemv_int8,
+    .gemv_quantized = gemv_quantized,
+    .dequantize = dequantize,
     .gemv_rows = gemv_rows,
     .transpose = transpose,
     .dot = dot,

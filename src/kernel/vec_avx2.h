@@ -30,6 +30,14 @@ static inline vf v_load_bf16(const uint16_t *p) {
 static inline vf v_load_int8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
+static inline vf v_load_lower4(const uint8_t *p) {
+    const __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_and_si256(x, _mm256_set1_epi32(15)), _mm256_set1_epi32(8)));
+}
+static inline vf v_load_upper4(const uint8_t *p) {
+    const __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_srli_epi32(x, 4), _mm256_set1_epi32(8)));
+}
 static inline vf v_set(float a) { return _mm256_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }

@@ -21,13 +21,21 @@ static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 /* Only the first n < VW floats. The other lanes of a loaded vector are 0. */
 static inline vf v_load_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(v_mask(n), p); }
 static inline void v_store_n(float *p, size_t n, vf a) { _mm512_mask_storeu_ps(p, v_mask(n), a); }
-/* VW numbers in bfloat16 or int8, as floats. */
+/* VW numbers in bfloat16 or int8 as floats, and those in the lower or upper four bits of bytes, minus 8. */
 static inline vf v_load_bf16(const uint16_t *p) {
     const __m256i bf16 = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
 }
 static inline vf v_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+static inline vf v_load_lower4(const uint8_t *p) {
+    const __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_and_si512(x, _mm512_set1_epi32(15)), _mm512_set1_epi32(8)));
+}
+static inline vf v_load_upper4(const uint8_t *p) {
+    const __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_srli_epi32(x, 4), _mm512_set1_epi32(8)));
 }
 static inline vf v_set(float a) { return _mm512_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }

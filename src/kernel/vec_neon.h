@@ -44,9 +44,16 @@ static inline vf v_load_bf16(const uint16_t *p) {
     const uint16x8_t x = vld1q_u16(p);
     return (vf){v_floats4(vshll_n_u16(vget_low_u16(x), 16)), v_floats4(vshll_high_n_u16(x, 16))};
 }
-static inline vf v_load_int8(const int8_t *p) {
-    const int16x8_t x = vmovl_s8(vld1_s8(p));
+static inline vf v_of_int8(int8x8_t bytes) {
+    const int16x8_t x = vmovl_s8(bytes);
     return (vf){vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x))};
+}
+static inline vf v_load_int8(const int8_t *p) { return v_of_int8(vld1_s8(p)); }
+static inline vf v_load_lower4(const uint8_t *p) {
+    return v_of_int8(vsub_s8(vreinterpret_s8_u8(vand_u8(vld1_u8(p), vdup_n_u8(15))), vdup_n_s8(8)));
+}
+static inline vf v_load_upper4(const uint8_t *p) {
+    return v_of_int8(vsub_s8(vreinterpret_s8_u8(vshr_n_u8(vld1_u8(p), 4)), vdup_n_s8(8)));
 }
 static inline vf v_set(float x) { return (vf){vdupq_n_f32(x), vdupq_n_f32(x)}; }
 static inline vf v_add(vf x, vf y) { return (vf){vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b)}; }

@@ -35,7 +35,7 @@ ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **summary) {
         const ll_param *p = &m->param[i], *q = namesake(from, p);
         const int rows = common_rows(p, q), missed = i - taken;
         if (rows) {
-            memcpy(p->value, q->value, (size_t)rows * (size_t)p->cols * sizeof *p->value);
+            ll_param_floats(from, (int)(q - from->param), rows, p->value);
             taken++;
         } else if (missed < NAMED) {
             const size_t n = strlen(fresh);

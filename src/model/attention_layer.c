@@ -135,7 +135,7 @@ static void share(const section *s, int n, float *own, float *all, int back) {
 static void make(const attention *x, const section *s, int n, const float *a, float *out) {
     const int C = x->run->c->model.width, width = s->width / s->group, shared = s->group > 1;
     float *own = shared ? x->run->ws->grouped : out;
-    ll_linear(x->run, n, C, width, a, (size_t)C, ll_weight(x->run, x->layer, s->which), bias_of(x, s), own,
+    ll_linear(x->run, n, C, width, a, (size_t)C, ll_weight_matrix(x->run, x->layer, s->which), bias_of(x, s), own,
               shared ? (size_t)width : s->row);
     if (shared) share(s, n, own, out, 0);
 }
@@ -264,7 +264,7 @@ static ll_status finish(const attention *x) {
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
         const float *y = ll_head_norm(run, r.n, x->mixed + r.first * (size_t)values);
-        ll_linear(run, r.n, values, C, y, (size_t)values, ll_weight(run, x->layer, x->output),
+        ll_linear(run, r.n, values, C, y, (size_t)values, ll_weight_matrix(run, x->layer, x->output),
                   x->cross ? NULL : ll_weight(run, x->layer, LL_OUTPUT_BIAS), run->ws->output, (size_t)C);
         ll_sublayer_add(run, x->j, r, run->ws->output);
         status = ll_sublayer_report(run, x->j, r, 0.8, 1);

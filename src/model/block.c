@@ -17,7 +17,7 @@ static int feed_of(const ll_batch_run *run, int layer) {
 /* u = a W + b for one of the two weights that make ff numbers of C. */
 static void widen(const ll_batch_run *run, int layer, int n, int weight, const float *a, float *u) {
     const int C = run->c->model.width, ff = run->c->model.ff;
-    ll_linear(run, n, C, ff, a, (size_t)C, ll_weight(run, layer, weight), ll_weight(run, layer, weight + 1), u,
+    ll_linear(run, n, C, ff, a, (size_t)C, ll_weight_matrix(run, layer, weight), ll_weight(run, layer, weight + 1), u,
               (size_t)ff);
 }
 
@@ -31,7 +31,7 @@ static ll_status feed(const ll_batch_run *run, int layer) {
         widen(run, layer, r.n, LL_IN_WEIGHT, a, u);
         if (gate) widen(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, gate);
         ll_activate(run, r.n, ff, u, gate, ws->wide);
-        ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, ll_weight(run, layer, LL_OUT_WEIGHT),
+        ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, ll_weight_matrix(run, layer, LL_OUT_WEIGHT),
                   ll_weight(run, layer, LL_OUT_BIAS), ws->output, (size_t)C);
         ll_sublayer_add(run, j, r, ws->output);
         status = ll_sublayer_report(run, j, r, 0, 1);

@@ -11,7 +11,8 @@ const float *ll_head_transform(const ll_batch_run *run, int n, const float *x) {
     const int C = run->c->model.width, W = run->model->at.transform;
     float *const *t = run->ws->transform;
     if (W < 0) return x;
-    ll_linear(run, n, C, C, x, (size_t)C, ll_param_at(run->model, W), ll_param_at(run->model, W + 1), t[U], (size_t)C);
+    ll_linear(run, n, C, C, x, (size_t)C, ll_param_matrix(run->model, W), ll_param_at(run->model, W + 1), t[U],
+              (size_t)C);
     ll_activate(run, n, C, t[U], NULL, t[Y]);
     ll_norm(run, n, W + 2, t[Y], t[OUT]);
     return t[OUT];

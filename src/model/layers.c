@@ -45,22 +45,16 @@ static void slab_task(void *arg, size_t i) {
     if (j->bias) memcpy(out, j->bias + first, (size_t)n * sizeof *out);
     for (int k0 = 0; k0 < j->K; k0 += LL_GEMM_DEPTH) {
         const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
-        const size_t at = (size_t)k0 * j->ld + (size_t)first;
         float *to = adds ? part : out;
-        if (j->W.bf16) {
-            j->k->gemv_bf16(n, depth, j->x + k0, j->W.bf16 + at, j->ld, to);
-        } else if (j->W.int8) {
-            j->k->gemv_int8(n, depth, j->x + k0, j->W.int8 + at, j->ld, j->W.scale + first, to);
-        } else {
-            j->k->gemv(n, depth, j->x + k0, j->W.f + at, j->ld, to, 0);
-        }
+        const ll_matrix W = ll_matrix_from(j->W, (size_t)k0, (size_t)first);
+        j->k->gemv_quantized(n, depth, j->x + k0, &W, to);
         if (adds) j->k->add((size_t)n, part, out);
     }
 }
 
 /* One row: the product that generation waits for. */
 static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias, float *out) {
-    job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out, .ld = (size_t)N};
+    job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out};
     const size_t slabs = (size_t)ll_ceil_div(N, SLAB);
     if ((size_t)K * (size_t)N >= SERIAL) {
         ll_parallel_for(slabs, slab_task, &j);
@@ -78,12 +72,14 @@ void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, co
     }
 }
 
-void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
+void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, ll_matrix W,
                const float *bias, float *out, size_t ldo) {
     if (n == 1 && run->ws->mode == LL_STREAM) { /* elsewhere a row alone is to have the bits it has among others */
-        linear_row(run->k, K, N, in, ll_quantized_find(run->model, W), bias, out);
+        linear_row(run->k, K, N, in, W, bias, out);
+    } else if (W.f) {
+        ll_product(run, 0, 0, n, N, K, in, ldi, W.f, W.ld, out, ldo, 0, bias);
     } else {
-        ll_product(run, 0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
+        ll_gemm_quantized(n, N, K, in, ldi, &W, out, ldo, bias, run->ws->packed);
     }
 }
 

@@ -26,11 +26,13 @@ ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
     if (!status) status = ll_st_meta(writer, "version", version);
     if (!status) status = ll_st_meta(writer, "redraws", redraws);
     if (!status) status = ll_st_meta(writer, "recipe", text);
+    if (!status && m->quantized) status = ll_st_meta(writer, "weights", ll_quantized_name(m));
     ll_text_free(text);
     for (int i = 0; i < m->count && !status; i++) {
         const ll_param *p = &m->param[i];
         const size_t shape[2] = {(size_t)p->rows, (size_t)p->cols};
-        status = ll_st_add(writer, p->name, LL_F32, rank_of(p), shape, p->value);
+        status = p->value ? ll_st_add(writer, p->name, LL_F32, rank_of(p), shape, p->value)
+                          : ll_quantized_write(m, i, writer);
     }
     if (!status && m->vocabulary.size)
         status = ll_st_add(writer, vocabulary, LL_U8, 1, &m->vocabulary.size, m->vocabulary.data);
@@ -91,11 +93,14 @@ static ll_status check_tensor(const ll_param *p, const ll_safetensors *file) {
     return LL_OK;
 }
 
-/* Can a tensor be used where it lies? */
-static int is_in_place(const ll_model *m, const ll_safetensors *file) {
+/* Can every tensor be used where it lies? */
+static int is_in_place(const ll_safetensors *file) {
     int aligned = 1;
-    for (int i = 0; i < m->count; i++)
-        aligned &= (uintptr_t)ll_safetensors_find(file, m->param[i].name)->data % _Alignof(float) == 0;
+    for (int i = 0; i < ll_safetensors_count(file); i++) {
+        const ll_st_tensor *t = ll_safetensors_at(file, i);
+        const size_t unit = t->dtype == LL_F32 ? _Alignof(float) : t->dtype == LL_ST_BF16 ? _Alignof(uint16_t) : 1;
+        aligned &= (uintptr_t)t->data % unit == 0;
+    }
     return aligned;
 }
 
@@ -111,7 +116,7 @@ static size_t size_of(const ll_param *p) {
 static void look_at(void *arg, size_t i) {
     const survey *s = arg;
     const ll_param *p = &s->m->param[i];
-    s->infinite[i] = ll_find_infinite(p->value, size_of(p));
+    s->infinite[i] = p->value ? ll_find_infinite(p->value, size_of(p)) : size_of(p);
 }
 
 /* Reads every parameter once: what is slow about a mapped file happens here, on all threads, not at the first token. */
@@ -130,12 +135,16 @@ static ll_status check_finite(const ll_model *m, const char *path) {
 
 /* Copied, or `in_place` where they lie, if they can be read there. */
 static ll_status read_tensors(ll_model *m, const ll_safetensors *file, int in_place) {
-    ll_status status = LL_OK;
-    for (int i = 0; i < m->count && !status; i++) status = check_tensor(&m->param[i], file);
-    if (!status && in_place) in_place = is_in_place(m, file);
+    ll_precision kind;
+    ll_status status = ll_quantized_kind(&kind, file);
+    for (int i = 0; i < m->count && !status; i++)
+        if (!kind || !ll_is_quantized(m, i)) status = check_tensor(&m->param[i], file);
+    if (!status && in_place) in_place = is_in_place(file);
+    if (!status && kind) status = ll_quantized_read(m, kind, file, in_place);
     if (!status && !in_place) status = ll_params_allocate(m);
     if (status) return status;
     for (int i = 0; i < m->count; i++) {
+        if (kind && ll_is_quantized(m, i)) continue;
         const ll_st_tensor *t = ll_safetensors_find(file, m->param[i].name);
         if (in_place)
             m->param[i].value = (float *)t->data;

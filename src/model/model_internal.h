@@ -26,7 +26,7 @@
  *   origin.c              files of the folder that a model was imported from
  *   adopt.c               what another model has learned
  *   override.c            which settings of a model may still change
- *   quantize.c            quantized weights, for generation
+ *   quantize.c            weights in fewer bits, and such weights in files
  *   model_stream.c        one token after another
  *   stream_file.c         its state in a file
  *   sample.c              a token from logits
@@ -40,11 +40,12 @@
 #include "base/safetensors.h"
 
 /* One tensor of the block: gradients and Adam's moments use the same offsets in blocks of the same size. */
+enum { LL_PARAM_NAME = 64 };
 typedef struct {
-    char name[64];
+    char name[LL_PARAM_NAME];
     size_t offset;
     int rows, cols;
-    float *value; /* of a model: in its block, or in the file it was loaded from */
+    float *value; /* of a model: in its block, or in the file it was loaded from; NULL: it is quantized */
     int decay;    /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
@@ -86,7 +87,7 @@ struct ll_model {
     ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
     int origins;
     ll_origin *origin;              /* of an imported model: files of the folder that it came from */
-    struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
+    struct ll_quantized *quantized; /* matrices in fewer bits, whose param.value is NULL; or NULL */
     int64_t redraws;                /* how often the random projections were drawn anew */
     int queries, values;            /* widths H D and H E of all heads together */
     int projections;                /* projections of queries and keys there are: 2, 1 or 0 */
@@ -110,9 +111,11 @@ LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *re
                                            char **summary);
 
 /* As ll_model_logp, of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
-LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
-                                                const int *source_lengths, int S, const int *tokens,
-                                                const int *lengths, int B, int T);
+LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source, const int *source_lengths,
+                                         int S, const int *tokens, const int *lengths, int B, int T);
+
+/* LL_EINVAL where its weights are quantized: they have no gradients. */
+LL_MUST_USE ll_status ll_model_trainable(const ll_model *m);
 
 /* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);

@@ -254,15 +254,20 @@ void ll_origin_free(ll_model *model);
 
 typedef struct ll_quantized ll_quantized;
 void ll_quantized_free(ll_quantized *w);
-const char *ll_quantized_name(const ll_model *model); /* "f32", "bf16", "int8" */
-/* A matrix as floats and, if it is quantized, in bf16 or int8. Products of one row use the quantized form. */
-typedef struct {
-    const float *f;
-    const uint16_t *bf16;
-    const int8_t *int8;
-    const float *scale; /* one for each column of int8 */
-} ll_matrix;
-ll_matrix ll_quantized_find(const ll_model *model, const float *weight);
+const char *ll_quantized_name(const ll_model *model); /* "f32", "bf16", "int8", "int4" */
+/* Tensor i of a model in the form that products read; i = -1: none. */
+ll_matrix ll_param_matrix(const ll_model *model, int i);
+/* Its first `rows` rows as floats, one after the other. */
+void ll_param_floats(const ll_model *model, int i, int rows, float *out);
+
+/* Quantized tensors in files; docs/format.md describes them. */
+enum { LL_SCALE_NAME = LL_PARAM_NAME + 8 }; /* characters of NAME.scale */
+LL_MUST_USE ll_status ll_quantized_kind(ll_precision *precision, const ll_safetensors *file);
+int ll_is_quantized(const ll_model *model, int i); /* is tensor i one that a quantized model has quantized? */
+LL_MUST_USE ll_status ll_quantized_write(const ll_model *model, int i, ll_st_writer *writer);
+/* in_place: where they lie in the file, which then stays open as long as the model. */
+LL_MUST_USE ll_status ll_quantized_read(ll_model *model, ll_precision precision, const ll_safetensors *file,
+                                        int in_place);
 
 /* ---- layers.c: what acts on rows; out never aliases in ---- */
 
@@ -270,7 +275,7 @@ ll_matrix ll_quantized_find(const ll_model *model, const float *weight);
 void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, const float *A, size_t lda,
                 const float *B, size_t ldb, float *C, size_t ldc, int add, const float *bias);
 /* out (n, N) = in (n, K) W + bias; bias may be NULL. */
-void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
+void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, ll_matrix W,
                const float *bias, float *out, size_t ldo);
 /* dW (K, N) += in^T dout. */
 void ll_linear_weight_back(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *dout,
@@ -325,6 +330,8 @@ float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add);
 void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d);
 /* Parameter or gradient `which` of a layer; NULL: it has none. */
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
+/* The same in the form that products read. */
+ll_matrix ll_weight_matrix(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);

@@ -70,7 +70,7 @@ static void logits_of(const ll_batch_run *run, int n, const float *x, float *log
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
     const float *W = ll_param_at(m, head), *bias = m->at.head_bias < 0 ? NULL : ll_param_at(m, m->at.head_bias);
     if (!tied(m)) {
-        ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
+        ll_linear(run, n, C, V, x, (size_t)C, ll_param_matrix(m, head), bias, logits, (size_t)V);
     } else if (n == 1 && run->ws->mode == LL_STREAM) {
         job j = {run, x, W, logits};
         ll_parallel_for(ll_ceil_div_size((size_t)V, ROWS), logits_task, &j);

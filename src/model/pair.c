@@ -24,7 +24,7 @@ const float *ll_match_forward(const ll_batch_run *run, int n, const float *poole
     const ll_match *m = &run->ws->match;
     const int C = run->c->model.width, ff = run->c->model.ff, in = run->model->at.match;
     join(n, (size_t)C, pooled, m->x);
-    ll_linear(run, n, 4 * C, ff, m->x, 4 * (size_t)C, ll_param_at(run->model, in), ll_param_at(run->model, in + 1),
+    ll_linear(run, n, 4 * C, ff, m->x, 4 * (size_t)C, ll_param_matrix(run->model, in), ll_param_at(run->model, in + 1),
               m->u, (size_t)ff);
     ll_activate(run, n, ff, m->u, NULL, m->h);
     return m->h;

@@ -231,7 +231,8 @@ ll_status ll_params_plan(ll_model *m) {
 
 ll_status ll_params_allocate(ll_model *m) {
     m->data = ll_alloc(m->size, sizeof *m->data);
-    for (int i = 0; m->data && i < m->count; i++) m->param[i].value = m->data + m->param[i].offset;
+    for (int i = 0; m->data && i < m->count; i++)
+        if (!m->quantized || !ll_is_quantized(m, i)) m->param[i].value = m->data + m->param[i].offset;
     return m->data ? LL_OK : LL_ENOMEM;
 }
 

@@ -1,26 +1,91 @@
-/* Quantized weights for generation. A token reads every weight once, so that memory bandwidth is the limit. The
- * matrices of the blocks and of an untied output layer are rounded to bfloat16, or to 8-bit integers with one scale for
- * each column. The rounded numbers go into a copy, which products of one row read, and as floats back to their place,
- * which all other products read. So all paths compute on the same numbers and give the same bits. Vectors and
- * embeddings are not quantized: vectors are small, and of the embedding a token reads one row. */
+/* Quantized weights. A generated token reads every weight once, so that memory bandwidth is the limit. The matrices of
+ * the blocks and of an untied output layer become bfloat16, or integers of 8 or 4 bits with a scale for each LL_GROUP
+ * rows of a column. All products read these: those of one row as they are (gemv_quantized), those of more rows through
+ * ll_gemm_quantized. Both compute on the same numbers and give the same bits. Vectors and embeddings stay floats:
+ * vectors are small, and of the embedding a token reads one row. */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/finite.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/network.h"
 
 struct ll_quantized {
-    uint16_t *bf16; /* (size), in the order of the parameters; or NULL */
-    int8_t *int8;   /* the same */
-    float *scale;   /* the scale of each column of int8 */
-    size_t *column; /* (count) index of a tensor's first scale; SIZE_MAX: it is not quantized */
+    ll_precision precision;
+    ll_matrix *matrix; /* (count) of each tensor; all pointers NULL: it is not quantized */
+    uint8_t *block;    /* what they point to; NULL: they lie in the model's file */
 };
 
-static int is_quantized(const ll_model *m, int i) {
-    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding;
+static const char *const names[] = {
+    [LL_FLOAT32] = "f32", [LL_BFLOAT16] = "bf16", [LL_INT8] = "int8", [LL_INT4] = "int4"};
+enum { KINDS = sizeof names / sizeof *names };
+
+/* Is tensor i one that ll_linear multiplies by? Those of approximate operators, which come last, are not. */
+static int is_matrix(const ll_model *m, int i) {
+    const int approximate = m->at.baseline >= 0 && i >= m->at.baseline;
+    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && !approximate;
 }
+
+/* ---- Layout ---- */
+
+/* Rows of the tensors that a matrix becomes, each of cols elements: of the weights, and of their scales (0: none). */
+static size_t weight_rows(ll_precision p, size_t rows) { return p == LL_INT4 ? (rows + 1) / 2 : rows; }
+static size_t scale_rows(ll_precision p, size_t rows) {
+    return p == LL_BFLOAT16 ? 0 : ll_ceil_div_size(rows, LL_GROUP);
+}
+static size_t weight_size(ll_precision p) { return p == LL_BFLOAT16 ? sizeof(uint16_t) : 1; }
+static enum ll_dtype weight_type(ll_precision p) {
+    return p == LL_BFLOAT16 ? LL_ST_BF16 : p == LL_INT8 ? LL_ST_I8 : LL_U8;
+}
+
+static ll_matrix matrix_at(ll_precision p, const void *weights, const void *scale, size_t cols) {
+    ll_matrix x = {.ld = cols, .scale = scale};
+    if (p == LL_BFLOAT16) x.bf16 = weights;
+    if (p == LL_INT8) x.int8 = weights;
+    if (p == LL_INT4) x.int4 = weights;
+    return x;
+}
+
+/* Pieces of a block for all matrices; without a block only counted. Returns its bytes. */
+static size_t lay_out(ll_quantized *w, const ll_model *m) {
+    ll_arena a = {(float *)(void *)w->block, 0};
+    for (int i = 0; i < m->count; i++) {
+        const size_t rows = (size_t)m->param[i].rows, cols = (size_t)m->param[i].cols;
+        if (!is_matrix(m, i)) continue;
+        const void *weights = ll_arena_bytes(&a, weight_rows(w->precision, rows) * cols, weight_size(w->precision));
+        const size_t scales = scale_rows(w->precision, rows) * cols;
+        const void *scale = scales ? ll_arena_bytes(&a, scales, sizeof(uint16_t)) : NULL;
+        if (w->block) w->matrix[i] = matrix_at(w->precision, weights, scale, cols);
+    }
+    return a.used * sizeof(float);
+}
+
+static ll_status create(ll_quantized **out, const ll_model *m, ll_precision precision, int block) {
+    ll_quantized *w = ll_alloc(1, sizeof *w);
+    if (!w) return LL_ENOMEM;
+    w->precision = precision;
+    w->matrix = ll_alloc((size_t)m->count, sizeof *w->matrix);
+    if (w->matrix && block && (w->block = ll_alloc(lay_out(w, m), 1))) lay_out(w, m);
+    if (!w->matrix || (block && !w->block)) {
+        ll_quantized_free(w);
+        return LL_ENOMEM;
+    }
+    *out = w;
+    return LL_OK;
+}
+
+void ll_quantized_free(ll_quantized *w) {
+    if (!w) return;
+    ll_free(w->matrix);
+    ll_free(w->block);
+    ll_free(w);
+}
+
+/* ---- Rounding ---- */
 
 /* Rounds to the nearest bfloat16, ties to even. A NaN stays a NaN. */
 static uint16_t bf16_of(float x) {
@@ -30,123 +95,208 @@ static uint16_t bf16_of(float x) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
 }
 
-/* At most COLUMNS columns of one matrix, rows `ld` apart. */
-enum { COLUMNS = 64 };
+/* The numbers of one group of a column. */
 typedef struct {
-    int rows, cols;
-    size_t ld;
-    float *x;
-} slab;
+    int n;
+    float x[LL_GROUP], largest; /* of the largest absolute value, with its sign */
+    int q[LL_GROUP];
+    uint16_t scale;
+} group;
 
-static void to_bf16(uint16_t *bf16, const slab *s) {
-    for (int r = 0; r < s->rows; r++, bf16 += s->ld) {
-        float *x = s->x + (size_t)r * s->ld;
-        for (int c = 0; c < s->cols; c++) {
-            bf16[c] = bf16_of(x[c]);
-            x[c] = ll_bf16_to_float(bf16[c]);
-        }
+/* q to the nearest of `least` to `most` with this scale. Returns the sum of squared errors. A subnormal scale is too
+ * coarse: such a group becomes 0. */
+static double round_with(group *g, float scale, int least, int most) {
+    double error = 0;
+    g->scale = fabsf(scale) >= FLT_MIN ? bf16_of(scale) : 0;
+    const float unit = ll_bf16_to_float(g->scale);
+    for (int i = 0; i < g->n; i++) {
+        const float q = unit != 0 ? rintf(g->x[i] / unit) : 0;
+        g->q[i] = q < (float)least ? least : q > (float)most ? most : (int)q;
+        const double d = (double)g->x[i] - (double)((float)g->q[i] * unit);
+        error += d * d;
     }
+    return error;
 }
 
-/* The scale of a column maps its largest absolute weight to 127. */
-static void to_int8(int8_t *int8, float *scale, const slab *s) {
-    const float nearest = 12582912; /* 1.5 2^23: a sum with it has no fraction bits */
-    float most[COLUMNS] = {0}, unit[COLUMNS];
-    for (int r = 0; r < s->rows; r++)
-        for (int c = 0; c < s->cols; c++) {
-            const float size = fabsf(s->x[(size_t)r * s->ld + (size_t)c]);
-            most[c] = size > most[c] ? size : most[c];
-        }
-    for (int c = 0; c < s->cols; c++) {
-        const float all = most[c] / 127;
-        scale[c] = all >= FLT_MIN ? all : 0; /* a subnormal scale is too coarse: such a column becomes 0 */
-        unit[c] = all >= FLT_MIN ? all : 1;
+/* Of 16 levels from -8 to 7, the largest number takes -8. Scales around that one leave less error where few numbers are
+ * large: the best of seven is taken. */
+static void round_int4(group *g) {
+    static const float levels[] = {8, 7.5F, 8.5F, 7, 9, 6.5F, 9.5F};
+    group best = *g;
+    double least = INFINITY;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const double error = round_with(g, -g->largest / levels[i], -8, 7);
+        if (error < least) least = error, best = *g;
     }
-    for (int r = 0; r < s->rows; r++, int8 += s->ld) {
-        float *x = s->x + (size_t)r * s->ld;
-        for (int c = 0; c < s->cols; c++) {
-            const float q = x[c] / unit[c] + nearest - nearest;
-            int8[c] = (int8_t)q;
-            x[c] = q * scale[c];
+    *g = best;
+}
+
+/* Rows k to k + LL_GROUP of column c. */
+static void round_group(const ll_quantized *w, int i, const ll_param *p, int k, int c) {
+    const size_t ld = (size_t)p->cols, at = (size_t)k * ld + (size_t)c;
+    group g = {.n = ll_min(LL_GROUP, p->rows - k)};
+    for (int r = 0; r < g.n; r++) {
+        g.x[r] = p->value[at + (size_t)r * ld];
+        if (fabsf(g.x[r]) > fabsf(g.largest)) g.largest = g.x[r];
+    }
+    if (w->precision == LL_INT8) {
+        round_with(&g, fabsf(g.largest) / 127, -127, 127);
+    } else {
+        round_int4(&g);
+    }
+    ((uint16_t *)w->matrix[i].scale)[(size_t)k / LL_GROUP * ld + (size_t)c] = g.scale;
+    for (int r = 0; r < g.n; r++) {
+        if (w->precision == LL_INT8) {
+            ((int8_t *)w->matrix[i].int8)[at + (size_t)r * ld] = (int8_t)g.q[r];
+        } else {
+            uint8_t *byte = (uint8_t *)w->matrix[i].int4 + (size_t)(k + r) / 2 * ld + (size_t)c;
+            *byte = (uint8_t)(*byte | (g.q[r] + 8) << r % 2 * 4);
         }
     }
 }
 
 typedef struct {
     const ll_model *m;
-    ll_quantized *w;
+    const ll_quantized *w;
 } job;
 
 static void quantize_tensor(void *arg, size_t i) {
     const job *j = arg;
     const ll_param *p = &j->m->param[i];
-    const ll_quantized *w = j->w;
-    if (!is_quantized(j->m, (int)i)) return;
-    for (int c = 0; c < p->cols; c += COLUMNS) {
-        const slab s = {p->rows, p->cols - c < COLUMNS ? p->cols - c : COLUMNS, (size_t)p->cols, p->value + c};
-        if (w->bf16)
-            to_bf16(w->bf16 + p->offset + c, &s);
-        else
-            to_int8(w->int8 + p->offset + c, w->scale + w->column[i] + c, &s);
+    const size_t size = (size_t)p->rows * (size_t)p->cols;
+    if (!is_matrix(j->m, (int)i)) return;
+    if (j->w->precision == LL_BFLOAT16) {
+        for (size_t n = 0; n < size; n++) ((uint16_t *)j->w->matrix[i].bf16)[n] = bf16_of(p->value[n]);
+        return;
     }
+    for (int k = 0; k < p->rows; k += LL_GROUP)
+        for (int c = 0; c < p->cols; c++) round_group(j->w, (int)i, p, k, c);
 }
 
-static ll_status allocate(ll_quantized *w, const ll_model *m, ll_precision precision) {
-    size_t columns = 0;
-    w->column = ll_alloc((size_t)m->count, sizeof *w->column);
-    for (int i = 0; w->column && i < m->count; i++) {
-        w->column[i] = is_quantized(m, i) ? columns : SIZE_MAX;
-        if (is_quantized(m, i)) columns += (size_t)m->param[i].cols;
-    }
-    if (precision == LL_BFLOAT16) {
-        w->bf16 = ll_alloc(m->size, sizeof *w->bf16);
-    } else {
-        w->int8 = ll_alloc(m->size, sizeof *w->int8);
-        w->scale = ll_alloc(columns, sizeof *w->scale);
-    }
-    return w->column && (w->bf16 || (w->int8 && w->scale)) ? LL_OK : LL_ENOMEM;
+/* From now on the matrices are these, and no floats. */
+static void take_over(ll_model *m, ll_quantized *w) {
+    m->quantized = w;
+    for (int i = 0; i < m->count; i++)
+        if (is_matrix(m, i)) m->param[i].value = NULL;
 }
 
 ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
-    if (precision == LL_FLOAT32) return LL_OK;
-    if (precision != LL_BFLOAT16 && precision != LL_INT8)
+    if ((int)precision < 0 || (int)precision >= KINDS)
         return ll_fail(LL_EINVAL, "weights of kind %d do not exist", (int)precision);
-    if (m->quantized) return ll_fail(LL_EINVAL, "the weights of this model were rounded before; load it again");
-    ll_quantized *w = ll_alloc(1, sizeof *w);
-    const ll_status status = w ? allocate(w, m, precision) : LL_ENOMEM;
+    if (m->quantized && m->quantized->precision == precision) return LL_OK;
+    if (precision == LL_FLOAT32 && !m->quantized) return LL_OK;
+    if (m->quantized)
+        return ll_fail(LL_EINVAL, "the weights of this model are %s already; load the model that they were made of",
+                       names[m->quantized->precision]);
+    ll_quantized *w = NULL;
+    const ll_status status = create(&w, m, precision, 1);
+    if (status) return status;
+    ll_parallel_for((size_t)m->count, quantize_tensor, &(job){m, w});
+    take_over(m, w);
+    return LL_OK;
+}
+
+/* ---- Use ---- */
+
+ll_status ll_model_trainable(const ll_model *m) {
+    return !m->quantized ? LL_OK
+                         : ll_fail(LL_EINVAL,
+                                   "the model's weights are %s and cannot be trained; train the model that they "
+                                   "were made of",
+                                   ll_quantized_name(m));
+}
+
+const char *ll_quantized_name(const ll_model *m) { return names[m->quantized ? m->quantized->precision : LL_FLOAT32]; }
+
+ll_matrix ll_param_matrix(const ll_model *m, int i) {
+    if (i >= 0 && !m->param[i].value && m->quantized) return m->quantized->matrix[i];
+    return (ll_matrix){.f = i < 0 ? NULL : m->param[i].value, .ld = i < 0 ? 0 : (size_t)m->param[i].cols};
+}
+
+void ll_param_floats(const ll_model *m, int i, int rows, float *out) {
+    const ll_matrix x = ll_param_matrix(m, i);
+    const ll_kernels *k = ll_kernel_table();
+    for (int r = 0; r < rows; r++) k->dequantize(m->param[i].cols, &x, r, 0, out + (size_t)r * x.ld);
+}
+
+/* ---- Files ---- */
+
+ll_status ll_quantized_write(const ll_model *m, int i, ll_st_writer *writer) {
+    const ll_param *p = &m->param[i];
+    const ll_precision precision = m->quantized->precision;
+    const ll_matrix *x = &m->quantized->matrix[i];
+    const size_t rows = (size_t)p->rows, cols = (size_t)p->cols, scales = scale_rows(precision, rows);
+    const void *weights = x->bf16 ? (const void *)x->bf16 : x->int8 ? (const void *)x->int8 : (const void *)x->int4;
+    char name[LL_SCALE_NAME];
+    snprintf(name, sizeof name, "%s.scale", p->name);
+    ll_status status =
+        ll_st_add(writer, p->name, weight_type(precision), 2, (size_t[]){weight_rows(precision, rows), cols}, weights);
+    if (!status && scales) status = ll_st_add(writer, name, LL_ST_BF16, 2, (size_t[]){scales, cols}, x->scale);
+    return status;
+}
+
+ll_status ll_quantized_kind(ll_precision *precision, const ll_safetensors *file) {
+    const char *name = ll_safetensors_meta(file, "weights");
+    int kind = 0;
+    while (name && kind < KINDS && strcmp(name, names[kind])) kind++;
+    if (kind == KINDS)
+        return ll_fail(LL_EFORMAT, "%s: weights are \"%.20s\"; this program reads f32, bf16, int8 and int4",
+                       ll_safetensors_path(file), name);
+    *precision = (ll_precision)kind;
+    return LL_OK;
+}
+
+/* One of the tensors that a matrix is in a file. */
+static ll_status find(const void **out, const ll_safetensors *file, const char *name, enum ll_dtype type, size_t rows,
+                      size_t cols) {
+    const char *path = ll_safetensors_path(file);
+    const ll_st_tensor *t = ll_safetensors_find(file, name);
+    if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", path, name);
+    if (t->dtype != type || t->rank != 2 || t->shape[0] != rows || t->shape[1] != cols)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has not the type or the shape %zu x %zu of its quantized weights",
+                       path, name, rows, cols);
+    if (type == LL_ST_BF16) {
+        const uint8_t *p = t->data;
+        for (size_t i = 0; i < rows * cols; i++)
+            if ((p[2 * i + 1] & 0x7f) == 0x7f && p[2 * i] & 0x80)
+                return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, name, i);
+    }
+    *out = t->data;
+    return LL_OK;
+}
+
+static ll_status read_matrix(ll_quantized *w, const ll_model *m, int i, const ll_safetensors *file) {
+    const ll_param *p = &m->param[i];
+    const size_t rows = (size_t)p->rows, cols = (size_t)p->cols, stored = weight_rows(w->precision, rows),
+                 scales = scale_rows(w->precision, rows);
+    const void *weights = NULL, *scale = NULL;
+    char name[LL_SCALE_NAME];
+    snprintf(name, sizeof name, "%s.scale", p->name);
+    ll_status status = find(&weights, file, p->name, weight_type(w->precision), stored, cols);
+    if (!status && scales) status = find(&scale, file, name, LL_ST_BF16, scales, cols);
+    if (status) return status;
+    if (!w->block) {
+        w->matrix[i] = matrix_at(w->precision, weights, scale, cols);
+        return LL_OK;
+    }
+    const ll_matrix *x = &w->matrix[i];
+    void *to = x->bf16 ? (void *)x->bf16 : x->int8 ? (void *)x->int8 : (void *)x->int4;
+    memcpy(to, weights, stored * cols * weight_size(w->precision));
+    if (scales) memcpy((void *)x->scale, scale, scales * cols * sizeof(uint16_t));
+    return LL_OK;
+}
+
+ll_status ll_quantized_read(ll_model *m, ll_precision precision, const ll_safetensors *file, int in_place) {
+    ll_quantized *w = NULL;
+    ll_status status = create(&w, m, precision, !in_place);
+    for (int i = 0; i < m->count && !status; i++)
+        if (is_matrix(m, i)) status = read_matrix(w, m, i, file);
     if (status) {
         ll_quantized_free(w);
         return status;
     }
-    ll_parallel_for((size_t)m->count, quantize_tensor, &(job){m, w});
-    m->quantized = w;
+    take_over(m, w);
     return LL_OK;
 }
 
-const char *ll_quantized_name(const ll_model *m) {
-    return !m->quantized ? "f32" : m->quantized->bf16 ? "bf16" : "int8";
-}
-
-void ll_quantized_free(ll_quantized *w) {
-    if (!w) return;
-    ll_free(w->bf16);
-    ll_free(w->int8);
-    ll_free(w->scale);
-    ll_free(w->column);
-    ll_free(w);
-}
-
-ll_matrix ll_quantized_find(const ll_model *m, const float *weight) {
-    ll_matrix w = {.f = weight};
-    int i = 0;
-    while (m->quantized && i < m->count && m->param[i].value != weight) i++;
-    if (!m->quantized || i == m->count || m->quantized->column[i] == SIZE_MAX) return w;
-    const size_t at = m->param[i].offset;
-    if (m->quantized->bf16) {
-        w.bf16 = m->quantized->bf16 + at;
-    } else {
-        w.int8 = m->quantized->int8 + at;
-        w.scale = m->quantized->scale + m->quantized->column[i];
-    }
-    return w;
-}
+int ll_is_quantized(const ll_model *m, int i) { return is_matrix(m, i); }

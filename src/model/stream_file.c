@@ -34,17 +34,28 @@ static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
     return status || m->c->seed == 1 ? status : ll_st_meta(writer, "train.seed", seed); /* 1: the default */
 }
 
+/* A matrix in bfloat16 counts as floats, which fit into `floats`: so it did before such matrices could be saved. */
+static ll_status add_param(const ll_model *m, int i, float *floats, ll_st_writer *writer) {
+    const ll_param *p = &m->param[i];
+    const float *value = p->value;
+    if (!value && !ll_param_matrix(m, i).bf16) return ll_quantized_write(m, i, writer);
+    if (!value) {
+        ll_param_floats(m, i, p->rows, floats + p->offset);
+        value = floats + p->offset;
+    }
+    return ll_st_add(writer, p->name, LL_F32, 2, (size_t[]){(size_t)p->rows, (size_t)p->cols}, value);
+}
+
 static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     ll_st_writer *writer = NULL;
-    ll_status status = ll_st_writer_create(&writer);
+    float *floats = m->quantized ? ll_alloc(m->size, sizeof *floats) : NULL;
+    ll_status status = m->quantized && !floats ? LL_ENOMEM : ll_st_writer_create(&writer);
     if (!status) status = add_keys(m, writer);
-    for (int i = 0; i < m->count && !status; i++) {
-        const size_t shape[2] = {(size_t)m->param[i].rows, (size_t)m->param[i].cols};
-        status = ll_st_add(writer, m->param[i].name, LL_F32, 2, shape, m->param[i].value);
-    }
+    for (int i = 0; i < m->count && !status; i++) status = add_param(m, i, floats, writer);
     if (!status) status = ll_operators_write(m, writer);
     if (!status) ll_st_digest(writer, hex);
     ll_st_writer_free(writer);
+    ll_free(floats);
     return status;
 }
 

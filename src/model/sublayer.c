@@ -95,6 +95,10 @@ const float *ll_weight(const ll_batch_run *run, int layer, int which) {
     return i < 0 ? NULL : ll_param_at(run->model, i);
 }
 
+ll_matrix ll_weight_matrix(const ll_batch_run *run, int layer, int which) {
+    return ll_param_matrix(run->model, ll_block_tensor(run->stack, layer, which));
+}
+
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which) {
     const int i = ll_block_tensor(run->stack, layer, which);
     return i < 0 ? NULL : ll_param_in(run->model, run->grad, i);

@@ -82,6 +82,7 @@ ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradie
         return ll_fail(LL_EINVAL, "struct_size of the loss is %zu; set it to sizeof(ll_loss), %zu", loss->struct_size,
                        sizeof *loss);
     ll_status status = take_batch(&b, given);
+    if (!status && gradients) status = ll_model_trainable(m);
     if (!status) status = check_batch(m, &b);
     const int64_t count = status ? 0 : counted(m, &b);
     if (!status && count == 0) status = ll_fail(LL_EINVAL, "the batch has nothing to predict: every target is -1");
@@ -106,10 +107,12 @@ struct ll_adam {
 ll_status ll_adam_create(ll_adam **adam, ll_model *model) {
     if (!model->data)
         return ll_fail(LL_EINVAL, "the model lies in its file and cannot be trained; load it with ll_model_load_bytes");
+    ll_status status = ll_model_trainable(model);
+    if (status) return status;
     ll_adam *a = ll_alloc(1, sizeof *a);
     if (!a) return LL_ENOMEM;
     a->model = model;
-    ll_status status = ll_optimizer_create(&a->optimizer, model->param, model->count, model->size);
+    status = ll_optimizer_create(&a->optimizer, model->param, model->count, model->size);
     if (!status && !(a->draws = ll_alloc(ll_model_redraw_floats(model), sizeof *a->draws))) status = LL_ENOMEM;
     if (status) {
         ll_adam_free(a);

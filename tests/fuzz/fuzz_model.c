@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         check(!model);
         return 0;
     }
-    for (int i = 0; (t = ll_model_tensor(model, i)).data; i++) parameters += (size_t)t.rows * (size_t)t.cols;
+    for (int i = 0; (t = ll_model_tensor(model, i)).name; i++) parameters += (size_t)t.rows * (size_t)t.cols;
     check(parameters == ll_model_size(model).parameters);
     check(ll_model_cost(model, TOKENS).multiply_adds > 0);
     const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab")), classes = ll_model_size(model).classes;

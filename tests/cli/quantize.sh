@@ -1,0 +1,40 @@
+# quantize: a model with smaller weights, in a smaller file that every command reads.
+small_text
+recipe=$root/recipes/text-bytes.ini
+# shellcheck disable=SC2086
+t 0 "$longline" train "$recipe" --data text.txt $small --set model.width=64 --set model.ff=256 --out run
+size() { wc -c <"$1"; }
+for kind in bf16 int8 int4; do
+    t 0 "$longline" quantize run/best.safetensors -o $kind.safetensors --weights $kind
+    out "^quantize\.bytes=$(size $kind.safetensors)$"
+    t 0 "$longline" inspect --verify $kind.safetensors
+    t 0 "$longline" inspect $kind.safetensors
+    out '^tensor blocks\.0\.feed\.in\.weight 64x256$'
+    t 0 "$longline" eval $kind.safetensors --data text.txt
+    grep '^eval.loss' out >stored
+    t 0 "$longline" eval run/best.safetensors --data text.txt --weights $kind
+    check "$kind in a file is $kind on the way" grep -qxF "$(cat stored)" out
+    t 0 "$longline" generate $kind.safetensors --prompt 'line 7' --tokens 60 --seed 2 --save-state $kind.state
+    t 0 "$longline" generate $kind.safetensors --tokens 20 --load-state $kind.state
+done
+check "8 bits are less than 16, and 4 less than 8" test "$(size bf16.safetensors)" -gt "$(size int8.safetensors)" -a \
+    "$(size int8.safetensors)" -gt "$(size int4.safetensors)"
+t 0 "$longline" quantize int8.safetensors -o again.safetensors --weights int8
+check "the same again is the same file" cmp -s int8.safetensors again.safetensors
+# A quantized model is a start for another one.
+# shellcheck disable=SC2086
+t 0 "$longline" train "$recipe" --data text.txt $small --set model.width=64 --set model.ff=256 --from int8.safetensors --out next
+refused 'state of a model with weights int8, and this one has int4' "$longline" generate int4.safetensors --load-state int8.state
+refused 'are int4 already; load the model that they were made of' "$longline" quantize int4.safetensors -o x --weights int8
+refused 'are int4 already' "$longline" generate int4.safetensors --weights f32
+refused 'needs f32, bf16, int8 or int4' "$longline" quantize run/best.safetensors -o x --weights int3
+refused 'the weights are that; give bf16, int8 or int4' "$longline" quantize run/best.safetensors -o x --weights f32
+refused 'needs --out' "$longline" quantize run/best.safetensors
+refused 'cannot open nothing' "$longline" quantize nothing -o x
+# Damage is named: a scale that is not finite, a tensor of another type, an unknown kind.
+damaged() { sed "$1" int4.safetensors >damaged.safetensors; }
+damaged 's/"weights": *"int4"/"weights":"int5"/'
+refused 'weights are "int5"; this program reads f32, bf16, int8 and int4' "$longline" eval damaged.safetensors
+damaged 's/"weights": *"int4"/"weights":"int8"/'
+refused 'has not the type or the shape' "$longline" eval damaged.safetensors
+check "nothing else was written" test ! -e x
