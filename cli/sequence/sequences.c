@@ -21,7 +21,7 @@ const ll_arg ll_sequence_args[] = {
     {LL_ARG_TEXT, 0, "id-key", "KEY", &id_key, 0, 0, "key of the name in JSONL; default id"},
     {LL_ARG_INTEGER, 0, "length", "N", &length, 0, 1e9, "uses the first N tokens of a sequence; 0 = all"},
     {LL_ARG_INTEGER, 0, "window", "N", &window, 1, 1e6,
-     "number of sequences that are read ahead and batched by length; 1 answers each at once"},
+     "sequences read ahead and batched by length; 1 answers each at once"},
     {.type = LL_ARG_END},
 };
 
