@@ -11,6 +11,7 @@
 
 enum {
     BUCKET = 1 << 18,    /* floats of a bucket, at least */
+    SEGMENT = 1 << 14,   /* floats of a segment, at least, as far as a bucket is to be cut evenly */
     MOST_BUCKETS = 4096, /* tags end at 32767 */
     TASK = 1 << 14       /* floats of one task of a sum */
 };
@@ -50,10 +51,12 @@ static int nodes_of(const ll_exchange *x, int rank) {
 
 /* ---- Made and freed ---- */
 
-/* Buckets of whole pieces, as even as those allow, and their segments. */
+/* Buckets of whole pieces, as even as those allow, and their segments. With many ranks buckets are larger, for each
+ * rank to get a segment of each, and for messages not to become small. */
 static void cut(ll_exchange *x) {
     size_t least = ll_ceil_div_size(x->size, MOST_BUCKETS / 2);
     if (least < BUCKET) least = BUCKET;
+    if (least < (size_t)x->ranks * SEGMENT) least = (size_t)x->ranks * SEGMENT;
     x->buckets = 0;
     for (size_t p = 0; p < x->pieces; x->buckets++) {
         bucket *b = &x->bucket[x->buckets];

@@ -18,7 +18,8 @@ typedef struct {
     int rank, size;
     int started; /* 0: not yet, 1: the thread runs, -1: MPI could not start */
     char host[LL_HOST];
-    ll_message *posted; /* not yet seen by the thread */
+    ll_message *posted, **posted_end; /* not yet seen by the thread; where the next one goes */
+    ll_traffic traffic;
     int failed, lost;   /* is there a failure; the rank that is lost, or -1 */
     char failure[480];  /* in words */
     int agreed;         /* all ranks know why they end */
