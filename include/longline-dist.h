@@ -47,8 +47,8 @@ typedef struct {
     int layers;     /* alike; backward goes through them from the last to the first */
     double compute; /* seconds of forward (a third) and backward */
 } ll_rehearsal;
-/* Makes such steps, one shard a rank. seconds (steps): of each, the same on all ranks, those of the slowest. Takes 8
- * bytes a parameter. All ranks call it. */
+/* Makes such steps, one shard a rank. seconds (steps): of each, as rank 0 saw them, on all ranks. Takes 8 bytes a
+ * parameter. All ranks call it. */
 LL_MUST_USE ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds);
 
 LL_C_END

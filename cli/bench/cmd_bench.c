@@ -7,7 +7,7 @@
 #include "bench/bench.h"
 
 static int yardsticks, ops, models, generation, dist;
-static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure;
+static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure, *against;
 static int64_t repeats, position;
 static double seconds = 30, rehearsal;
 static ll_arg_list set;
@@ -27,6 +27,8 @@ static const ll_arg args[] = {
      "only cases whose name contains or matches (*) one of these; long models only by full name"},
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
+    {LL_ARG_TEXT, 0, "against", "FILE", &against, 0, 0,
+     "an earlier longline: measure in turns; exit 1 where this one is over 3 % slower"},
     {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},
     {LL_ARG_TEXT, 0, "figure", "FILE", &figure, 0, 0, "draw time against length (.svg, .png); measures more lengths"},
     {.type = LL_ARG_END},
@@ -62,7 +64,7 @@ static void head(const ll_bench *b) {
            1e-9 * b->peak_one);
     if (b->peak < 0.7 * ll_threads() * b->peak_one)
         ll_print("%d threads are %.1f times as fast as one: other programs use this machine, and these times show it",
-               ll_threads(), b->peak / b->peak_one);
+                 ll_threads(), b->peak / b->peak_one);
 }
 
 static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
@@ -90,6 +92,18 @@ static int measure(ll_bench *b) {
     return code;
 }
 
+/* This program beside the one of --against. */
+static int compare(void) {
+    ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
+    int n = 0;
+    if (yardsticks) o.sections[n++] = "--yardsticks";
+    if (ops || (!models && !generation && !yardsticks)) o.sections[n++] = "--ops";
+    if (models) o.sections[n++] = "--models";
+    if (generation) o.sections[n++] = "--generate";
+    if (json || figure) return ll_usage("--against prints ratios; --json and --figure are of one program's times");
+    return ll_bench_compare(&o);
+}
+
 /* Everything that was asked for, before minutes of measuring. -1, or the exit code. */
 static int check(ll_bench *b) {
     ll_recipe *recipe = NULL;
@@ -107,7 +121,7 @@ static int check(ll_bench *b) {
 
 /* What needs all ranks, and is not one of the sections. */
 static int rank_costs(const ll_bench *b) {
-    if (yardsticks || ops || models || generation || json || figure || pattern)
+    if (yardsticks || ops || models || generation || json || figure || pattern || against)
         return ll_usage("--dist goes with --rehearse, --repeats and --set alone");
     const ll_status status = ll_bench_dist(b, rehearsal);
     return status ? ll_failed(status, NULL) : 0;
@@ -125,6 +139,7 @@ static int bench(int n, const char **words) {
     int code = check(&b);
     if (code < 0 && dist) return rank_costs(&b);
     if (ll_dist_ranks().rank) return code < 0 ? 0 : code; /* the first one measures alone */
+    if (code < 0 && against) code = compare();
     if (code < 0) code = measure(&b);
     if (code >= 0) return code;
     ll_bench_summary(&b);
@@ -150,6 +165,7 @@ const ll_command ll_command_bench = {
             "  longline bench --case attention/favor/causal/fwdbwd --repeats 5\n"
             "  longline bench --case attention/relu/,attention/relu+permute/ --repeats 9\n"
             "  longline bench --generate --position 1000000 --set model.width=512\n"
+            "  longline bench --ops --lengths 4096 --against ./longline-before\n"
             "  mpirun -n 4 longline bench --dist\n"
             "  mpirun -n 4 longline bench --dist --rehearse 0.5 --set model.width=1024",
     .args = args,
