@@ -63,6 +63,7 @@ help:
 #: make keys           docs/keys.md from the keys of the program
 #: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
+#: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
 # Only the compute is worth -O3, and only these three files may use instructions the machine may lack.

@@ -73,6 +73,18 @@ aarch64:
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
+# ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
+TRUST := $(wildcard tests/trust/*.sh)
+TROUBLE := $(addprefix $(B)/tests/trust/,trouble replay shim.so)
+TRUST_CC = $(call run,ld)mkdir -p $(@D) && $(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR)
+$(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
+	$(TRUST_CC) -shared -fPIC $< -o $@ -ldl
+$(B)/tests/trust/%: tests/trust/%.c $(B)/flags
+	$(TRUST_CC) $< -o $@
+trust-short: $(B)/longline $(TROUBLE)
+	@tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
+trust: $(B)/longline $(TROUBLE)
+	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
@@ -136,4 +148,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: trust trust-short keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean

@@ -53,12 +53,16 @@ int ll_file_is_named(int fd, const char *path) {
            open_file.st_ino == named.st_ino;
 }
 
-/* Takes "target.tmp-longline" if nobody has it; -1: somebody has, or it is no file. */
+/* Takes "target.tmp-longline" if nobody has it; -1: somebody has, or it is no file. What cannot be emptied is removed:
+ * nobody would take it again. */
 static int open_shared(const char *path) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
     const int taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!taken && ll_file_is_named(fd, path) && !ftruncate(fd, 0)) return fd;
+    if (!taken && ll_file_is_named(fd, path)) {
+        if (!ftruncate(fd, 0)) return fd;
+        unlink(path);
+    }
     close(fd);
     return -1;
 }
