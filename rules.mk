@@ -136,6 +136,17 @@ uninstall:
 	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
+# ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
+DEB = $(B)/deb/longline-$(VERSION)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date -r CHANGELOG.md +%s)
+deb:
+	rm -rf $(B)/deb && mkdir -p $(DEB)
+	git ls-files -z | xargs -0 cp -P --parents -t $(DEB)
+	cp -r $(DEB)/packaging/debian $(DEB)/debian
+	date=$$(LC_ALL=C date -u -R -d @$(SOURCE_DATE_EPOCH)) && sed -i "s/@VERSION@/$(VERSION)/; s/@DATE@/$$date/" $(DEB)/debian/changelog
+	cd $(DEB) && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d $(DEB_OPTIONS)
+	ls $(B)/deb/*.deb
+
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
 keys: $(B)/longline
 	$(B)/longline recipe | awk -f docs/keys.awk >docs/keys.tmp
@@ -148,4 +159,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: trust trust-short keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
