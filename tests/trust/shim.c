@@ -1,5 +1,5 @@
-/* Memory that runs out on order, in whatever program this is preloaded into (LD_PRELOAD): the libraries that it uses are
- * met, too. Allocations are counted from the beginning of main.
+/* Memory that runs out on order, in a program that this is preloaded into (LD_PRELOAD). Allocations of libraries count,
+ * too. They are counted from the beginning of main.
  *
  *   LL_AT      number of the allocation that is refused; 0: none
  *   LL_ALL     set: and all that follow it

@@ -8,7 +8,7 @@
  *          short: a read or write does one byte
  *          kill: the program is gone before the call
  *   -c     the number of calls of the kind is written to FILE
- *   -t     all calls that alter files are written to FILE, for replay.c
+ *   -t     all calls that alter files are written to FILE, for disk_states.c
  *
  * A filter of seccomp stops the program at these calls alone, and ptrace changes them; so the calls that libraries make
  * are met, too. Those of the dynamic loader do not count. The exit status is the command's, or 128 and a signal. */
@@ -111,7 +111,7 @@ static void find_loader(pid_t pid) {
     if (maps) fclose(maps);
 }
 
-/* ---- What it does to files, for replay.c: one line a call, and behind a write its bytes ---- */
+/* ---- What it does to files, for disk_states.c: one line a call, and behind a write its bytes ---- */
 
 static void text_of(pid_t pid, uintptr_t at, char text[PATH]) {
     memset(text, 0, PATH);

@@ -1,6 +1,6 @@
 /* What a disk may hold after the power failed, from the calls that trouble.c has recorded:
  *
- *     replay TRACE BEFORE OUT FOLDER BITS
+ *     disk_states TRACE BEFORE OUT FOLDER BITS
  *
  *   BEFORE   the folder as it was when the recording began, all of it on the disk
  *   OUT      each different folder that may be found is written as OUT/0, OUT/1, ..
@@ -54,7 +54,7 @@ static long n_tried;
 
 static void need(int holds, const char *what) {
     if (holds) return;
-    fprintf(stderr, "replay: %s\n", what);
+    fprintf(stderr, "disk_states: %s\n", what);
     exit(1);
 }
 
@@ -307,7 +307,7 @@ static void write_out(const disk *d, const char *out, int number) {
 
 static disk d;
 
-/* The disk where of the calls up to `end` those in `open` that `chosen` has bits for are there, the last of them by half. */
+/* The disk with all calls up to `end`, but of those in `open` only what `chosen` has bits for, the last of them by half. */
 static void try_one(int end, const int *open, int n_open, uint64_t chosen, int half, const char *out) {
     for (int i = 0; i < FILES; i++) free(d.held[i].data);
     memset(&d, 0, sizeof d);
@@ -330,7 +330,7 @@ static void try_one(int end, const int *open, int n_open, uint64_t chosen, int h
 }
 
 int main(int argc, char **argv) {
-    need(argc == 6, "usage: replay TRACE BEFORE OUT FOLDER BITS");
+    need(argc == 6, "usage: disk_states TRACE BEFORE OUT FOLDER BITS");
     const int most_bits = atoi(argv[5]);
     read_before(argv[2]);
     read_trace(argv[1], argv[4]);
