@@ -307,7 +307,7 @@ static void write_out(const disk *d, const char *out, int number) {
 
 static disk d;
 
-/* The disk with all calls up to `end`, but of those in `open` only what `chosen` has bits for, the last of them by half. */
+/* The disk with all calls up to `end`, but of those in `open` only what `chosen` has bits for; the last one by half. */
 static void try_one(int end, const int *open, int n_open, uint64_t chosen, int half, const char *out) {
     for (int i = 0; i < FILES; i++) free(d.held[i].data);
     memset(&d, 0, sizeof d);
