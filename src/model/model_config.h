@@ -16,6 +16,7 @@ typedef struct {
     int batch, length; /* of training, which tables of positions have to reach */
     int bf16;          /* training multiplies in bfloat16 */
     int carry;         /* windows hand their state on */
+    int recompute;     /* training keeps what enters each block, and computes the block again */
     int64_t seed;      /* all that is random follows from it */
 } ll_model_config;
 

@@ -13,7 +13,8 @@
  * it, and every cross attention makes its keys and values from it.
  * Training keeps r_j, projections and pre-activations; inputs a_j, norms' statistics, activations and
  * dropout masks are computed again on the way back, in chunks of rows, so that scratch does not grow
- * with the length. Rows are tokens, (sequence, position) in that order; rows past a sequence's length
+ * with the length. With train.recompute a block keeps what enters it alone, r_j of its first sublayer, and is computed
+ * again before it goes back: each sublayer but feed-forward as a whole, and that one chunk by chunk. Rows are tokens, (sequence, position) in that order; rows past a sequence's length
  * hold zeros at the bottom of the network, count nowhere, and get gradients of zero. */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
@@ -73,6 +74,7 @@ struct ll_workspace {
     const ll_stack *stack;
     ll_workspace *source;     /* of the encoder that this stack reads, or NULL */
     int mode;                 /* one of the above */
+    int keeps;                /* every layer has memory of its own; else, in training, what enters it alone */
     struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
     ll_ready_fn *ready;       /* ll_workspace_on_gradient */
     void *ready_arg;
@@ -81,12 +83,13 @@ struct ll_workspace {
     int B, T;            /* at most; T with CLS tokens */
     size_t bytes;
     float *block, **layers;
-    /* Kept from forward for backward; evaluation has one of each and writes over it. */
+    /* Kept from forward for backward; evaluation, or a workspace that does not keep, has one of each and writes over
+     * it. */
     float **residual; /* (sublayers + 1) of (rows, C) */
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **gate;     /* (layers) of (rows, H): log r, or NULL */
     float **mixed;    /* (layers) of (rows, H E): what attention gives */
-    float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
+    float **hidden;   /* (layers) of (rows, ff): pre-activations; where it does not keep: (chunk, ff) */
     float **gates;    /* as hidden: of swiglu, which of these makes the gate */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
@@ -144,6 +147,7 @@ typedef struct {
     int64_t position; /* of the first token: streams */
     float *grad;      /* NULL: forward alone */
     int64_t draw;     /* dropout; applies where grad is wanted */
+    int again;        /* a block is computed a second time */
     int first;        /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
@@ -327,6 +331,8 @@ void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const flo
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
+/* What backward needs of a block, from what entered it: the same bits as forward left. */
+LL_MUST_USE ll_status ll_block_again(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
 /* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_chunk(&r, total);) */
 int ll_next_chunk(ll_rows *rows, size_t total);
