@@ -239,7 +239,7 @@ static ll_status mix(const attention *x) {
         return ll_attention_stream_feed_gated(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.gate,
                                               call.y);
     if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
-    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
+    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call, run->again);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 

@@ -13,9 +13,10 @@
  * it, and every cross attention makes its keys and values from it.
  * Training keeps r_j, projections and pre-activations; inputs a_j, norms' statistics, activations and
  * dropout masks are computed again on the way back, in chunks of rows, so that scratch does not grow
- * with the length. With train.recompute a block keeps what enters it alone, r_j of its first sublayer, and is computed
- * again before it goes back: each sublayer but feed-forward as a whole, and that one chunk by chunk. Rows are tokens, (sequence, position) in that order; rows past a sequence's length
- * hold zeros at the bottom of the network, count nowhere, and get gradients of zero. */
+ * with the length. With train.recompute a block keeps what enters it alone, r_j of its first sublayer. On
+ * the way back its attention is computed again as a whole, feed-forward chunk by chunk. Rows are tokens,
+ * (sequence, position) in that order; rows past a sequence's length hold zeros at the bottom of the
+ * network, count nowhere, and get gradients of zero. */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 

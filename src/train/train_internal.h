@@ -84,7 +84,7 @@ typedef struct {
 /* New random features before update number `step`, where they are due. scratch: ll_model_redraw_floats. */
 LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
 /* Batches of ws are this rank's part of sequences, where ranks share them; and that part of a batch. */
-LL_MUST_USE ll_status ll_shards_share(const ll_shards *s, ll_workspace *ws);
+LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
 const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
 
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
