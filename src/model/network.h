@@ -9,12 +9,13 @@
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
  *   parallel    as pre-norm, but a_j of feed-forward is N_j(r_(j-1)), the norm of the block's input
  *
- * The output of the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post). An encoder stores
- * it, and every cross attention computes its keys and values from it. Training stores r_j, projections and
- * pre-activations. Backward computes inputs a_j, statistics of norms, activations and dropout masks again, in chunks of
- * rows, so that scratch does not grow with the length. With train.recompute training stores only the
- * input of each block, r_j of its first sublayer; backward computes its attention again as a whole, and feed-forward
- * chunk by chunk. Rows are tokens, (sequence, position) in that order. Rows past a sequence's length are zero at the bottom of the network, count nowhere, and get zero gradients. */
+ * The output of the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post). An encoder
+ * stores it, and every cross attention computes its keys and values from it. Training stores r_j, projections and
+ * pre-activations. Backward computes inputs a_j, statistics of norms, activations and dropout masks again, in chunks
+ * of rows, so that scratch does not grow with the length. With train.recompute training stores only the input of
+ * each block, r_j of its first sublayer; backward computes its attention again as a whole, and feed-forward chunk by
+ * chunk. Rows are tokens, (sequence, position) in that order. Rows past a sequence's length are zero at the bottom
+ * of the network, count nowhere, and get zero gradients. */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
