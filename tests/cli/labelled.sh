@@ -54,7 +54,7 @@ check "round brackets only group" cmp out first
 printf '[SUM 9 9 ]\n' >some
 last="classify what is no list"
 check "what is no list is refused" sh -c "'$longline' classify lists/best.safetensors some >out 2>err; test \$? -eq 2"
-err "some: line 1: this is no expression"
+err "some: line 1: this is not an expression"
 t 0 "$longline" classify folder/best.safetensors films/pos/20.txt --whole
 out "	(neg|pos|unsup)	"
 
@@ -69,8 +69,8 @@ out "^eval.count=60$"
 refused "not in data.docs" "$longline" eval pairs/best.safetensors --set data.docs=lists.tsv
 refused "missing" "$longline" eval pairs/best.safetensors --set data.docs=missing
 refused "classifier|language" "$longline" generate pairs/best.safetensors
-refused "model.task = match.* has no classes.*; see encode, eval$" "$longline" classify pairs/best.safetensors docs.tsv
-refused "model.task = match.* does not tell.*; see encode, eval$" "$longline" score pairs/best.safetensors docs.tsv
+refused "model.task = match.* does not classify.*; use encode, eval$" "$longline" classify pairs/best.safetensors docs.tsv
+refused "model.task = match.* gives no probabilities.*; use encode, eval$" "$longline" score pairs/best.safetensors docs.tsv
 refused "has no pairs for model.task=match; these have: retrieval$" "$longline" train "$root/recipes/text-bytes.ini" \
     --data docs.tsv --out w --set model.task=match
 t 0 "$longline" encode pairs/best.safetensors docs.tsv --json
