@@ -21,7 +21,7 @@ static void widen(const ll_batch_run *run, int layer, int n, int weight, const f
               (size_t)ff);
 }
 
-static ll_status feed(const ll_batch_run *run, int layer) {
+ll_status ll_feed_forward(const ll_batch_run *run, int layer) {
     const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
     ll_status status = LL_OK;
@@ -79,7 +79,7 @@ static void feed_back(const ll_batch_run *run, int layer) {
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
     ll_status status = ll_attend(run, layer, 0);
     if (!status && run->stack->parts > 2) status = ll_attend(run, layer, 1);
-    return status ? status : feed(run, layer);
+    return status ? status : ll_feed_forward(run, layer);
 }
 
 ll_status ll_block_backward(const ll_batch_run *run, int layer) {

@@ -145,6 +145,9 @@ typedef struct {
     float *grad;      /* NULL: forward alone */
     int64_t draw;     /* dropout; applies where grad is wanted */
     int first;        /* number of the first sequence in the whole batch */
+    /* Distillation. attended: what the last attention sublayer gave, (rows, C), then the gradient there; or NULL. */
+    float *attended;
+    const struct ll_soft *soft; /* soft_loss.h; or NULL */
 } ll_batch_run;
 
 /* ---- stack.c ---- */
@@ -326,6 +329,8 @@ void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const flo
 /* Parameter or gradient `which` of a layer; NULL: it has none. */
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
+/* The feed-forward sublayer alone. */
+LL_MUST_USE ll_status ll_feed_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
 /* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_chunk(&r, total);) */

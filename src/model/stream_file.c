@@ -34,7 +34,7 @@ static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
     return status || m->c->seed == 1 ? status : ll_st_meta(writer, "train.seed", seed); /* 1: the default */
 }
 
-static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
+ll_status ll_model_digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     ll_st_writer *writer = NULL;
     ll_status status = ll_st_writer_create(&writer);
     if (!status) status = add_keys(m, writer);
@@ -108,7 +108,7 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
     ll_status status = ll_stream_whole(s);
     if (!status && check_values(s))
         status = ll_fail(LL_EINVAL, "%s: the stream cannot be saved: %s; has the model diverged?", path, ll_error());
-    if (!status) status = digest(s->model, hex);
+    if (!status) status = ll_model_digest(s->model, hex);
     if (!status) status = ll_st_writer_create(&writer);
     if (status) return status;
     snprintf(position, sizeof position, "%lld", (long long)s->position);
@@ -188,7 +188,7 @@ static ll_status read_meta(stream_position *p, const ll_model *m, const ll_safet
     if (!number || strcmp(number, version))
         return ll_fail(LL_EFORMAT, "%s: stream format version %s; this program reads version %s", path,
                        number ? number : "(none)", version);
-    const ll_status status = digest(m, hex);
+    const ll_status status = ll_model_digest(m, hex);
     if (status) return status;
     return !model || strcmp(model, hex) ? of_another(m, file, hex) : read_stream_position(p, m, file);
 }
