@@ -12,9 +12,9 @@
  * a sum over them knows no other. */
 #include <string.h>
 
-#include "attention/attention_stream.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
+#include "model/stream_rows.h"
 
 /* The projections of one sublayer: queries, keys, values, gate. */
 enum { SECTIONS = 4, GATE = 3 };
@@ -233,11 +233,7 @@ static ll_status mix(const attention *x) {
     const ll_batch_run *run = x->run;
     ll_position_params_noise(run, x->op);
     const ll_attention_call call = call_of(x);
-    if (run->ws->memory && x->cross)
-        return ll_cross_cache_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
-    if (run->ws->stream)
-        return ll_attention_stream_feed_gated(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.gate,
-                                              call.y);
+    if (run->streams) return ll_attend_streams(run, x->layer, x->cross, &call);
     if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
     if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
     return ll_attention_forward(run->model->attention[x->op], &call);
@@ -294,7 +290,7 @@ static void finish_back(const attention *x) {
 ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
     const attention x = attention_of(run, layer, cross);
     ll_status status = project(&x, 0);
-    if (!status && cross && !run->ws->memory) {
+    if (!status && cross && !run->streams) {
         status = project(&x, 1);
         reverse(&x, 0);
     }

@@ -12,7 +12,7 @@
 
 #include "base/integer.h"
 #include "base/parallel.h"
-#include "model/network.h"
+#include "model/stream_rows.h"
 
 enum { COLUMNS = 32 /* of one task of the scatter */ };
 
@@ -102,7 +102,9 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
         return;
     }
-    const int64_t before = run->ws->carry ? run->ws->carry->offset[p.b] : run->position;
+    const int64_t before = run->ws->carry  ? run->ws->carry->offset[p.b]
+                           : run->streams ? ll_stream_offset(run->streams, row)
+                                          : run->position;
     const size_t t = (size_t)p.at + (size_t)before;
     const float *E = ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C;
     if (run->ws->token_scale) {
@@ -142,8 +144,11 @@ void ll_embed(const ll_batch_run *run) {
     const int norm = run->stack->at.embedding_norm;
     if (run->ws->type) find_types(run);
     if (run->ws->token_scale) find_scales(run);
-    if (run->ws->stream && run->ws->sinus)
-        ll_sinus(run->ws->sinus, run->T, run->c->model.width, run->position, ll_config_init_std(run->c));
+    for (int i = 0; run->streams && run->ws->sinus && i < run->streams->count; i++) {
+        const ll_stream_rows *s = &run->streams->span[i];
+        ll_sinus(run->ws->sinus + (size_t)s->first * (size_t)run->c->model.width, s->n, run->c->model.width,
+                 s->position, ll_config_init_std(run->c));
+    }
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *x = ll_residual(run, 0, r);
         if (norm >= 0) {
