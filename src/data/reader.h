@@ -1,19 +1,19 @@
 /* Inside the data room. A format opens its files and fills one row of a batch. Which rows make up a batch is the same
  * for all formats (batch.c).
  *
- *   reader.c opens a format batch.c which rows make up a batch
- *   source.c the files of a split shuffle.c the order of examples
- *   text_reader.c windows of tokens mask.c masked tokens (mlm)
- *   bytes.c any file as text demo.c the text inside the library
- *   idx.c images with labels fasta.c proteins
- *   coder.h text to tokens and back tokens.c text of words or pieces
- *   cells.c rows of TSV and CSV labelled.c texts with classes
- *   listops.c lists and operations retrieval.c pairs of texts with classes
- *   examples.c rows of such texts cifar.c CIFAR-10
- *   image.c rows of images resize.c images of another size
- *   png_read.c gray pixels of PNG pathfinder_png.c folders of PNG files
- *   pairs.c source TAB target toy.c copy and reverse
- *   music.c MIDI files
+ *   reader.c   opens a format              batch.c       which rows make up a batch
+ *   source.c   the files of a split        shuffle.c     the order of examples
+ *   text_reader.c windows of tokens        mask.c        masked tokens (mlm)
+ *   bytes.c    any file as text            demo.c        the text inside the library
+ *   idx.c      images with labels          fasta.c       proteins
+ *   coder.h    text to tokens and back     tokens.c      text of words or pieces
+ *   cells.c    rows of TSV and CSV         labelled.c    texts with classes
+ *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
+ *   examples.c rows of such texts          cifar.c       CIFAR-10
+ *   image.c    rows of images              resize.c      images of another size
+ *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
+ *   pairs.c    source TAB target           toy.c         copy and reverse
+ *   music.c    MIDI files
  *
  * What only one kind of format needs is in the file of that kind, behind r->own. */
 #ifndef LL_READER_H

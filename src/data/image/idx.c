@@ -1,7 +1,7 @@
 /* Images with labels in the idx format (MNIST, Fashion-MNIST). All numbers are big-endian:
  *
- *     images 0x00000803, count, height, width (4 bytes each), then one byte a pixel, row by row
- *     labels 0x00000801, count (4 bytes each), then one byte a label
+ *     images   0x00000803, count, height, width (4 bytes each), then one byte a pixel, row by row
+ *     labels   0x00000801, count               (4 bytes each), then one byte a label
  *
  * An image becomes a sequence of height * width tokens 0..255 in the order of the file. A file that differs from what
  * its header says is refused, because a wrong byte in the middle of data is seldom the only one. Offsets in errors

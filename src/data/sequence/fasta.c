@@ -1,7 +1,7 @@
 /* Proteins in FASTA:
  *
- *     >any header one line
- *     MKWVTFISLLFLFSSAYS letters of the sequence on any number of lines
+ *     >any header                     one line
+ *     MKWVTFISLLFLFSSAYS              letters of the sequence on any number of lines
  *
  * The alphabet is that of the Performer paper (Choromanski et al. 2021, C): the 20 amino acids and the five letters B,
  * O, U, X, Z for rare or unknown ones. These are 25 tokens; one more separates sequences. J is not among them and is
