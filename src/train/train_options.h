@@ -7,7 +7,7 @@
 #include "base/key.h"
 
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
-enum { LL_FP32, LL_BF16 }; /* what training multiplies */
+enum { LL_FP32, LL_BF16 }; /* number format of products */
 enum { LL_DISTIL_NONE, LL_DISTIL_ATTENTION, LL_DISTIL_LOGITS, LL_DISTIL_BOTH };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 
@@ -19,7 +19,7 @@ typedef struct {
     int64_t eval_every, checkpoint_every;
     int eval_batches, report;
     int carry_state;
-    char *from; /* model to begin with; empty: none */
+    char *from; /* model to start with; empty: none */
     int distil;
     char *teacher; /* empty: from */
     int64_t distil_switch, distil_until;
