@@ -138,6 +138,20 @@ static void test_shards(void **state) {
     ll_model_free(b);
 }
 
+/* Blocks that are computed again learn the same bits. */
+static void test_recomputed(void **state) {
+    (void)state;
+    char keys[300];
+    snprintf(keys, sizeof keys, "%s train.recompute=on", BOTH);
+    run(lesson(keys), at("recomputed"), NULL, 0, LL_OK);
+    ll_model *a = model_of("straight", "last.safetensors"), *b = model_of("recomputed", "last.safetensors");
+    for (int i = 0; i < a->count; i++)
+        assert_memory_equal(a->param[i].value, b->param[i].value,
+                            (size_t)a->param[i].rows * (size_t)a->param[i].cols * sizeof(float));
+    ll_model_free(a);
+    ll_model_free(b);
+}
+
 static void expect(const char *keys, const char *resume, ll_status status, const char *words) {
     const ll_status got = refused(keys, resume ? resume : at("none"), resume);
     if (got != status || !strstr(ll_error(), words)) fail_msg("%d: %s", got, ll_error());
@@ -181,6 +195,7 @@ int main(void) {
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_resumes_to_the_same_bits),
         cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_recomputed),
         cmocka_unit_test(test_the_teacher_stays_the_same),
         cmocka_unit_test(test_refused),
     };
