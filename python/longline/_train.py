@@ -17,8 +17,8 @@ class Progress(NamedTuple):
     event is "" after each step; else what was done there: "evaluating", "eval", "checkpoint", "done", or a failure that
     did not stop the run. Steps on batches from memory have no evaluation: valid_loss is NaN.
 
-    matching is "attention" or "logits" while loss compares with a teacher (train.distil), else "". Of attention, loss is
-    the share of the teacher's output that is missed.
+    matching is "attention" or "logits" while loss compares with a teacher (train.distil), else "". Of attention, loss
+    is the share of the teacher's output that is missed.
     """
 
     step: int
