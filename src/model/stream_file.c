@@ -46,7 +46,7 @@ static ll_status add_param(const ll_model *m, int i, float *floats, ll_st_writer
     return ll_st_add(writer, p->name, LL_F32, 2, (size_t[]){(size_t)p->rows, (size_t)p->cols}, value);
 }
 
-static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
+ll_status ll_model_digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     ll_st_writer *writer = NULL;
     float *floats = m->quantized ? ll_alloc(m->size, sizeof *floats) : NULL;
     ll_status status = m->quantized && !floats ? LL_ENOMEM : ll_st_writer_create(&writer);
@@ -61,8 +61,8 @@ static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
 
 /* A batcher reads the parameters for it only once. */
 static ll_status digest_for(const ll_model *m, ll_batcher *batcher, char hex[LL_DIGEST_TEXT]) {
-    if (!batcher) return digest(m, hex);
-    const ll_status status = *batcher->digest ? LL_OK : digest(m, batcher->digest);
+    if (!batcher) return ll_model_digest(m, hex);
+    const ll_status status = *batcher->digest ? LL_OK : ll_model_digest(m, batcher->digest);
     if (!status) memcpy(hex, batcher->digest, LL_DIGEST_TEXT);
     return status;
 }
