@@ -1,6 +1,6 @@
 # Ranks that are killed: the same command goes on, with any number of ranks, to the bits of a run that nothing
 # interrupted. LL_KILLS=100 LL_SEED=7: so many kills, drawn from this seed (make dist-faults).
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export LL_MPI_WAIT=20 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 kills=${LL_KILLS:-3} seed=${LL_SEED:-1}
 text=$root/recipes/text-bytes.ini
 small_text
@@ -70,9 +70,22 @@ begins="--resume broken --threads 1"
 steps=$(($(steps_of broken) / 20 * 20 + 40))
 t 0 ranks 3 train $begins --set train.steps=$steps
 t 0 "$longline" train "$text" --data text.txt $step --set train.steps=$steps -o whole
-for file in last best; do
-    check "$killed kills, $steps steps: $file.safetensors is that of an uninterrupted run" \
-        cmp broken/$file.safetensors whole/$file.safetensors
+check "$killed kills, $steps steps: the bits of an uninterrupted run" cmp broken/last.safetensors whole/last.safetensors
+# Its recipe has the number of steps that was asked for when it was written.
+for run in broken whole; do
+    head=$(od -An -tu8 -N8 $run/best.safetensors | tr -d ' ')
+    tail -c +$((head + 9)) $run/best.safetensors >$run.best
+done
+check "and its best weights" cmp broken.best whole.best
+
+# ---- A rank that does not come ----
+for library in $libraries; do
+    more=
+    [ "$library" = openmpi ] && more="--oversubscribe"
+    t 1 timeout 60 mpirun."$library" $more -n 2 sh -c '
+        [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || { sleep 8; exit 1; }; LL_MPI_WAIT=2 exec "$0" "$@"' \
+        "$longline" train "$text" --data text.txt $step -o never
+    err 'the ranks have not found each other in 2 s'
 done
 
 # ---- Out of memory: one rank may not have what it needs ----
