@@ -7,6 +7,7 @@
  *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
  *   loop.c       the loop                            run_folder.c creates a removed folder again
  *   batch_loss.c loss, gradients and updates on batches from memory
+ *   rank_memory.c  the memory that a run takes
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */

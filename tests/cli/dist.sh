@@ -60,6 +60,21 @@ for library in openmpi mpich; do
 done
 [ -n "$found" ] || { echo "    (no MPI here: ranks are not tested)"; return 0; }
 
+# ---- Memory ----
+# holds NAME LOW HIGH: MiB between which a number lies.
+holds() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN {exit !(x >= a && x <= b)}'; }
+large="--set model.layers=2 --set model.width=320 --set model.ff=1280 --set train.batch=4 --set train.length=32
+ --set train.steps=11 --set train.eval-every=0 --set train.checkpoint-every=0 --set train.report=off --threads 1"
+for n in 1 4; do
+    t 0 "$longline" train "$text" --data text.txt $small $large --memory --ranks $n
+    said=$(($(value memory.total) / 1048576))
+    t 0 ranks "$found" $n "$longline" train "$text" --data text.txt $small $large -o memory-$n
+    held=$(awk -F, '$1 == 10 {print $NF}' memory-$n/metrics.csv)
+    eval "over_$n=$((held - said))"
+    check "rank 0 of $n holds $held MiB, as said ($said) and the program" holds $((held - said)) 5 40
+done
+check "no more on 4 ranks than on one, beside what was said: $over_4, $over_1 MiB" holds $((over_4 - over_1)) -4 4
+
 # ---- Resumed with other numbers ----
 for n in 1 3; do
     t 0 ranks "$found" 2 "$longline" train "$text" --data text.txt $sharded --set train.steps=4 -o go-$n
