@@ -37,9 +37,9 @@ typedef struct {
     double activations; /* and all scratch of a step */
     double total;
 } ll_rank_memory;
-/* Of the one of so many ranks that takes most; 0: a process without a launcher. It is counted by what would allocate it, and
- * nothing of it is taken. The program itself and its data come on top, about 20 MB, and 30 with MPI; rank 0 holds the
- * moments of all ranks from its first checkpoint on. */
+/* Of the one of so many ranks that takes most; 0: a process without a launcher. It is counted by what would allocate
+ * it, and nothing of it is taken. The program itself and its data come on top, about 20 MB, and 30 with MPI. Rank 0
+ * holds the moments of all ranks from its first checkpoint on. */
 LL_MUST_USE ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *memory);
 
 LL_C_END

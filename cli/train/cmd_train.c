@@ -200,7 +200,8 @@ static int train(int n, const char **words) {
     int code = get_recipe(&recipe, n ? words[0] : NULL);
     if (code < 0 && !recipe) own = own_recipe();
     if (code < 0 && ranks && !memory) code = ll_usage("--ranks goes with --memory; start ranks with mpirun -n N");
-    if (code < 0 && memory) code = recipe || own ? print_memory(recipe ? recipe : own) : ll_usage("--memory needs a recipe");
+    if (code < 0 && memory && !recipe && !own) code = ll_usage("--memory needs a recipe");
+    if (code < 0 && memory) code = print_memory(recipe ? recipe : own);
     if (code < 0) {
         if (!out && !resume) {
             /* One rank makes the folder, and all that is in it. */
