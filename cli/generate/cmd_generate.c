@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "generate/generate_output.h"
 
-static const char *prompt, *prompt_file, *load_state, *save_state, *midi_path, *weights = "f32";
+static const char *prompt, *prompt_file, *prompts, *load_state, *save_state, *midi_path, *weights = "f32";
 static int64_t tokens = 512, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
@@ -18,6 +18,8 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
      "the same from a file of any length, plain, .gz or .xz; - is standard input"},
+    {LL_ARG_TEXT, 0, "prompts", "FILE", &prompts, 0, 0,
+     "a file with a prompt a line: writes a line for each, the one of line i, counted from 0, with seed S + i"},
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &midi_path, 0, 0,
@@ -149,6 +151,9 @@ static int check_target(const char *model) {
 
 static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
+    if (prompts && (prompt || prompt_file || prompt_tokens || echo || midi_path || save_state || only_read))
+        return ll_usage("--prompts writes a line for each prompt; it goes with --tokens, --load-state, --weights and what "
+                        "is drawn");
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
     if (only_read && midi_path) return ll_usage("--only-read writes nothing; leave --out away");
@@ -162,6 +167,7 @@ static int generate(int n, const char **words) {
     ll_text_output output = {0};
     int code = check_usage(words[0]);
     if (code >= 0) return code;
+    if (!prompts && ll_dist_ranks().rank) return 0; /* one text is written by one rank */
     code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     if (load_state) ll_note_unchecked(load_state);
@@ -169,11 +175,14 @@ static int generate(int n, const char **words) {
     const int answers = task && !strcmp(task, "seq2seq");
     const ll_question question = {
         prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
-        tokens, only_read};
+        tokens, only_read, answers};
     code = ll_round_weights(model, weights);
     if (code < 0 && answers && midi_path) code = ll_usage("--out writes music; this model is of something else");
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
+    if (code < 0 && prompts && !tokens && !answers) code = ll_usage("--prompts needs an end of each: --tokens N");
+    if (code < 0 && prompts && load_state && answers) code = ll_usage("the state has a source already; leave --load-state");
+    if (code < 0 && prompts) code = ll_answer_prompts(model, &question, prompts);
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = ll_text_output_create(&output, model, load_state);
     if (code < 0) code = write_generated(&output, &question.how);
@@ -196,13 +205,17 @@ const ll_command ll_command_generate = {
         "of it, one line; its state has the source, too, and goes on with what is made of it.\n"
         "A state is all that the model remembers of what it has read and written, in a file that does not\n"
         "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
-        "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
+        "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n"
+        "With --prompts each answer is one line, in which line ends, tabs and backslashes are written as \\n, \\t, \\\\;\n"
+        "mpirun -n N divides the prompts among N ranks, and writes the same.\n\n"
         "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
         "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
         "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
         "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
+        "  longline generate MODEL --prompts questions.txt --tokens 100 --temperature 0\n"
         "  longline generate runs/sine-spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
         "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,
+    .ranks = 1,
 };

@@ -153,6 +153,21 @@ for command in "score --window 64" "encode --pool first" "encode --json --window
     t 0 ranks "$found" 3 "$longline" ${command%% *} $model part.* ${command#* }
     check "$command: the same bytes" cmp -s out alone
 done
+# Prompts: some empty, none like another.
+awk '{print substr($0, 1, NR % 7 * 3)}' text.txt | head -n 11 >prompts.txt
+t 0 "$longline" generate $model --prompts prompts.txt --tokens 20 --seed 5
+check "a line for each prompt" [ "$(wc -l <out)" -eq 11 ]
+mv out alone
+t 0 ranks "$found" 3 "$longline" generate $model --prompts prompts.txt --tokens 20 --seed 5
+check "generate --prompts: the same bytes" cmp -s out alone
+t 0 "$longline" generate $model --prompts prompts.txt --tokens 5 --temperature 0
+sed -n 4p out >alone
+t 0 "$longline" generate $model --prompt "$(sed -n 4p prompts.txt)" --tokens 5 --temperature 0
+check "each as it would be alone" [ "$(cat out)" = "$(cat alone)" ]
+t 2 ranks "$found" 2 "$longline" generate $model --prompts -
+err 'standard input goes to one rank alone'
+t 0 ranks "$found" 2 "$longline" generate $model --prompt a --tokens 5
+check "one text is written once" [ "$(grep -c 'bytes, .* a second' err)" -eq 1 ]
 t 0 "$longline" encode $model text.txt -o one.npy
 t 0 ranks "$found" 3 "$longline" encode $model text.txt -o three.npy
 check "encode -o: the same file" cmp -s one.npy three.npy
@@ -164,6 +179,28 @@ t 0 ranks "$found" 2 "$longline" inspect $model
 check "what ranks do not share is said once" [ "$(grep -c 'inspect.parameters\|parameters' out)" -ge 1 ]
 t 2 ranks "$found" 2 "$longline" score $model
 err 'standard input goes to one rank alone'
+
+# ---- A table ----
+cat >systems.ini <<'END'
+[table]
+title = One system
+recipe = base.ini
+metric = perplexity
+[linear]
+label = Linear
+attention.kernel = relu
+END
+t 0 "$longline" recipe
+cp out base.ini
+more="--set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set train.length=32
+ --set train.report=off --set train.eval-batches=2 --set data.train=text.txt --set data.valid=text.txt
+ --set data.test=text.txt --set dist.shards=4 --set train.batch=4 --budget 10steps --seeds 1"
+t 0 "$longline" table systems.ini $more -o table-1
+grep '^Linear' out >alone
+t 0 ranks "$found" 3 "$longline" table systems.ini $more -o table-3
+figures() { awk '/^Linear/ {print $2, $5, $6, $8}' "$1"; } # all but the minutes
+check "table: the same figures" [ "$(figures out)" = "$(figures alone)" ]
+check "of the same models" cmp -s table-1/linear-1/last.safetensors table-3/linear-1/last.safetensors
 
 # ---- A text of 100 GB, of which little is read ----
 if truncate -s 100G huge.txt 2>/dev/null; then
