@@ -178,7 +178,7 @@ check "eval: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
 t 0 ranks "$found" 2 "$longline" inspect $model
 check "what ranks do not share is said once" [ "$(grep -c 'inspect.parameters\|parameters' out)" -ge 1 ]
 t 2 ranks "$found" 2 "$longline" score $model
-err 'standard input goes to one rank alone'
+err 'only one rank can read standard input'
 
 # ---- A table ----
 cat >systems.ini <<'END'
@@ -207,6 +207,16 @@ if truncate -s 100G huge.txt 2>/dev/null; then
     t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge
     check "100 GB need no more memory" [ "$(tail -n 1 huge/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
     rm huge.txt
+    # Ten million images of 100 x 100, all black.
+    printf '\0\0\10\3\0\230\226\200\0\0\0\144\0\0\0\144' >images
+    printf '\0\0\10\1\0\230\226\200' >labels
+    truncate -s 100000000016 images
+    truncate -s 10000008 labels
+    t 0 "$longline" train "$root/recipes/fashion-mnist.ini" --data images --set data.train-labels=labels --set data.test= \
+        --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=16 --set train.batch=1 \
+        --set train.steps=2 --set train.eval-batches=1 --set train.length=0 --set train.report=off --threads 1 -o black
+    check "nor do 100 GB of images" [ "$(tail -n 1 black/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
+    rm images
 else
     echo "    (no sparse files here)"
 fi
