@@ -183,7 +183,8 @@ static int generate(int n, const char **words) {
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
     if (code < 0 && prompts && !tokens && !answers) code = ll_usage("--prompts needs an end of each: --tokens N");
-    if (code < 0 && prompts && load_state && answers) code = ll_usage("the state has a source already; leave --load-state");
+    if (code < 0 && prompts && load_state && answers)
+        code = ll_usage("the state has a source already; leave out --load-state");
     if (code < 0 && prompts) code = ll_answer_prompts(model, &question, prompts);
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = ll_text_output_create(&output, model, load_state);
