@@ -105,7 +105,8 @@ static void test_ready(void **state) {
     (void)state;
     for (int recompute = 0; recompute < 2; recompute++) {
         char keys[200];
-        snprintf(keys, sizeof keys, "model.layers=3 attention.kernel=relu train.recompute=%s", recompute ? "on" : "off");
+        snprintf(keys, sizeof keys, "model.layers=3 attention.kernel=relu train.recompute=%s",
+                 recompute ? "on" : "off");
         batch *x = batch_of(keys);
         x->in.source = NULL, x->in.source_lengths = NULL;
         ready r = {.model = x->model, .grad = x->grad, .then = calloc(x->model->size, sizeof(float))};
