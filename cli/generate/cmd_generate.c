@@ -189,7 +189,7 @@ const ll_command ll_command_generate = {
     .most = 1,
     .summary = "write text as a model would",
     .text =
-        "Writes bytes, words, letters or events of music to standard output as they come, by the vocabulary that is\n"
+        "Writes bytes, words, tokens, letters or events of music to standard output as they come, by the vocabulary that is\n"
         "in the model; with --out music as a MIDI file, which is also what its prompt file may be.\n"
         "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
         "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"

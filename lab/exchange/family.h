@@ -97,6 +97,11 @@ int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[2]);
 /* Where element (row, col) of ours is in theirs. */
 size_t ll_mapped_index(const ll_model *model, const ll_mapped *m, int row, int col);
 
+/* ---- import_tokenizer.c ---- */
+
+/* The folder's tokenizer, where it has one, becomes the model's vocabulary. */
+LL_MUST_USE ll_status ll_import_tokenizer(ll_model *model, const char *folder);
+
 /* ---- reading.c ---- */
 
 /* The recipe that config.json and the names of all tensors mean, which are borrowed. path: for errors. r is to be freed

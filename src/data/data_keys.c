@@ -8,11 +8,11 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse|midi",
-           "text by bytes, words or pieces, images, proteins (fasta), texts with classes or in pairs, lines of source "
+           "pairs|copy|reverse|copy-reverse|midi|subwords",
+           "text by bytes, words, pieces, or the tokens of another program's tokenizer (subwords), images, proteins (fasta), texts with classes or in pairs, lines of source "
            "TAB target (pairs), sources that are made, to be copied or reversed, or music (midi)"),
     TEXT("data.train", train,
-         "training data: a file, plain, .gz or .xz; or a folder, formats bytes, words, pieces, fasta, midi, cifar10, "
+         "training data: a file, plain, .gz or .xz; or a folder, formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
          "labelled and pathfinder; or several of either with ':' between, all of these formats but the last two"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data for the final evaluation"),
@@ -41,6 +41,9 @@ static const ll_key keys[] = {
     INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
     INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
     TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
+    TEXT("data.tokenizer", tokenizer,
+         "tokenizer.json, or a folder with it or with vocab.txt or vocab.json and merges.txt, format = subwords; empty = "
+         "the one that the model of train.from brings"),
     TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on
