@@ -8,43 +8,57 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
+<<<<<<< HEAD
            "pairs|copy|reverse|copy-reverse|midi|subwords",
            "text by bytes, words, pieces, or the tokens of another program's tokenizer (subwords), images, proteins (fasta), texts with classes or in pairs, lines of source "
            "TAB target (pairs), sources that are made, to be copied or reversed, or music (midi)"),
     TEXT("data.train", train,
          "training data: a file, plain, .gz or .xz; or a folder, formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
          "labelled and pathfinder; or several of either with ':' between, all of these formats but the last two"),
+=======
+           "pairs|copy|reverse|copy-reverse|midi",
+           "bytes, words, pieces: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; labelled, "
+           "listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: made"),
+    TEXT("data.train", train,
+         "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, fasta, midi, cifar10, labelled and "
+         "pathfinder also take a folder, and the first six several paths with ':' between them"),
+>>>>>>> main
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
-    TEXT("data.test", test, "data for the final evaluation"),
-    TEXT("data.train-labels", train_labels, "labels of train, format = idx; else beside published images"),
-    TEXT("data.valid-labels", valid_labels, "labels of valid, format = idx; else beside published images"),
-    TEXT("data.test-labels", test_labels, "labels of test, format = idx; else beside published images"),
+    TEXT("data.test", test, "data of the final evaluation"),
+    TEXT("data.train-labels", train_labels, "labels of train, format = idx; empty = the file beside the images"),
+    TEXT("data.valid-labels", valid_labels, "labels of valid, format = idx; empty = the file beside the images"),
+    TEXT("data.test-labels", test_labels, "labels of test, format = idx; empty = the file beside the images"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
-           "share cut from the end of train where valid is empty"),
+           "share of train, from its end, that is held out if valid is empty"),
     INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
     INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
-    INT("data.symbols", symbols, "26", 1, 62, "different symbols, formats copy, reverse"),
-    INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train in use; 0 = all"),
-    INT("data.resize", resize, "0", 0, 4096, "images are made this wide and high; 0 = as they are"),
-    INT("data.shift", shift, "0", -4096, 4096, "pixels that images are moved to the right; what comes in is 0"),
-    INT("data.margin", margin, "0", 0, 4096, "only images with so many columns of 0 on both sides"),
-    INT("data.only", only, "-1", -1, 255, "only images of this class, where data.margin is set; -1 = of all"),
+    INT("data.symbols", symbols, "26", 1, 62, "number of different symbols, formats copy, reverse"),
+    INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train that are used; 0 = all"),
+    INT("data.resize", resize, "0", 0, 4096, "width and height to which images are resized; 0 = as they are"),
+    INT("data.shift", shift, "0", -4096, 4096, "pixels by which images are shifted to the right; new pixels are 0"),
+    INT("data.margin", margin, "0", 0, 4096, "uses only images with so many empty columns on both sides"),
+    INT("data.only", only, "-1", -1, 255, "uses only images of this class, if data.margin is set; -1 = all"),
     FLAG("data.joined", joined, "off",
-         "sequences follow each other in windows of train.length, formats fasta, midi"),
-    INT("data.transpose", transpose, "0", 0, 127, "semitones that music is moved up or down at most in training"),
-    CHOICE("data.grid", fine, "4", "4|12", "positions in a quarter note of music; 12 has those of triplets, too"),
-    INT64("data.min-count", min_count, "1", 1, 1000000000, "words seen less often are unknown, format = words"),
+         "joins sequences and cuts them into windows of train.length, formats fasta, midi"),
+    INT("data.transpose", transpose, "0", 0, 127, "most semitones by which training transposes music"),
+    CHOICE("data.grid", fine, "4", "4|12", "positions in a quarter note of music; 12 also has triplets"),
+    INT64("data.min-count", min_count, "1", 1, 1000000000, "words that occur less often become <unk>, format = words"),
     INT("data.vocab-size", vocab_size, "0", 0, 1000000,
-        "tokens of a vocabulary made from train; 0 = all words, 8000 pieces"),
-    CHOICE("data.separator", separator, "tab", "tab|comma", "what parts columns, format = labelled: TSV or CSV"),
-    FLAG("data.header", header, "off", "the first row has names of columns, format = labelled"),
+        "size of the vocabulary made from train; 0 = all words, or 8000 pieces"),
+    CHOICE("data.separator", separator, "tab", "tab|comma", "separator of columns, format = labelled: TSV or CSV"),
+    FLAG("data.header", header, "off", "the first row has the names of the columns, format = labelled"),
     INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
     INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
+<<<<<<< HEAD
     TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
     TEXT("data.tokenizer", tokenizer,
          "tokenizer.json, or a folder with it or with vocab.txt or vocab.json and merges.txt, format = subwords; empty = "
          "the one that the model of train.from brings"),
     TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
+=======
+    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = the pairs contain their texts"),
+    TEXT("data.classes", class_names, "names of classes in order: neg,pos; empty = numbers, or all names, sorted"),
+>>>>>>> main
 };
 // clang-format on
 

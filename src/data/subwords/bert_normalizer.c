@@ -31,12 +31,12 @@ static ll_status clean(const ll_bert_rules *rules, ll_buffer *out, const uint8_t
     for (size_t i = 0, size; i < n && !status; i += size) {
         const int32_t c = ll_char_at(text + i, n - i, &size);
         const int lone = rules->chinese && is_chinese(c);
-        if (rules->clean && (c == 0 || c == 0xfffd)) continue;
+        const int line = c == '\t' || c == '\n' || c == '\r';
+        if (rules->clean && (c == 0 || c == 0xfffd || (ll_is_control(c) && !line))) continue;
         if (rules->clean && ll_is_white(c)) {
             status = ll_buffer_add(out, " ", 1);
             continue;
         }
-        if (rules->clean && ll_is_control(c)) continue;
         if (lone) status = ll_buffer_add(out, " ", 1);
         if (!status) status = ll_buffer_add(out, text + i, size);
         if (!status && lone) status = ll_buffer_add(out, " ", 1);
