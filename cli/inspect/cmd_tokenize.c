@@ -46,11 +46,16 @@ static void show_text(const char *text, size_t n) {
     putchar('"');
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (c == '\n') printf("\\n");
-        else if (c == '\t') printf("\\t");
-        else if (c < 32 || c >= 127) printf("\\x%02x", c);
-        else putchar(c);
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c == '\n')
+            printf("\\n");
+        else if (c == '\t')
+            printf("\\t");
+        else if (c < 32 || c >= 127)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
     }
     printf("\"\n");
 }
@@ -95,20 +100,29 @@ static void find_blank(work *w) {
     ll_text_free(tokens);
 }
 
+/* The next number of a text that ends with a zero byte; -1: there is none; -2: it is no token, which it says. */
+static int next_token(const work *w, const char **text, const char *end) {
+    char *next;
+    while (*text < end && strchr(" \t\r\n,", **text)) ++*text;
+    if (*text >= end) return -1;
+    const long token = strtol(*text, &next, 10);
+    if (next == *text || token < 0 || token >= ll_tokenizer_vocab(w->tokenizer)) {
+        ll_print("'%.*s' is no token; numbers from 0 to %d are", (int)strcspn(*text, " \t\r\n,"), *text,
+                 ll_tokenizer_vocab(w->tokenizer) - 1);
+        return -2;
+    }
+    *text = next;
+    return (int)token;
+}
+
 static int decode_text(work *w, const char *text, size_t n) {
-    const char *end = text + n;
-    int first = 1;
-    for (;; first = 0) {
-        char *next;
+    const char *at = text, *end = text + n;
+    int token, first = 1;
+    while ((token = next_token(w, &at, end)) >= 0) continue; /* all of them first: a text is whole or not there */
+    if (token == -2) return 2;
+    for (; (token = next_token(w, &text, end)) >= 0; first = 0) {
         size_t size;
-        while (text < end && strchr(" \t\r\n,", *text)) text++;
-        if (text >= end) break;
-        const long token = strtol(text, &next, 10);
-        if (next == text || token < 0 || token >= ll_tokenizer_vocab(w->tokenizer))
-            return ll_usage("'%.*s' is no token; numbers from 0 to %d are", (int)strcspn(text, " \t\r\n,"), text,
-                            ll_tokenizer_vocab(w->tokenizer) - 1);
-        text = next;
-        const char *out = ll_tokenizer_text(w->tokenizer, (int)token, &size);
+        const char *out = ll_tokenizer_text(w->tokenizer, token, &size);
         const int skip = first && w->has_blank && size && *out == ' ';
         fwrite(out + skip, 1, size - (size_t)skip, stdout);
     }

@@ -8,21 +8,13 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-<<<<<<< HEAD
            "pairs|copy|reverse|copy-reverse|midi|subwords",
-           "text by bytes, words, pieces, or the tokens of another program's tokenizer (subwords), images, proteins (fasta), texts with classes or in pairs, lines of source "
-           "TAB target (pairs), sources that are made, to be copied or reversed, or music (midi)"),
+           "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; "
+           "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: "
+           "made"),
     TEXT("data.train", train,
-         "training data: a file, plain, .gz or .xz; or a folder, formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
-         "labelled and pathfinder; or several of either with ':' between, all of these formats but the last two"),
-=======
-           "pairs|copy|reverse|copy-reverse|midi",
-           "bytes, words, pieces: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; labelled, "
-           "listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: made"),
-    TEXT("data.train", train,
-         "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, fasta, midi, cifar10, labelled and "
-         "pathfinder also take a folder, and the first six several paths with ':' between them"),
->>>>>>> main
+         "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
+         "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data of the final evaluation"),
     TEXT("data.train-labels", train_labels, "labels of train, format = idx; empty = the file beside the images"),
@@ -49,16 +41,11 @@ static const ll_key keys[] = {
     FLAG("data.header", header, "off", "the first row has the names of the columns, format = labelled"),
     INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
     INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
-<<<<<<< HEAD
-    TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = pairs hold their texts"),
-    TEXT("data.tokenizer", tokenizer,
-         "tokenizer.json, or a folder with it or with vocab.txt or vocab.json and merges.txt, format = subwords; empty = "
-         "the one that the model of train.from brings"),
-    TEXT("data.classes", class_names, "names of classes in order, as neg,pos; empty = numbers, or all names, sorted"),
-=======
     TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = the pairs contain their texts"),
+    TEXT("data.tokenizer", tokenizer,
+         "tokenizer.json, or a folder with it, with vocab.txt, or with vocab.json and merges.txt, format = subwords; "
+         "empty = the tokenizer of train.from"),
     TEXT("data.classes", class_names, "names of classes in order: neg,pos; empty = numbers, or all names, sorted"),
->>>>>>> main
 };
 // clang-format on
 

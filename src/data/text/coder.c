@@ -16,12 +16,8 @@ struct ll_coder {
     int format, fine;
     ll_words *words;
     ll_pieces *pieces;
-<<<<<<< HEAD
     ll_subwords *subwords;
-    char text[32]; /* of one token */
-=======
     char text[32]; /* longest text of one token */
->>>>>>> main
 };
 
 static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
