@@ -5,7 +5,7 @@
  *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
  *   bench_models.c    training steps           bench_figure.c time against length
  *   bench_generate.c  tokens one by one        bench_recipe.c the models of both
- *   bench_against.c   beside an earlier program */
+ *   bench_against.c   beside an earlier program bench_dist.c   ranks, apart from all of these */
 #ifndef LL_BENCH_H
 #define LL_BENCH_H
 
@@ -67,6 +67,9 @@ ll_status ll_bench_yardstick(ll_bench *b);
 ll_status ll_bench_ops(ll_bench *b);
 ll_status ll_bench_models(ll_bench *b);
 ll_status ll_bench_generate(ll_bench *b);
+
+/* What ranks cost, as key=value lines; called by all of them. compute > 0: steps that sleep so many seconds. */
+ll_status ll_bench_dist(const ll_bench *b, double compute);
 
 /* The models that are trained and that generate, and what attends in them. */
 typedef struct {

@@ -6,10 +6,10 @@
 
 #include "bench/bench.h"
 
-static int yardsticks, ops, models, generation;
+static int yardsticks, ops, models, generation, dist;
 static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure, *against;
 static int64_t repeats, position;
-static double seconds = 30;
+static double seconds = 30, rehearsal;
 static ll_arg_list set;
 
 static const ll_arg args[] = {
@@ -17,6 +17,9 @@ static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "ops", NULL, &ops, 0, 0, "attention by itself, forward and backward"},
     {LL_ARG_FLAG, 0, "models", NULL, &models, 0, 0, "training steps of whole models"},
     {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "tokens one by one, early and late in a stream"},
+    {LL_ARG_FLAG, 0, "dist", NULL, &dist, 0, 0, "ranks under mpirun: the link, training steps, bytes sent"},
+    {LL_ARG_NUMBER, 0, "rehearse", "S", &rehearsal, 0, 1e6,
+     "for --dist: steps that sleep S seconds in place of computing; messages are real"},
     {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = what time allows"},
     {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, where repeats are not given"},
@@ -111,8 +114,17 @@ static int check(ll_bench *b) {
     if (!status) status = ll_set_all(recipe, &set);
     ll_recipe_free(recipe);
     int code = status ? ll_failed(status, NULL) : read_lengths(b);
+    if (code < 0 && rehearsal > 0 && !dist) return ll_usage("--rehearse goes with --dist");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     return code < 0 && json ? ll_target_check("--json", json) : code;
+}
+
+/* What needs all ranks, and is not one of the sections. */
+static int rank_costs(const ll_bench *b) {
+    if (yardsticks || ops || models || generation || json || figure || pattern || against)
+        return ll_usage("--dist goes with --rehearse, --repeats and --set alone");
+    const ll_status status = ll_bench_dist(b, rehearsal);
+    return status ? ll_failed(status, NULL) : 0;
 }
 
 static int bench(int n, const char **words) {
@@ -125,6 +137,8 @@ static int bench(int n, const char **words) {
                    .set = &set,
                    .seconds = seconds};
     int code = check(&b);
+    if (code < 0 && dist) return rank_costs(&b);
+    if (ll_dist_ranks().rank) return code < 0 ? 0 : code; /* the first one measures alone */
     if (code < 0 && against) code = compare();
     if (code < 0) code = measure(&b);
     if (code >= 0) return code;
@@ -151,7 +165,10 @@ const ll_command ll_command_bench = {
             "  longline bench --case attention/favor/causal/fwdbwd --repeats 5\n"
             "  longline bench --case attention/relu/,attention/relu+permute/ --repeats 9\n"
             "  longline bench --generate --position 1000000 --set model.width=512\n"
-            "  longline bench --ops --lengths 4096 --against ./longline-before",
+            "  longline bench --ops --lengths 4096 --against ./longline-before\n"
+            "  mpirun -n 4 longline bench --dist\n"
+            "  mpirun -n 4 longline bench --dist --rehearse 0.5 --set model.width=1024",
     .args = args,
     .run = bench,
+    .ranks = 1,
 };

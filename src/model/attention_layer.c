@@ -235,7 +235,7 @@ static ll_status mix(const attention *x) {
     const ll_attention_call call = call_of(x);
     if (run->streams) return ll_attend_streams(run, x->layer, x->cross, &call);
     if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
-    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
+    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call, run->again);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 

@@ -1,4 +1,4 @@
-/* The whole network: a batch up through embedding, blocks and head, and its gradient down again. */
+/* The whole network: a batch through embedding, blocks and output layer, and its gradient back. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "model/network.h"
 #include "model/shared_sequence.h"
 
-/* Documents in packed rows: one begins with the row, and with every separator. */
+/* Documents in packed rows. One begins with the row, and with every separator. */
 static int find_documents(const ll_batch_run *run) {
     int count = 0;
     for (int b = 0; b < run->B; b++)
@@ -69,7 +69,8 @@ static void tell_ready(const ll_batch_run *run, int layer) {
 
 static ll_status stack_backward(const ll_batch_run *run) {
     for (int l = run->stack->layers; l-- > 0;) {
-        ll_status status = ll_block_backward(run, l);
+        ll_status status = ll_block_again(run, l);
+        if (!status) status = ll_block_backward(run, l);
         if (status) return status;
         tell_ready(run, l);
     }
@@ -85,7 +86,7 @@ ll_status ll_encoder_forward(const ll_batch_run *source) {
     return status;
 }
 
-/* ws->d holds the gradient at the top. */
+/* At the beginning ws->d is the gradient of the stack's output. */
 static ll_status encoder_backward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->model.width;
     for (ll_rows r = {0}; ll_next_chunk(&r, source->rows);) {
@@ -196,7 +197,7 @@ ll_status ll_check_output(const float *x, int B, int T, int width) {
                    ll_name_infinite((double)x[i]), where, i / row / tokens);
 }
 
-/* What a row of (B, T) is answered with: a token's, a sequence's, a pair's. */
+/* The number of answers of a row of (B, T): one for each token, sequence or pair. */
 static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) {
     if (ll_task_per_token(m->c->model.task)) return ll_check_output(logp, B, T, m->c->model.vocab);
     return ll_check_output(logp, m->c->model.task == LL_TASK_MATCH ? B / 2 : B, 1, m->c->model.classes);

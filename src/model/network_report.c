@@ -1,7 +1,7 @@
-/* How far a call with a model has come, reported while blocks are computed. */
+/* Reports the progress of a call with a model while blocks are computed. */
 #include "model/network.h"
 
-/* A block is one unit of progress, or FINE where it has several chunks of rows. */
+/* A block is one unit of progress, or FINE units if it has several chunks of rows. */
 enum { FINE = 1000 };
 
 static int unit(const ll_batch_run *run) {
@@ -11,7 +11,7 @@ static int unit(const ll_batch_run *run) {
 static ll_status tell(const ll_batch_run *run, int64_t units, int64_t blocks) {
     const ll_model *m = run->model;
     const ll_workspace *ws = run->ws;
-    if (!m->progress || ws->mode == LL_STREAM) return LL_OK;
+    if (!m->progress || ws->mode == LL_STREAM || run->again) return LL_OK;
     const int64_t all = blocks * unit(run);
     return ll_progress_done(m->progress, m->progress_arg, ws->part * all + units, (ws->parts ? ws->parts : 1) * all);
 }

@@ -1,12 +1,13 @@
 /* Attention over sequences that several processes share (shared_sequence.h).
  *
- * Causal: part p waits for the state that p - 1 left, and leaves one for p + 1. Backward goes the other way with the
- * gradients of states.
+ * Causal: part p waits for the state of part p - 1 and sends its own to part p + 1. Backward runs the other way, with
+ * the gradients of states.
  *
- * In both directions: first each part adds its keys to the state of those before, from part to part. The last one has
- * the state of all keys, which all get, and with which each part computes its queries, side by side. Backward: the
- * gradients at that state are summed over all parts, and go back through the keys, from the last part to the first. */
-#include "model/shared_sequence.h"
+ * Bidirectional: first each part adds its keys to the state of the parts before it, one part after the other. The last
+ * part then has the state of all keys and sends it to all; with it all parts compute their queries, side by side.
+ * Backward: the gradients at that state are summed over all parts, and go back through the keys from the last part to
+ * the first. */
+#include "model/ring_attention.h"
 
 #include <string.h>
 
@@ -18,24 +19,26 @@
 typedef struct {
     const ll_attention *op;
     float *in, *out;       /* before and after this part's keys */
-    float *all;            /* in both directions: after the keys of all parts */
-    float *keys, *queries; /* ... and what the two calls save for backward, or NULL */
+    float *all;            /* bidirectional: after the keys of all parts */
+    float *keys, *queries; /* ... and what the two calls save for backward, or NULL; of all layers,
+                            * if blocks are computed again */
 } layer_state;
 
 struct ll_shared {
     ll_sharing how;
     int layers, causal;
-    size_t floats; /* of one state, the largest of all layers */
-    size_t room;   /* of the states of a batch */
+    size_t floats; /* floats of one state, the largest of all layers */
+    size_t room;   /* floats of the states of a batch */
     layer_state *layer;
     float *gradient[2];
+    ll_ring *ring; /* softmax: in place of all states */
 };
 
 static ll_status check_model(const ll_model *m) {
     const int task = m->c->model.task;
     size_t floats;
     if (task != LL_TASK_LM && task != LL_TASK_MLM)
-        return ll_fail(LL_EINVAL, "dist.sequence: ranks can share the sequences of tasks lm and mlm alone, as yet");
+        return ll_fail(LL_EINVAL, "dist.sequence: ranks can share only sequences of tasks lm and mlm");
     if (m->c->model.separator >= 0)
         return ll_fail(LL_EINVAL, "dist.sequence: ranks cannot share sequences of documents (model.separator)");
     if (m->c->model.token_types || m->c->model.mask_token >= 0)
@@ -43,22 +46,39 @@ static ll_status check_model(const ll_model *m) {
                        "dist.sequence: model.token-types and model.mask-token look at whole sequences, which "
                        "ranks cannot share; set dist.sequence=1");
     for (int i = 0; i < m->operators; i++)
-        if (ll_attention_state_floats(m->attention[i], &floats))
+        if (!ll_ring_serves(m->attention[i]) && ll_attention_state_floats(m->attention[i], &floats))
             return ll_fail(LL_EINVAL, "dist.sequence: attention.kernel = %s: %s",
                            ll_kernel_at(m->c->attention.kernel)->name, ll_error());
     return LL_OK;
 }
 
-/* One layer's memory; kept where training goes back through it. */
-static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep) {
+/* The memory of one layer; kept if training goes back through it. own: it does not share that of the first layer. */
+static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep, int own) {
     l->in = ll_alloc(s->room, sizeof(float));
     l->out = ll_alloc(s->room, sizeof(float));
     if (!l->in || !l->out) return LL_ENOMEM;
     if (s->causal) return LL_OK;
     l->all = ll_alloc(s->room, sizeof(float));
-    if (keep) l->keys = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .S = T}), sizeof(float));
-    if (keep) l->queries = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .T = T}), sizeof(float));
+    if (!own) l->keys = s->layer->keys, l->queries = s->layer->queries;
+    const ll_attention_call keys = {.B = B, .S = T}, queries = {.B = B, .T = T};
+    if (keep && own) l->keys = ll_alloc(ll_attention_saved(l->op, &keys), sizeof(float));
+    if (keep && own) l->queries = ll_alloc(ll_attention_saved(l->op, &queries), sizeof(float));
     return l->all && (!keep || (l->keys && l->queries)) ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status make_states(ll_shared *s, const ll_workspace *ws) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < s->layers && !status; i++) {
+        size_t floats = 0;
+        status = ll_attention_state_floats(s->layer[i].op, &floats);
+        if (floats > s->floats) s->floats = floats;
+    }
+    s->room = s->floats * (size_t)ws->B;
+    for (int i = 0; i < s->layers && !status; i++)
+        status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN, ws->keeps || !i);
+    for (int i = 0; i < 2 && !status; i++)
+        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+    return status;
 }
 
 static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_sharing *how) {
@@ -69,17 +89,11 @@ static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_shari
     *s = (ll_shared){.how = *how, .layers = layers, .causal = ws->stack->causal};
     s->layer = ll_alloc((size_t)layers, sizeof *s->layer);
     ll_status status = s->layer ? LL_OK : LL_ENOMEM;
-    for (int i = 0; i < layers && !status; i++) {
-        size_t floats = 0;
-        s->layer[i].op = m->attention[ll_operator_of(ws->stack, i, 0)];
-        status = ll_attention_state_floats(s->layer[i].op, &floats);
-        if (floats > s->floats) s->floats = floats;
-    }
-    s->room = s->floats * (size_t)ws->B;
-    for (int i = 0; i < layers && !status; i++)
-        status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN);
-    for (int i = 0; i < 2 && !status; i++)
-        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+    for (int i = 0; i < layers && !status; i++) s->layer[i].op = m->attention[ll_operator_of(ws->stack, i, 0)];
+    if (!status && ll_ring_serves(s->layer->op))
+        status = ll_ring_create(&s->ring, how, s->layer->op, ws->B, ws->T, ws->mode == LL_TRAIN);
+    else if (!status)
+        status = make_states(s, ws);
     if (status) {
         ll_shared_free(s);
         return status;
@@ -91,12 +105,15 @@ static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_shari
 void ll_shared_free(ll_shared *s) {
     if (!s) return;
     for (int i = 0; s->layer && i < s->layers; i++) {
-        ll_free(s->layer[i].in);
-        ll_free(s->layer[i].out);
-        ll_free(s->layer[i].all);
-        ll_free(s->layer[i].keys);
-        ll_free(s->layer[i].queries);
+        const layer_state *l = &s->layer[i];
+        ll_free(l->in);
+        ll_free(l->out);
+        ll_free(l->all);
+        if (i && l->keys == s->layer->keys) continue;
+        ll_free(l->keys);
+        ll_free(l->queries);
     }
+    ll_ring_free(s->ring);
     ll_free(s->layer);
     ll_free(s->gradient[0]);
     ll_free(s->gradient[1]);
@@ -117,11 +134,11 @@ ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
 
 int64_t ll_shared_offset(const ll_shared *s, int T) { return s ? (int64_t)s->how.part * T : 0; }
 
-/* ---- States from part to part ---- */
+/* ---- States from one part to the next ---- */
 
 static size_t count_of(const ll_shared *s, const ll_attention_call *c) { return s->floats * (size_t)c->B; }
 
-/* What the part before has; it stays where it is for the first part, which gets nothing. */
+/* Receives the state of the part before. The first part keeps its own, which is zero. */
 static ll_status take(const ll_shared *s, const ll_attention_call *c, float *x, int from) {
     const int there = from >= 0 && from < s->how.parts;
     return there ? s->how.receive(s->how.arg, x, count_of(s, c), from) : LL_OK;
@@ -136,12 +153,12 @@ static ll_attention_call with_state(const ll_shared *s, const ll_attention_call 
     ll_attention_call c = *call;
     c.state_in = in, c.state_out = out;
     c.state_row = s->floats;
-    c.scratch = NULL, c.scratch_floats = 0; /* what is there is for calls without states */
+    c.scratch = NULL, c.scratch_floats = 0; /* the memory is that of calls without states */
     c.query_offset = c.key_offset = ll_shared_offset(s, call->T);
     return c;
 }
 
-/* A call through which states go on from part to part. */
+/* A call whose states go from one part to the next. */
 static ll_status chain_forward(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
     const int part = s->how.part;
     ll_status status = take(s, call, l->in, part - 1);
@@ -149,7 +166,7 @@ static ll_status chain_forward(const ll_shared *s, const layer_state *l, const l
     return status ? status : give(s, call, l->out, part + 1);
 }
 
-/* last: the gradient at what the last part left, or NULL. */
+/* last: the gradient at the state that the last part leaves, or NULL. */
 static ll_status chain_backward(const ll_shared *s, const layer_state *l, ll_attention_call *call, const float *last) {
     const int part = s->how.part, ends = part + 1 == s->how.parts;
     ll_status status = take(s, call, s->gradient[0], part + 1);
@@ -161,9 +178,16 @@ static ll_status chain_backward(const ll_shared *s, const layer_state *l, ll_att
 
 /* ---- Calls ---- */
 
+/* A call that sees no tokens of other parts, or sees to them itself. */
+static ll_attention_call own_call(const ll_shared *s, const ll_attention_call *call) {
+    ll_attention_call c = *call;
+    c.query_offset = c.key_offset = ll_shared_offset(s, call->T);
+    return c;
+}
+
 static float *state_before(const ll_shared *s, const layer_state *l) { return s->how.part ? l->in : NULL; }
 
-/* The keys of a call in both directions, and then its queries. */
+/* Bidirectional: a call for the keys, then a call for the queries. */
 static ll_attention_call keys_call(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
     ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
     c.T = 0;
@@ -181,8 +205,28 @@ static ll_attention_call queries_call(const ll_shared *s, const layer_state *l, 
     return c;
 }
 
-ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_call *call) {
+/* The states came already, and have left. */
+static ll_status forward_again(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
+    if (s->causal) {
+        const ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
+        return ll_attention_forward(l->op, &c);
+    }
+    const ll_attention_call keys = keys_call(s, l, call), queries = queries_call(s, l, call);
+    const ll_status status = ll_attention_forward(l->op, &keys);
+    return status ? status : ll_attention_forward(l->op, &queries);
+}
+
+ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_call *call, int again) {
     const layer_state *l = &s->layer[layer];
+    if (s->ring) {
+        const ll_attention_call c = own_call(s, call);
+        return ll_ring_forward(s->ring, l->op, &c);
+    }
+    if (!s->floats) { /* value: a token is all it looks at */
+        const ll_attention_call c = own_call(s, call);
+        return ll_attention_forward(l->op, &c);
+    }
+    if (again) return forward_again(s, l, call);
     if (s->causal) {
         const ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
         return chain_forward(s, l, &c);
@@ -196,6 +240,14 @@ ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_ca
 
 ll_status ll_shared_backward(const ll_shared *s, int layer, const ll_attention_call *call) {
     const layer_state *l = &s->layer[layer];
+    if (s->ring) {
+        const ll_attention_call c = own_call(s, call);
+        return ll_ring_backward(s->ring, l->op, &c);
+    }
+    if (!s->floats) {
+        const ll_attention_call c = own_call(s, call);
+        return ll_attention_backward(l->op, &c);
+    }
     if (s->causal) {
         ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
         return chain_backward(s, l, &c, NULL);

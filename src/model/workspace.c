@@ -1,4 +1,4 @@
-/* What a network writes to: sizes are planned first, then one block is taken and cut up. */
+/* The memory of a network. The sizes are planned first; then one block is allocated and divided. */
 #include <limits.h>
 #include <string.h>
 
@@ -8,24 +8,27 @@
 #include "model/shared_sequence.h"
 
 enum {
-    LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
-    LOGIT_ROWS = 256        /* at least */
+    LOGIT_FLOATS = 1 << 20, /* floats of a chunk of logits: large enough for the product, small enough for a cache */
+    LOGIT_ROWS = 256        /* fewest rows */
 };
 
 static float *take(ll_arena *a, size_t count, size_t width) { return ll_arena_take(a, count * width); }
 
-/* Sequences in a batch: documents in packed rows may be of one token. */
+/* Sequences in a batch: a document in packed rows may have one token. */
 static int most_sequences(const ll_workspace *ws) { return ws->model->c->model.separator < 0 ? ws->B : ws->B * ws->T; }
 
-/* What training keeps of every layer is there once in evaluation. */
+/* The number of copies: training stores every layer, evaluation one. Training that computes blocks again
+ * stores every residual between blocks and one of everything else. */
 static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_model_config *c = m->c;
     const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->model.width, values = (size_t)m->values;
-    const int keep = ws->mode == LL_TRAIN, gated = c->model.activation == LL_ACT_SWIGLU;
+    const int train = ws->mode == LL_TRAIN, keep = ws->keeps, gated = c->model.activation == LL_ACT_SWIGLU;
     const int parallel = c->model.norm == LL_NORM_PARALLEL; /* feed-forward reads what attention has read */
-    for (size_t j = 0; j <= (size_t)ll_sublayers(ws->stack); j++)
-        ws->residual[j] = keep || j <= (size_t)parallel ? take(p, rows, C) : ws->residual[j & (size_t)parallel];
+    for (int j = 0; j <= ll_sublayers(ws->stack); j++) {
+        const int one = train ? j % ws->stack->parts : j & parallel; /* the first of those that share its place */
+        ws->residual[j] = keep || j == one || (train && !one) ? take(p, rows, C) : ws->residual[one];
+    }
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
@@ -38,14 +41,14 @@ static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk
         const ll_attention_call row = {.B = 1, .T = ws->T, .S = ws->T};
         size_t saved = ll_attention_saved(op, &call);
         if (c->carry) saved = ll_max_size(saved, (size_t)ws->B * ll_attention_saved(op, &row));
-        ws->saved[l] = keep ? take(p, saved, 1) : NULL;
+        ws->saved[l] = !train ? NULL : own ? take(p, saved, 1) : ws->saved[0];
     }
 }
 
 static void plan_cross(ll_workspace *ws, ll_arena *p, size_t rows) {
     const ll_model *m = ws->model;
     const size_t queries = (size_t)m->queries, values = (size_t)m->values;
-    const int S = ws->source ? ws->source->T : 0, keep = ws->mode == LL_TRAIN;
+    const int S = ws->source ? ws->source->T : 0, keep = ws->keeps, train = ws->mode == LL_TRAIN;
     for (int l = 0; l < ws->stack->layers; l++) {
         const int own = keep || l == 0;
         ws->cross_query[l] = own ? take(p, rows, queries) : ws->cross_query[0];
@@ -54,15 +57,15 @@ static void plan_cross(ll_workspace *ws, ll_arena *p, size_t rows) {
                               : own ? take(p, (size_t)ws->B * (size_t)S, queries + values)
                                     : ws->cross_source[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, l, 1)];
-        ws->cross_saved[l] =
-            keep ? take(p, ll_attention_saved(op, &(ll_attention_call){.B = ws->B, .T = ws->T, .S = S}), 1) : NULL;
+        const size_t saved = ll_attention_saved(op, &(ll_attention_call){.B = ws->B, .T = ws->T, .S = S});
+        ws->cross_saved[l] = !train ? NULL : own ? take(p, saved, 1) : ws->cross_saved[0];
     }
-    if (keep) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
+    if (train) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
 }
 
-/* Floats that any call of attention takes, for as many threads as there are now. */
+/* Floats of scratch that any call of attention needs, for the present number of threads. */
 static size_t scratch_floats(const ll_workspace *ws) {
-    static float saved; /* that there is something, is all that counts */
+    static float saved; /* only whether it is NULL matters */
     const int keep = ws->mode == LL_TRAIN;
     size_t most = 0;
     for (int l = 0; l < ws->stack->layers && ws->mode != LL_STREAM; l++)
@@ -89,14 +92,14 @@ static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
     ws->match.dh = training ? take(p, pairs, ff) : NULL;
 }
 
-/* Floats that products of `rows` rows with any weights pack, and gradients of those, whose sums run over rows. */
+/* Floats of scratch for products of `rows` rows with any weights, and for their gradients, whose sums run over rows. */
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
               dims[] = {m->values,        m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
                         m->queries,       m->keys,        ll_head_width(m),
                         m->c->model.heads};
-    int deepest = 0, widest = 0; /* of what goes in: the first three */
+    int deepest = 0, widest = 0; /* the input: queries, keys, gate */
     for (int i = 0; i < 7; i++) {
         if (dims[i] > widest) widest = dims[i];
         if (dims[i] > deepest && i < 3) deepest = dims[i];
@@ -112,7 +115,7 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     const int classify = !ll_task_per_token(c->model.task), top = ws->stack == ll_top_stack(m);
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
-    if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
+    if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows use it, too */
     ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, rows < chunk ? rows : chunk);
     const size_t own = (size_t)(m->queries > m->values ? m->queries : m->values); /* at most */
     ws->grouped = c->model.kv_heads ? take(p, chunk, own) : NULL;
@@ -156,14 +159,15 @@ static size_t lay_out(ll_workspace *ws, float *base) {
         ws->dgate = m->gated ? take(&p, rows, (size_t)m->c->model.heads) : NULL;
         ws->dmixed = take(&p, rows, values);
     }
-    const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
+    const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* the source uses it, too */
     ws->scratch_floats = scratch_floats(ws);
     ws->scratch = ws->scratch_floats ? take(&p, ws->scratch_floats, 1) : NULL;
     ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(rows > source ? rows : source, LL_CHUNK)), 1);
     return p.used;
 }
 
-/* Refuses what cannot be held before any size can overflow. Streams know themselves where learned positions end. */
+/* Refuses sizes that no memory holds, before any size can overflow. Streams check for themselves that learned positions
+ * are enough. */
 static ll_status check(const ll_model *m, int B, int T, int mode) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
@@ -179,7 +183,7 @@ static ll_status check(const ll_model *m, int B, int T, int mode) {
     return LL_OK;
 }
 
-/* The first pointers of every list, then their lists. */
+/* First the arrays of pointers, then the arrays they point to. */
 static ll_status take_lists(ll_workspace *ws) {
     const size_t layers = (size_t)ws->stack->layers, residuals = (size_t)ll_sublayers(ws->stack) + 1;
     float ***const lists[] = {&ws->project, &ws->gate,        &ws->mixed,        &ws->hidden,      &ws->gates,
@@ -199,6 +203,7 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
     *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->cls_tokens};
+    ws->keeps = mode == LL_TRAIN && !m->c->recompute;
     status = take_lists(ws);
     if (!status && S) status = ll_workspace_make(&ws->source, m, &m->stack[0], B, S, 0, mode);
     if (!status) {

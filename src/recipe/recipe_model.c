@@ -1,4 +1,4 @@
-/* What the model room gets of a recipe, and whether it holds together. */
+/* The model room's part of a recipe, and its check. */
 #include "recipe/recipe.h"
 
 int ll_config_per_token(const ll_config *c) {
@@ -17,6 +17,7 @@ ll_model_config ll_config_model(const ll_config *c) {
                              .length = c->train.length,
                              .bf16 = c->train.precision == LL_BF16,
                              .carry = c->train.carry_state,
+                             .recompute = c->train.recompute,
                              .seed = c->train.seed};
 }
 
