@@ -342,8 +342,9 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     ll_model_watch(job->model, ll_window_report, &r->w);
     r->image = image_of(job);
     r->whole = !strcmp(value(job, "data.format"), "subwords");
-    r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") && strcmp(value(job, "data.format"), "pieces") &&
-                 strcmp(value(job, "data.format"), "listops") && strcmp(value(job, "data.format"), "midi");
+    r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") &&
+                 strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
+                 strcmp(value(job, "data.format"), "midi");
     int code = open_all(r, files, paths);
     if (code < 0) {
         ll_status status = ll_tokenizer_create(&r->tokenizer, job->model);

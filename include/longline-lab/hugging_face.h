@@ -11,15 +11,15 @@ LL_C_BEGIN
  * model.safetensors.index.json names, of F32, F16, BF16 or F64. Families: GPT-2, GPT-NeoX, LLaMA (Mistral, Qwen2),
  * BERT, RoBERTa, RoFormer, ESM-2. Every tensor there has a place in the model, or is kept for ll_model_export with the
  * other files of the folder. The folder's tokenizer, as ll_tokenizer_import reads it, is then the model's, unless
- * with_tokenizer is 0 or there is none. progress may be NULL; it is told of tensors. LL_EINVAL: what cannot be imported, with the
- * remedy; LL_EFORMAT names the file with the key or tensor that is missing, left over, or not what it must be.
- * O(size). */
-LL_API LL_MUST_USE ll_status ll_model_import(ll_model **model, const char *folder, int with_tokenizer, ll_done_fn *progress,
-                                             void *arg);
+ * with_tokenizer is 0 or there is none. progress may be NULL; it is told of tensors. LL_EINVAL: what cannot be
+ * imported, with the remedy; LL_EFORMAT names the file with the key or tensor that is missing, left over, or not what
+ * it must be. O(size). */
+LL_API LL_MUST_USE ll_status ll_model_import(ll_model **model, const char *folder, int with_tokenizer,
+                                             ll_done_fn *progress, void *arg);
 
 /* A tokenizer by itself: a file tokenizer.json, or a folder that has one, or the older vocab.txt, or vocab.json and
- * merges.txt. Byte-level BPE, BPE, WordPiece and Unigram are known, with what the tokenizers library does to texts before
- * and after. LL_EINVAL, LL_EFORMAT: which part is missing, damaged or unknown. O(size). */
+ * merges.txt. Byte-level BPE, BPE, WordPiece and Unigram are known, with what the tokenizers library does to texts
+ * before and after. LL_EINVAL, LL_EFORMAT: which part is missing, damaged or unknown. O(size). */
 LL_API LL_MUST_USE ll_status ll_tokenizer_import(ll_tokenizer **tokenizer, const char *path);
 
 /* The folder again that a model was imported from, with the weights that the model has now, in the number types and

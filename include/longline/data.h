@@ -12,14 +12,14 @@ LL_C_BEGIN
 typedef struct ll_tokenizer ll_tokenizer;
 
 /* Makes tokens of text as the model's data.format does: bytes, words, letters of proteins, events of music, or the
- * tokens of the tokenizer that an imported model brought. Needs no
- * file but the model. Keeps the model, which must outlive it. LL_EFORMAT: the model's vocabulary is damaged. */
+ * tokens of the tokenizer that an imported model brought. Needs no file but the model. Keeps the model, which must
+ * outlive it. LL_EFORMAT: the model's vocabulary is damaged. */
 LL_API LL_MUST_USE ll_status ll_tokenizer_create(ll_tokenizer **tokenizer, const ll_model *model);
 LL_API void ll_tokenizer_free(ll_tokenizer *tokenizer);
 /* Tokens of text are in [0, this number). A model may have further ones, as a mask. */
 LL_API int ll_tokenizer_vocab(const ll_tokenizer *tokenizer);
-/* The tokens of a text, without those that go around it, in memory that the caller frees with ll_text_free. LL_EINVAL for text that has none.
- * O(size), and O(n log n) in the longest word of an imported tokenizer. */
+/* The tokens of a text, without those that go around it, in memory that the caller frees with ll_text_free.
+ * LL_EINVAL for text that has none. O(size), and O(n log n) in the longest word of an imported tokenizer. */
 LL_API LL_MUST_USE ll_status ll_tokenizer_encode(const ll_tokenizer *tokenizer, const void *text, size_t size,
                                                  int **tokens, size_t *count);
 /* The text of a token, *size bytes; the texts of tokens joined make the whole text (of imported tokenizers, as far as

@@ -11,7 +11,7 @@ typedef struct {
 } added;
 
 struct ll_added_tokens {
-    ll_trie trie[2]; /* texts to numbers of tokens: those found in raw text, and in normalised */
+    ll_trie trie[2];              /* texts to numbers of tokens: those found in raw text, and in normalised */
     unsigned char begins[2][256]; /* does one begin with this byte? */
     added *token;
 };

@@ -21,8 +21,8 @@ static ll_status read_template(ll_around *a, const json_t *part, const char *nam
             after = 1;
             continue;
         }
-        const json_t *ids =
-            json_object_get(json_object_get(tokens, ll_part_text(json_object_get(piece, "SpecialToken"), "id", "")), "ids");
+        const json_t *ids = json_object_get(
+            json_object_get(tokens, ll_part_text(json_object_get(piece, "SpecialToken"), "id", "")), "ids");
         if (!json_array_size(ids))
             return ll_fail(LL_EFORMAT, "%s: the post_processor of its tokenizer has a token without a number", name);
         for (size_t k = 0; k < json_array_size(ids) && !status; k++)

@@ -61,12 +61,14 @@ static ll_status read_merge(ll_bpe *b, const json_t *entry, const ll_vocab *v, u
     ll_status status = LL_OK;
     ll_buffer *side = buffer, *joined = buffer + 2;
     if (!sides_of(entry, side, &status))
-        return status ? status : ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer is no pair of texts", v->name, rank);
+        return status ? status
+                      : ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer is no pair of texts", v->name, rank);
     for (int i = 0; i < 2 && v->bytes && !status; i++) status = as_bytes(&side[i], buffer + 3);
     joined->n = 0;
     for (int i = 0; i < 2 && !status; i++) status = ll_buffer_add(joined, side[i].at, side[i].n);
     if (status) return status;
-    const int left = ll_trie_find(&v->trie, side[0].at, side[0].n), right = ll_trie_find(&v->trie, side[1].at, side[1].n),
+    const int left = ll_trie_find(&v->trie, side[0].at, side[0].n),
+              right = ll_trie_find(&v->trie, side[1].at, side[1].n),
               token = ll_trie_find(&v->trie, joined->at, joined->n);
     if (left < 0 || right < 0 || token < 0)
         return ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer has a side, or a result, that is no token", v->name,

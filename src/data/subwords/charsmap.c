@@ -16,7 +16,9 @@ ll_status ll_charsmap_check(const ll_buffer *map, const char *name) {
 }
 
 /* Unit number i; 0, which has no label that anything matches, where there is none. */
-static uint32_t unit(const ll_buffer *map, uint32_t units, uint32_t i) { return i < units ? number_at(map, 4 + 4 * (size_t)i) : 0; }
+static uint32_t unit(const ll_buffer *map, uint32_t units, uint32_t i) {
+    return i < units ? number_at(map, 4 + 4 * (size_t)i) : 0;
+}
 
 static uint32_t offset_of(uint32_t u) { return u >> 10 << ((u & 1u << 9) >> 6); }
 

@@ -13,9 +13,9 @@ typedef struct {
     ll_normal_form form;
     int left, right; /* STRIP */
     ll_bert_rules bert;
-    ll_regex *regex;        /* REPLACE: or else `from` */
-    ll_buffer from, to;     /* REPLACE; PREPEND: to */
-    ll_buffer map;          /* CHARSMAP */
+    ll_regex *regex;    /* REPLACE: or else `from` */
+    ll_buffer from, to; /* REPLACE; PREPEND: to */
+    ll_buffer map;      /* CHARSMAP */
 } step;
 
 struct ll_normalizer {
@@ -36,9 +36,9 @@ static ll_status read_step(step *s, const json_t *part, const char *name) {
         const char *type;
         step_kind kind;
         ll_normal_form form;
-    } types[] = {{"NFC", NORMAL, LL_NFC},   {"NFD", NORMAL, LL_NFD},   {"NFKC", NORMAL, LL_NFKC},
-                 {"NFKD", NORMAL, LL_NFKD}, {"Lowercase", LOWER, 0},   {"StripAccents", ACCENTS, 0},
-                 {"Strip", STRIP, 0},       {"Replace", REPLACE, 0},   {"Prepend", PREPEND, 0},
+    } types[] = {{"NFC", NORMAL, LL_NFC},     {"NFD", NORMAL, LL_NFD},     {"NFKC", NORMAL, LL_NFKC},
+                 {"NFKD", NORMAL, LL_NFKD},   {"Lowercase", LOWER, 0},     {"StripAccents", ACCENTS, 0},
+                 {"Strip", STRIP, 0},         {"Replace", REPLACE, 0},     {"Prepend", PREPEND, 0},
                  {"BertNormalizer", BERT, 0}, {"Precompiled", CHARSMAP, 0}};
     size_t i = 0;
     while (i < sizeof types / sizeof *types && strcmp(types[i].type, ll_part_type(part))) i++;

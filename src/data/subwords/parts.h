@@ -79,12 +79,12 @@ int ll_pretokenizer_has_blank(const ll_pretokenizer *p);
 
 /* A vocabulary, as models see it. */
 typedef struct {
-    ll_trie trie;           /* texts, as bytes */
+    ll_trie trie;            /* texts, as bytes */
     int32_t byte_token[256]; /* <0x00> .. <0xFF>, or -1 */
-    int unknown;            /* -1: none */
-    int bytes;              /* texts are bytes, not characters */
-    int fuse_unknown;       /* unknown ones in a row are one */
-    const char *name; /* while it is read */
+    int unknown;             /* -1: none */
+    int bytes;               /* texts are bytes, not characters */
+    int fuse_unknown;        /* unknown ones in a row are one */
+    const char *name;        /* while it is read */
 } ll_vocab;
 
 /* What a token stands for. */

@@ -8,7 +8,8 @@ enum { STEPS_MOST = 16 };
 
 /* What a step looks for. */
 typedef enum { BY_REGEX, BY_TEXT, BY_WHITE, BY_PUNCTUATION, BY_BERT_PUNCTUATION, BY_DIGIT, BY_NOTHING } match_kind;
-/* What becomes of it: a word of its own, nothing, part of the word before or after; or runs of the same sort are one. */
+/* What becomes of it: a word of its own, nothing, part of the word before or after; or runs of the same sort are one.
+ */
 typedef enum { ISOLATED, REMOVED, WITH_PREVIOUS, WITH_NEXT, CONTIGUOUS } behaviour;
 
 typedef struct {
@@ -52,7 +53,8 @@ static ll_status read_split(step *s, const json_t *part, const char *name) {
 
 static ll_status read_metaspace(step *s, const json_t *part) {
     const char *spelled = ll_part_text(part, "replacement", "\xe2\x96\x81");
-    const char *scheme = ll_part_text(part, "prepend_scheme", ll_part_flag(part, "add_prefix_space", 1) ? "always" : "never");
+    const char *scheme =
+        ll_part_text(part, "prepend_scheme", ll_part_flag(part, "add_prefix_space", 1) ? "always" : "never");
     s->kind = ll_part_flag(part, "split", 1) ? BY_TEXT : BY_NOTHING;
     s->does = WITH_NEXT;
     s->spells_blanks = 1;
@@ -100,7 +102,7 @@ static ll_status read_all(ll_pretokenizer *p, const json_t *part, const char *na
     ll_status status = LL_OK;
     for (size_t i = 0; !status && (one = ll_part_at(part, "pretokenizers", i)); i++)
         status = !strcmp(ll_part_type(one), "Sequence") && one != part && depth < 4 ? read_all(p, one, name, depth + 1)
-                                                                                   : read_step(p, one, name);
+                                                                                    : read_step(p, one, name);
     return status;
 }
 
@@ -197,9 +199,9 @@ static ll_status take(building *b, size_t end, int matched) {
     if (end == b->end) return LL_OK;
     if (b->s->invert) matched = !matched;
     b->matched = matched;
-    const int joins = !begins && ((b->s->does == WITH_PREVIOUS && matched && !had) ||
-                                  (b->s->does == WITH_NEXT && had && !matched) ||
-                                  (b->s->does == CONTIGUOUS && matched == had));
+    const int joins =
+        !begins && ((b->s->does == WITH_PREVIOUS && matched && !had) || (b->s->does == WITH_NEXT && had && !matched) ||
+                    (b->s->does == CONTIGUOUS && matched == had));
     ll_status status = joins ? LL_OK : finish(b);
     b->end = end;
     if (b->s->does == REMOVED && matched) b->begin = end;

@@ -48,8 +48,8 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
         const ll_tokens *t = end ? &s->around.after : &s->around.before;
         for (size_t i = 0; i < t->n; i++)
             if (t->at[i] >= s->texts.count)
-                return ll_fail(LL_EFORMAT, "%s: the post_processor of its tokenizer has token %d, of %d", name, t->at[i],
-                               s->texts.count);
+                return ll_fail(LL_EFORMAT, "%s: the post_processor of its tokenizer has token %d, of %d", name,
+                               t->at[i], s->texts.count);
     }
     s->vocab.name = NULL;
     return status;

@@ -8,14 +8,14 @@
 
 typedef struct ll_subwords ll_subwords;
 
-/* From the text of a tokenizer.json, which is not kept; `name` is what errors call it. LL_EFORMAT: it is damaged, or has
- * a part that is not known, which the text names. O(size). */
+/* From the text of a tokenizer.json, which is not kept; `name` is what errors call it. LL_EFORMAT: it is damaged, or
+ * has a part that is not known, which the text names. O(size). */
 LL_MUST_USE ll_status ll_subwords_create(ll_subwords **subwords, const ll_bytes *json, const char *name);
 void ll_subwords_free(ll_subwords *s);
 /* All tokens are below this. */
 int ll_subwords_count(const ll_subwords *s);
-/* Tokens of a text of any bytes, without those that go around it; to be freed with ll_free. O(n log n) at most. LL_EINVAL
- * where a byte has no token and there is none for what is unknown. */
+/* Tokens of a text of any bytes, without those that go around it; to be freed with ll_free. O(n log n) at most.
+ * LL_EINVAL where a byte has no token and there is none for what is unknown. */
 LL_MUST_USE ll_status ll_subwords_encode(const ll_subwords *s, const uint8_t *text, size_t size, int32_t **tokens,
                                          int64_t *count);
 /* What a token stands for, to be put one after the other. It lasts as long as s. */

@@ -1,5 +1,5 @@
-/* Where tokenizers lie: tokenizer.json, or the older vocab.json with merges.txt (byte-level BPE) or vocab.txt (WordPiece,
- * or one letter a token as in ESM-2), from which the tokenizer.json is made that means the same. */
+/* Where tokenizers lie: tokenizer.json, or the older vocab.json with merges.txt (byte-level BPE) or vocab.txt
+ * (WordPiece, or one letter a token as in ESM-2), from which the tokenizer.json is made that means the same. */
 #include "data/subwords/tokenizer_files.h"
 
 #include <jansson.h>
@@ -71,7 +71,8 @@ static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *f
     const char *line;
     size_t at = 0, n;
     for (size_t i = 1; next_line(text, &at, &line, &n); i++)
-        if (n && !(i == 1 && n > 8 && !memcmp(line, "#version", 8)) && json_array_append_new(merges, json_stringn(line, n)))
+        if (n && !(i == 1 && n > 8 && !memcmp(line, "#version", 8)) &&
+            json_array_append_new(merges, json_stringn(line, n)))
             return not_text(folder, "merges.txt", i);
     return LL_OK;
 }
@@ -83,14 +84,15 @@ static ll_status add_token(json_t *added, const char *text, const json_t *id) {
     size_t i;
     if (!json_is_integer(id)) return LL_OK;
     json_array_foreach(added, i, one) if (!strcmp(ll_part_text(one, "content", ""), text)) return LL_OK;
-    json_t *token = json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text,
-                              "single_word", 0, "lstrip", !strcmp(text, "<mask>"), "rstrip", 0, "normalized", 0, "special", 1);
+    json_t *token =
+        json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
+                  0, "lstrip", !strcmp(text, "<mask>"), "rstrip", 0, "normalized", 0, "special", 1);
     return token && !json_array_append_new(added, token) ? LL_OK : LL_ENOMEM;
 }
 
 /* What a config calls its token of the beginning, of the end, .. */
 static ll_status add_named(json_t *added, const json_t *config, const json_t *vocab) {
-    static const char *const keys[] = {"bos_token", "eos_token",  "unk_token", "sep_token",
+    static const char *const keys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                        "pad_token", "cls_token", "mask_token"};
     ll_status status = LL_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++) {
@@ -102,8 +104,8 @@ static ll_status add_named(json_t *added, const json_t *config, const json_t *vo
 }
 
 static ll_status add_all(json_t *added, const json_t *vocab, const json_t *config, const char *folder) {
-    static const char *const usual[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<unk>",
-                                        "<mask>", "<cls>", "<eos>", "<null_1>", "<|endoftext|>"};
+    static const char *const usual[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "<s>",      "</s>",
+                                        "<pad>", "<unk>", "<mask>", "<cls>", "<eos>",  "<null_1>", "<|endoftext|>"};
     json_t *map = NULL, *more = NULL, *id;
     const char *text;
     ll_status status = read_json(&map, folder, "special_tokens_map.json");
@@ -124,8 +126,8 @@ static ll_status add_all(json_t *added, const json_t *vocab, const json_t *confi
 static json_t *around(const json_t *vocab, const char *first, const char *last) {
     const json_t *before = json_object_get(vocab, first), *after = json_object_get(vocab, last);
     if (!json_is_integer(before) || !json_is_integer(after)) return json_null();
-    return json_pack("{s:s, s:[s,I], s:[s,I]}", "type", "BertProcessing", "cls", first, json_integer_value(before), "sep",
-                     last, json_integer_value(after));
+    return json_pack("{s:s, s:[s,I], s:[s,I]}", "type", "BertProcessing", "cls", first, json_integer_value(before),
+                     "sep", last, json_integer_value(after));
 }
 
 static json_t *byte_level(json_t *vocab, json_t *merges, json_t *added, const json_t *config) {
@@ -152,7 +154,8 @@ static json_t *letters(json_t *vocab, json_t *added) {
     json_object_foreach(vocab, text, id) if (*text && add_token(added, text, id)) return NULL;
     return json_pack("{s:O, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", added, "normalizer",
                      "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
-                     around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token", "<unk>");
+                     around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
+                     "<unk>");
 }
 
 static ll_status dump(ll_bytes *out, const json_t *json) {
@@ -172,9 +175,9 @@ static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *line
     if (!status && merges->data) status = read_merges(list, merges, folder);
     if (!status) status = add_all(added, vocab, config, folder);
     if (!status) {
-        json = merges->data                       ? byte_level(vocab, list, added, config)
+        json = merges->data                      ? byte_level(vocab, list, added, config)
                : json_object_get(vocab, "[UNK]") ? wordpiece(vocab, added, config)
-                                                  : letters(vocab, added);
+                                                 : letters(vocab, added);
         status = dump(out, json);
     }
     json_decref(json);

@@ -40,7 +40,12 @@ void ll_buffer_free(ll_buffer *b) {
 int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
     static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const uint8_t first = *text;
-    const size_t size = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    const size_t size = first < 0x80   ? 1
+                        : first < 0xc0 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf8 ? 4
+                                       : 0;
     int32_t c = size == 1 ? first : first & (0x7f >> size);
     *bytes = 1;
     if (!size || size > n) return -1;

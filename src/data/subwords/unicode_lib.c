@@ -64,9 +64,8 @@ static int32_t unchanged(ll_normal_form form) { return form == LL_NFC ? 0x300 : 
 
 ll_status ll_add_normal(ll_buffer *out, const uint8_t *text, size_t n, ll_normal_form form) {
     const int compose = form == LL_NFC || form == LL_NFKC, compatible = form == LL_NFKC || form == LL_NFKD;
-    const utf8proc_option_t options =
-        (utf8proc_option_t)((compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) | UTF8PROC_STABLE |
-                            (compatible ? UTF8PROC_COMPAT : 0));
+    const utf8proc_option_t options = (utf8proc_option_t)((compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+                                                          UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
     ll_status status = LL_OK;
     for (size_t i = 0, size; i < n && !status;) {
         size_t end = i;

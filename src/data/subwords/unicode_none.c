@@ -2,9 +2,10 @@
 #include "data/subwords/unicode.h"
 
 ll_status ll_unicode_check(void) {
-    return ll_fail(LL_EINVAL,
-                   "this program was built without PCRE2 and utf8proc, which tokenizers of other programs need; build it "
-                   "again where libpcre2-dev and libutf8proc-dev are installed");
+    return ll_fail(
+        LL_EINVAL,
+        "this program was built without PCRE2 and utf8proc, which tokenizers of other programs need; build it "
+        "again where libpcre2-dev and libutf8proc-dev are installed");
 }
 
 int ll_is_letter(int32_t c) { return (void)c, 0; }

@@ -92,7 +92,8 @@ ll_status ll_vocab_read(ll_vocab *v, ll_token_texts *t, const json_t *json, cons
     ll_status status = ll_trie_create(&v->trie);
     if (!status) status = json_is_array(vocab) ? read_list(v, t, vocab) : read_table(v, t, vocab);
     if (status) return status;
-    v->unknown = json_is_integer(id) ? (int)json_integer_value(id) : ll_trie_find(&v->trie, (const uint8_t *)unknown, strlen(unknown));
+    v->unknown = json_is_integer(id) ? (int)json_integer_value(id)
+                                     : ll_trie_find(&v->trie, (const uint8_t *)unknown, strlen(unknown));
     v->fuse_unknown = ll_part_flag(model, "fuse_unk", 0);
     find_bytes(v, model);
     for (size_t i = 0; i < json_array_size(added) && !status; i++) {
@@ -109,9 +110,10 @@ ll_status ll_add_unknown(const ll_vocab *v, ll_tokens *out, const uint8_t *c, si
     ll_status status = LL_OK;
     if (v->byte_token[0] < 0 && v->unknown >= 0) return ll_tokens_add(out, v->unknown);
     for (size_t i = 0; i < n && !status; i++)
-        status = v->byte_token[c[i]] >= 0
-                     ? ll_tokens_add(out, v->byte_token[c[i]])
-                     : ll_fail(LL_EINVAL, "the tokenizer has no token for byte 0x%02x, and none for what is unknown", c[i]);
+        status =
+            v->byte_token[c[i]] >= 0
+                ? ll_tokens_add(out, v->byte_token[c[i]])
+                : ll_fail(LL_EINVAL, "the tokenizer has no token for byte 0x%02x, and none for what is unknown", c[i]);
     return status;
 }
 
@@ -180,7 +182,8 @@ static void decode_metaspace(ll_token_texts *t, const char *mark, const ll_vocab
     }
 }
 
-ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_vocab *v, int *blank, const char *name) {
+ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_vocab *v, int *blank,
+                                const char *name) {
     const json_t *part = json_object_get(json, "decoder"), *one;
     ll_status status = LL_OK;
     if (v->bytes) return LL_OK; /* a token's bytes are what it stands for */
@@ -191,7 +194,8 @@ ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_
             *blank = 1;
         } else if (!strcmp(type, "Metaspace")) {
             decode_metaspace(t, ll_part_text(one, "replacement", metaspace), v);
-            *blank = strcmp(ll_part_text(one, "prepend_scheme", "always"), "never") && ll_part_flag(one, "add_prefix_space", 1);
+            *blank = strcmp(ll_part_text(one, "prepend_scheme", "always"), "never") &&
+                     ll_part_flag(one, "add_prefix_space", 1);
         } else if (!strcmp(type, "Replace")) {
             decode_metaspace(t, ll_part_text(json_object_get(one, "pattern"), "String", metaspace), v);
         } else if (!strcmp(type, "Strip")) {

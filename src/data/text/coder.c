@@ -22,12 +22,15 @@ struct ll_coder {
 
 static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
     if (!path || !*path)
-        return ll_fail(LL_EINVAL, "data.format=subwords needs a tokenizer: data.tokenizer, or train.from with a model that "
-                                  "has one");
+        return ll_fail(LL_EINVAL,
+                       "data.format=subwords needs a tokenizer: data.tokenizer, or train.from with a model that "
+                       "has one");
     const ll_status status = ll_subwords_find(vocabulary, path);
     if (!status && !vocabulary->size)
-        return ll_fail(LL_EINVAL, "data.tokenizer = %s has no tokenizer.json, no vocab.txt, and no vocab.json with "
-                                  "merges.txt", path);
+        return ll_fail(LL_EINVAL,
+                       "data.tokenizer = %s has no tokenizer.json, no vocab.txt, and no vocab.json with "
+                       "merges.txt",
+                       path);
     return status ? ll_fail_in(status, "data.tokenizer") : LL_OK;
 }
 

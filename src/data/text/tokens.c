@@ -56,6 +56,7 @@ static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split
 const ll_format ll_format_words = {
     "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
 const ll_format ll_format_subwords = {
-    "subwords", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+    "subwords",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
+    ll_text_close};
 const ll_format ll_format_pieces = {
     "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
