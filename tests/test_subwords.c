@@ -6,17 +6,17 @@
 static void comes_back(const ll_subwords *s, const uint8_t *text, size_t size) {
     int32_t *tokens = NULL;
     int64_t n = 0;
-    ll_buffer back = {0};
+    ll_grown back = {0};
     CHECK_OK(ll_subwords_encode(s, text, size, &tokens, &n));
     for (int64_t i = 0; i < n; i++) {
         size_t length = 0;
         const char *part = ll_subwords_text(s, tokens[i], &length);
-        CHECK_OK(ll_buffer_add(&back, part, length));
+        CHECK_OK(ll_grown_add(&back, part, length));
     }
     const size_t blank = ll_subwords_has_blank(s) && back.n && back.at[0] == ' ';
     assert_int_equal(back.n - blank, size);
     if (size) assert_memory_equal(back.at + blank, text, size);
-    ll_buffer_free(&back);
+    ll_grown_free(&back);
     ll_free(tokens);
 }
 
@@ -165,10 +165,10 @@ static void all_text_comes_back(void **state) {
     char *json[2] = {byte_level(LLAMA3, abc, MERGES), byte_fallback()};
     for (int k = 0; k < 2; k++) {
         ll_subwords *s = subwords_of(json[k]);
-        ll_buffer all = {0};
+        ll_grown all = {0};
         for (int32_t c = 0; c < 0x110000; c++) {        /* every code point, 4096 a text */
             const int is_blank = k == 1 && c == 0x2581; /* how this kind writes a blank */
-            if ((c < 0xd800 || c >= 0xe000) && !is_blank) CHECK_OK(ll_buffer_add_char(&all, c));
+            if ((c < 0xd800 || c >= 0xe000) && !is_blank) CHECK_OK(ll_grown_add_char(&all, c));
             if (c % 4096 != 4095) continue;
             comes_back(s, all.at, all.n);
             all.n = 0;
@@ -179,7 +179,7 @@ static void all_text_comes_back(void **state) {
             for (size_t i = 0; i < sizeof text; i++) text[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
             comes_back(s, text, (size_t)trial % sizeof text);
         }
-        ll_buffer_free(&all);
+        ll_grown_free(&all);
         ll_subwords_free(s);
     }
     ll_subwords *s = subwords_of(json[1]);

@@ -49,12 +49,12 @@ static void expect_normal(const char *part, const char *text, const char *normal
     json_error_t error;
     json_t *json = json_loads(part, 0, &error);
     ll_normalizer *n = NULL;
-    ll_buffer out = {0};
+    ll_grown out = {0};
     CHECK_OK(ll_normalizer_create(&n, json, "test"));
     CHECK_OK(ll_normalize(n, &out, (const uint8_t *)text, strlen(text)));
-    CHECK_OK(ll_buffer_add(&out, "", 1));
+    CHECK_OK(ll_grown_add(&out, "", 1));
     assert_string_equal((char *)out.at, normal);
-    ll_buffer_free(&out);
+    ll_grown_free(&out);
     ll_normalizer_free(n);
     json_decref(json);
 }

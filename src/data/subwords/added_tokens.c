@@ -24,14 +24,14 @@ static ll_status add(ll_added_tokens *a, const json_t *entry, int number, const 
         return ll_fail(LL_EFORMAT, "%s: added token %d of its tokenizer has no id or no content", name, number);
     a->token[number] = (added){(int)json_integer_value(id), ll_part_flag(entry, "single_word", 0),
                                ll_part_flag(entry, "lstrip", 0), ll_part_flag(entry, "rstrip", 0)};
-    ll_buffer found = {0};
+    ll_grown found = {0};
     ll_status status = which == NORMALISED ? ll_normalize(n, &found, (const uint8_t *)text, strlen(text))
-                                           : ll_buffer_add(&found, text, strlen(text));
+                                           : ll_grown_add(&found, text, strlen(text));
     if (!status && found.n) {
         a->begins[which][*found.at] = 1;
         status = ll_trie_add(&a->trie[which], found.at, found.n, number);
     }
-    ll_buffer_free(&found);
+    ll_grown_free(&found);
     return status;
 }
 

@@ -33,14 +33,14 @@ static const merge *merge_of(const ll_bpe *b, int32_t left, int32_t right) {
 }
 
 /* The two sides of a merge: ["a", "b"], or "a b". */
-static int sides_of(const json_t *entry, ll_buffer side[2], ll_status *status) {
+static int sides_of(const json_t *entry, ll_grown side[2], ll_status *status) {
     const char *text = json_string_value(entry), *blank = text ? strchr(text, ' ') : NULL;
     for (int i = 0; i < 2; i++) {
         const char *from = text ? (i && blank ? blank + 1 : text) : json_string_value(json_array_get(entry, (size_t)i));
         if (!from || (text && !blank)) return 0;
         side[i].n = 0;
-        *status = ll_buffer_add(&side[i], from, text && !i ? (size_t)(blank - text) : strlen(from));
-        if (!*status) *status = ll_buffer_add(&side[i], "", 1);
+        *status = ll_grown_add(&side[i], from, text && !i ? (size_t)(blank - text) : strlen(from));
+        if (!*status) *status = ll_grown_add(&side[i], "", 1);
         if (*status) return 0;
         side[i].n--;
     }
@@ -48,24 +48,24 @@ static int sides_of(const json_t *entry, ll_buffer side[2], ll_status *status) {
 }
 
 /* A side as the bytes that the vocabulary has. */
-static ll_status as_bytes(ll_buffer *side, ll_buffer *scratch) {
+static ll_status as_bytes(ll_grown *side, ll_grown *scratch) {
     int all = 0;
     scratch->n = 0;
     ll_status status = ll_from_byte_level(scratch, (const char *)side->at, &all);
     if (status || !all) return status;
     side->n = 0;
-    return ll_buffer_add(side, scratch->at, scratch->n);
+    return ll_grown_add(side, scratch->at, scratch->n);
 }
 
-static ll_status read_merge(ll_bpe *b, const json_t *entry, const ll_vocab *v, uint32_t rank, ll_buffer buffer[4]) {
+static ll_status read_merge(ll_bpe *b, const json_t *entry, const ll_vocab *v, uint32_t rank, ll_grown buffer[4]) {
     ll_status status = LL_OK;
-    ll_buffer *side = buffer, *joined = buffer + 2;
+    ll_grown *side = buffer, *joined = buffer + 2;
     if (!sides_of(entry, side, &status))
         return status ? status
                       : ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer is no pair of texts", v->name, rank);
     for (int i = 0; i < 2 && v->bytes && !status; i++) status = as_bytes(&side[i], buffer + 3);
     joined->n = 0;
-    for (int i = 0; i < 2 && !status; i++) status = ll_buffer_add(joined, side[i].at, side[i].n);
+    for (int i = 0; i < 2 && !status; i++) status = ll_grown_add(joined, side[i].at, side[i].n);
     if (status) return status;
     const int left = ll_trie_find(&v->trie, side[0].at, side[0].n),
               right = ll_trie_find(&v->trie, side[1].at, side[1].n),
@@ -80,7 +80,7 @@ static ll_status read_merge(ll_bpe *b, const json_t *entry, const ll_vocab *v, u
 }
 
 static ll_status read_merges(ll_bpe *b, const json_t *list, const ll_vocab *v) {
-    ll_buffer buffer[4] = {{0}};
+    ll_grown buffer[4] = {{0}};
     size_t slots = 64;
     ll_status status = LL_OK;
     while (slots < 2 * json_array_size(list)) slots *= 2;
@@ -89,7 +89,7 @@ static ll_status read_merges(ll_bpe *b, const json_t *list, const ll_vocab *v) {
     if (!b->merge) return LL_ENOMEM;
     for (size_t i = 0; i < json_array_size(list) && !status; i++)
         status = read_merge(b, json_array_get(list, i), v, (uint32_t)i, buffer);
-    for (int i = 0; i < 4; i++) ll_buffer_free(&buffer[i]);
+    for (int i = 0; i < 4; i++) ll_grown_free(&buffer[i]);
     return status;
 }
 

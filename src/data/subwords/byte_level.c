@@ -15,7 +15,7 @@ static int byte_of(int32_t c) {
     return -1;
 }
 
-ll_status ll_from_byte_level(ll_buffer *out, const char *text, int *all) {
+ll_status ll_from_byte_level(ll_grown *out, const char *text, int *all) {
     const size_t before = out->n;
     ll_status status = LL_OK;
     *all = 1;
@@ -25,7 +25,7 @@ ll_status ll_from_byte_level(ll_buffer *out, const char *text, int *all) {
         const int byte = byte_of(ll_char_at((const uint8_t *)text + i, left, &size));
         const uint8_t one = (uint8_t)byte;
         *all = byte >= 0;
-        if (*all) status = ll_buffer_add(out, &one, 1);
+        if (*all) status = ll_grown_add(out, &one, 1);
     }
     if (!*all) out->n = before;
     return status;

@@ -44,7 +44,7 @@ static int digit64(char c) {
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-ll_status ll_base64(ll_buffer *out, const char *text, const char *name) {
+ll_status ll_part_base64(ll_grown *out, const char *text, const char *name) {
     uint32_t bits = 0;
     int n = 0;
     ll_status status = LL_OK;
@@ -56,7 +56,7 @@ ll_status ll_base64(ll_buffer *out, const char *text, const char *name) {
         if (n < 8) continue;
         n -= 8;
         const uint8_t byte = (uint8_t)(bits >> n);
-        status = ll_buffer_add(out, &byte, 1);
+        status = ll_grown_add(out, &byte, 1);
     }
     return status;
 }
@@ -88,13 +88,13 @@ ll_status ll_word_add(ll_word_list *w, const uint8_t *word, size_t n) {
         w->end = more;
         w->capacity = capacity;
     }
-    const ll_status status = ll_buffer_add(&w->text, word, n);
+    const ll_status status = ll_grown_add(&w->text, word, n);
     if (!status) w->end[w->n++] = w->text.n;
     return status;
 }
 
 void ll_word_list_free(ll_word_list *w) {
-    ll_buffer_free(&w->text);
+    ll_grown_free(&w->text);
     ll_free(w->end);
     *w = (ll_word_list){0};
 }

@@ -17,7 +17,7 @@ LL_MUST_USE ll_status ll_tokens_add(ll_tokens *t, int32_t token);
 
 /* Words: text, and where each of them ends. */
 typedef struct {
-    ll_buffer text;
+    ll_grown text;
     size_t *end;
     size_t n, capacity;
 } ll_word_list;
@@ -38,7 +38,7 @@ LL_MUST_USE ll_status ll_part_unknown(const char *name, const char *what, const 
 /* A pattern is {"String": ".."} or {"Regex": ".."}: which of them, and its text. */
 LL_MUST_USE ll_status ll_part_pattern(const json_t *part, const char *name, int *regex, const char **text);
 /* Base 64 into bytes. */
-LL_MUST_USE ll_status ll_base64(ll_buffer *out, const char *text, const char *name);
+LL_MUST_USE ll_status ll_part_base64(ll_grown *out, const char *text, const char *name);
 
 /* ---- normalizer.c ---- */
 
@@ -47,20 +47,20 @@ typedef struct ll_normalizer ll_normalizer;
 LL_MUST_USE ll_status ll_normalizer_create(ll_normalizer **out, const json_t *part, const char *name);
 void ll_normalizer_free(ll_normalizer *n);
 /* Adds the normalised text to out. */
-LL_MUST_USE ll_status ll_normalize(const ll_normalizer *n, ll_buffer *out, const uint8_t *text, size_t size);
+LL_MUST_USE ll_status ll_normalize(const ll_normalizer *n, ll_grown *out, const uint8_t *text, size_t size);
 
 /* ---- bert_normalizer.c, charsmap.c: two of its steps ---- */
 
 typedef struct {
     int clean, chinese, accents, lower;
 } ll_bert_rules;
-LL_MUST_USE ll_status ll_bert_normalize(const ll_bert_rules *rules, ll_buffer *out, const uint8_t *text, size_t n);
+LL_MUST_USE ll_status ll_bert_normalize(const ll_bert_rules *rules, ll_grown *out, const uint8_t *text, size_t n);
 /* Without nonspacing marks (BERT), or without all marks. */
-LL_MUST_USE ll_status ll_strip_marks(ll_buffer *out, const uint8_t *text, size_t n, int all);
-LL_MUST_USE ll_status ll_lower_all(ll_buffer *out, const uint8_t *text, size_t n);
+LL_MUST_USE ll_status ll_strip_marks(ll_grown *out, const uint8_t *text, size_t n, int all);
+LL_MUST_USE ll_status ll_lower_all(ll_grown *out, const uint8_t *text, size_t n);
 /* A map of SentencePiece: the size of a double-array trie, its units, and texts that its values point into. */
-LL_MUST_USE ll_status ll_charsmap_check(const ll_buffer *map, const char *name);
-LL_MUST_USE ll_status ll_charsmap_apply(const ll_buffer *map, ll_buffer *out, const uint8_t *text, size_t n);
+LL_MUST_USE ll_status ll_charsmap_check(const ll_grown *map, const char *name);
+LL_MUST_USE ll_status ll_charsmap_apply(const ll_grown *map, ll_grown *out, const uint8_t *text, size_t n);
 
 /* ---- pretokenizer.c ---- */
 
@@ -127,7 +127,7 @@ LL_MUST_USE ll_status ll_add_unknown(const ll_vocab *v, ll_tokens *out, const ui
 /* ---- byte_level.c: the 256 characters that GPT-2's vocabulary writes bytes as ---- */
 
 /* Adds the bytes that a text of such characters stands for; 0 and nothing added where it has another. */
-LL_MUST_USE ll_status ll_from_byte_level(ll_buffer *out, const char *text, int *all);
+LL_MUST_USE ll_status ll_from_byte_level(ll_grown *out, const char *text, int *all);
 
 /* ---- added_tokens.c ---- */
 

@@ -17,7 +17,7 @@ typedef struct {
     behaviour does;
     int invert;
     ll_regex *regex;
-    ll_buffer pattern; /* BY_TEXT; of a Metaspace: what a blank becomes */
+    ll_grown pattern; /* BY_TEXT; of a Metaspace: what a blank becomes */
     int blank;         /* a blank goes before a text that has none: 1: always, 2: before the first alone */
     int spells_blanks; /* Metaspace: blanks become the pattern */
 } step;
@@ -48,7 +48,7 @@ static ll_status read_split(step *s, const json_t *part, const char *name) {
     s->kind = regex ? BY_REGEX : BY_TEXT;
     s->invert = ll_part_flag(part, "invert", 0);
     if (status) return status;
-    return regex ? ll_regex_create(&s->regex, text, name) : ll_buffer_add(&s->pattern, text, strlen(text));
+    return regex ? ll_regex_create(&s->regex, text, name) : ll_grown_add(&s->pattern, text, strlen(text));
 }
 
 static ll_status read_metaspace(step *s, const json_t *part) {
@@ -59,7 +59,7 @@ static ll_status read_metaspace(step *s, const json_t *part) {
     s->does = WITH_NEXT;
     s->spells_blanks = 1;
     s->blank = !strcmp(scheme, "always") ? 1 : !strcmp(scheme, "first") ? 2 : 0;
-    return ll_buffer_add(&s->pattern, spelled, strlen(spelled));
+    return ll_grown_add(&s->pattern, spelled, strlen(spelled));
 }
 
 static ll_status read_byte_level(ll_pretokenizer *p, step *s, const json_t *part, const char *name) {
@@ -122,7 +122,7 @@ void ll_pretokenizer_free(ll_pretokenizer *p) {
     if (!p) return;
     for (int i = 0; i < p->steps; i++) {
         ll_regex_free(p->step[i].regex);
-        ll_buffer_free(&p->step[i].pattern);
+        ll_grown_free(&p->step[i].pattern);
     }
     ll_free(p->step);
     ll_free(p);
@@ -223,24 +223,24 @@ static ll_status cut(const step *s, ll_word_list *out, const uint8_t *text, size
 }
 
 /* The word with blanks as the step has them. */
-static ll_status spell(const step *s, ll_buffer *out, const uint8_t *word, size_t n, int first) {
+static ll_status spell(const step *s, ll_grown *out, const uint8_t *word, size_t n, int first) {
     const uint8_t *blank = s->spells_blanks ? s->pattern.at : (const uint8_t *)" ";
     const size_t size = s->spells_blanks ? s->pattern.n : 1;
     const int has = *word == ' ' || (s->spells_blanks && n >= size && !memcmp(word, blank, size));
-    ll_status status = s->blank && !has && (s->blank == 1 || first) ? ll_buffer_add(out, blank, size) : LL_OK;
-    if (!s->spells_blanks) return status ? status : ll_buffer_add(out, word, n);
+    ll_status status = s->blank && !has && (s->blank == 1 || first) ? ll_grown_add(out, blank, size) : LL_OK;
+    if (!s->spells_blanks) return status ? status : ll_grown_add(out, word, n);
     for (size_t i = 0; i < n && !status;) {
         const uint8_t *found = memchr(word + i, ' ', n - i);
         const size_t stop = found ? (size_t)(found - word) : n;
-        status = ll_buffer_add(out, word + i, stop - i);
-        if (!status && found) status = ll_buffer_add(out, blank, size);
+        status = ll_grown_add(out, word + i, stop - i);
+        if (!status && found) status = ll_grown_add(out, blank, size);
         i = stop + 1;
     }
     return status;
 }
 
 static ll_status apply(const step *s, ll_word_list *out, const ll_word_list *in, int first) {
-    ll_buffer spelled = {0};
+    ll_grown spelled = {0};
     ll_status status = LL_OK;
     for (size_t i = 0, begin = 0; i < in->n && !status; begin = in->end[i++]) {
         const uint8_t *word = in->text.at + begin;
@@ -253,7 +253,7 @@ static ll_status apply(const step *s, ll_word_list *out, const ll_word_list *in,
         status = spell(s, &spelled, word, n, first && i == 0);
         if (!status) status = cut(s, out, spelled.at, spelled.n);
     }
-    ll_buffer_free(&spelled);
+    ll_grown_free(&spelled);
     return status;
 }
 

@@ -112,7 +112,7 @@ const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count) 
 /* What one text needs on its way. */
 typedef struct {
     const ll_subwords *s;
-    ll_buffer normal;
+    ll_grown normal;
     ll_word_list words;
     ll_tokens out;
     int first; /* has nothing been cut yet? */
@@ -160,7 +160,7 @@ ll_status ll_subwords_encode(const ll_subwords *s, const uint8_t *text, size_t s
     encoding e = {.s = s, .first = 1};
     ll_status status = take_text(&e, 0, text, size);
     if (!status && !e.out.at && !(e.out.at = ll_alloc(1, sizeof *e.out.at))) status = LL_ENOMEM;
-    ll_buffer_free(&e.normal);
+    ll_grown_free(&e.normal);
     ll_word_list_free(&e.words);
     if (status) {
         ll_free(e.out.at);

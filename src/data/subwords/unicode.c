@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-ll_status ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
+ll_status ll_grown_add(ll_grown *b, const void *data, size_t n) {
     if (n > b->capacity - b->n) {
         const size_t capacity = 2 * (b->n + n) + 64;
         uint8_t *more = ll_alloc(capacity, 1);
@@ -20,7 +20,7 @@ ll_status ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
     return LL_OK;
 }
 
-ll_status ll_buffer_add_char(ll_buffer *b, int32_t c) {
+ll_status ll_grown_add_char(ll_grown *b, int32_t c) {
     const uint32_t u = (uint32_t)c;
     uint8_t out[4] = {(uint8_t)u};
     size_t n = 1;
@@ -29,12 +29,12 @@ ll_status ll_buffer_add_char(ll_buffer *b, int32_t c) {
         for (size_t i = 0; i < n; i++) out[i] = (uint8_t)(0x80 | (u >> 6 * (n - 1 - i) & 0x3f));
         out[0] = (uint8_t)((n == 2 ? 0xc0 : n == 3 ? 0xe0 : 0xf0) | u >> 6 * (n - 1));
     }
-    return ll_buffer_add(b, out, n);
+    return ll_grown_add(b, out, n);
 }
 
-void ll_buffer_free(ll_buffer *b) {
+void ll_grown_free(ll_grown *b) {
     ll_free(b->at);
-    *b = (ll_buffer){0};
+    *b = (ll_grown){0};
 }
 
 int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {

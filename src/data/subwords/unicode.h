@@ -12,11 +12,11 @@
 typedef struct {
     uint8_t *at;
     size_t n, capacity;
-} ll_buffer;
+} ll_grown;
 
-LL_MUST_USE ll_status ll_buffer_add(ll_buffer *b, const void *data, size_t n);
-LL_MUST_USE ll_status ll_buffer_add_char(ll_buffer *b, int32_t c);
-void ll_buffer_free(ll_buffer *b);
+LL_MUST_USE ll_status ll_grown_add(ll_grown *b, const void *data, size_t n);
+LL_MUST_USE ll_status ll_grown_add_char(ll_grown *b, int32_t c);
+void ll_grown_free(ll_grown *b);
 
 /* The character at the beginning of n >= 1 bytes, and how many bytes it has. What is no UTF-8 is -1, one byte long. */
 int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes);
@@ -35,11 +35,11 @@ int ll_is_nonspacing(int32_t c);
 /* Cc, Cf or Co. */
 int ll_is_control(int32_t c);
 /* The lower case of c, which is one character for all but U+0130. */
-LL_MUST_USE ll_status ll_add_lower(ll_buffer *out, int32_t c);
+LL_MUST_USE ll_status ll_add_lower(ll_grown *out, int32_t c);
 
 typedef enum { LL_NFC, LL_NFD, LL_NFKC, LL_NFKD } ll_normal_form;
 /* Adds a normal form of the text to out. Bytes that are no UTF-8 stay what they are. */
-LL_MUST_USE ll_status ll_add_normal(ll_buffer *out, const uint8_t *text, size_t n, ll_normal_form form);
+LL_MUST_USE ll_status ll_add_normal(ll_grown *out, const uint8_t *text, size_t n, ll_normal_form form);
 
 typedef struct ll_regex ll_regex;
 /* An expression as the tokenizers library writes it: \s is White_Space; \p{L} and \p{N} are known. LL_EFORMAT, with

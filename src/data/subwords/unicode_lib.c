@@ -38,14 +38,14 @@ int ll_is_control(int32_t c) {
     return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CO;
 }
 
-ll_status ll_add_lower(ll_buffer *out, int32_t c) {
-    if (c == 0x130) return ll_buffer_add(out, "i\xcc\x87", 3); /* SpecialCasing.txt's only one without a condition */
-    return ll_buffer_add_char(out, utf8proc_tolower(c));
+ll_status ll_add_lower(ll_grown *out, int32_t c) {
+    if (c == 0x130) return ll_grown_add(out, "i\xcc\x87", 3); /* SpecialCasing.txt's only one without a condition */
+    return ll_grown_add_char(out, utf8proc_tolower(c));
 }
 
 /* ---- Normal forms ---- */
 
-static ll_status add_normal_run(ll_buffer *out, const uint8_t *text, size_t n, utf8proc_option_t options) {
+static ll_status add_normal_run(ll_grown *out, const uint8_t *text, size_t n, utf8proc_option_t options) {
     const utf8proc_ssize_t size = (utf8proc_ssize_t)n;
     const utf8proc_ssize_t count = utf8proc_decompose(text, size, NULL, 0, options);
     if (count < 0) return ll_fail(LL_EINVAL, "this text cannot be normalised: %s", utf8proc_errmsg(count));
@@ -54,7 +54,7 @@ static ll_status add_normal_run(ll_buffer *out, const uint8_t *text, size_t n, u
     utf8proc_decompose(text, size, c, count, options);
     const utf8proc_ssize_t left = utf8proc_normalize_utf32(c, count, options);
     ll_status status = LL_OK;
-    for (utf8proc_ssize_t i = 0; i < left && !status; i++) status = ll_buffer_add_char(out, c[i]);
+    for (utf8proc_ssize_t i = 0; i < left && !status; i++) status = ll_grown_add_char(out, c[i]);
     ll_free(c);
     return status;
 }
@@ -62,7 +62,7 @@ static ll_status add_normal_run(ll_buffer *out, const uint8_t *text, size_t n, u
 /* Characters before this one stay what they are in this form, and so do not have to be looked at. */
 static int32_t unchanged(ll_normal_form form) { return form == LL_NFC ? 0x300 : form == LL_NFD ? 0xc0 : 0xa0; }
 
-ll_status ll_add_normal(ll_buffer *out, const uint8_t *text, size_t n, ll_normal_form form) {
+ll_status ll_add_normal(ll_grown *out, const uint8_t *text, size_t n, ll_normal_form form) {
     const int compose = form == LL_NFC || form == LL_NFKC, compatible = form == LL_NFKC || form == LL_NFKD;
     const utf8proc_option_t options = (utf8proc_option_t)((compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
                                                           UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
@@ -75,9 +75,9 @@ ll_status ll_add_normal(ll_buffer *out, const uint8_t *text, size_t n, ll_normal
             if (c >= unchanged(form)) plain = 0;
             end += size;
         }
-        status = plain ? ll_buffer_add(out, text + i, end - i) : add_normal_run(out, text + i, end - i, options);
+        status = plain ? ll_grown_add(out, text + i, end - i) : add_normal_run(out, text + i, end - i, options);
         for (i = end; i < n && !status && ll_char_at(text + i, n - i, &size) < 0; i++)
-            status = ll_buffer_add(out, text + i, 1);
+            status = ll_grown_add(out, text + i, 1);
     }
     return status;
 }
@@ -106,22 +106,22 @@ static void release(void *p, void *unused) {
 }
 
 /* PCRE2's \s has U+180E, which is no White_Space. Within brackets \S stays as it is. */
-static ll_status translate(ll_buffer *out, const char *pattern) {
+static ll_status translate(ll_grown *out, const char *pattern) {
     static const char white[] = "\\t-\\r\\x{85}\\p{Z}";
     int bracket = 0;
     ll_status status = LL_OK;
     for (const char *p = pattern; *p && !status; p++) {
         if (*p == '\\' && (p[1] == 's' || (p[1] == 'S' && !bracket))) {
-            if (!bracket) status = ll_buffer_add(out, p[1] == 's' ? "[" : "[^", p[1] == 's' ? 1 : 2);
-            if (!status) status = ll_buffer_add(out, white, sizeof white - 1);
-            if (!status && !bracket) status = ll_buffer_add(out, "]", 1);
+            if (!bracket) status = ll_grown_add(out, p[1] == 's' ? "[" : "[^", p[1] == 's' ? 1 : 2);
+            if (!status) status = ll_grown_add(out, white, sizeof white - 1);
+            if (!status && !bracket) status = ll_grown_add(out, "]", 1);
             p++;
             continue;
         }
         if (*p == '[') bracket++;
         if (*p == ']' && bracket) bracket--;
         const size_t size = *p == '\\' && p[1] ? 2 : 1;
-        status = ll_buffer_add(out, p, size);
+        status = ll_grown_add(out, p, size);
         p += size - 1;
     }
     return status;
@@ -130,7 +130,7 @@ static ll_status translate(ll_buffer *out, const char *pattern) {
 ll_status ll_regex_create(ll_regex **out, const char *pattern, const char *name) {
     int error = 0;
     PCRE2_SIZE at = 0;
-    ll_buffer translated = {0};
+    ll_grown translated = {0};
     ll_regex *r = ll_alloc(1, sizeof *r);
     pcre2_general_context *memory = pcre2_general_context_create(allocate, release, NULL);
     pcre2_compile_context *how = memory ? pcre2_compile_context_create(memory) : NULL;
@@ -151,7 +151,7 @@ ll_status ll_regex_create(ll_regex **out, const char *pattern, const char *name)
     }
     pcre2_compile_context_free(how);
     pcre2_general_context_free(memory);
-    ll_buffer_free(&translated);
+    ll_grown_free(&translated);
     if (status)
         ll_regex_free(r);
     else

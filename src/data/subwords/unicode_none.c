@@ -14,9 +14,9 @@ int ll_is_punctuation(int32_t c) { return (void)c, 0; }
 int ll_is_mark(int32_t c) { return (void)c, 0; }
 int ll_is_nonspacing(int32_t c) { return (void)c, 0; }
 int ll_is_control(int32_t c) { return (void)c, 0; }
-ll_status ll_add_lower(ll_buffer *out, int32_t c) { return (void)out, (void)c, ll_unicode_check(); }
+ll_status ll_add_lower(ll_grown *out, int32_t c) { return (void)out, (void)c, ll_unicode_check(); }
 
-ll_status ll_add_normal(ll_buffer *out, const uint8_t *text, size_t n, ll_normal_form form) {
+ll_status ll_add_normal(ll_grown *out, const uint8_t *text, size_t n, ll_normal_form form) {
     return (void)out, (void)text, (void)n, (void)form, ll_unicode_check();
 }
 

@@ -33,15 +33,15 @@ static ll_status grow(ll_token_texts *t, int count) {
 
 /* The text of a token, which models will look up (lookup) or which is only decoded. */
 static ll_status add(ll_vocab *v, ll_token_texts *t, const char *text, json_int_t id, int lookup) {
-    ll_buffer bytes = {0};
+    ll_grown bytes = {0};
     int all = 0;
     ll_status status = check_number(id, v->name);
     if (!status) status = grow(t, (int)id + 1);
     if (!status && v->bytes && lookup) status = ll_from_byte_level(&bytes, text, &all);
-    if (!status && !all) status = ll_buffer_add(&bytes, text, strlen(text));
+    if (!status && !all) status = ll_grown_add(&bytes, text, strlen(text));
     if (!status && lookup) status = ll_trie_add(&v->trie, bytes.at, bytes.n, (int)id);
     if (status) {
-        ll_buffer_free(&bytes);
+        ll_grown_free(&bytes);
         return status;
     }
     ll_token_text *own = &t->text[id];
@@ -134,11 +134,11 @@ static int joins(const ll_token_text *t) {
 }
 
 static ll_status put_before(ll_token_text *t, const char *front) {
-    ll_buffer b = {0};
-    ll_status status = ll_buffer_add(&b, front, strlen(front));
-    if (!status) status = ll_buffer_add(&b, t->at, t->n);
+    ll_grown b = {0};
+    ll_status status = ll_grown_add(&b, front, strlen(front));
+    if (!status) status = ll_grown_add(&b, t->at, t->n);
     if (status) {
-        ll_buffer_free(&b);
+        ll_grown_free(&b);
         return status;
     }
     ll_free(t->at);
