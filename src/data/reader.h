@@ -39,7 +39,8 @@ typedef struct {
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
     ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder,
-    ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse;
+    ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse,
+    ll_format_subwords;
 
 struct ll_reader {
     const ll_format *format;
@@ -74,6 +75,8 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, 
 /* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
 
+/* Plain files of at least this size are mapped, by formats that need only a part of a file at a time. */
+enum { LL_LARGE_FILE = 1 << 28 };
 /* The bytes of all these files, with one zero byte between two of them. */
 LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
 
