@@ -31,3 +31,20 @@ if command -v python3 >/dev/null; then
 else
     pass "there is no python3 here: no client was run"
 fi
+# The client that OpenAI publishes, where node and its package are: npm install openai, here or in a folder that
+# LL_NODE_MODULES names.
+NODE_PATH=${LL_NODE_MODULES:-$root/node_modules}
+export NODE_PATH
+if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
+    "$longline" serve $model --listen 127.0.0.1:0 2>log &
+    pid=$!
+    i=0
+    while ! grep -q 'listening on' log && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+    timeout 60 node "$root/tests/cli/serve_openai.js" "$(sed -n 's/.*listening on //p' log)"
+    check "the openai client came to its end" test $? = 0
+    kill $pid
+    ended $pid
+    check "the server ended" test $? = 0
+else
+    pass "there is no package openai for node here: that client was not run"
+fi
