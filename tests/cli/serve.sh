@@ -10,6 +10,9 @@ model=run/best.safetensors
 cat >"$model.chat.json" <<'END'
 {"roles": {"user": ["line ", " of"]}, "begin": "", "stop": ["\n"]}
 END
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out learned $small --set position.type=learned \
+    --set position.decay=none --set position.max-length=128 --set train.steps=2
 refused "needs a MODEL" "$longline" serve
 refused "no such folder" "$longline" serve --models nowhere
 refused "No such file" "$longline" serve nowhere.safetensors
@@ -26,7 +29,7 @@ echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
 if command -v python3 >/dev/null; then
     mkdir work
-    python3 "$root/tests/cli/serve_client.py" "$longline" $model work
+    python3 "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors
     check "all clients came to their end" test $? = 0
 else
     pass "there is no python3 here: no client was run"
