@@ -8,6 +8,7 @@
 #include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
+#include "model/soft_loss.h"
 
 /* Documents in packed rows. One begins with the row, and with every separator. */
 static int find_documents(const ll_batch_run *run) {
@@ -60,7 +61,7 @@ ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
 }
 
 /* The tensors of a block of layers lie side by side. */
-static void tell_ready(const ll_batch_run *run, int layer) {
+static void report_ready(const ll_batch_run *run, int layer) {
     const ll_model *m = run->model;
     const int first = ll_block_tensor(run->stack, layer, 0), next = ll_block_tensor(run->stack, layer + 1, 0);
     if (run->ws->ready)
@@ -72,7 +73,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
         ll_status status = ll_block_again(run, l);
         if (!status) status = ll_block_backward(run, l);
         if (status) return status;
-        tell_ready(run, l);
+        report_ready(run, l);
     }
     ll_embed_back(run);
     return LL_OK;
@@ -117,9 +118,15 @@ static ll_status network_backward(const ll_batch_run *run) {
 
 ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
                        int64_t draw, ll_tally *tally) {
+    return ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
+}
+
+ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch *batch, const ll_soft *soft,
+                            float *grad, float scale, int64_t draw, ll_tally *tally) {
     ll_batch_run run = ll_network_begin(m, ws, batch);
     assert(!grad || ws->mode == LL_TRAIN);
     run.grad = grad;
+    run.soft = soft;
     run.draw = draw;
     ll_status status = ll_network_forward(&run);
     if (status) return status;
