@@ -1,10 +1,10 @@
 /* Bodies and paths of requests to `longline serve`. The first byte says what is asked, a line names the path, and the
- * rest is the body. What is refused says why, with a status that HTTP has and JSON that can be read again; what is taken
+ * rest is the body. What is refused says why, with a status that HTTP has and JSON that can be read; what is taken
  * has fields in their ranges. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "serve/request.h"
+#include "../../cli/serve/request.h"
 
 static void check_refusal(const ll_refusal *why) {
     char *text = ll_refusal_text(why);
