@@ -354,8 +354,8 @@ static void test_others_keep_bits(void **state) {
         const int s2 = form == 3;
         assert_true(describe(&c, s2 ? LL_KERNEL_RELU : LL_KERNEL_LOCAL,
                              s2 ? LL_POSITION_RELATIVE_S2 : form ? LL_POSITION_ROPE : LL_POSITION_NONE, 1, 0));
-        if (s2) c.where.keyless = H;
-        c.baseline.window = form == 2 ? 700 : 50;
+        if (s2) c.encoding.keyless = H;
+        c.approximate.window = form == 2 ? 700 : 50;
         check_bits(&c, cut);
     }
 }

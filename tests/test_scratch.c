@@ -18,7 +18,7 @@ static void want(ll_attention_call *c, learnt *d) {
                                &p->gate,  &p->inv_freq,   &p->alpha,     &p->beta,     &p->rpe,
                                &p->bias,  &p->distance_k, &p->distance_v};
     for (int i = 0; i < PARTS; i++) *to[i] = d->part[i];
-    c->dbaseline.linformer_k = d->part[PARTS], c->dbaseline.linformer_v = d->part[PARTS + 1];
+    c->dapproximate.linformer_k = d->part[PARTS], c->dapproximate.linformer_v = d->part[PARTS + 1];
     c->ddecay = d->ddecay;
 }
 

@@ -85,7 +85,7 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     a.causal = c->causal;
     a.H = heads(c->kind), a.D = query_size(c->kind), a.E = E;
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
-    a.baseline.window = WINDOW;
+    a.approximate.window = WINDOW;
     a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
                     : ll_kernel_at((int)a.kernel)->decay                       ? 1
                                                                                : 0.125f;
@@ -96,9 +96,9 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
     a.width = IMAGE, a.height = (c->T + IMAGE - 1) / IMAGE;
     if (a.position != LL_POSITION_PERMUTE2D) a.width = a.height = 0;
-    a.where.realizations = SMALL, a.where.sines = SINES, a.where.taps = TAPS, a.where.seed = 1;
-    a.where.freqs = a.where.offsets = a.where.gains = t->block;
-    a.where.filter_q = a.where.filter_k = t->filter;
+    a.encoding.realizations = SMALL, a.encoding.sines = SINES, a.encoding.taps = TAPS, a.encoding.seed = 1;
+    a.encoding.freqs = a.encoding.offsets = a.encoding.gains = t->block;
+    a.encoding.filter_q = a.encoding.filter_k = t->filter;
     if (KIND[c->kind].decay && c->causal) a.decay = t->decay;
     return ll_attention_create(op, &a);
 }

@@ -123,10 +123,10 @@ typedef struct {
 
 typedef struct {
     ll_kernel kernel;
-    ll_approximate_config baseline;
+    ll_approximate_config approximate; /* of the kernels that papers compare with */
     ll_feature_kind features; /* favor */
     ll_position position;
-    ll_position_config where;
+    ll_position_config encoding; /* of that position */
     int causal;          /* token i sees 0..i */
     int H, D, E;         /* heads, query/key size, value size */
     int M;               /* rows of `projection`; 0: no projection, features = D. Else features = M, or 2 M where
@@ -210,7 +210,7 @@ typedef struct {
     size_t scratch_floats;
     int threads;
     ll_position_gradients dposition;
-    ll_approximate_gradients dbaseline;
+    ll_approximate_gradients dapproximate;
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. Of the call B, T, S and segments count, the

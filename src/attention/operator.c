@@ -18,7 +18,7 @@ ll_attention_config ll_attention_default(void) {
 }
 
 int ll_keyed_heads(const ll_attention_config *c) {
-    return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
+    return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->encoding.keyless : c->H;
 }
 
 /* ---- What fits together ---- */
@@ -86,16 +86,16 @@ static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) 
     engine.D = op->D;
     const size_t H = (size_t)c->H, m = (size_t)ll_feature_count(&engine);
     const int whole = c->position == LL_POSITION_ORTHOGONAL;
-    const ll_approximate_config *a = &from->baseline;
+    const ll_approximate_config *a = &from->approximate;
     const size_t rotations = (size_t)a->rounds * H * (size_t)op->D * (size_t)(a->buckets / 2);
     c->projection = copy(from->projection, (size_t)c->M * (size_t)op->D, sizeof(float), &status);
     c->permutation =
         copy(from->permutation, H * (m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1)), sizeof(int32_t), &status);
     c->decay = copy(from->decay, H, sizeof(float), &status);
-    c->baseline.rotations =
+    c->approximate.rotations =
         copy(c->kernel == LL_KERNEL_REFORMER ? a->rotations : NULL, rotations, sizeof(float), &status);
-    c->where.basis = copy(whole ? from->where.basis : NULL, H * m * m, sizeof(float), &status);
-    if (whole) c->where.theta = copy(from->where.theta, H * (m / 2), sizeof(float), &status);
+    c->encoding.basis = copy(whole ? from->encoding.basis : NULL, H * m * m, sizeof(float), &status);
+    if (whole) c->encoding.theta = copy(from->encoding.theta, H * (m / 2), sizeof(float), &status);
     return status;
 }
 
@@ -103,9 +103,9 @@ static void free_arrays(ll_attention *op) {
     ll_free((void *)op->c.projection);
     ll_free((void *)op->c.permutation);
     ll_free((void *)op->c.decay);
-    ll_free((void *)op->c.baseline.rotations);
-    ll_free((void *)op->c.where.basis);
-    if (op->c.position == LL_POSITION_ORTHOGONAL) ll_free((void *)op->c.where.theta);
+    ll_free((void *)op->c.approximate.rotations);
+    ll_free((void *)op->c.encoding.basis);
+    if (op->c.position == LL_POSITION_ORTHOGONAL) ll_free((void *)op->c.encoding.theta);
 }
 
 static ll_status build(ll_attention *op, const ll_attention_config *config) {
@@ -125,9 +125,9 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
     op->c = *config;
-    op->c.projection = op->c.decay = op->c.baseline.rotations = op->c.where.basis = NULL;
+    op->c.projection = op->c.decay = op->c.approximate.rotations = op->c.encoding.basis = NULL;
     op->c.permutation = NULL;
-    if (config->position == LL_POSITION_ORTHOGONAL) op->c.where.theta = NULL;
+    if (config->position == LL_POSITION_ORTHOGONAL) op->c.encoding.theta = NULL;
     op->kind = ll_operator_of_config(config);
     op->gated = ll_operator_of_kernel(config->kernel)->gated;
     op->features = ll_operator_of_kernel(config->kernel)->linear;

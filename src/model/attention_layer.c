@@ -252,7 +252,7 @@ static ll_status mix_back(const attention *x) {
     call.dgate = ll_gate_view(run, x->s[GATE].d);
     call.g = mixed_view(x, run->ws->dmixed);
     call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
-    call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
+    call.dapproximate = ll_approximate_gradients_of(run->model, x->op, run->grad);
     if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 1);
     if (run->ws->shared) return ll_shared_backward(run->ws->shared, x->layer, &call);
     return ll_attention_backward(run->model->attention[x->op], &call);

@@ -98,8 +98,8 @@ struct ll_model {
     int cls_tokens; /* tokens in front of the caller's: 1 with pool = first, else 0 */
     struct {        /* numbers of tensors in the table; -1: the model has none */
         int embedding, first, match, head, head_bias, transform, types;
-        int where, frequencies; /* the first operator's position parameters; those that all share */
-        int baseline;           /* the first operator's parameters of its kernel */
+        int encoding, frequencies; /* the first operator's position parameters; those that all share */
+        int approximate;        /* the first operator's parameters of its kernel */
     } at;
 };
 

@@ -40,7 +40,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     const int rows = ll_min(x->queries, j.n - i0);
     const int sums = x->d.values ? (int)x->ldsum : o->E;
     float *m = j.lse, *l = j.delta;
-    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_room), o->E);
+    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_capacity), o->E);
     if (rows <= 0) return;
     ll_exact_pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);

@@ -94,8 +94,8 @@ static void begin_gradients(const ll_exact_tile *j, int from, int to) {
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
     const ll_exact *x = j->x;
-    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_room), x->op->D);
-    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min(block_begin(j, k1), j->key_room));
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_capacity), x->op->D);
+    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min(block_begin(j, k1), j->key_capacity));
     const int end = ll_min(q1 * x->queries, j->n), none = end <= q0 * x->queries;
     const int from = block_of(j, ll_exact_first(j, q0 * x->queries)), to = none ? 0 : ll_exact_last(j, end - 1);
     for (int b = from > k0 ? from : k0; b < k1 && block_begin(j, b) < to; b++) {

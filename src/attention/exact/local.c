@@ -13,7 +13,7 @@
 #include "attention/table.h"
 #include "base/memory.h"
 
-static size_t window(const ll_attention_stream *s) { return (size_t)s->op->c.baseline.window; }
+static size_t window(const ll_attention_stream *s) { return (size_t)s->op->c.approximate.window; }
 
 typedef struct {
     float *keys, *values; /* (B, H, window, D), (B, H, window, E) */
@@ -98,7 +98,7 @@ static const ll_recurrence recurrence = {
 
 static ll_status check_local(const ll_attention_config *c) {
     enum { WINDOW_MOST = 1 << 20 };
-    const int window = c->baseline.window;
+    const int window = c->approximate.window;
     if (window >= 1 && window <= WINDOW_MOST) return LL_OK;
     return ll_fail(LL_EINVAL, "attention: a window of %d tokens, must be 1 to %d", window, WINDOW_MOST);
 }

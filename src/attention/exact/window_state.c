@@ -6,7 +6,7 @@
 #include "attention/exact/exact.h"
 #include "base/integer.h"
 
-static size_t rows_of(const ll_attention *op) { return (size_t)op->c.baseline.window - 1; }
+static size_t rows_of(const ll_attention *op) { return (size_t)op->c.approximate.window - 1; }
 
 ll_status ll_window_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     const size_t H = (size_t)op->c.H;

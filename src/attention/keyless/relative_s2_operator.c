@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 static ll_status check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     if (w->clip < 1 || w->clip > LL_CLIP_MOST)
         return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
     if (w->keyless < 1 || w->keyless > c->H)
@@ -34,7 +34,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
     c.position = LL_POSITION_NONE;
-    c.H = engine->H > engine->where.keyless ? engine->H - engine->where.keyless : 1; /* or one that never runs */
+    c.H = engine->H > engine->encoding.keyless ? engine->H - engine->encoding.keyless : 1; /* or one that never runs */
     const ll_status status = ll_attention_create(&own->keyed, &c);
     if (status) return status;
     c.H = c.E = 1;

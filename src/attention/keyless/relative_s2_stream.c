@@ -24,7 +24,7 @@ struct ll_keyless_stream {
     size_t scratch;
 };
 
-static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.where.keyless; }
+static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.encoding.keyless; }
 
 static ll_status create_vectors(ll_keyless_stream *s) {
     ll_arena a = {0};
@@ -74,7 +74,7 @@ void ll_keyless_stream_reset(ll_keyless_stream *s) {
 }
 
 int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]) {
-    const size_t B = (size_t)s->B, H = (size_t)s->op->c.where.keyless, E = (size_t)s->op->c.E;
+    const size_t B = (size_t)s->B, H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E;
     tensor[0] = (ll_state_tensor){"keyless.sum", LL_F64, 3, {B, H, E}, s->V};
     tensor[1] = (ll_state_tensor){"keyless.values", LL_F32, 4, {B, H, (size_t)s->keep, E}, s->values};
     return 2;
@@ -99,7 +99,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const feed *f = arg;
     const ll_keyless_stream *s = f->s;
     const ll_attention *op = s->op;
-    const size_t keyless = (size_t)op->c.where.keyless, E = (size_t)op->c.E;
+    const size_t keyless = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
     float *pool = s->pool + index * s->scratch, *ring = s->values + index * (size_t)s->keep * E;
     float *phi = ll_take(&pool, CHUNK * s->w.ld), *work = ll_take(&pool, CHUNK * s->w.ld);

@@ -2,7 +2,7 @@
  *
  *   S = r S + phi(k) v^T     z = r z + phi(k)     y = phi(q) S / phi(q) z
  *
- * S and z are kept in double: in float, sums of a million tokens drift by 1e-3. Softmax features (favor)
+ * S and z are kept in double: in float, sums of a million tokens are off by 1e-3. Softmax features (favor)
  * come as phi 2^e, and S and z in units of 2^C with C no less than any e before: when C moves they are
  * scaled by a power of two, exactly. Features (f + eps) / sqrt(M) under a running maximum c, with
  * f = e^(u - n - c), need besides V = sum v and the number N of tokens (both decaying like S):
@@ -39,7 +39,7 @@ typedef struct {
     float *phi_q, *phi_k, *work; /* (CHUNK, ld) */
     double *v, *num, *den;       /* (CHUNK, ldv) twice, (CHUNK) */
     size_t ldv;
-    int64_t x[CHUNK], y[CHUNK];       /* places */
+    int64_t x[CHUNK], y[CHUNK];       /* positions */
     int exponent[CHUNK], none[CHUNK]; /* of keys; of queries, where only their ratios count */
     float top[CHUNK];
     double factor[CHUNK], unit[CHUNK]; /* what S is scaled by before a token; 2^C after it */
@@ -91,8 +91,8 @@ static double power(double n) {
     return n < -1000 ? 0 : ldexp(1, (int)n);
 }
 
-/* Makes room for a key of exponent e and returns by what the state has to be scaled. A state that decays may have
- * shrunk far below 2^C: then C follows it down, so that small new keys are not lost. */
+/* Raises C for a key of exponent e, where that is needed, and returns the factor by which to scale the state. A state
+ * that decays may have shrunk far below 2^C. C then follows it down, so that small new keys are not lost. */
 static double raise(lane *j, double decay, int e) {
     double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
     *level = fmax(*level + log2(decay), e);

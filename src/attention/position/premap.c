@@ -51,9 +51,9 @@ ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config
     b->kind = kind;
     b->c = *config;
     b->R = kind->width(config);
-    b->given = config->where.noise || config->where.gate_noise;
+    b->given = config->encoding.noise || config->encoding.gate_noise;
     const ll_status status = kind->create ? kind->create(b) : LL_OK;
-    b->c.projection = b->c.decay = b->c.where.theta = b->c.where.noise = b->c.where.gate_noise = NULL;
+    b->c.projection = b->c.decay = b->c.encoding.theta = b->c.encoding.noise = b->c.encoding.gate_noise = NULL;
     return status;
 }
 
@@ -67,8 +67,8 @@ void ll_premap_free(ll_premap *b) {
 
 void ll_attention_set_noise(ll_attention *op, uint64_t seed) {
     ll_premap *b = op->premap;
-    if (!b || b->given || b->c.where.seed == seed) return;
-    b->c.where.seed = seed;
+    if (!b || b->given || b->c.encoding.seed == seed) return;
+    b->c.encoding.seed = seed;
     if (b->kind->draw) b->kind->draw(b);
 }
 
@@ -106,7 +106,7 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, int t0, int 
     for (int i = 0; i < ll_sequence_count(x->c); i++)
         for (int side = first; side <= last; side++) {
             const ll_span s = ll_sequence_at(x->c, i);
-            const int all = side == LL_QUERY ? s.query_room : s.key_room;
+            const int all = side == LL_QUERY ? s.query_capacity : s.key_capacity;
             const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
             const size_t token = x->in[side].token, ldo = x->out[side].token;

@@ -14,7 +14,7 @@ ll_span ll_sequence_at(const ll_attention_call *c, int i) {
     }
     const int keys = c->lengths ? c->lengths[i] : c->S;
     const int queries = c->query_lengths ? c->query_lengths[i] : c->S == c->T ? keys : c->T;
-    return (ll_span){.row = i, .queries = queries, .keys = keys, .query_room = c->T, .key_room = c->S};
+    return (ll_span){.row = i, .queries = queries, .keys = keys, .query_capacity = c->T, .key_capacity = c->S};
 }
 
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
@@ -29,9 +29,9 @@ void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
 
 /* ---- Packed rows ---- */
 
-/* Does a stretch of n tokens from `at` on lie in the row, behind `end`, where the one before it ends? */
-static int fits(int at, int n, int end, int room) {
-    return n >= 0 && at >= end && at <= room && n <= room - at;
+/* Do n tokens from `at` on lie in the row, behind `end`, where the one before it ends? */
+static int fits(int at, int n, int end, int capacity) {
+    return n >= 0 && at >= end && at <= capacity && n <= capacity - at;
 }
 
 ll_status ll_segments_check(const ll_attention_call *c, int itself) {
@@ -66,12 +66,12 @@ static void clear_tokens(const ll_view *view, int row, int H, int from, int to, 
 }
 
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width) {
-    const int room = keys ? c->S : c->T;
+    const int capacity = keys ? c->S : c->T;
     int row = 0, at = 0;
     for (int i = 0; i <= c->segments; i++) {
         const ll_segment *s = &c->segment[i];
         const int last = i == c->segments, next = last ? c->B : s->row;
-        for (; row < next; row++, at = 0) clear_tokens(view, row, H, at, room, width);
+        for (; row < next; row++, at = 0) clear_tokens(view, row, H, at, capacity, width);
         if (last) return;
         clear_tokens(view, row, H, at, keys ? s->key : s->query, width);
         at = keys ? s->key + s->keys : s->query + s->queries;
