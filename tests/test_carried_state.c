@@ -316,6 +316,67 @@ static void check_gradient(const ll_attention_config *config, const char *name) 
     ll_attention_free(op);
 }
 
+static void close_to(const char *name, const char *what, const float *a, const float *b, size_t n) {
+    double worst = 0, largest = 1e-3;
+    for (size_t i = 0; i < n; i++) {
+        if (a[i] == b[i]) continue; /* exponents of empty states are infinite */
+        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        largest = fmax(largest, fabs((double)a[i]));
+    }
+    if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
+}
+
+/* Rows whose first sequence goes on from earlier calls and whose last is gone on from (states_of_rows, offsets), against
+ * a call for each sequence. */
+static void check_packed_rows(const ll_attention_config *config, const char *name) {
+    enum { ROW = 60, BATCH = 2, N = 4 };
+    static const ll_segment segment[N] = {
+        {0, 0, 25, 0, 25}, {0, 25, 5, 25, 5}, {0, 30, 30, 30, 30}, {1, 0, ROW, 0, ROW}};
+    static const int64_t offset[N] = {7, 0, 0, 13};
+    ll_attention *op;
+    size_t floats;
+    CHECK_OK(ll_attention_create(&op, config));
+    if (ll_attention_state_floats(op, &floats)) {
+        ll_attention_free(op);
+        return;
+    }
+    tensors t = tensors_create(BATCH * ROW, 5), one = tensors_create(BATCH * ROW, 5);
+    float *in = calloc(BATCH * floats + 1, 4), *out = calloc(BATCH * floats + 1, 4), *d = calloc(BATCH * floats + 1, 4);
+    float *out1 = calloc(BATCH * floats + 1, 4), *d1 = calloc(BATCH * floats + 1, 4);
+    for (int b = 0; b < BATCH; b++) {
+        ll_attention_call before = call_of(op, &t, 0, b ? 13 : 7, b ? 13 : 7);
+        before.state_out = in + (size_t)b * floats;
+        CHECK_OK(ll_attention_forward(op, &before));
+    }
+    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
+    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
+    for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
+    c.B = BATCH, c.segment = segment, c.segments = N, c.offsets = offset, c.states_of_rows = 1;
+    c.state_in = in, c.state_out = out, c.dstate_in = d, c.saved = saved_for(op, &c);
+    CHECK_OK(ll_attention_forward(op, &c));
+    CHECK_OK(ll_attention_backward(op, &c));
+    free(c.saved);
+    for (int i = 0; i < N; i++) {
+        const ll_segment *s = &segment[i];
+        const size_t at = (size_t)s->row * floats;
+        c = call_of(op, &one, s->row * ROW + s->query, s->queries, s->queries);
+        c.query_offset = c.key_offset = offset[i];
+        if (!s->query) c.state_in = in + at, c.dstate_in = d1 + at;
+        if (s->query + s->queries == ROW) c.state_out = out1 + at;
+        c.saved = saved_for(op, &c);
+        CHECK_OK(ll_attention_forward(op, &c));
+        CHECK_OK(ll_attention_backward(op, &c));
+        free(c.saved);
+    }
+    for (int i = 4; i < TENSORS; i++) close_to(name, "output or gradient", one.x[i], t.x[i], H * BATCH * ROW * width(i));
+    close_to(name, "ddecay", one.ddecay, t.ddecay, H);
+    close_to(name, "state", out1, out, BATCH * floats);
+    close_to(name, "dstate", d1, d, BATCH * floats);
+    free(in), free(out), free(d), free(out1), free(d1);
+    tensors_free(&t), tensors_free(&one);
+    ll_attention_free(op);
+}
+
 static void test_cut_is_whole(void **state) {
     (void)state;
     uint64_t seed = 3;
@@ -334,6 +395,7 @@ static void test_cut_is_whole(void **state) {
                          causal ? " causal" : "");
                 check_pair(&c, name, &seed);
                 check_gradient(&c, name);
+                if (causal) check_packed_rows(&c, name);
                 if (kernel == LL_KERNEL_FAVOR && causal && c.position != LL_POSITION_ROPE_LINEAR &&
                     c.position != LL_POSITION_ORTHOGONAL) {
                     c.feature_eps = 1e-3f; /* with the sums that an eps needs */
@@ -379,6 +441,8 @@ static void test_what_cannot_be(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "same offset");
     call = (ll_attention_call){.B = 1, .query_offset = -3, .key_offset = -3};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "begin at 0");
+    call = (ll_attention_call){.B = 2, .offsets = (int64_t[]){0, -1}};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 1 at -1");
     ll_attention_free(op);
 }
 

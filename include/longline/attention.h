@@ -185,6 +185,8 @@ typedef struct {
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
                                        * same */
+    const int64_t *offsets; /* (sequences) those of each sequence, where keys are the queries' own tokens; NULL: of all
+                             * sequences the two above */
     /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the
      * token joins it, besides config.decay: A_ij = <phi(q_i), phi(k_j)> times r of the tokens j+1 .. i (Yang et al.
      * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels without an eps under a
@@ -199,6 +201,8 @@ typedef struct {
     const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
     float *dstate_in;        /* and at state_in, overwritten; NULL: not wanted. Backward reads both states again */
     size_t state_row;        /* floats from one sequence's state to the next one's; 0: no gaps */
+    int states_of_rows;      /* packed rows: a state for each row. Its first sequence takes it, its last one leaves it,
+                              * and those between begin from nothing */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and

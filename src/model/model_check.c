@@ -370,11 +370,6 @@ static ll_status check_carry(const ll_model_config *c) {
                        "train.carry-state = on needs a state of constant size, and %s = %s keeps its tokens; use a "
                        "linear kernel such as relu or gla, or set it to off",
                        placed ? "position.type" : "attention.kernel", what);
-    if (c->model.separator >= 0)
-        return ll_fail(LL_EINVAL,
-                       "train.carry-state = on begins a row of a batch with the document of the one before, and "
-                       "model.separator = %d begins others inside of it; set one of them to off or -1",
-                       c->model.separator);
     if (c->position.type == LL_POSITION_LEARNED)
         return ll_fail(LL_EINVAL,
                        "train.carry-state = on goes on beyond any length, and position.type = learned ends at "

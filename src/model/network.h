@@ -217,8 +217,10 @@ int ll_gate_init(const ll_param *p, float *x);
 
 /* ---- carry.c ---- */
 
-/* A call of operator `op` whose rows take and leave states, forward or backward. */
-LL_MUST_USE ll_status ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call, int backward);
+/* The call of operator `op`, whose rows take and leave states. */
+ll_attention_call ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call);
+/* Before the calls of a batch: document number i begins with a separator, or goes on from the window before. */
+void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
 
 /* ---- head_norm.c ---- */
 

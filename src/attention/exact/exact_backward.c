@@ -153,8 +153,10 @@ static void share_out_backward(ll_exact *x, size_t heads) {
 ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
     ll_exact x = ll_exact_prepare(op, c, 1);
     const int sequences = ll_sequence_count(c);
-    for (int i = 0; i < sequences && c->dstate_in; i++)
-        memset(ll_carried_at(c, x.state, i, 0).din, 0, x.state * sizeof *c->dstate_in);
+    for (int i = 0; i < sequences && c->dstate_in; i++) {
+        const ll_carried carried = ll_carried_at(c, x.state, i, 0);
+        if (carried.din) memset(carried.din, 0, x.state * sizeof *carried.din);
+    }
     ll_distances_begin(&x.d);
     for (x.first = 0; x.first < sequences; x.first += x.group) {
         const int now = ll_min(x.group, sequences - x.first);

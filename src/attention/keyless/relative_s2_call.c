@@ -89,7 +89,7 @@ static int next(head *j, size_t index, int *i) {
     if (s.row != row || *i >= count) return 0;
     j->at = ll_views_at(c, &s, (int)j->h);
     j->n = s.queries, j->s = s.keys, j->queries = s.query_capacity, j->keys = s.key_capacity;
-    j->sequence = *i, j->query = c->query_offset, j->key = c->key_offset;
+    j->sequence = *i, j->query = ll_sequence_offset(c, LL_QUERY, *i), j->key = ll_sequence_offset(c, LL_KEY, *i);
     if (x->state) j->state = ll_keyless_state_at(x->op, c, x->state, x->keyed, *i, (int)j->h - x->first);
     j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token, .begin = j->key - j->state.tokens};
     j->v.first = j->key, j->v.keep = ll_keyless_keep(x->op), j->v.token_past = (size_t)x->op->c.E;

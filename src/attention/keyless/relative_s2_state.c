@@ -53,6 +53,7 @@ ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_
 void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
                       int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count) {
     const ll_carried carried = ll_carried_at(c, floats, sequence, first);
+    if (!carried.out) return;
     const layout p = layout_of(op, head);
     const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     float *values = carried.out + p.values, *kept = carried.out + p.kept;

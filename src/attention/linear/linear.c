@@ -48,7 +48,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
     ll_head j = {.op = l->op, .map = ll_linear_map(l->op), .k = ll_kernel_table(), .n = s.queries, .s = s.keys};
     j.h = (int)(index % (size_t)H);
-    j.first[LL_QUERY] = c->query_offset, j.first[LL_KEY] = c->key_offset;
+    for (int side = 0; side < 2; side++) j.first[side] = ll_sequence_offset(c, side, (int)(index / (size_t)H));
     j.tile = l->tile;
     j.chunk = l->chunk;
     j.at = ll_views_at(c, &s, j.h);

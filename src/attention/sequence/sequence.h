@@ -15,6 +15,8 @@ typedef struct {
 } ll_span;
 int ll_sequence_count(const ll_attention_call *c);
 ll_span ll_sequence_at(const ll_attention_call *c, int i);
+/* The position of its first query (LL_QUERY) or key. */
+int64_t ll_sequence_offset(const ll_attention_call *c, int side, int i);
 /* That sequence as a call of its own, cut to what is in use. */
 ll_attention_call ll_sequence_call(const ll_attention_call *c, int i);
 /* The most queries and keys that a sequence can have. */
