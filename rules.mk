@@ -99,11 +99,12 @@ space := $(empty) $(empty)
 fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@ABI@|$(ABI)|g; \
     s|@CORE_PRIVATE@|$(addprefix $(space),$(CORE_OPTIONAL))|g; s|@LAB_PRIVATE@|$(addprefix $(space),$(LAB_OPTIONAL))|g'
 BOTH := liblongline liblongline-lab
+BESIDE := $(addprefix include/longline-,lab.h dist.h batch.h)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(PREFIX)/include/longline-lab \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
 	install -m 755 $(B)/longline $(DESTDIR)$(PREFIX)/bin/longline
-	install -m 644 include/longline.h include/longline-lab.h include/longline-dist.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/longline.h $(BESIDE) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
 	install -m 644 $(wildcard include/longline-lab/*.h) $(DESTDIR)$(PREFIX)/include/longline-lab
 	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(LIBDIR)/longline/$$(basename $$p) || exit 1; done
@@ -118,8 +119,8 @@ install: all
 	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
 	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h $(DESTDIR)$(PREFIX)/include/longline-lab.h \
-	    $(DESTDIR)$(PREFIX)/include/longline-dist.h $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
+	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h \
+	    $(BESIDE:%=$(DESTDIR)$(PREFIX)/%) $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc $(DATA)/man/man1/longline.1
 	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline

@@ -78,12 +78,12 @@ static void test_json(void **state) {
     check_text(LL_INPUT_JSONL,
                "\xef\xbb\xbf{\"id\": -3, \"sequence\": \"no\", \"text\": \"yes\"}\n{\"id\": null, \"text\": \"2\"}",
                "-3|1|-1|yes\n2|2|-1|2\n");
-    check_wrong(AUTO, "{\"text\": \"a\"}\n{\"text\": \"b\"", "line 2: no JSON at byte");
-    check_wrong(AUTO, "{\"text\": \"a\"}\n[1]\n", "line 2: no JSON object");
+    check_wrong(AUTO, "{\"text\": \"a\"}\n{\"text\": \"b\"", "line 2: not JSON at byte");
+    check_wrong(AUTO, "{\"text\": \"a\"}\n[1]\n", "line 2: not a JSON object");
     check_wrong(AUTO, "{\"txt\": \"a\"}\n", "line 1: the object has neither");
-    check_wrong(AUTO, "{\"text\": 3}\n", "is no string");
-    check_wrong(AUTO, "{\"text\": \"\xff\"}\n", "line 1: no JSON");
-    check_wrong(AUTO, "{\"text\": \"a\", \"text\": \"b\"}\n", "line 1: no JSON");
+    check_wrong(AUTO, "{\"text\": 3}\n", "is not a string");
+    check_wrong(AUTO, "{\"text\": \"\xff\"}\n", "line 1: not JSON");
+    check_wrong(AUTO, "{\"text\": \"a\", \"text\": \"b\"}\n", "line 1: not JSON");
     check_wrong(AUTO, "{\"id\": [], \"text\": \"a\"}\n", "neither string nor integer");
     check_wrong(AUTO, "{\"id\": \"a\\u0000\", \"text\": \"a\"}\n", "a zero byte");
     char deep[400] = "{\"text\": \"a\", \"x\": ";

@@ -196,10 +196,10 @@ static void wrong_events_are_refused(void **state) {
 static void wrong_files_are_refused(void **state) {
     (void)state;
     static const wrong_case cases[] = {
-        WRONG("", "no standard MIDI file"),
-        WRONG("MThd\0\0\0\6\0\0\0\1\0", "no standard MIDI file"),
-        WRONG("RIFF\0\0\0\6\0\0\0\1\0\x60", "no standard MIDI file"),
-        WRONG("MThd\0\0\0\5\0\0\0\1\0\x60", "no standard MIDI file"),
+        WRONG("", "is not a standard MIDI file"),
+        WRONG("MThd\0\0\0\6\0\0\0\1\0", "is not a standard MIDI file"),
+        WRONG("RIFF\0\0\0\6\0\0\0\1\0\x60", "is not a standard MIDI file"),
+        WRONG("MThd\0\0\0\5\0\0\0\1\0\x60", "is not a standard MIDI file"),
         WRONG("MThd\0\0\0\6\0\2\0\1\0\x60", "format 2"),
         WRONG("MThd\0\0\0\6\0\0\0\2\0\x60", "cannot have 2 tracks"),
         WRONG("MThd\0\0\0\6\0\1\0\0\0\x60", "cannot have 0 tracks"),

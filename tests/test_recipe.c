@@ -312,7 +312,7 @@ static void test_files(void **state) {
     CHECK_FAILS(ll_recipe_load(&r, path), LL_EINVAL, path);
     CHECK_FAILS(ll_recipe_load(&r, path), LL_EINVAL, ":2: ");
     CHECK_OK(ll_file_write(path, "[model]\n\0 = 2\n", 14));
-    CHECK_FAILS(ll_recipe_load(&r, path), LL_EFORMAT, "no text");
+    CHECK_FAILS(ll_recipe_load(&r, path), LL_EFORMAT, "not text");
     char *big = calloc(1, (1 << 20) + 1);
     memset(big, '#', 1 << 20);
     CHECK_OK(ll_file_write(path, big, 1 << 20));

@@ -72,7 +72,7 @@ static void test_checks(void **state) {
         {{"attention.kernel=relu", "position.width=4", "position.height=4", "position.type=permute2d"},
          "model.task = lm"},
         {{"position.decay=fixed"}, "softmax has none"},
-        {{"model.task=mlm", "model.separator=0"}, "may cover a separator"},
+        {{"model.task=mlm", "model.separator=0"}, "may hide a separator"},
         {{"attention.kernel=relu", "model.task=classify", "position.decay=fixed"}, "position.decay=none"},
         {{"model.head-size=9", "position.type=rope"}, "9 are odd"},
         {{"position.type=rope-linear"}, "softmax has none; use rope"},

@@ -74,7 +74,7 @@ static void wrong_pairs_are_refused(void **state) {
         {"1\ta\td\n", docs, "line 1 names \"d\", which is not in data.docs"},
         {"1\ta\tb\n2\ta\tb\n", docs, "line 2 has the label \"2\""},
         {"1\ta\n", docs, "2 columns, expected at least 3"},
-        {"1\ta\tb\n", "a\tx\nb\ty\na\tz\n", "\"a\" is there twice"},
+        {"1\ta\tb\n", "a\tx\nb\ty\na\tz\n", "\"a\" occurs twice"},
         {"1\ta\tb\n", "a\nb\n", "data.docs"},
         {"1\ta\tb\tonly one\n", NULL, "4 columns, expected at least 5"},
     };

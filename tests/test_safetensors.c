@@ -86,7 +86,7 @@ static void test_headers_that_lie(void **state) {
         {T("F32", "[2]", "[0.0,8.0]"), 8, "no data_offsets"},
         {T("F32", "[2]", "8"), 8, "no data_offsets"},
         {T("F32", "[2]", "[0,9223372036854775807]"), 8, "truncated"},
-        {T("F32", "[2]", "[0,18446744073709551624]"), 8, "no JSON"},
+        {T("F32", "[2]", "[0,18446744073709551624]"), 8, "not JSON"},
         {T("F32", "[-2]", "[0,8]"), 8, "impossible size in axis 0"},
         {T("F32", "[\"2\"]", "[0,8]"), 8, "impossible size in axis 0"},
         {T("F32", "[4611686018427387905,4]", "[0,16]"), 16, "impossible size in axis 1"},
@@ -109,14 +109,14 @@ static void test_headers_that_lie(void **state) {
          "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}",
          0, "duplicate"},
         {"{\"__metadata__\":[]}", 0, "__metadata__"},
-        {"{\"__metadata__\":{\"a\":1}}", 0, "metadata a is no text"},
-        {"{\"a\\u0000b\":{}}", 0, "no JSON"},
-        {"{\"a\":", 0, "no JSON"},
+        {"{\"__metadata__\":{\"a\":1}}", 0, "metadata a is not text"},
+        {"{\"a\\u0000b\":{}}", 0, "not JSON"},
+        {"{\"a\":", 0, "not JSON"},
         {"[]", 0, "does not begin with {"},
         {" {}", 0, "does not begin with {"},
         {"{\"a\":[[[[[[[[[[]]]]]]]]]]}", 0, "nested more than 8 deep"},
-        {"{\"a\":\"\\\"[[[[[[[[[[[[\",\"b\":[}", 0, "no JSON"},
-        {"{\"a\xff\":1}", 0, "no JSON"},
+        {"{\"a\":\"\\\"[[[[[[[[[[[[\",\"b\":[}", 0, "not JSON"},
+        {"{\"a\xff\":1}", 0, "not JSON"},
     };
 #undef T
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -137,13 +137,13 @@ static void test_sizes_that_lie(void **state) {
     put(at("f"), (1 << 24) + 1, "{}", 2, NULL, 0);
     CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "claims a header");
     put(at("f"), 0, "{}", 2, NULL, 0);
-    CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "no JSON");
+    CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "not JSON");
     CHECK_OK(ll_file_write(at("f"), "1234567", 7));
     CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "7 bytes");
     CHECK_OK(ll_file_write(at("f"), "", 0));
     CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "0 bytes");
     CHECK_OK(ll_file_write(at("f"), "[model]\nwidth = 3\n", 18));
-    CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "no safetensors file");
+    CHECK_FAILS(ll_safetensors_open(&f, at("f")), LL_EFORMAT, "not a safetensors file");
     CHECK_FAILS(ll_safetensors_open(&f, at("none")), LL_EIO, "none");
     CHECK_FAILS(ll_safetensors_open(&f, folder), LL_EIO, "folder");
     assert_null(f);

@@ -4,7 +4,8 @@
  *   bench_yardstick.c products, memory         bench_rows.c   table
  *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
  *   bench_models.c    training steps           bench_figure.c time against length
- *   bench_generate.c  tokens one by one        bench_recipe.c the models of both */
+ *   bench_generate.c  tokens one by one        bench_recipe.c the models of both
+ *   bench_against.c   beside an earlier program */
 #ifndef LL_BENCH_H
 #define LL_BENCH_H
 
@@ -17,9 +18,9 @@ typedef struct {
     double seconds; /* median, of one call, training step or token */
     int repeats;
     double time[LL_BENCH_REPEATS]; /* of each, in the order in which they were measured */
-    double tokens; /* in one */
-    double flops;  /* needed for one; 0: not said */
-    double bytes;  /* that one takes beyond what it is given; of a stream: its state */
+    double tokens;                 /* in one */
+    double flops;                  /* needed for one; 0: not said */
+    double bytes;                  /* that one takes beyond what it is given; of a stream: its state */
 } ll_bench_row;
 
 typedef struct {
@@ -93,5 +94,18 @@ int ll_bench_json(const ll_bench *b, const char *path);
  * lengths measured; NaN if it does not, 0 if it always is. */
 double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast);
 ll_status ll_bench_figure(const ll_bench *b, const char *path);
+
+/* Beside an earlier program. */
+typedef struct {
+    const char *file;        /* the earlier program */
+    const char *sections[5]; /* "--ops", .., up to NULL */
+    const char *lengths, *pattern;
+    const ll_arg_list *set;
+    int turns; /* 0: 11 */
+} ll_bench_against;
+/* Prints the ratios of times, and gives the exit code: 1 if a case is slower by more than 3 %. */
+int ll_bench_compare(const ll_bench_against *options);
+/* Of n sorted ratios, how many lie on each side of the 95 % interval of their median; -1: n is too few. */
+int ll_bench_interval(int n);
 
 #endif

@@ -7,7 +7,7 @@
 #include "bench/bench.h"
 
 static int yardsticks, ops, models, generation;
-static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure;
+static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure, *against;
 static int64_t repeats, position;
 static double seconds = 30;
 static ll_arg_list set;
@@ -24,6 +24,8 @@ static const ll_arg args[] = {
      "only cases whose name contains or matches (*) one of these; long models only by full name"},
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
+    {LL_ARG_TEXT, 0, "against", "FILE", &against, 0, 0,
+     "an earlier longline: measure in turns; exit 1 where this one is over 3 % slower"},
     {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},
     {LL_ARG_TEXT, 0, "figure", "FILE", &figure, 0, 0, "draw time against length (.svg, .png); measures more lengths"},
     {.type = LL_ARG_END},
@@ -59,7 +61,7 @@ static void head(const ll_bench *b) {
            1e-9 * b->peak_one);
     if (b->peak < 0.7 * ll_threads() * b->peak_one)
         ll_print("%d threads are %.1f times as fast as one: other programs use this machine, and these times show it",
-               ll_threads(), b->peak / b->peak_one);
+                 ll_threads(), b->peak / b->peak_one);
 }
 
 static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
@@ -87,6 +89,18 @@ static int measure(ll_bench *b) {
     return code;
 }
 
+/* This program beside the one of --against. */
+static int compare(void) {
+    ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
+    int n = 0;
+    if (yardsticks) o.sections[n++] = "--yardsticks";
+    if (ops || (!models && !generation && !yardsticks)) o.sections[n++] = "--ops";
+    if (models) o.sections[n++] = "--models";
+    if (generation) o.sections[n++] = "--generate";
+    if (json || figure) return ll_usage("--against prints ratios; --json and --figure are of one program's times");
+    return ll_bench_compare(&o);
+}
+
 /* Everything that was asked for, before minutes of measuring. -1, or the exit code. */
 static int check(ll_bench *b) {
     ll_recipe *recipe = NULL;
@@ -111,6 +125,7 @@ static int bench(int n, const char **words) {
                    .set = &set,
                    .seconds = seconds};
     int code = check(&b);
+    if (code < 0 && against) code = compare();
     if (code < 0) code = measure(&b);
     if (code >= 0) return code;
     ll_bench_summary(&b);
@@ -135,7 +150,8 @@ const ll_command ll_command_bench = {
             "  longline bench --ops --figure time.svg\n"
             "  longline bench --case attention/favor/causal/fwdbwd --repeats 5\n"
             "  longline bench --case attention/relu/,attention/relu+permute/ --repeats 9\n"
-            "  longline bench --generate --position 1000000 --set model.width=512",
+            "  longline bench --generate --position 1000000 --set model.width=512\n"
+            "  longline bench --ops --lengths 4096 --against ./longline-before",
     .args = args,
     .run = bench,
 };

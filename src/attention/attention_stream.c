@@ -22,6 +22,15 @@ ll_status ll_attention_can_stream(const ll_attention *op) {
 
 /* ---- Created ---- */
 
+/* Numbers of q and k after the stage. */
+static size_t encoded_floats(const ll_attention_stream *s) {
+    return s->op->premap ? 2 * ll_stream_heads(s) * LL_PREMAP_TILE * (size_t)s->op->D : 0;
+}
+
+static size_t scratch_floats(const ll_attention_stream *s) {
+    return recurrence_of(s)->scratch ? ll_round_up(recurrence_of(s)->scratch(s), LL_LINE) : 0;
+}
+
 /* Every head keeps its stage's scratch, where conv-spe has the noise that the next token shares with the last: constant
  * memory, and no number of noise is drawn twice. */
 static ll_status build_stage(ll_attention_stream *s) {
@@ -29,8 +38,8 @@ static ll_status build_stage(ll_attention_stream *s) {
     if (!stage) return LL_OK;
     s->stage_scratch = ll_round_up(stage->kind->scratch(stage), LL_LINE);
     s->stage_work = ll_alloc((size_t)s->op->c.H * s->stage_scratch, sizeof *s->stage_work);
-    s->encoded = ll_alloc(2 * ll_stream_heads(s) * LL_PREMAP_TILE, (size_t)s->op->D * sizeof *s->encoded);
-    return s->stage_work && s->encoded ? LL_OK : LL_ENOMEM;
+    if (!s->lean) s->encoded = ll_alloc(encoded_floats(s), sizeof *s->encoded);
+    return s->stage_work && (s->encoded || s->lean) ? LL_OK : LL_ENOMEM;
 }
 
 static ll_status build(ll_attention_stream *s) {
@@ -39,7 +48,7 @@ static ll_status build(ll_attention_stream *s) {
     return status ? status : ll_attention_stream_reserve(s, 1);
 }
 
-ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_attention *op, int B) {
+static ll_status create(ll_attention_stream **stream, const ll_attention *op, int B, int lean) {
     ll_status status = ll_attention_can_stream(op);
     if (status) return status;
     if (B < 1) return ll_fail(LL_EINVAL, "attention stream: %d sequences, must be at least 1", B);
@@ -47,6 +56,7 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
     if (!s) return LL_ENOMEM;
     s->op = op;
     s->B = B;
+    s->lean = lean;
     status = build(s);
     if (status) {
         ll_attention_stream_free(s);
@@ -57,12 +67,32 @@ ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_atte
     return LL_OK;
 }
 
+ll_status ll_attention_stream_create(ll_attention_stream **stream, const ll_attention *op, int B) {
+    return create(stream, op, B, 0);
+}
+
+ll_status ll_attention_stream_create_lean(ll_attention_stream **stream, const ll_attention *op, int B) {
+    return create(stream, op, B, 1);
+}
+
+size_t ll_attention_stream_lent_floats(const ll_attention_stream *s) {
+    return ll_round_up(encoded_floats(s), LL_LINE) + scratch_floats(s);
+}
+
+void ll_attention_stream_lend(ll_attention_stream *s, float *scratch, int workers) {
+    s->encoded = scratch;
+    s->pool = scratch + ll_round_up(encoded_floats(s), LL_LINE);
+    s->scratch = scratch_floats(s), s->workers = workers;
+}
+
 void ll_attention_stream_free(ll_attention_stream *s) {
     if (!s) return;
     if (recurrence_of(s)->free) recurrence_of(s)->free(s);
     ll_free(s->stage_work);
-    ll_free(s->encoded);
-    ll_free(s->pool);
+    if (!s->lean) {
+        ll_free(s->encoded);
+        ll_free(s->pool);
+    }
     ll_free(s);
 }
 
@@ -73,17 +103,16 @@ void ll_attention_stream_reset(ll_attention_stream *s) {
 }
 
 size_t ll_attention_stream_bytes(const ll_attention_stream *s) {
-    size_t floats = (size_t)s->workers * s->scratch;
-    if (s->stage_work)
-        floats += (size_t)s->op->c.H * s->stage_scratch + 2 * ll_stream_heads(s) * LL_PREMAP_TILE * (size_t)s->op->D;
+    size_t floats = s->lean ? 0 : (size_t)s->workers * s->scratch + encoded_floats(s);
+    if (s->stage_work) floats += (size_t)s->op->c.H * s->stage_scratch;
     return sizeof *s + (recurrence_of(s)->bytes ? recurrence_of(s)->bytes(s) : 0) + floats * sizeof(float);
 }
 
 /* Scratch for the threads there are now. */
 static ll_status ready(ll_attention_stream *s) {
     const int threads = ll_threads();
-    if (s->workers >= threads) return LL_OK;
-    const size_t scratch = recurrence_of(s)->scratch ? ll_round_up(recurrence_of(s)->scratch(s), LL_LINE) : 0;
+    if (s->lean || s->workers >= threads) return LL_OK;
+    const size_t scratch = scratch_floats(s);
     float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
     if (!pool) return LL_ENOMEM;
     ll_free(s->pool);
@@ -195,7 +224,7 @@ ll_status ll_state_check(const ll_state_tensor *t, int count) {
 ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s) {
     ll_attention_stream *new = NULL;
     ll_state_tensor from[LL_STATE_TENSORS], to[LL_STATE_TENSORS];
-    ll_status status = ll_attention_stream_create(&new, s->op, s->B);
+    ll_status status = create(&new, s->op, s->B, s->lean);
     if (!status) status = ll_attention_stream_seek(new, s->position);
     if (status) {
         ll_attention_stream_free(new);

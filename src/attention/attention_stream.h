@@ -20,6 +20,11 @@ LL_MUST_USE ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int
                                                      ll_view gate, ll_view y);
 /* Room for n more tokens, so that feeding them cannot fail for it. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
+/* A stream without scratch of its own: many of one operator work in the same. Before each feed it is lent scratch of
+ * so many floats a worker, which is all that the stream then uses besides its state. */
+LL_MUST_USE ll_status ll_attention_stream_create_lean(ll_attention_stream **s, const ll_attention *op, int B);
+size_t ll_attention_stream_lent_floats(const ll_attention_stream *s);
+void ll_attention_stream_lend(ll_attention_stream *s, float *scratch, int workers);
 
 struct ll_attention_stream {
     const ll_attention *op;
@@ -29,6 +34,7 @@ struct ll_attention_stream {
     float *pool;      /* (workers, scratch) */
     size_t scratch;
     int workers;
+    int lean;         /* pool and encoded are lent */
     float *stage_work; /* (H, stage_scratch) of the position before the feature map; NULL: there is none */
     float *encoded;    /* q and k after it (2, B, H, tile, D) */
     size_t stage_scratch;

@@ -1,5 +1,5 @@
-/* How many threads are worth having: the cores that this process may use, or less where a control group limits its
- * processor time, as containers do. */
+/* The number of threads that are worth having. It is the number of cores that this process may use. A control group may
+ * limit processor time to less, as containers do; then it is that limit. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { CPUS = 8192, PATH = 4096 };
 
-/* First of the hardware threads that share the core of `cpu`; the cpu itself where nobody says. */
+/* The first of the hardware threads that share the core of `cpu`; `cpu` itself if the system does not tell. */
 static int first_sibling(int cpu) {
     char path[96];
     int first = cpu;
@@ -35,7 +35,7 @@ static int count_cores(void) {
 
 /* ---- Control groups ---- */
 
-/* Up to two whole numbers from the file root/group/name; how many there are. */
+/* Reads up to two whole numbers from the file root/group/name and returns how many it has read. */
 static int read_numbers(const char *root, const char *group, const char *name, long long number[2]) {
     char path[PATH];
     if ((size_t)snprintf(path, sizeof path, "%s/%s/%s", root, group, name) >= sizeof path) return 0;
@@ -46,7 +46,7 @@ static int read_numbers(const char *root, const char *group, const char *name, l
     return n < 0 ? 0 : n;
 }
 
-/* Processors that `quota` of each `period` microseconds is worth, rounded up; 0: no limit. */
+/* `quota` of each `period` microseconds as a number of processors, rounded up; 0: no limit. */
 static int processors(long long quota, long long period) {
     if (quota <= 0 || period <= 0) return 0;
     const long long n = (quota - 1) / period + 1;
@@ -64,8 +64,8 @@ static int limit_of(const char *root, const char *group) {
 
 static int lower(int a, int b) { return !a || (b && b < a) ? b : a; }
 
-/* The lowest limit of a group and of those above it. A container may not see its own group by the name that its
- * processes have: it then sees the group in the place of the topmost one. */
+/* The lowest limit of a group and of the groups above it. In a container the group of a process may be mounted as the
+ * root, not under the name that the process knows. */
 static int limit_upwards(const char *root, char *group) {
     for (int limit = 0;;) {
         char *last = strrchr(group, '/');
@@ -75,8 +75,8 @@ static int limit_upwards(const char *root, char *group) {
     }
 }
 
-/* A line is "number:controllers:group", for version 2 without controllers. Those of version 1 are mounted by their
- * names, version 2 beside them or in their place. */
+/* A line is "number:controllers:group". In version 2 the list of controllers is empty. Version 1 mounts each list of
+ * controllers as a folder of that name. Version 2 is mounted at the root, or at "unified" beside version 1. */
 static int limit_of_line(char *line, const char *root) {
     char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
     char all[PATH], folder[PATH], path[PATH];

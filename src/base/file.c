@@ -1,5 +1,5 @@
-/* Reading whole files, unpacked into memory that grows with what comes out and never beyond the caller's limit, so a
- * small file that unpacks to a huge one does no harm. */
+/* Reads whole files and unpacks them. Memory grows with the unpacked bytes and never beyond the caller's limit, so that
+ * a small file that unpacks to a huge one does no harm. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -22,13 +22,13 @@ static ll_status unreadable(const char *path) {
     return ll_fail(LL_EIO, "cannot read %s: %s", path, strerror(errno));
 }
 
-/* Room for at least one more byte. The block is one longer than `capacity`: text ends with a zero. */
+/* Space for at least one more byte. The block is one byte longer than `capacity`, because text ends with a zero. */
 static ll_status make_room(reading *f, size_t hint) {
     if (f->out.size > f->limit)
         return ll_fail(LL_EFORMAT, "%s holds more than %zu bytes unpacked, the most that is accepted here", f->path,
                        f->limit);
     if (f->out.size < f->capacity) return LL_OK;
-    /* One byte beyond the limit is asked for, to learn whether the file goes on. */
+    /* It asks for one byte beyond the limit, to learn whether the file goes on. */
     const size_t most = f->limit < SIZE_MAX / 4 ? f->limit + 1 : SIZE_MAX / 4;
     size_t capacity = f->capacity ? 2 * f->capacity : hint;
     if (capacity > most || capacity < f->capacity) capacity = most;
@@ -64,7 +64,7 @@ ll_status ll_file_read(ll_bytes *bytes, const char *path, size_t limit) {
         ll_free(f.out.data);
         return status;
     }
-    f.out.data[f.out.size] = 0; /* where the end was looked for */
+    f.out.data[f.out.size] = 0; /* the zero at the end replaces the byte that was read beyond the file */
     *bytes = f.out;
     return LL_OK;
 }
@@ -75,7 +75,7 @@ void ll_bytes_free(ll_bytes *bytes) {
     *bytes = (ll_bytes){0};
 }
 
-/* Empty pages of `size` bytes and the zero that follows. */
+/* Maps empty pages for `size` bytes and the zero after them. */
 static ll_status map_empty(ll_bytes *bytes, size_t size, const char *path) {
     void *const p = mmap(NULL, size + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return ll_fail(LL_ENOMEM, "no memory to map the %zu bytes of %s", size, path);
@@ -87,7 +87,7 @@ static ll_status map_plain(ll_bytes *bytes, int fd, size_t size, const char *pat
     ll_bytes b = {0};
     const ll_status status = map_empty(&b, size, path);
     if (status) return status;
-    /* Over the empty pages, so that a zero follows also where the file ends with a page. */
+    /* The file is mapped over the empty pages, so that a zero follows even if the file fills its last page. */
     const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
     if (size && mmap(b.data, size, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED) {
         const ll_status failed = unreadable(path);
@@ -107,7 +107,7 @@ static ll_status map_unpacked(ll_bytes *bytes, const char *path) {
     return status;
 }
 
-/* Is it a plain file? *fd is then open. Pipes are read, and what is wrong is for ll_file_read to say. */
+/* Opens a plain file as *fd and returns 1. Pipes must be read, and ll_file_read reports errors. */
 static int open_plain(int *fd, size_t *size, const char *path) {
     static const uint8_t gzip[] = {0x1f, 0x8b}, xz[] = {0xfd, '7'};
     struct stat info;

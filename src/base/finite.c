@@ -1,4 +1,4 @@
-/* Infinities and NaN have all bits of the exponent, which is asked of many numbers at a time. */
+/* In infinities and NaN all bits of the exponent are 1. The test checks many numbers at a time. */
 #include "base/finite.h"
 
 #include <math.h>

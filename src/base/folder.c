@@ -1,4 +1,4 @@
-/* Folders: made with their parents, and listed in an order that does not depend on the disk. */
+/* Creates folders with their parents, and lists them in an order that does not depend on the disk. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,13 +42,14 @@ ll_status ll_run_folder_check(const char *folder, const char *name) {
     else if (!status && !ll_is_folder(folder))
         status = ll_fail(LL_EIO, "%s is a file; give the folder of a run", folder);
     else if (!status && access(path, F_OK))
-        status = ll_fail(LL_EIO, "%s is no folder of a run: it has no %s", folder, name);
+        status = ll_fail(LL_EIO, "%s is not the folder of a run: it has no %s", folder, name);
     ll_free(path);
     return status;
 }
 
-/* The open and locked file, and 0; or errno. NFS locks only files that are open for writing. Whoever had the file may
- * have removed it between the two calls: then it is made anew. A file that never has its name cannot be relied on. */
+/* Opens and locks the file; returns 0 or errno. It is opened for writing, because NFS locks no other files. If its
+ * previous owner removed it between the two calls, it is created again. If the locked file still does not have its name
+ * after some tries, the lock is of no use. */
 static int lock_file(int *fd, const char *path) {
     for (int i = 0; i < LOCK_TRIES; i++) {
         *fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
@@ -110,7 +111,7 @@ ll_status ll_folder_create_for(const char *path) {
     return status;
 }
 
-/* Takes `path` over. */
+/* Takes ownership of `path`. */
 static ll_status add(names *list, char *path) {
     if (list->count == list->capacity) {
         const int capacity = list->capacity ? 2 * list->capacity : 64;
@@ -130,7 +131,7 @@ static ll_status add(names *list, char *path) {
 
 static ll_status walk(names *list, const char *folder, int depth);
 
-/* Links to files count as files; links to folders are not followed, so that no walk is endless. */
+/* Links to files count as files. Links to folders are not followed, so that every walk ends. */
 static ll_status visit(names *list, char *path, int depth) {
     struct stat info, link;
     ll_status status = LL_OK;

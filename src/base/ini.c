@@ -1,5 +1,5 @@
-/* INI text. Read here because the common parsers end lines at 200 bytes, which paths exceed, take what follows " ;" off
- * a path, and glue indented lines together. */
+/* INI text. We parse it ourselves because common parsers limit lines to 200 bytes, cut a path at " ;", and join
+ * indented lines to the line before. */
 #include "base/ini.h"
 
 #include <stdio.h>
@@ -26,12 +26,12 @@ static int is_comment(const char *at) {
     return *at == '#' || *at == ';';
 }
 
-/* What lies in quotes, moved to where it begins. */
+/* The text within quotes, moved to where the quote began. */
 static char *unquote(char *text, int comments) {
     char *to = text;
     const char *from = text + 1;
     while (*from && !(from[0] == '"' && from[1] != '"')) {
-        from += *from == '"'; /* two are one */
+        from += *from == '"'; /* "" is one quote */
         *to++ = *from++;
     }
     if (!*from++) return NULL;
@@ -73,8 +73,8 @@ static ll_status parse_section(parser *p, char *line) {
     if (!end) return ll_fail(LL_EFORMAT, "\"%.100s\" lacks its ]", line);
     *end = 0;
     const char *rest = ll_ini_trim(end + 1, 1), *name = ll_ini_trim(line + 1, 0);
-    if (!rest || *rest) return ll_fail(LL_EFORMAT, "text after [%.100s] belongs on a line of its own", line + 1);
-    if (!name || strlen(name) >= NAME / 2) return ll_fail(LL_EFORMAT, "\"%.100s\" is no name of a section", line);
+    if (!rest || *rest) return ll_fail(LL_EFORMAT, "text after [%.100s] must be on a line of its own", line + 1);
+    if (!name || strlen(name) >= NAME / 2) return ll_fail(LL_EFORMAT, "\"%.100s\" is not a section name", line);
     strcpy(p->section, name);
     return p->each(p->arg, p->section, NULL, NULL, p->line);
 }
@@ -85,7 +85,7 @@ static ll_status parse_assignment(parser *p, char *line) {
     *equals = 0;
     const char *word = ll_ini_trim(line, 0), *value = ll_ini_trim(equals + 1, 1);
     if (!value)
-        return ll_fail(LL_EFORMAT, "%s%s%.*s: the quotes around the value do not match; two in a row stand for one",
+        return ll_fail(LL_EFORMAT, "%s%s%.*s: the quotes around the value do not match; \"\" inside stands for one",
                        p->section, *p->section ? "." : "", NAME, word ? word : "");
     return p->each(p->arg, p->section, word ? word : "", value, p->line);
 }
@@ -97,7 +97,7 @@ static ll_status parse_line(parser *p, char *line) {
 }
 
 static ll_status parse_lines(parser *p, char *text) {
-    if (!strncmp(text, "\xef\xbb\xbf", 3)) text += 3; /* a mark some editors leave */
+    if (!strncmp(text, "\xef\xbb\xbf", 3)) text += 3; /* the byte order mark that some editors write */
     for (char *next; text; text = next) {
         next = strchr(text, '\n');
         if (next) *next++ = 0;
@@ -111,7 +111,7 @@ static ll_status parse_lines(parser *p, char *text) {
 ll_status ll_ini_parse(const char *text, const char *name, ll_ini_fn *each, void *arg) {
     parser p = {.file = name, .each = each, .arg = arg};
     if (strnlen(text, TEXT_MOST + 1) > TEXT_MOST)
-        return ll_fail(LL_EFORMAT, "%s is longer than %d bytes; a recipe is not", name, TEXT_MOST);
+        return ll_fail(LL_EFORMAT, "%s is longer than %d bytes, which is too long for a recipe", name, TEXT_MOST);
     char *copy = ll_strdup(text);
     const ll_status status = copy ? parse_lines(&p, copy) : LL_ENOMEM;
     ll_free(copy);
@@ -123,7 +123,7 @@ ll_status ll_ini_load(const char *path, ll_ini_fn *each, void *arg) {
     ll_status status = ll_file_read(&bytes, path, TEXT_MOST);
     if (status) return status;
     if (memchr(bytes.data, 0, bytes.size))
-        status = ll_fail(LL_EFORMAT, "%s is no text: it contains zero bytes; give it a recipe (.ini)", path);
+        status = ll_fail(LL_EFORMAT, "%s is not text: it contains zero bytes; name a recipe (.ini)", path);
     else
         status = ll_ini_parse((const char *)bytes.data, path, each, arg);
     ll_bytes_free(&bytes);

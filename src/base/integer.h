@@ -1,4 +1,4 @@
-/* Whole numbers: the smaller of two, quotients rounded up, powers of two. */
+/* Whole numbers: minimum, quotient rounded up, powers of two. */
 #ifndef LL_INTEGER_H
 #define LL_INTEGER_H
 
@@ -14,7 +14,7 @@ static inline size_t ll_min_size(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* n / unit, rounded up: how many pieces of that size cover n. */
+/* n / unit, rounded up: the number of pieces of that size that cover n. */
 static inline int ll_ceil_div(int n, int unit) {
     return (n + unit - 1) / unit;
 }

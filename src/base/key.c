@@ -1,4 +1,4 @@
-/* One value: from text into its field, and back to the same text. */
+/* One value: parsed from text into its field, and printed as the same text. */
 #include "base/key.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static ll_status assign_flag(void *part, const ll_key *k, const char *value) {
     return wrong(k, value, "on or off");
 }
 
-/* Choice number i of "a|b|c" and its length; NULL past the last. */
+/* Choice number i of "a|b|c" and its length; NULL after the last. */
 static const char *choice(const char *choices, int i, size_t *length) {
     for (; i > 0 && choices; i--) {
         choices = strchr(choices, '|');
@@ -59,7 +59,7 @@ static const char *choice(const char *choices, int i, size_t *length) {
     return choices;
 }
 
-/* The choice that `value` was meant to be, by the fewest letters to change; 0 where none is near. */
+/* The choice nearest to `value` in edit distance; 0 if none is near. */
 enum { NEAR = 64 };
 static int nearest(char near[NEAR], const char *choices, const char *value) {
     size_t length;
@@ -94,8 +94,8 @@ static ll_status assign_choice(void *part, const ll_key *k, const char *value) {
 static ll_status assign_text(void *part, const ll_key *k, const char *value) {
     if (!ll_is_plain_text(value))
         return ll_fail(LL_EINVAL,
-                       "%s = \"%.200s\" must be UTF-8 without control characters, else no recipe could keep it; "
-                       "rename what it stands for, or make a link to the file with a plain name",
+                       "%s = \"%.200s\" must be UTF-8 without control characters, because it is written into recipes; "
+                       "rename the file, or make a link to it with a plain name",
                        k->about.name, value);
     char *copy = ll_strdup(value);
     if (!copy) return LL_ENOMEM;

@@ -1,5 +1,5 @@
-/* Keys: fields of a struct that have names, and are set and printed as text. A table of them says all there is to know
- * of each: its type, default, range and help. */
+/* Keys: fields of a struct that are set from text and printed as text by name. One table has everything about each key:
+ * type, default, range and help. */
 #ifndef LL_KEY_H
 #define LL_KEY_H
 
@@ -13,8 +13,8 @@ enum ll_key_type { LL_KEY_INT, LL_KEY_INT64, LL_KEY_NUMBER, LL_KEY_FLAG, LL_KEY_
 typedef struct {
     ll_recipe_key about;
     enum ll_key_type type;
-    size_t offset; /* of the field in its struct, the part */
-    double lo, hi; /* of integers and numbers */
+    size_t offset; /* offset of the field in its struct */
+    double lo, hi; /* for integers and numbers */
 } ll_key;
 
 typedef struct {
@@ -22,14 +22,14 @@ typedef struct {
     int count;
 } ll_key_table;
 
-/* The key of this name; NULL: there is none. */
+/* The key of this name; NULL if there is none. */
 const ll_key *ll_key_of(const ll_key_table *table, const char *name);
 
-/* Sets the field from text; LL_EINVAL names key, value and what it could be, and changes nothing. */
+/* Sets the field from text. On LL_EINVAL the field is unchanged, and the error names key, value and what is allowed. */
 LL_MUST_USE ll_status ll_key_assign(void *part, const ll_key *key, const char *value);
-/* The field as text: into `buffer`, or where it is. */
+/* The field as text, either in `buffer` or where it is stored. */
 const char *ll_key_text(const void *part, const ll_key *key, char buffer[LL_NUMBER_TEXT]);
-/* The text of a text key. */
+/* The value of a text key. */
 char **ll_key_string(const void *part, const ll_key *key);
 
 #endif

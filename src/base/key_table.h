@@ -1,4 +1,4 @@
-/* The rows of a table of keys. A file with a table defines PART, the struct that its keys are fields of, and then
+/* Macros for the rows of a table of keys. A file with a table defines PART, the struct that has the fields, and then
  * includes this. */
 #ifndef LL_KEY_TABLE_H
 #define LL_KEY_TABLE_H

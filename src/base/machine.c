@@ -1,4 +1,4 @@
-/* What the library is and what this process uses. */
+/* Facts about the library and this process: version, kernels, threads, memory. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>

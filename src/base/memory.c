@@ -1,6 +1,6 @@
-/* Allocation. Blocks come from calloc, which hands out large ones as untouched pages: what is never
- * written costs nothing, and the thread that first writes a page places it. Large blocks ask for huge
- * pages: rows of a head lie so far apart that each is on a page of its own otherwise. */
+/* Allocation. Blocks come from calloc, which returns large ones as untouched pages. A page costs nothing until a thread
+ * writes to it, and the first write decides which memory it gets. Large blocks request huge pages, because rows of a
+ * head lie so far apart that each would be on a small page of its own. */
 #include "base/memory.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 
 enum { ALIGN = 64, HUGE_PAGE = 2 << 20 };
 
-static atomic_long countdown; /* 0: none; 1: this allocation and all that follow fail */
+static atomic_long countdown; /* 0: none; 1: this allocation and all later ones fail */
 
 void ll_memory_fail_at(long n) {
     atomic_store(&countdown, n > 0 ? n : 0);
@@ -26,7 +26,7 @@ static int must_fail(void) {
     return n == 1;
 }
 
-/* A wish: a system that has no huge pages, or none left, gives what it has. */
+/* This is a request. A system without huge pages, or with none left, ignores it. */
 static void ask_for_huge_pages(char *block, size_t bytes) {
     char *const first = block + (-(uintptr_t)block & (HUGE_PAGE - 1));
     if (bytes < 2 * (size_t)HUGE_PAGE) return;
@@ -39,7 +39,7 @@ void *ll_alloc(size_t count, size_t size) {
         (void)!ll_fail(LL_ENOMEM, "%zu times %zu bytes are more than any machine has; use smaller sizes", count, size);
         return NULL;
     }
-    /* The pointer that free needs lies in front of the aligned block. */
+    /* The pointer that free needs is stored before the aligned block. */
     char *const raw = must_fail() ? NULL : calloc(1, bytes + sizeof(void *) + ALIGN);
     if (!raw) {
         (void)!ll_fail(LL_ENOMEM, "no memory for %zu bytes; use smaller sizes or a machine with more", bytes);

@@ -1,17 +1,17 @@
-/* All allocation goes through here, so that tests can make it fail. */
+/* All allocation goes through these functions, so that tests can make it fail. */
 #ifndef LL_MEMORY_H
 #define LL_MEMORY_H
 
 #include <stddef.h>
 
-/* `count * size` bytes, zeroed and aligned to 64. NULL (with the error text set) if memory is refused
- * or the product overflows; count = 0 gives a valid pointer. */
+/* `count * size` bytes, zeroed and aligned to 64. NULL, with the error text set, if there is no memory or the product
+ * overflows. count = 0 gives a valid pointer. */
 void *ll_alloc(size_t count, size_t size);
 void ll_free(void *p);
 char *ll_strdup(const char *s);
 
-/* A block that is cut into pieces, each on a cache line of its own where the block begins on one. Without a block
- * (base NULL) the pieces are only counted: the same code says how large the block has to be, and cuts it up. */
+/* Cuts a block into pieces. If the block begins on a cache line, so does each piece. Without a block (base NULL) the
+ * pieces are only counted, so that the same code computes the size of the block and divides it. */
 typedef struct {
     float *base;
     size_t used; /* floats */
@@ -27,7 +27,7 @@ static inline void *ll_arena_bytes(ll_arena *a, size_t count, size_t size) {
     return ll_arena_take(a, (count * size + sizeof(float) - 1) / sizeof(float));
 }
 
-/* The n-th allocation from now (1 = the next) fails, and all after it; 0 = none. Tests only. */
+/* Makes the n-th allocation from now (1 = the next) and all later ones fail; 0 = none. For tests only. */
 void ll_memory_fail_at(long n);
 
 #endif

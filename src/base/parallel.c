@@ -1,10 +1,10 @@
-/* The one parallel loop, on a small pool of threads. Pieces are handed out as threads come free; a piece
- * never depends on who takes it.
+/* The parallel loop, on a small pool of threads. A thread that is free takes the next piece. The result of a piece does
+ * not depend on the thread.
  *
- * Why not OpenMP: its threads spin between loops for milliseconds, and where two programs share the
- * cores each spins away the other's time (a training step took 16 times the processor time beside a
- * second program). These look for some ten microseconds, then look on for some hundred, but let others have the core
- * in between: as long as what lies between the loops of one token's generation. Then they sleep. */
+ * Why not OpenMP: its threads spin for milliseconds between loops. If two programs share the cores, each takes time
+ * from the other; a training step then used 16 times the processor time. Threads of this pool spin for some ten
+ * microseconds. Then they check for some hundred microseconds more and yield the core between checks, which covers the
+ * time between two loops of one generated token. Then they sleep. */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 enum { MOST = 256, SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
 
-static atomic_int chosen; /* 0: as many as ll_count_cpus says */
+static atomic_int chosen; /* 0: as many as ll_count_cpus returns */
 static atomic_int cpus;   /* 0: not counted yet */
 
 void ll_set_threads(int threads) {
@@ -33,18 +33,18 @@ int ll_threads(void) {
 
 /* ---- The pool ---- */
 
-/* The loop that runs, and the workers. The thread that holds `loop_lock` writes the loop down while it is closed, then
- * opens it. A worker that wakes too late finds it closed again, and nobody waits for it: on a busy machine a
- * thread may need milliseconds to wake. */
+/* The current loop and the workers. The thread that holds `loop_lock` describes the loop while it is closed, then opens
+ * it. A worker that wakes too late finds the loop closed, and nobody waits for it: on a busy machine a thread may need
+ * milliseconds to wake. */
 static struct {
     pthread_mutex_t loop_lock; /* held by the thread whose loop runs */
-    pthread_mutex_t lock;    /* guards the sleepers */
+    pthread_mutex_t lock;    /* guards sleep and wake-up */
     pthread_cond_t work, done;
-    int started;             /* workers that exist, without the caller */
+    int started;             /* number of workers, without the caller */
     int wanted;              /* workers the current loop may use */
-    atomic_uint loop;        /* raised by one for every loop */
-    atomic_int inside;       /* workers in it; plus CLOSED where no more may enter */
-    atomic_size_t next;      /* piece to be taken */
+    atomic_uint loop;        /* increases by one with every loop */
+    atomic_int inside;       /* number of workers in the loop; plus CLOSED if no more may enter */
+    atomic_size_t next;      /* the next piece */
     unsigned first_seen[MOST + 1]; /* value of `loop` when a worker was made */
     size_t n;
     ll_task *task;
@@ -55,7 +55,7 @@ static struct {
           .done = PTHREAD_COND_INITIALIZER,
           .inside = CLOSED};
 
-static _Thread_local int within; /* this thread runs a piece: loops inside it are serial */
+static _Thread_local int within; /* this thread runs a piece; loops inside it are serial */
 
 static void take_pieces(int worker) {
     within = 1;
@@ -63,7 +63,7 @@ static void take_pieces(int worker) {
     within = 0;
 }
 
-/* Between one look and the next; 0 where it is time to sleep. */
+/* Is called between two checks. Returns 0 when the thread should sleep. */
 static int keep_waiting(int *tries) {
     if (++*tries >= SPINS) sched_yield();
     return *tries < SPINS + YIELDS;
@@ -102,7 +102,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* A child process has only the thread that forked: its pool starts anew. */
+/* A child process has only the thread that called fork, so its pool starts anew. */
 static void after_fork(void) {
     pthread_mutex_init(&pool.loop_lock, NULL);
     pthread_mutex_init(&pool.lock, NULL);
@@ -113,7 +113,7 @@ static void after_fork(void) {
     atomic_store(&pool.inside, CLOSED);
 }
 
-/* Workers up to `wanted`; fewer where the system refuses them. */
+/* Starts workers up to `wanted`; fewer if the system refuses. Returns how many there are. */
 static int start_workers(int wanted) {
     static int registered;
     if (!registered) registered = !pthread_atfork(NULL, NULL, after_fork);
@@ -144,7 +144,7 @@ static void wait_for_workers(void) {
 
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     const int most = workers < MOST ? workers : MOST, threads = n < (size_t)most ? (int)n : most;
-    /* Another thread's loop has the workers, or this is a loop within a loop: the caller does it all. */
+    /* If another thread's loop has the workers, or if this is a nested loop, the caller does all pieces. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.loop_lock)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);
         return;

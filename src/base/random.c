@@ -1,11 +1,11 @@
-/* Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") as draws by number.
- * The counter is (index, stream), the key is the seed. */
+/* Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The counter is (index, stream),
+ * the key is the seed. */
 #include "base/random.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Foreign code in a header: its conversions are not ours to warn about. */
+/* A header of others; its conversions give warnings. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -49,7 +49,7 @@ static void uniform_block(float x[4], const uint32_t r[4]) {
     for (int i = 0; i < 4; i++) x[i] = uniform_of(r[i]);
 }
 
-/* Half a unit keeps the logarithm finite; 32 bits reach 6.7 standard deviations. */
+/* Half a unit keeps the logarithm finite. 32 bits reach 6.7 standard deviations. */
 void ll_normal_pair(float x[2], uint32_t radius, uint32_t angle) {
     const double r = sqrt(-2 * log(((double)radius + 0.5) * 0x1p-32));
     const double a = 6.283185307179586477 * (double)angle * 0x1p-32;
@@ -62,7 +62,7 @@ static void normal_block(float x[4], const uint32_t r[4]) {
     ll_normal_pair(x + 2, r[2], r[3]);
 }
 
-/* Cuts a run of draws, wherever it begins and ends, out of whole blocks. */
+/* Copies a run of draws, with any beginning and end, out of whole blocks. */
 static void fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t first, block_fn *make) {
     uint32_t r[4];
     float block[4];

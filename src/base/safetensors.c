@@ -1,6 +1,6 @@
-/* Reading safetensors: 8 bytes with the size of a JSON header, the header, the data. Everything the header
- * claims is checked against the file before it is believed, and its size and depth before the JSON parser
- * sees it. As the format demands, the tensors must fill the data without holes or overlaps. */
+/* Reads safetensors: 8 bytes with the size of a JSON header, the header, the data. Every number in the header is
+ * checked against the file before it is used. Size and depth of the header are checked before the JSON parser sees it.
+ * As the format demands, the tensors must fill the data without gaps or overlaps. */
 #include "base/safetensors.h"
 
 #include <jansson.h>
@@ -12,9 +12,9 @@
 #include "base/parallel.h"
 #include "base/text.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read in place, and files are little-endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used in place, and files are little-endian");
 
-/* A header of this size describes 100,000 tensors; parsed, it takes some twenty times as much memory. */
+/* A header of this size describes 100,000 tensors. Parsed, it takes about twenty times as much memory. */
 enum { HEADER_MOST = 1 << 24, DEPTH_MOST = 8, RANK_MOST = 8 };
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
 struct ll_safetensors {
     char *path;
     ll_bytes bytes;
-    int borrowed; /* the bytes are another's */
+    int borrowed; /* the bytes belong to the caller */
     const uint8_t *data;
     size_t size; /* of the data */
     json_t *meta;
@@ -52,7 +52,7 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
     memcpy(&n, f->bytes.data, 8);
     const uint8_t *json = f->bytes.data + 8;
     if (f->bytes.size > 8 && json[0] != '{')
-        return ll_fail(LL_EFORMAT, "%s is no safetensors file: its header does not begin with {", f->path);
+        return ll_fail(LL_EFORMAT, "%s is not a safetensors file: its header does not begin with {", f->path);
     if (n > HEADER_MOST)
         return ll_fail(LL_EFORMAT, "%s claims a header of %llu bytes, more than the %d that are accepted", f->path,
                        (unsigned long long)n, HEADER_MOST);
@@ -65,7 +65,7 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
     if (!*header && json_error_code(&error) == json_error_out_of_memory)
         return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);
     if (!*header)
-        return ll_fail(LL_EFORMAT, "%s: header is no JSON at byte %d: %s", f->path, error.position, error.text);
+        return ll_fail(LL_EFORMAT, "%s: the header is not JSON at byte %d: %s", f->path, error.position, error.text);
     f->data = json + n;
     f->size = f->bytes.size - 8 - (size_t)n;
     return LL_OK;
@@ -122,14 +122,14 @@ static ll_status read_entry(entry *e, const ll_safetensors *f, const char *name,
 static ll_status read_meta(ll_safetensors *f, json_t *meta) {
     const char *key;
     json_t *value;
-    if (!json_is_object(meta)) return ll_fail(LL_EFORMAT, "%s: __metadata__ is no object", f->path);
+    if (!json_is_object(meta)) return ll_fail(LL_EFORMAT, "%s: __metadata__ is not an object", f->path);
     json_object_foreach(meta, key, value) if (!json_is_string(value)) return ll_fail(
-        LL_EFORMAT, "%s: metadata %s is no text", f->path, key);
+        LL_EFORMAT, "%s: metadata %s is not text", f->path, key);
     f->meta = json_incref(meta);
     return LL_OK;
 }
 
-/* Empty tensors lie in front of the one that begins where they do. */
+/* Sorted by offset; an empty tensor comes before the one that begins at the same byte. */
 static int by_place(const void *a, const void *b) {
     const entry *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
@@ -153,7 +153,7 @@ static ll_status check_cover(ll_safetensors *f) {
 static ll_status read_header(ll_safetensors *f, json_t *header) {
     const char *key;
     json_t *value;
-    if (!json_is_object(header)) return ll_fail(LL_EFORMAT, "%s: header is no JSON object", f->path);
+    if (!json_is_object(header)) return ll_fail(LL_EFORMAT, "%s: the header is not a JSON object", f->path);
     f->entry = ll_alloc(json_object_size(header), sizeof *f->entry);
     if (!f->entry) return LL_ENOMEM;
     json_object_foreach(header, key, value) {
@@ -183,7 +183,7 @@ static void check_one(void *arg, size_t i) {
     s->found[i] = strcmp(hex, written) ? WRONG : RIGHT;
 }
 
-/* Are the tensors what was written? */
+/* Checks the checksums of the tensors. */
 static ll_status check_sums(ll_safetensors *f) {
     const survey s = {f, ll_alloc((size_t)f->count, sizeof *s.found)};
     ll_status status = s.found ? LL_OK : LL_ENOMEM;
@@ -199,7 +199,7 @@ static ll_status check_sums(ll_safetensors *f) {
     return status;
 }
 
-/* bytes: in memory; NULL: those of the file of this name. */
+/* bytes: the file in memory; NULL: opens the file of this name. */
 static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const char *path) {
     json_t *header = NULL;
     ll_safetensors *f = ll_alloc(1, sizeof *f);
@@ -265,7 +265,7 @@ const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *
     return NULL;
 }
 
-/* Element i, which may lie at any address. */
+/* Element i, which may be unaligned. */
 static double element(const ll_st_tensor *t, size_t i) {
     const uint8_t *p = t->data;
     float f;

@@ -1,4 +1,4 @@
-/* The safetensors format, bounded: sizes, depth, overlaps and overflow are checked before use. */
+/* The safetensors format. Sizes, depth, overlaps and overflow are checked before use. */
 #ifndef LL_SAFETENSORS_H
 #define LL_SAFETENSORS_H
 
@@ -18,31 +18,32 @@ typedef struct {
 
 typedef struct ll_safetensors ll_safetensors;
 
-/* Opens, checks everything, the checksums of its tensors, too, on all threads; keeps the file mapped. */
+/* Opens a file, maps it, and checks everything, the checksums of tensors too, on all threads. */
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
-/* The same of bytes in memory, which must outlive it; `name` is what it is called in messages. */
+/* The same for bytes in memory, which must outlive the object. `name` is how messages call them. */
 LL_MUST_USE ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name);
 void ll_safetensors_free(ll_safetensors *file);
 const char *ll_safetensors_path(const ll_safetensors *file);
 /* The header as it stands in the file. */
 const char *ll_safetensors_header(const ll_safetensors *file, size_t *size);
-/* Metadata value of a key, or NULL. */
+/* The metadata value of a key, or NULL. */
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
 int ll_safetensors_count(const ll_safetensors *file);
 const ll_st_tensor *ll_safetensors_at(const ll_safetensors *file, int i);
 const ll_st_tensor *ll_safetensors_find(const ll_safetensors *file, const char *name); /* or NULL */
-/* Tensors whose checksum was in the file and right; the others had none. A file with a wrong one does not open. */
+/* The number of tensors that had a checksum in the file; the others had none. A file with a wrong checksum does not
+ * open. */
 int ll_safetensors_checked(const ll_safetensors *file);
-/* Copies a numeric tensor of any type into floats (or doubles); count elements. LL_OTHER becomes NaN. */
+/* Copies a numeric tensor of any type into floats or doubles; `count` elements. LL_OTHER becomes NaN. */
 void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
 
-/* A number of LL_ST_F16 or LL_ST_BF16 as a float, and the nearest such number, ties to even. */
+/* An LL_ST_F16 or LL_ST_BF16 number as a float, and a float rounded to such a number, ties to even. */
 float ll_half_to_float(enum ll_dtype dtype, uint16_t bits);
 uint16_t ll_half_of_float(enum ll_dtype dtype, float x);
 
-/* Writing: add metadata and tensors (data borrowed until save), then save atomically. The data begin at a
- * multiple of 64 in the file; as the format allows no holes, a tensor is aligned to its element alone. */
+/* Writing: add metadata and tensors, then save atomically. Data are borrowed until then. The data begin at a multiple
+ * of 64 in the file. Since the format allows no gaps, a tensor is aligned only to the size of its element. */
 typedef struct ll_st_writer ll_st_writer;
 LL_MUST_USE ll_status ll_st_writer_create(ll_st_writer **writer);
 void ll_st_writer_free(ll_st_writer *writer);
@@ -52,14 +53,15 @@ LL_MUST_USE ll_status ll_st_add(ll_st_writer *writer, const char *name, enum ll_
 LL_MUST_USE ll_status ll_st_save(ll_st_writer *writer, const char *path);
 /* Saves into memory, which the caller frees with ll_free. */
 LL_MUST_USE ll_status ll_st_bytes(ll_st_writer *writer, ll_bytes *bytes);
-/* The metadata key under which the checksum of a tensor is, "xxh3.NAME", in new memory (NULL if it is refused), and the
- * checksum: XXH3 of 64 bits over the tensor's bytes, as 16 hexadecimal digits. */
+/* The metadata key of a tensor's checksum, "xxh3.NAME", in new memory (NULL if there is none); and the checksum: 64-bit
+ * XXH3 of the tensor's bytes, as 16 hexadecimal digits. */
 enum { LL_CHECKSUM_TEXT = 17 };
 char *ll_st_checksum_key(const char *name);
 void ll_st_checksum(char hex[LL_CHECKSUM_TEXT], const void *data, size_t size);
 
-/* A name for what has been added so far: metadata, tensors and their bytes; not for where or how it is written. Two
- * contents have the same one by no accident; who wants to make two that have can. */
+/* An identifier of the contents so far: metadata, tensors and their bytes. It does not
+ * depend on the file. Different contents do not get the same identifier by accident, but somebody could construct
+ * such contents. */
 enum { LL_DIGEST_TEXT = 33 };
 void ll_st_digest(const ll_st_writer *writer, char hex[LL_DIGEST_TEXT]);
 

@@ -1,11 +1,11 @@
-/* Writing safetensors. The format allows no holes, so padding can only stand at the end of the header:
- * there it makes the data begin at a multiple of 64. Tensors of whole lines of 64 bytes follow, so that each of those
- * begins on a line, which a mapped model is read faster from; then the others by size of their elements, largest first,
- * which aligns every one to its element. */
+/* Writes safetensors. The format allows no gaps, so padding can only stand at the end of the header. It makes the data
+ * begin at a multiple of 64. First come the tensors whose size is a multiple of 64, so that each begins on a cache
+ * line, which makes a mapped model faster. The others follow by the size of their elements, largest first, so that each
+ * is aligned to its element. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#define XXH_INLINE_ALL /* no library to link; the function is fixed since xxHash 0.8 */
+#define XXH_INLINE_ALL /* nothing to link; the function is fixed since xxHash 0.8 */
 #include <xxhash.h>
 
 #include "base/integer.h"
@@ -57,7 +57,7 @@ void ll_st_writer_free(ll_st_writer *w) {
 
 ll_status ll_st_meta(ll_st_writer *w, const char *key, const char *value) {
     if (json_object_set_new(w->meta, key, json_string(value)))
-        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is no UTF-8 text", key, value);
+        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8", key, value);
     return LL_OK;
 }
 
@@ -93,7 +93,7 @@ ll_status ll_st_add(ll_st_writer *w, const char *name, enum ll_dtype dtype, int 
     return LL_OK;
 }
 
-/* What the header says about one tensor; NULL if memory is refused. */
+/* The header entry of one tensor; NULL if there is no memory. */
 static json_t *describe(const entry *e) {
     json_t *shape = json_array();
     for (int i = 0; i < e->rank; i++)
@@ -105,13 +105,13 @@ static json_t *describe(const entry *e) {
                      (json_int_t)e->begin, (json_int_t)(e->begin + e->bytes));
 }
 
-/* What a tensor consists of: lines, or elements. */
+/* The unit of a tensor: a cache line, or its element. */
 static size_t unit(const entry *e) { return e->bytes % ALIGN ? dtypes[e->dtype].size : ALIGN; }
 
 static const size_t units[] = {ALIGN, 8, 4, 1}; /* in this order */
 enum { UNITS = sizeof units / sizeof *units };
 
-/* Gives every tensor of this unit its place, and its line in the header. */
+/* Sets the offset of every tensor of this unit, and adds its header entry. */
 static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
     for (int i = 0; i < w->count; i++) {
         entry *e = &w->entry[i];
@@ -123,7 +123,7 @@ static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
     return 1;
 }
 
-/* The metadata, and a checksum of every tensor: of the bytes as they are in memory now. NULL if memory is refused. */
+/* The metadata, and the checksum of every tensor's current bytes. NULL if there is no memory. */
 static json_t *make_meta(const ll_st_writer *w) {
     json_t *meta = json_copy(w->meta);
     int ok = meta != NULL;
@@ -154,14 +154,14 @@ static json_t *make_header(ll_st_writer *w) {
 static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
     json_t *header = make_header(w);
     if (!header)
-        return ll_fail(LL_ENOMEM, "the header of %s cannot be made: no memory, or names that are no UTF-8", path);
+        return ll_fail(LL_ENOMEM, "cannot write the header of %s: there is no memory, or a name is not UTF-8", path);
     const size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT);
     const uint64_t padded = ll_round_up(n + 8, ALIGN) - 8;
     ll_status status = LL_OK;
     if (!n)
         status = ll_fail(LL_ENOMEM, "no memory for the header of %s", path);
     else if (padded > HEADER_MOST)
-        status = ll_fail(LL_EINVAL, "the header of %s would have %zu bytes, more than the %d that are read", path, n,
+        status = ll_fail(LL_EINVAL, "the header of %s would have %zu bytes, more than the %d that can be read", path, n,
                          HEADER_MOST);
     else if (!(head->data = ll_alloc(padded + 8, 1)))
         status = LL_ENOMEM;
@@ -214,8 +214,8 @@ ll_status ll_st_bytes(ll_st_writer *w, ll_bytes *bytes) {
 
 static void hash_text(XXH3_state_t *hash, const char *text) { XXH3_128bits_update(hash, text, strlen(text) + 1); }
 
-/* XXH3 of 128 bits: it finds accidents, at the speed of memory. Against intent even a cryptographic sum would not help,
- * for it would be no secret. */
+/* 128-bit XXH3. It finds accidents at the speed of memory. Against intent not even a cryptographic hash would help,
+ * because it has no secret key. */
 void ll_st_digest(const ll_st_writer *w, char hex[LL_DIGEST_TEXT]) {
     XXH3_state_t hash;
     const char *key;

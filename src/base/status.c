@@ -1,4 +1,4 @@
-/* The text of the last error, one a thread: a status travels up through returns, its sentence waits here. */
+/* The text of the last error of each thread. The status goes up through returns; its sentence is stored here. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -15,11 +15,11 @@ const char *ll_error(void) {
     return last[0] ? last : "no error";
 }
 
-/* Names come from files and may hold anything; an error is one line that cannot steer a terminal. */
+/* Names come from files and may contain any bytes. So control characters are replaced, which could steer a terminal. */
 static void keep(const char *text) {
     size_t n = 0;
     for (; text[n] && n < TEXT - 1; n++) last[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? '?' : text[n];
-    /* Not half a character where a long text is cut. */
+    /* A long text is not cut within a character. */
     if (text[n])
         while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
     last[n] = 0;

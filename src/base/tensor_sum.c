@@ -1,8 +1,8 @@
-/* Checksums of tensors in safetensors files. XXH3 finds accidents at the speed of memory: a flipped bit, a block of a
- * disk that was lost. Against intent it does not help; nor would any other sum in the file itself. */
+/* Checksums of tensors in safetensors files. XXH3 finds accidents, such as a flipped bit or a lost block of the disk,
+ * at the speed of memory. It does not protect against intent; no checksum within the file could. */
 #include <stdio.h>
 #include <string.h>
-#define XXH_INLINE_ALL /* no library to link; the function is fixed since xxHash 0.8 */
+#define XXH_INLINE_ALL /* nothing to link; the function is fixed since xxHash 0.8 */
 #include <xxhash.h>
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* Text and numbers. A host program may have chosen a locale where 0.5 is written 0,5; files must not
- * follow it, so conversions run in the C locale, set for this thread and this moment. */
+/* Text and numbers. A host program may use a locale that writes 0.5 as 0,5. Files must not depend on it, so each
+ * conversion sets the C locale for its thread and restores the old one. */
 #include "base/text.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ int ll_parse_integer(int64_t *value, const char *text) {
     return 1;
 }
 
-/* strtod alone would also read "inf", "nan", hexadecimal, and whatever follows a space. */
+/* strtod alone would also accept "inf", "nan", hexadecimal numbers, and text after a space. */
 static int parse(double *value, const char *text) {
     if (!*text || text[strspn(text, "+-.eE0123456789")]) return 0;
     char *end;
@@ -44,7 +44,7 @@ static void print(char out[LL_NUMBER_TEXT], double value) {
     }
 }
 
-/* The locale that this thread had, and the C locale in its place; end_plain brings it back. */
+/* Switches this thread to the C locale and returns the locale that it had; end_plain restores it. */
 typedef struct {
     locale_t plain, old;
 } plain_locale;
@@ -102,7 +102,7 @@ double ll_scan_number(const char *text, char **end) {
     return value;
 }
 
-/* 0 also for too long a form, a surrogate, and beyond U+10FFFF. */
+/* 0 also for an overlong form, a surrogate, and numbers above U+10FFFF. */
 int ll_utf8_length(const unsigned char *s, size_t left) {
     const unsigned c = left ? s[0] : 0;
     if (c < 0x80) return c >= 32 && c != 127;
@@ -128,7 +128,7 @@ int ll_is_plain_text(const char *text) {
     return 1;
 }
 
-/* Damerau's distance, three rows of the table at a time. */
+/* Damerau's distance, with three rows of the table at a time. */
 int ll_edit_distance(const char *a, const char *b) {
     enum { MOST = 63 };
     int rows[3][MOST + 1];

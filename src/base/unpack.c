@@ -1,5 +1,5 @@
-/* Files front to back. What a file is shows in its first bytes, never in its name; gzip and xz are unpacked on the
- * way. One chunk of the file is in memory, and what the archive's own format asks for. */
+/* Reads files from front to back. The first bytes tell the format, never the name. gzip and xz are unpacked while
+ * reading. Memory holds one chunk of the file, and what the archive's format needs. */
 #include "base/unpack.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@ enum { CHUNK = 1 << 16, STEP = 1 << 30 };
 enum packing { PLAIN, GZIP, XZ };
 
 static const uint8_t GZIP_MAGIC[] = {0x1f, 0x8b, 8}, XZ_MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
-static const uint64_t XZ_MEMORY = 1 << 30; /* its strongest preset unpacks in 65 MB */
+static const uint64_t XZ_MEMORY = 1 << 30; /* the strongest preset needs 65 MB to unpack */
 
 struct ll_unpack {
     char *name;
     int fd, ended;
     enum packing packing;
     int64_t size, taken, given; /* of the file; read from it; unpacked from an archive */
-    size_t at, in;              /* bytes chunk[at .. in) are still to be looked at */
+    size_t at, in;              /* bytes chunk[at .. in) are not consumed yet */
     int between;                /* gzip: a member has ended */
     z_stream gzip;
     lzma_stream xz;
@@ -34,14 +34,14 @@ struct ll_unpack {
 
 static ll_status take(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
     const ssize_t n = read(u->fd, to, most < STEP ? most : STEP);
-    if (n < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal came while %s was read", u->name);
+    if (n < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal arrived while %s was read", u->name);
     if (n < 0) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     *got = (size_t)n;
     u->taken += n;
     return LL_OK;
 }
 
-/* The next chunk, where all of the last one has been looked at. */
+/* Reads the next chunk if the last one is consumed. */
 static ll_status refill(ll_unpack *u) {
     u->at = u->in = 0;
     return take(u, &u->in, u->chunk, CHUNK);
@@ -51,7 +51,7 @@ static int begins(const ll_unpack *u, const uint8_t *magic, size_t size) {
     return u->in >= size && !memcmp(u->chunk, magic, size);
 }
 
-/* As many bytes as tell what the file is; of a pipe no more are waited for. */
+/* Reads only as many bytes as tell the format, because a pipe may have no more yet. */
 static ll_status look(ll_unpack *u) {
     ll_status status = refill(u);
     while (!status && u->in && u->in < sizeof XZ_MAGIC &&
@@ -74,7 +74,8 @@ static ll_status look(ll_unpack *u) {
     return LL_OK;
 }
 
-/* The file of this name, else its first neighbour that is the same packed or not: then u->name becomes that one's. */
+/* Opens the file of this name. If there is none, opens the first neighbour that is the same file, packed or unpacked;
+ * u->name becomes its name. */
 static int open_either(ll_unpack *u, const char *path) {
     static const char *const packed[] = {"", ".gz", ".xz"};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -99,7 +100,7 @@ static int open_either(ll_unpack *u, const char *path) {
 static ll_status open_file(ll_unpack *u, const char *path) {
     struct stat info;
     u->fd = path ? open_either(u, path) : STDIN_FILENO;
-    if (u->fd < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal came while %s was opened", u->name);
+    if (u->fd < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal arrived while %s was opened", u->name);
     if (u->fd < 0) return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(errno));
     if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name a file", u->name);
@@ -146,7 +147,7 @@ static ll_status damaged(const ll_unpack *u, const char *what) {
 static ll_status read_plain(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
     if (u->at == u->in) {
         const ll_status status = take(u, got, to, most);
-        u->ended = !*got; /* a terminal would be asked again */
+        u->ended = !*got; /* a terminal would ask for input again */
         return status;
     }
     *got = u->in - u->at < most ? u->in - u->at : most;
@@ -155,7 +156,7 @@ static ll_status read_plain(ll_unpack *u, size_t *got, uint8_t *to, size_t most)
     return LL_OK;
 }
 
-/* Members of gzip may follow each other, and zeros may fill a tape's last block. */
+/* Members of gzip may follow each other, and zeros may fill the last block. */
 static ll_status read_gzip(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
     z_stream *z = &u->gzip;
     while (!*got) {

@@ -1,4 +1,4 @@
-/* A file from front to back, unpacked on the way, in memory that does not grow. */
+/* Reads a file from front to back and unpacks it meanwhile, in memory that does not grow. */
 #ifndef LL_UNPACK_H
 #define LL_UNPACK_H
 
@@ -9,19 +9,19 @@
 
 typedef struct ll_unpack ll_unpack;
 
-/* path NULL: standard input. What a file is shows in its first bytes: plain, gzip or xz. Where there is no file of this
- * name, the same packed or unpacked is taken: "x.gz" or "x.xz" for "x", "x" or "x.xz" for "x.gz". LL_ESTOPPED, here and
- * below, where it waits (for a pipe, a terminal) and a signal comes whose handler does not restart calls. */
+/* path NULL: standard input. The first bytes tell the format: plain, gzip or xz. If there is no file of this name, the
+ * same file packed or unpacked is opened: "x.gz" or "x.xz" for "x", "x" or "x.xz" for "x.gz". LL_ESTOPPED, here and
+ * below, if a signal arrives during a wait (for a pipe or a terminal) and its handler does not restart calls. */
 LL_MUST_USE ll_status ll_unpack_open(ll_unpack **u, const char *path);
 void ll_unpack_close(ll_unpack *u);
-/* The next bytes, at least one and at most `most` of them; *got = 0 at the end. A truncated or damaged archive is
- * LL_EFORMAT with the file's name. */
+/* The next bytes, at least one and at most `most`; *got = 0 at the end. A truncated or damaged archive is LL_EFORMAT
+ * with the file's name. */
 LL_MUST_USE ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most);
 
 /* The path, or "standard input". */
 const char *ll_unpack_name(const ll_unpack *u);
 int ll_unpack_is_packed(const ll_unpack *u);
-/* Bytes of the file as it is, packed or not: all of them (-1: nobody knows), and those read so far. */
+/* The size of the file on disk, packed or not (-1: unknown), and the bytes read so far. */
 int64_t ll_unpack_size(const ll_unpack *u);
 int64_t ll_unpack_taken(const ll_unpack *u);
 

@@ -1,9 +1,9 @@
-/* Files that are whole or not there. What is written goes to a neighbour of the target; only when all
- * of it has reached the disk does it take the target's name, so a crash, a full disk or a second
- * interrupt leaves the old file as it was.
+/* Writes files that are either whole or absent. Bytes go to a temporary file beside the target. When all of them have
+ * reached the disk, that file is renamed to the target. So a crash, a full disk or a second interrupt leaves the old
+ * file as it was.
  *
- * The neighbour is "target.tmp-longline", so that what a killed program left is written over by the next. It is locked
- * until it has the target's name; who finds it locked, another program or thread, takes a name of its own. */
+ * The temporary file is "target.tmp-longline", so that the next program overwrites what a killed one left. It is locked
+ * until it is renamed. If it is locked already, by another program or thread, the temporary file gets another name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,14 +33,14 @@ static ll_status unwritable(ll_writer *w) {
     return ll_fail(LL_EIO, "cannot write %s: %s", w->path, strerror(reason));
 }
 
-/* A link's target is replaced, not the link; what is no file (a device, a pipe) cannot be. */
+/* If the target is a link, the file behind it is replaced. Devices and pipes cannot be replaced. */
 static ll_status choose_target(ll_writer *w, const char *path) {
     struct stat info;
     char real[PATH_MAX];
     const int exists = !stat(path, &info);
     if (exists && !S_ISREG(info.st_mode))
         return ll_fail(LL_EIO, "cannot write %s: it is %s", path,
-                       S_ISDIR(info.st_mode) ? "a folder; name a file" : "no regular file, which could be replaced");
+                       S_ISDIR(info.st_mode) ? "a folder; name a file" : "not a regular file, which could be replaced");
     const char *target = exists && realpath(path, real) ? real : path;
     w->path = ll_strdup(target);
     w->temp = ll_alloc(strlen(target) + SUFFIX, 1);
@@ -53,7 +53,7 @@ int ll_file_is_named(int fd, const char *path) {
            open_file.st_ino == named.st_ino;
 }
 
-/* Takes "target.tmp-longline" if nobody has it; -1: somebody has, or it is no file. */
+/* Opens "target.tmp-longline" and locks it. -1: another writer has it, or it is not a file. */
 static int open_shared(const char *path) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
@@ -66,7 +66,7 @@ static int open_shared(const char *path) {
 static int open_own(char *path, size_t size, const char *target) {
     static atomic_int number;
     snprintf(path, size, "%s.tmp-%ld-%d", target, (long)getpid(), atomic_fetch_add(&number, 1));
-    unlink(path); /* of a process with this number that died; and never through a link */
+    unlink(path); /* it may be left by a dead process with this number; a link is never followed */
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
@@ -140,8 +140,8 @@ ll_status ll_writer_patch(ll_writer *w, const void *data, size_t size) {
     return n < 0 || (size_t)n < size ? unwritable(w) : LL_OK;
 }
 
-/* The new name is on the disk only when its folder is. File systems that cannot do that say so with
- * other errors than these, and keep their own promises. */
+/* The new name is on the disk only when its folder is. File systems that cannot sync a folder return other errors than
+ * these. */
 static int folder_lost(const char *path) {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -164,7 +164,7 @@ static ll_status finish(ll_writer *w) {
     if (status || !w->temp) return status;
     if (fsync(w->fd)) return unwritable(w);
     if (rename(w->temp, w->path)) return unwritable(w);
-    w->temp[0] = 0; /* gone: it has the target's name now */
+    w->temp[0] = 0; /* nothing is left to remove: the file has the target's name */
     return folder_lost(w->path) ? unwritable(w) : LL_OK;
 }
 
@@ -177,7 +177,7 @@ ll_status ll_writer_commit(ll_writer *w) {
 void ll_writer_abandon(ll_writer *w) {
     if (!w) return;
     if (w->temp && w->temp[0]) unlink(w->temp);
-    if (w->fd >= 0 && w->fd != STDOUT_FILENO) close(w->fd); /* and with it goes the lock */
+    if (w->fd >= 0 && w->fd != STDOUT_FILENO) close(w->fd); /* this also releases the lock */
     ll_free(w->path);
     ll_free(w->temp);
     ll_free(w);

@@ -1,5 +1,5 @@
-/* Which rows make up which batch. A row of training batch i is a function of (seed, i) and of nothing that was
- * read before it. */
+/* Chooses the rows of a batch. A row of training batch i is a function of (seed, i) and does not depend on what was
+ * read before. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -7,15 +7,15 @@
 #include "data/text/pairs.h"
 #include "data/reader.h"
 
-/* The remainder of a 64-bit draw is biased by n / 2^64, which no text can show. */
+/* The remainder of a 64-bit draw has a bias of n / 2^64, which is negligible. */
 static int64_t draw_below(int64_t n, uint64_t seed, int64_t number) {
     uint32_t draw[4];
     ll_random4(draw, seed, ll_stream_id(LL_RANDOM_BATCH, 0, 0), (uint64_t)number);
     return (int64_t)(((uint64_t)draw[0] << 32 | draw[1]) % (uint64_t)n);
 }
 
-/* Windows of one text begin anywhere that leaves room for T tokens and the one after them; so do those of texts
- * that are longer than a window. */
+/* A window of a text begins anywhere that leaves space for T tokens and the one after them. This also holds for texts
+ * of their own that are longer than a window. */
 static int64_t train_place(const ll_reader *r, int T, uint64_t seed, int64_t number) {
     if (r->endless) return number;
     if (!r->examples) return draw_below(r->size - T, seed, number);
@@ -31,9 +31,9 @@ static int64_t eval_place(const ll_reader *r, int64_t number) {
     return r->begin[i] + (number - r->row[i]) * r->stride;
 }
 
-/* Row `row` of batch `index` of n streams: each goes through its part of the windows, again and again. */
+/* Row `row` of batch `index` with n streams. Each stream goes through its part of the windows, again and again. */
 typedef struct {
-    int64_t window, first; /* first: of its stream or, if that is later, of its text */
+    int64_t window, first; /* the beginning of the row's stream or, if that is later, of its text */
     int64_t text, pass;
 } stream_place;
 
@@ -54,7 +54,7 @@ void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index
     }
 }
 
-/* A text is changed in the same way in all of its windows, and otherwise in the next pass. */
+/* A text is augmented in the same way in all of its windows, and in another way in the next pass. */
 static void fill_streams(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
     for (int row = 0; row < batch->B; row++) {
         const stream_place p = stream_at(r, row, batch->B, index);
@@ -63,7 +63,7 @@ static void fill_streams(const ll_reader *r, ll_batch *batch, uint64_t seed, int
     }
 }
 
-/* Rows, or pairs of them. */
+/* The number of rows, or of pairs of rows. */
 static int examples_of(const ll_reader *r, const ll_batch *batch) {
     return r->task == LL_TASK_MATCH ? batch->B / 2 : batch->B;
 }
@@ -108,7 +108,7 @@ void ll_reader_eval_batch(const ll_reader *r, ll_batch *batch, int64_t index) {
     ll_reader_eval_rows(r, batch, index * examples_of(r, batch));
 }
 
-/* Masks of an evaluation are the same for every model: seed 0, whatever the recipe's. */
+/* Evaluation masks with seed 0, so that the masks are the same for every model. */
 void ll_reader_eval_rows(const ll_reader *r, ll_batch *batch, int64_t first) {
     const int n = examples_of(r, batch);
     for (int row = 0; row < n; row++) {

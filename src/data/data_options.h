@@ -1,4 +1,4 @@
-/* The part [data] of a recipe: where sequences come from, and in which format. Keys: data_keys.c. */
+/* The part [data] of a recipe: files and format of the sequences. Keys: data_keys.c. */
 #ifndef LL_DATA_OPTIONS_H
 #define LL_DATA_OPTIONS_H
 
@@ -30,12 +30,12 @@ typedef struct {
     int format;
     char *train, *valid, *test;                       /* files or folders; images for idx */
     char *train_labels, *valid_labels, *test_labels;  /* idx */
-    int shortest, longest, symbols;                   /* copy, reverse: of the sources that are made */
-    double valid_fraction;                            /* cut from the end of train where valid is empty */
-    int64_t limit;                                    /* bytes or examples of train in use; 0 = all */
+    int shortest, longest, symbols;                   /* copy, reverse: of the generated sources */
+    double valid_fraction;                            /* share of train that is held out if valid is empty */
+    int64_t limit;                                    /* bytes or examples of train that are used; 0 = all */
     int resize, shift, margin, only;                  /* images */
     int joined;                                       /* fasta, midi */
-    int transpose, fine;                              /* midi; fine: thirds of sixteenths */
+    int transpose, fine;                              /* midi; fine: the grid has thirds of sixteenths */
     int64_t min_count;                                /* words */
     int vocab_size;                                   /* words */
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
@@ -43,11 +43,11 @@ typedef struct {
     char *class_names;                                /* labelled: "neg,pos" */
 } ll_data_options;
 
-/* What a reader has to know of a recipe. */
+/* What a reader needs to know of a recipe. */
 typedef struct {
     ll_data_options data;
-    int task, classes; /* LL_TASK_...; classes: 0 = as many as the data has */
-    int batch, length; /* length: 0 = as the data has */
+    int task, classes; /* LL_TASK_...; classes: 0 = as many as the data have */
+    int batch, length; /* length: 0 = as the data have */
     int streams;       /* rows of training batches are streams: consecutive windows of texts */
     int64_t seed;
 } ll_reader_options;

@@ -1,4 +1,4 @@
-/* Texts with classes, as rows of a batch. */
+/* Texts with classes as rows of a batch. */
 #include "data/examples.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
     int64_t first = 0, count = 0;
     int most = 0;
     if (c->length < 1)
-        return ll_fail(LL_EINVAL, "train.length is %d; texts have any length, so set how much of them is read",
+        return ll_fail(LL_EINVAL, "train.length is %d; set the number of bytes of each text that is read",
                        c->length);
     for (int64_t i = 0; i < r->size; i++) {
         const int label = r->file[1].data[i];
@@ -39,8 +39,8 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
     return LL_OK;
 }
 
-/* Files are often sorted by class, so what is held out, or left out by data.limit, is drawn from all of train, once and
- * for all. */
+/* Files are often sorted by class. So held-out examples, and those that data.limit keeps, are a fixed random choice
+ * from all of train. */
 int64_t ll_example_at(const ll_reader *r, int64_t index) {
     const ll_examples *own = r->own;
     return own->mixed ? ll_shuffle(own->first + index, own->mixed, 0, UINT32_MAX) : own->first + index;

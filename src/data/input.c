@@ -1,4 +1,4 @@
-/* Sequences from files of any size: one block of a file and one piece of a sequence are in memory. */
+/* Sequences from files of any size. One block of a file and one piece of a sequence are in memory. */
 #include "data/input.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static ll_status more_line(ll_input *in, int *ends) {
 }
 
 static ll_status begin_whole(ll_input *in, int *found) {
-    /* Also an empty file is a sequence. */
+    /* An empty file is a sequence, too. */
     *found = !in->image++;
     in->begin_line = 0;
     const char *name = in->path[in->file - 1];
@@ -46,7 +46,7 @@ static ll_status more_whole(ll_input *in, int *ends) {
     in->text = in->buffer;
     in->n = ll_input_bytes(in, in->buffer, in->piece);
     *ends = ll_input_peek(in) < 0 && in->status != LL_ESTOPPED;
-    /* What was read before a signal is handed out first; the next call reports the signal. */
+    /* What was read before a signal is returned first; the next call reports the signal. */
     return in->status == LL_ESTOPPED && in->n ? LL_OK : in->status;
 }
 
@@ -98,12 +98,12 @@ static ll_status open_next(ll_input *in) {
     in->status = LL_OK;
     in->kind = kind_of(in);
     if (in->label_key && in->kind != &ll_input_json && ll_input_peek(in) >= 0)
-        return ll_fail(LL_EFORMAT, "%s is not JSONL, where alone a key (\"%.100s\") has the class",
+        return ll_fail(LL_EFORMAT, "%s is not JSONL, and only JSONL has classes under a key (\"%.100s\")",
                        ll_unpack_name(in->source), in->label_key);
     return in->status;
 }
 
-/* The next sequence of any file is open, or all are over. */
+/* Goes to the next sequence of any file. At the end all files are closed. */
 static ll_status begin_next(ll_input *in) {
     for (;;) {
         ll_status status = LL_OK;
@@ -154,7 +154,7 @@ void ll_input_progress(const ll_input *in, int64_t *done, int64_t *total) {
 
 /* ---- Open and close ---- */
 
-/* What is not there is better said now than when the files before it have been read. */
+/* Missing files are reported now, not after the files before them have been read. */
 static ll_status look_at(ll_input *in, const char *path) {
     struct stat info;
     if (!strcmp(path, "-") ? fstat(0, &info) : stat(path, &info)) {

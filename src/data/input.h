@@ -1,9 +1,8 @@
 /* Inside the input: what its formats share.
  *
  *   input.c        files one after the other, lines, whole files     input_json.c   JSON, a line each
- *   input_bytes.c  bytes, names, errors
- *   input_fasta.c  FASTA                                             input_idx.c    images
- *   input_midi.c   music */
+ *   input_bytes.c  bytes, names, errors   input_fasta.c  FASTA
+ *   input_idx.c    images                 input_midi.c   music */
 #ifndef LL_INPUT_H
 #define LL_INPUT_H
 
@@ -14,58 +13,58 @@
 
 enum { LL_INPUT_BLOCK = 1 << 16 };
 
-/* A sequence is begun, which finds it and names it, and handed out by one or more calls of `more`. */
+/* A format has two functions: one finds the next sequence and its name, `more` returns its next piece. */
 typedef struct {
     ll_status (*begin)(ll_input *in, int *found);
     ll_status (*more)(ll_input *in, int *ends);
-    int lines; /* have its errors a line? */
+    int lines; /* do its errors name a line? */
 } ll_input_kind;
 
 extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx, ll_input_midi;
 
 struct ll_input {
     char **path, *text_key, *id_key, *label_key, *labels;
-    int files, file; /* of which the next to be opened */
+    int files, file; /* number of files; the next one to open */
     int fine;        /* grid of music */
     ll_input_format format;
     size_t piece;
-    int64_t before, total; /* bytes of the files before this one; of all */
+    int64_t before, total; /* bytes of the files before this one; of all files */
     int over;              /* the end, or an error */
 
-    /* The file that is open. */
+    /* The open file. */
     ll_unpack *source;
     const ll_input_kind *kind;
     uint8_t block[LL_INPUT_BLOCK];
     size_t at, size;
-    int64_t line;     /* of the next byte */
-    ll_status status; /* of reading it */
+    int64_t line;     /* number of the line that the next byte is in */
+    ll_status status; /* status of reading the file */
 
-    /* The sequence. */
-    int open;           /* more of it is to come */
-    int64_t begin_line; /* where it begins */
+    /* The current sequence. */
+    int open;           /* more of it follows */
+    int64_t begin_line; /* the line in which it begins */
     char *id, *label;   /* label: NULL, or in ... */
     size_t id_capacity, label_capacity;
     char *label_text;
     const uint8_t *text;
     size_t n;
-    uint8_t *buffer; /* (capacity) what text points to, but for JSON */
+    uint8_t *buffer; /* (capacity) the memory of text, except in JSON */
     size_t capacity;
 
     json_t *json;       /* the object that text and id point into */
-    size_t given, left; /* bytes of its text (or of music) handed out; not yet */
+    size_t given, left; /* bytes of its text (or of music) that were returned; that remain */
     ll_idx images;
     int64_t image;
     ll_unpack *label_source;
 };
 
-/* The next byte, or -1 at the end and where reading fails (in->status). */
+/* The next byte, or -1 at the end and if reading fails (in->status). */
 int ll_input_peek(ll_input *in);
 int ll_input_take(ll_input *in);
-/* Takes exactly n bytes, or as many as there are. */
+/* Reads n bytes, or fewer at the end of the file. */
 size_t ll_input_bytes(ll_input *in, uint8_t *to, size_t n);
-/* Room for n bytes at in->buffer, which keeps its first `keep`. */
+/* Makes space for n bytes at in->buffer; its first `keep` bytes stay. */
 LL_MUST_USE ll_status ll_input_reserve(ll_input *in, size_t n, size_t keep);
-/* Names the sequence: n bytes, or its line (or, of images, its number). */
+/* Names the sequence by n bytes, or by its line (images: by its number). */
 LL_MUST_USE ll_status ll_input_name(ll_input *in, const char *id, size_t n);
 LL_MUST_USE ll_status ll_input_number(ll_input *in, int64_t number);
 LL_MUST_USE ll_status ll_input_label(ll_input *in, const char *label, size_t n);

@@ -1,4 +1,4 @@
-/* Readers: a format opened for a split, and what is known of it. */
+/* Opens readers: chooses the format, opens a split, and answers what is known of it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static int is_known(int format) { return format >= 0 && (size_t)format < sizeof 
 
 int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
 
-/* Tasks of pairs are learned from few formats, which are named; others from one that fits what there is. */
+/* Tasks of pairs have few formats, which the error names. For other tasks the error names the task that fits. */
 static ll_status lacks_pairs(const ll_format *format, int task) {
     char names[200] = "";
     for (size_t i = 0, n = 0; i < sizeof formats / sizeof *formats; i++)
@@ -67,7 +67,7 @@ static ll_status copy(ll_bytes *to, const ll_bytes *from) {
 static ll_status check_streams(ll_reader *r, int batch) {
     if (r->examples && !r->row)
         return ll_fail(LL_EINVAL,
-                       "data.format=%s has no texts that go on from window to window; set train.carry-state=off",
+                       "data.format=%s has no text that continues from window to window; set train.carry-state=off",
                        r->format->name);
     if (r->rows < batch)
         return ll_fail(LL_EINVAL,

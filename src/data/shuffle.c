@@ -1,13 +1,12 @@
-/* A shuffle that needs no table: example number i of epoch e is found without having drawn the others, so
- * a run that resumes in the middle of an epoch has nothing to restore.
+/* A shuffle without a table. Example number i of an epoch is found without drawing the others, so a run that resumes
+ * within an epoch has nothing to restore.
  *
- * A Feistel network permutes the numbers of 2k bits: with halves (a, b), one round is
- * (a, b) -> (b, a xor F(b)), which can be undone whatever F is. Four rounds with random F pass for a
- * random permutation of many numbers (Luby and Rackoff 1988); of 5 they would send some pairs of examples
- * to some pairs of places 1.6 times too often, of which ten rounds leave nothing that 200,000 epochs show.
- * 2^2k is the first such power with at least n numbers. What falls outside [0, n) is permuted again until
- * it falls inside (cycle walking: Black and Rogaway 2002), which again is a permutation, of [0, n), and
- * takes at most four tries on average because n is at least a quarter of 2^2k. */
+ * A Feistel network permutes the numbers of 2k bits. With halves (a, b), one round is (a, b) -> (b, a xor F(b)), which
+ * can be undone for any F. Four rounds with random F look like a random permutation of many numbers (Luby and Rackoff
+ * 1988). With 5 numbers, four rounds would send some pairs to some pairs of positions 1.6 times too often. Ten rounds
+ * leave no bias that 200,000 epochs show. 2^2k is the first such power with at least n numbers. A result outside of [0,
+ * n) is permuted again until it is inside (cycle walking: Black and Rogaway 2002). This is again a permutation of [0,
+ * n), and takes at most four tries on average, because n is at least a quarter of 2^2k. */
 #include "base/random.h"
 #include "data/reader.h"
 

@@ -1,4 +1,4 @@
-/* Where a split's data come from: keys of the recipe to files, and which part of them. */
+/* From the keys of a recipe to the files of a split, and the part of them that is used. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +38,8 @@ ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int spl
     if (split == LL_SPLIT_TEST)
         return ll_fail(LL_EINVAL, "%s is empty: there is no test split; name its file, or evaluate on valid", s.key);
     if (split == LL_SPLIT_VALID && !labels)
-        return ll_fail(LL_EINVAL, "data.valid is empty and data.valid-fraction is 0: there is no valid split; "
-                                  "name its file, or set the fraction of train to hold out");
+        return ll_fail(LL_EINVAL, "data.valid is empty and data.valid-fraction is 0, so there is no valid split; "
+                                  "name its file, or set the share of train to hold out");
     return ll_fail(LL_EINVAL, "%s is empty; name its file: --set %s=FILE", s.key, s.key);
 }
 
@@ -59,7 +59,7 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, 
 
 /* ---- Files ---- */
 
-/* Appends `more` (count of them, taken over) to a list. */
+/* Appends `more` (count of them) to a list and takes ownership. */
 static ll_status append(char ***paths, int *count, char **more, int n) {
     char **all = ll_alloc((size_t)*count + (size_t)n, sizeof *all);
     if (!all) {

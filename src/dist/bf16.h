@@ -1,4 +1,4 @@
-/* Floats in 16 bits: the upper half of a float, rounded to the nearest, ties to even. */
+/* Floats in 16 bits: the upper half of a float, rounded to nearest, ties to even. */
 #ifndef LL_BF16_H
 #define LL_BF16_H
 
@@ -10,7 +10,7 @@ static inline void ll_bf16_round(uint16_t *to, const float *from, size_t n) {
     for (size_t i = 0; i < n; i++) {
         uint32_t x;
         memcpy(&x, &from[i], sizeof x);
-        /* What is not finite stays so. */
+        /* Infinities and NaN stay so. */
         to[i] = (uint16_t)((x & 0x7f800000u) == 0x7f800000u ? x >> 16 | ((x & 0xffffu) != 0)
                                                              : (x + 0x7fffu + (x >> 16 & 1)) >> 16);
     }

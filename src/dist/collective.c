@@ -1,4 +1,4 @@
-/* What all members of a group do together, along one binary tree: member i has i & (i - 1) above it. */
+/* Operations of all members of a group, along one binary tree: the parent of member i is i & (i - 1). */
 #include <string.h>
 
 #include "base/memory.h"
@@ -17,7 +17,7 @@ static ll_status move(void *data, size_t bytes, int peer, int sends) {
     return ll_dist_wait(&m, 1);
 }
 
-/* Up the tree: calls `add` with what each member below has, in their order, then hands the result on. */
+/* Up the tree: calls `add` with the numbers of each child, in order, then sends the result to the parent. */
 typedef void adder(void *to, const void *from, size_t bytes);
 static ll_status gather(const ll_group *g, void *data, void *room, size_t bytes, adder *add) {
     for (int bit = 1; bit < g->count; bit <<= 1) {
@@ -86,13 +86,13 @@ static void keep_first(void *to, const void *from, size_t bytes) {
 ll_status ll_group_agree(const ll_group *g, ll_status status) {
     verdict mine = {.status = status, .rank = ll_posts.rank}, room;
     if (g->count == 1) return status;
-    if (status == LL_EDIST) return status; /* the others hear of it in another way */
+    if (status == LL_EDIST) return status; /* the other ranks learn of the failure in another way */
     const char *text = status ? ll_error() : "";
     strncpy(mine.text, text, sizeof mine.text - 1);
     ll_status failed = gather(g, &mine, &room, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
     if (failed || !mine.status) return failed;
-    ll_posts.agreed = 1; /* only a failure that ends the program is asked about */
+    ll_posts.agreed = 1; /* only a failure that ends the program is asked for */
     if (mine.rank == ll_posts.rank) return mine.status;
     if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);
     return ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text);

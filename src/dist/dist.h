@@ -1,12 +1,12 @@
-/* Ranks: the processes that share a run. One process is the default; several are joined by a plug-in (transport.h).
+/* Ranks: the processes that share a run. The default is one process. A plug-in (transport.h) joins several.
  *
  *   launch.c      which launcher, which plug-in     post.c        messages, by a thread of their own
- *   watch.c       signs of life, failures, the end  collective.c  what all ranks do together
+ *   watch.c       signs of life, failures, the end  collective.c  operations of all ranks
  *   tree.c        the order of a sum                exchange.c    sums of gradients, parts of parameters
  *   dist_keys.c   the part [dist] of a recipe       mpi_plugin.c  the plug-in
  *
- * One thread of each rank makes all calls of MPI. It moves messages while others compute, and it tells the next rank
- * twice a second that it lives. A rank that is silent for too long is lost, and all calls that wait fail. */
+ * One thread of each rank makes all calls of MPI. It moves messages while other threads compute, and twice a second it
+ * sends a sign of life to the next rank. A rank that is silent for too long is lost; all calls that wait then fail. */
 #ifndef LL_DIST_H
 #define LL_DIST_H
 
@@ -18,7 +18,7 @@
 
 /* ---- Messages ---- */
 
-/* One message on its way, in the caller's memory until it was waited for. */
+/* A message that is being moved. It is in the caller's memory until ll_dist_wait returns. */
 typedef struct ll_message {
     char *data;
     size_t bytes, moved;
@@ -27,21 +27,21 @@ typedef struct ll_message {
     struct ll_message *next;
 } ll_message;
 
-/* Tags of messages. Those of one tag between two ranks arrive in the order in which they were sent. */
+/* Tags of messages. Messages of one tag between two ranks arrive in the order in which they were sent. */
 enum { LL_TAG_CONTROL = 1, LL_TAG_COLLECT, LL_TAG_GROUP, LL_TAG_STATE, LL_TAG_BUCKET = 16 };
 
-/* Begins to send or receive `bytes` bytes, which stay in use until ll_dist_wait. */
+/* Begins to send or receive `bytes` bytes, which must stay in place until ll_dist_wait. */
 void ll_dist_send(ll_message *m, const void *data, size_t bytes, int to, int tag);
 void ll_dist_receive(ll_message *m, void *data, size_t bytes, int from, int tag);
 /* Waits for n messages. LL_EDIST says which rank failed. */
 LL_MUST_USE ll_status ll_dist_wait(ll_message *m, int n);
 
-/* Was the process started by a launcher? There may be one rank all the same. */
+/* Did a launcher start this process? There may be only one rank even so. */
 int ll_dist_is_launched(void);
 
 /* ---- Groups ---- */
 
-/* Ranks first, first + stride, ..: `count` of them, of which this one is number `me`. */
+/* The ranks first, first + stride, ..: `count` of them. This process is member number `me`. */
 typedef struct {
     int first, stride, count, me;
 } ll_group;
@@ -49,10 +49,11 @@ typedef struct {
 ll_group ll_group_all(void);
 /* Copies what member `from` has to all members. */
 LL_MUST_USE ll_status ll_group_broadcast(const ll_group *g, void *data, size_t bytes, int from);
-/* Sums of n numbers over the members, in one order for each number of members; the same on all. */
+/* Sums n numbers over the members. All get the same bits. The order of the sum depends only on the number of
+ * members. */
 LL_MUST_USE ll_status ll_group_sum(const ll_group *g, double *x, size_t n);
 LL_MUST_USE ll_status ll_group_barrier(const ll_group *g);
-/* The failure of the first member that has one, with its text, on all members. */
+/* On all members: the failure of the first member that has one, with its text. */
 LL_MUST_USE ll_status ll_group_agree(const ll_group *g, ll_status status);
 
 /* ---- Failures ---- */

@@ -8,10 +8,10 @@
 static const ll_key keys[] = {
     INT("dist.shards", shards, "0", 0, 65536,
         "parts of a batch whose gradients are summed in one fixed tree, so that any number of ranks gives the same "
-        "bits; 0 = each example with several ranks, the whole batch without"),
+        "bits; 0 = one for each example with several ranks, else one for the whole batch"),
     INT("dist.sequence", sequence, "1", 1, 65536, "ranks that share each sequence"),
     CHOICE("dist.reduce", reduce, "exact", "exact|fast",
-           "sums of gradients: the same bits for any number of ranks, or half the bytes in bf16"),
+           "sums of gradients: exact (the same bits for any number of ranks), or fast (sent in bf16, half the bytes)"),
     NUMBER("dist.timeout", timeout, "60", 1, 1e6, "seconds without a sign of life after which a rank is lost"),
 };
 // clang-format on

@@ -7,7 +7,7 @@
 enum { LL_REDUCE_EXACT, LL_REDUCE_FAST };
 
 typedef struct {
-    int shards;   /* parts of a batch with gradients of their own; 0: the batch with several ranks, else 1 */
+    int shards;   /* parts of a batch with gradients of their own; 0: each example with several ranks, else 1 */
     int sequence; /* ranks that share a sequence */
     int reduce;
     double timeout; /* seconds */

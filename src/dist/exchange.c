@@ -1,4 +1,4 @@
-/* Sums of gradients over ranks. */
+/* Sums gradients over ranks. */
 #include "dist/exchange.h"
 
 #include <string.h>
@@ -10,47 +10,47 @@
 #include "dist/tree.h"
 
 enum {
-    BUCKET = 1 << 18,    /* floats of a bucket, at least */
+    BUCKET = 1 << 18,    /* fewest floats of a bucket */
     MOST_BUCKETS = 4096, /* tags end at 32767 */
     TASK = 1 << 14       /* floats of one task of a sum */
 };
 
 typedef struct {
-    size_t from, to, ready; /* floats; how many of them are whole */
+    size_t from, to, ready; /* floats; how many of them are complete */
     int begun, first_message, messages;
 } bucket;
 
 struct ll_exchange {
     int rank, ranks, leaves, fast;
-    int *first, *count, *order; /* leaves of ranks; ranks in the order of their leaves */
+    int *first, *count, *order; /* leaves of each rank; ranks in the order of their leaves */
     size_t pieces, size, *bound;
     int buckets;
     bucket *bucket;
     size_t *segment; /* (buckets, ranks + 1) floats at which segments begin */
-    int *piece;      /* (buckets + 1) first piece of each */
+    int *piece;      /* (buckets + 1) first piece of each bucket */
 
     float *block[LL_TREE_NODES]; /* sums of nodes of the tree */
     ll_tree tree;
-    int leaf; /* leaves that are whole */
+    int leaf; /* number of whole leaves */
 
-    float *received;    /* of all buckets */
-    uint16_t *rounded;  /* fast: what is sent, then what is received */
-    size_t *place;      /* (buckets) where what is received of a bucket begins, in `received` */
+    float *received;    /* messages of all buckets */
+    uint16_t *rounded;  /* fast: sent numbers, then received numbers */
+    size_t *place;      /* (buckets) beginning of a bucket's numbers in `received` */
     ll_message *message;
     double sent;
 };
 
 static size_t *segment_of(const ll_exchange *x, int b) { return x->segment + (size_t)b * (size_t)(x->ranks + 1); }
 
-/* Nodes that a rank's leaves come to, which is how many pieces it sends of each segment. */
+/* The nodes of the tree that a rank's leaves form: the number of pieces that it sends of each segment. */
 static int nodes_of(const ll_exchange *x, int rank) {
     if (!x->count[rank]) return 0;
     return x->fast ? 1 : ll_tree_of(x->leaves, x->first[rank], x->count[rank]).n;
 }
 
-/* ---- Made and freed ---- */
+/* ---- Create and free ---- */
 
-/* Buckets of whole pieces, as even as those allow, and their segments. */
+/* Cuts the block into buckets of whole pieces, as equal as possible, and these into segments. */
 static void cut(ll_exchange *x) {
     size_t least = ll_ceil_div_size(x->size, MOST_BUCKETS / 2);
     if (least < BUCKET) least = BUCKET;
@@ -77,7 +77,7 @@ static void sort_ranks(ll_exchange *x) {
     }
 }
 
-/* Places for what others send, and messages. */
+/* Memory for what other ranks send, and for messages. */
 static ll_status make_room(ll_exchange *x) {
     size_t floats = 0, messages = 0;
     int all = 0;
@@ -175,7 +175,7 @@ static void add(float *to, const float *from, size_t n) {
     ll_parallel_for(ll_ceil_div_size(n, TASK), add_task, &(addition){to, from, n});
 }
 
-/* The last sums become one, as often as it says, among floats from .. to - 1. */
+/* Adds the last two sums `times` times, among floats from .. to - 1. */
 static void merge(ll_exchange *x, int top, int merges, size_t from, size_t to) {
     for (int i = 0; i < merges; i++) add(x->block[top - 1 - i] + from, x->block[top - i] + from, to - from);
 }
@@ -201,7 +201,7 @@ float *ll_exchange_leaf(ll_exchange *x) {
 
 static void send_bucket(ll_exchange *x, int b);
 
-/* Of the last leaf, a bucket is summed and sent when it is whole. */
+/* During the last leaf: sums and sends a bucket as soon as it is whole. */
 static void begin_bucket(ll_exchange *x, int b) {
     bucket *k = &x->bucket[b];
     ll_tree after = x->tree;
@@ -247,7 +247,7 @@ static void send_floats(ll_exchange *x, bucket *k, const float *from, size_t off
     x->sent += (double)bytes;
 }
 
-/* Sends what this rank has of the segments of others, and begins to receive what they have of its own. */
+/* Sends this rank's sums for the segments of others, and begins to receive theirs for its own segment. */
 static void send_bucket(ll_exchange *x, int b) {
     bucket *k = &x->bucket[b];
     const size_t *s = segment_of(x, b), own = s[x->rank + 1] - s[x->rank];
@@ -260,7 +260,7 @@ static void send_bucket(ll_exchange *x, int b) {
                             x->fast ? (void *)(x->rounded + x->size + at) : (void *)(x->received + at),
                             own * (x->fast ? sizeof *x->rounded : sizeof *x->received), r, tag);
     }
-    for (int i = 1; i < x->ranks; i++) { /* each rank begins with the one after it */
+    for (int i = 1; i < x->ranks; i++) { /* each rank begins with the next one */
         const int r = (x->rank + i) % x->ranks;
         for (int j = 0; j < nodes && s[r + 1] > s[r]; j++)
             send_floats(x, k, x->block[j], s[r], s[r + 1] - s[r], r, tag);
@@ -269,7 +269,7 @@ static void send_bucket(ll_exchange *x, int b) {
 
 /* ---- The sum of all ranks ---- */
 
-/* The nodes of all ranks, in their order, for the own segment of a bucket. */
+/* Adds the nodes of all ranks, in order, for this rank's segment of a bucket. */
 static void sum_segment(ll_exchange *x, int b) {
     const size_t *s = segment_of(x, b), from = s[x->rank], own = s[x->rank + 1] - from;
     float *sum[LL_TREE_NODES], *at = x->received + x->place[b];
@@ -313,7 +313,7 @@ ll_status ll_exchange_sum(ll_exchange *x) {
     return status;
 }
 
-/* Moves segments of all buckets: the own ones to ranks first .. last, those of others from them. */
+/* Copies segments of all buckets: this rank's to ranks first .. last, and theirs from them. */
 static ll_status copy_segments(ll_exchange *x, float *block, int only) {
     int n = 0;
     for (int b = 0; b < x->buckets; b++) {

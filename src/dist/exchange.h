@@ -1,11 +1,11 @@
-/* Gradients summed over all ranks, and parameters shared. Each rank has the gradients of some leaves of the tree
- * (tree.h); it sums what it can. A block of floats is cut into buckets, and each bucket into segments, one a rank. The
- * owner of a segment gets what the other ranks have of it, adds in the order of the tree, and updates the parameters of
- * its segments, of which it then gives a copy to all. So each rank sends and receives about 2 (N - 1) / N blocks a step
- * where its leaves come to one node, whatever the number of ranks, and keeps the state of the optimizer for its
- * segments alone (ZeRO-1: Rajbhandari et al. 2020).
+/* Sums gradients over all ranks, and shares parameters. Each rank has the gradients of some leaves of the tree
+ * (tree.h), and adds those that are neighbours in the tree. A block of floats is cut into buckets, and each bucket into
+ * one segment a rank. The owner of a segment receives the sums of the other ranks, adds them in the order of the tree,
+ * updates its segment of the parameters, and sends a copy to all. So a rank sends and receives about 2 (N - 1) / N
+ * blocks a step if its leaves form one node, for any number of ranks N. It keeps the state of the optimizer only for
+ * its segments (ZeRO-1: Rajbhandari et al. 2020).
  *
- * A bucket is sent as soon as its gradients are there, while backward goes on below it. */
+ * A bucket is sent as soon as its gradients are complete, while backward continues with the layers below. */
 #ifndef LL_EXCHANGE_H
 #define LL_EXCHANGE_H
 
@@ -13,8 +13,8 @@
 
 typedef struct ll_exchange ll_exchange;
 
-/* The leaves of each rank, first[r] .. first[r] + count[r] - 1. bound (pieces + 1): offsets at which a block of so many
- * floats may be cut; the last is its end. fast: what is sent of gradients is bf16. */
+/* Rank r has the leaves first[r] .. first[r] + count[r] - 1. bound (pieces + 1): offsets at which the block may be cut;
+ * the last one is its end. fast: gradients are sent in bf16. */
 typedef struct {
     int leaves;
     const int *first, *count;
@@ -26,23 +26,23 @@ typedef struct {
 LL_MUST_USE ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan);
 void ll_exchange_free(ll_exchange *x);
 
-/* Where the gradient of the next of this rank's leaves goes: zeros. */
+/* The memory for the gradient of this rank's next leaf, set to zero. */
 float *ll_exchange_leaf(ll_exchange *x);
-/* During the last leaf: floats from .. to - 1 of it are whole. */
+/* During the last leaf: floats from .. to - 1 are complete. */
 void ll_exchange_ready(ll_exchange *x, size_t from, size_t to);
-/* The leaf is whole. */
+/* The leaf is complete. */
 void ll_exchange_added(ll_exchange *x);
-/* After all leaves: waits for the sums of the own segments. */
+/* After all leaves: waits for the sums of this rank's segments. */
 LL_MUST_USE ll_status ll_exchange_sum(ll_exchange *x);
-/* The block that then has them. What is in its other segments is undefined. */
+/* The block that contains these sums. Its other segments are undefined. */
 float *ll_exchange_block(const ll_exchange *x);
-/* Copies the own segments of a block to all ranks, and gets theirs. */
+/* Copies this rank's segments of a block to all ranks, and receives theirs. */
 LL_MUST_USE ll_status ll_exchange_share(ll_exchange *x, float *block);
 /* Copies the segments of all ranks to rank 0. */
 LL_MUST_USE ll_status ll_exchange_collect(ll_exchange *x, float *block);
-/* Does this rank own a piece? */
+/* Does this rank own the piece? */
 int ll_exchange_owns(const ll_exchange *x, size_t piece);
-/* Bytes that this rank has sent in all of these calls. */
+/* Bytes that this rank has sent in these calls. */
 double ll_exchange_sent(const ll_exchange *x);
 
 #endif

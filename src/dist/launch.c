@@ -1,5 +1,6 @@
-/* A launcher leaves its marks in the environment. Each MPI library has a plug-in of its own, beside the program, beside
- * the library, or in ../lib/longline. LL_MPI names another file, or the library where a launcher serves both. */
+/* Finds the launcher and the plug-in. A launcher sets variables in the environment. Each MPI library has a plug-in of
+ * its own, beside the program, beside the library, or in ../lib/longline. LL_MPI names another file, or, for a launcher
+ * that serves several libraries, the library. */
 #include "dist/launch.h"
 #include "longline-dist.h"
 
@@ -22,8 +23,8 @@ static int number_of(const char *name) {
     return value ? atoi(value) : 0;
 }
 
-/* The library that the launcher is of; NULL: there is no launcher. Slurm starts both, and has no mark of its own
- * choice but the names of its variables. */
+/* The MPI library of the launcher; NULL: there is no launcher. Slurm starts programs of both libraries; the names of
+ * its variables tell which. */
 static const char *find_library(void) {
     const char *chosen = getenv("LL_MPI");
     const int pmi = is_set("PMI_RANK") && is_set("PMI_SIZE");
@@ -50,8 +51,8 @@ static void own_folder(char *folder, size_t size, int library) {
     snprintf(folder, size, "%s", slash ? path : ".");
 }
 
-/* Opens the plug-in; what the linker says of a file that is there is kept. MPI libraries look for their own symbols
- * among those of all. */
+/* Opens the plug-in. If the file exists but cannot be opened, keeps the linker's message. RTLD_GLOBAL, because MPI
+ * libraries look for their own symbols among the global ones. */
 static void *open_plugin(const char *library, char *reason, size_t size) {
     static const char *const beside[] = {"", "/longline", "/../lib/longline"};
     char folder[PATH_MAX], path[PATH_MAX + 128];

@@ -5,6 +5,6 @@
 #include "base/status.h"
 #include "dist/transport.h"
 
-/* *transport is NULL where no launcher is seen. LL_EDIST names the plug-in that is missing. */
+/* *transport is NULL if there is no launcher. LL_EDIST names the missing plug-in. */
 LL_MUST_USE ll_status ll_launch(const ll_transport **transport);
 #endif

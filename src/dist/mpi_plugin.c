@@ -1,4 +1,4 @@
-/* The plug-in: MPI behind transport.h. It is compiled once for each MPI library that is found; launch.c opens it. */
+/* The plug-in: implements transport.h with MPI. It is compiled once for each MPI library; launch.c opens it. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(ll_request), "a request does not fit");
 
-static MPI_Comm world = MPI_COMM_NULL; /* a copy, apart from whatever else a program sends */
+static MPI_Comm world = MPI_COMM_NULL; /* a copy, apart from other messages of the program */
 
 static MPI_Request unpack(const ll_request *from) {
     MPI_Request request;
@@ -67,7 +67,7 @@ static void stop(void) {
 
 static void abort_all(int code) {
     signal(SIGALRM, SIG_DFL);
-    alarm(5); /* MPI may be stuck */
+    alarm(5); /* MPI may hang */
     MPI_Abort(MPI_COMM_WORLD, code);
     _exit(code);
 }

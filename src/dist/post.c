@@ -1,4 +1,4 @@
-/* The thread that makes all calls of MPI: it starts MPI, moves the messages that others post, and ends MPI. */
+/* The thread that makes all calls of MPI. It starts MPI, moves the messages that others post, and ends MPI. */
 #include "dist/post.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include "dist/launch.h"
 
 enum { POSTED, MOVING, DONE, FAILED };
-enum { PIECE = 1 << 26 /* bytes of one call */ };
+enum { PIECE = 1 << 26 /* most bytes of one MPI call */ };
 
 ll_post ll_posts = {.lock = PTHREAD_MUTEX_INITIALIZER,
                     .work = PTHREAD_COND_INITIALIZER,
@@ -18,7 +18,7 @@ ll_post ll_posts = {.lock = PTHREAD_MUTEX_INITIALIZER,
                     .lost = -1,
                     .timeout = 60};
 
-static ll_message *active; /* of the thread alone */
+static ll_message *active; /* used by the thread alone */
 
 /* ---- In the thread ---- */
 
@@ -31,7 +31,7 @@ static int begin_piece(ll_message *m) {
                     : t->receive(m->data + m->moved, n, m->peer, m->tag, request);
 }
 
-/* Looks at a message: 1 where it came on, -1 where MPI failed. */
+/* Moves a message on: 1 if something has moved, -1 if MPI failed. */
 static int look_at(ll_message *m) {
     int done = 0;
     if (m->state == POSTED) {
@@ -47,7 +47,7 @@ static int look_at(ll_message *m) {
     return 1;
 }
 
-/* All that was posted or moves is given up. */
+/* Gives up all messages. */
 static void give_up(void) {
     for (ll_message *m = active, *next; m; m = next) {
         next = m->next;
@@ -57,8 +57,8 @@ static void give_up(void) {
     active = NULL;
 }
 
-/* One look at every message; how many came on. Those that are done leave the list under the lock, since whoever waits
- * for one may then use its memory again. */
+/* Tries each message once and returns how many have moved. Finished messages leave the list under the lock, because a
+ * waiting thread may then use their memory again. */
 static int move_messages(void) {
     int moved = 0, done = 0;
     for (ll_message *m = active; m; m = m->next) {
@@ -85,7 +85,7 @@ static int move_messages(void) {
     return moved;
 }
 
-/* Takes over what was posted, in its order. */
+/* Takes over the posted messages in their order. */
 static void take_posted(void) {
     pthread_mutex_lock(&ll_posts.lock);
     ll_message **end = &active;
@@ -105,8 +105,8 @@ static double clock_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Nothing moves: others may have the core, first for moments, then for a twentieth of a millisecond. Without messages
- * the thread sleeps until one is posted, and looks for signs of life now and then. */
+/* Nothing has moved. The thread first yields the core, then sleeps for a twentieth of a millisecond at a time. Without
+ * messages it sleeps until one is posted, and wakes now and then for signs of life. */
 static void rest(int rounds) {
     enum { QUICK = 200, WAITING = 50 * 1000, IDLE = 10 * 1000 * 1000 };
     if (active && rounds < QUICK) {
@@ -153,7 +153,7 @@ static void *carry(void *unused) {
     return NULL;
 }
 
-/* ---- In all others ---- */
+/* ---- In all other threads ---- */
 
 ll_status ll_dist_start(void) {
     const ll_transport *transport = NULL;
@@ -173,7 +173,7 @@ ll_status ll_dist_start(void) {
 int ll_dist_is_launched(void) { return ll_posts.transport != NULL; }
 
 ll_ranks ll_dist_ranks(void) {
-    /* Before the ranks are joined, or where they cannot be: one message suffices. */
+    /* Before the ranks are joined, or if that failed, one message to the user suffices. */
     if (!ll_posts.transport) return (ll_ranks){0, 1, ll_dist_launch_rank() == 0};
     pthread_mutex_lock(&ll_posts.lock);
     const ll_ranks ranks = {ll_posts.rank, ll_posts.size, ll_posts.rank == (ll_posts.lost == 0)};

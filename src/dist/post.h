@@ -1,4 +1,4 @@
-/* Between post.c and watch.c: the state of this rank, and what its thread does in each round. */
+/* What post.c and watch.c share: the state of this rank, and what its thread does in each round. */
 #ifndef LL_POST_H
 #define LL_POST_H
 
@@ -9,7 +9,7 @@
 
 enum { LL_HOST = 64 };
 
-/* Guarded by `lock`, but for what the thread alone uses. */
+/* Guarded by `lock`, except what the thread alone uses. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
@@ -18,9 +18,9 @@ typedef struct {
     int rank, size;
     int started; /* 0: not yet, 1: the thread runs, -1: MPI could not start */
     char host[LL_HOST];
-    ll_message *posted; /* not yet seen by the thread */
-    int failed, lost;   /* is there a failure; the rank that is lost, or -1 */
-    char failure[480];  /* in words */
+    ll_message *posted; /* posted messages that the thread has not taken yet */
+    int failed, lost;   /* has something failed; the rank that is lost, or -1 */
+    char failure[480];  /* the text of the failure */
     int agreed;         /* all ranks know why they end */
     int leaving, code, left; /* ll_dist_end was called, with this code; all ranks have left */
     double timeout;
@@ -28,12 +28,12 @@ typedef struct {
 
 extern ll_post ll_posts;
 
-/* Signs of life are exchanged and looked for: at the start, in every round and at the end of the thread. `now` is its
+/* Sends and expects signs of life: at the start, in every round and at the end of the thread. `now` is the thread's
  * clock. */
 void ll_watch_begin(double now);
 void ll_watch_round(double now);
 void ll_watch_stop(void);
-/* This rank cannot go on. Wakes all who wait. Called by the thread. */
+/* This rank cannot go on. Wakes all waiting threads. Called by the thread. */
 void ll_watch_fail(int lost, const char *text);
 
 #endif

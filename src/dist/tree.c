@@ -1,12 +1,12 @@
-/* The order of a sum. */
+/* The order of a sum (tree.h). */
 #include "dist/tree.h"
 
-/* Nodes of this level in the whole tree. */
+/* Number of nodes of this level in the whole tree. */
 static int width(int leaves, int level) {
     return (int)(((long long)leaves + (1LL << level) - 1) >> level);
 }
 
-/* A node without a right neighbour is its own parent, up to the root. */
+/* A node without a right neighbour is also its own parent, up to the root. */
 static void rise(const ll_tree *t, ll_node *x) {
     while (x->index > 0 && x->index % 2 == 0 && x->index == width(t->leaves, x->level) - 1) {
         x->index /= 2;

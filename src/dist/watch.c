@@ -1,8 +1,9 @@
-/* Signs of life, failures and the end. Ranks stand in a ring: each tells the next one that it lives, and listens to the
- * one before. Whoever finds that one silent for too long tells all others. A rank that fails tells all others why.
+/* Signs of life, failures and the end. The ranks form a ring. Each sends signs of life to the next one and expects them
+ * from the one before. If that one is silent for too long, the rank tells all others. A rank that fails tells all
+ * others why.
  *
- * A rank leaves in two steps: it tells rank 0 that it wants to, with its exit code, and goes when rank 0 has heard all
- * of them, and answers with the largest. */
+ * A rank leaves in two steps. It tells rank 0 that it wants to leave, with its exit code. It leaves when rank 0 has
+ * heard from all ranks and has answered with the largest code. */
 #include "dist/post.h"
 
 #include <errno.h>
@@ -18,18 +19,18 @@ typedef struct {
     char text[TEXT];
 } note;
 
-/* Of the thread alone. */
+/* Used by the thread alone. */
 static struct {
-    note heard; /* what is received next */
+    note heard; /* the note that is received next */
     ll_request receive;
-    note sent[SENDS]; /* notes on their way */
+    note sent[SENDS]; /* notes that are being sent */
     ll_request send[SENDS];
     int busy[SENDS], sends;
-    double beat, silent, round; /* clock: of the last sign given and heard, of the last round */
-    double since;               /* of the failure, 0: none */
-    int told;                   /* was this rank's wish to leave told */
-    int leavers, code;          /* rank 0: who wants to leave, and the largest code */
-    char host[LL_HOST];         /* of the rank before this one */
+    double beat, silent, round; /* clock: last sign sent, last sign heard, last round */
+    double since;               /* clock at the failure; 0: none */
+    int told;                   /* has rank 0 been told that this rank wants to leave */
+    int leavers, code;          /* rank 0: how many ranks want to leave, and the largest code */
+    char host[LL_HOST];         /* machine of the rank before this one */
 } watch;
 
 /* ---- Notes ---- */
@@ -39,7 +40,7 @@ static void listen_on(void) {
         ll_watch_fail(-1, "MPI cannot receive");
 }
 
-/* A place for a note, -1: none yet. Those that are sent are free again. */
+/* A free slot for a note; -1: none yet. Slots of sent notes are free again. */
 static int free_place(void) {
     for (int i = 0; i < SENDS; i++) {
         int done = 1;
@@ -49,7 +50,7 @@ static int free_place(void) {
     return -1;
 }
 
-/* Signs of life do not wait for a place. */
+/* Signs of life do not wait for a slot. */
 static void tell(int to, const note *n) {
     int i;
     while ((i = free_place()) < 0)
@@ -123,7 +124,7 @@ static void exchange_signs(double now, double timeout) {
     enum { PER_TIMEOUT = 8 };
     const int size = ll_posts.size, before = (ll_posts.rank + size - 1) % size, next = (ll_posts.rank + 1) % size;
     const double every = timeout / PER_TIMEOUT < 0.5 ? timeout / PER_TIMEOUT : 0.5;
-    /* A rank that was stopped itself, as all of them may be, has not listened. */
+    /* A rank that was itself stopped, as all may be, has not listened, so it starts counting anew. */
     if (now - watch.round > every) watch.silent += now - watch.round;
     watch.round = now;
     if (now - watch.beat > every) {
@@ -142,7 +143,7 @@ static void exchange_signs(double now, double timeout) {
     tell_all(&n);
 }
 
-/* What the others have to know of the end of this rank. */
+/* Tells the others how this rank ends. */
 static void leave(int code) {
     note n = {.kind = FAILURE, .rank = ll_posts.rank, .code = code};
     if (code && !(watch.since > 0) && !ll_posts.agreed) {
@@ -173,7 +174,7 @@ void ll_watch_round(double now) {
         }
     }
     if (leaving && !watch.told) leave(code);
-    /* The caller computes, or waits for something else, and does not come to leave. */
+    /* The caller's thread computes or waits for something else, and does not call ll_dist_end. */
     if (watch.since > 0 && !leaving && now - watch.since > timeout) ll_posts.transport->abort(1);
 }
 
@@ -183,7 +184,7 @@ void ll_watch_stop(void) {
 
 /* ---- The end ---- */
 
-/* Until ranks have left, or one of them is lost; 0: it is. */
+/* Waits until all ranks have left, or until one is lost; returns 0 if one is lost. */
 static int wait_for_all(void) {
     pthread_mutex_lock(&ll_posts.lock);
     while (!ll_posts.left && ll_posts.lost < 0) pthread_cond_wait(&ll_posts.done, &ll_posts.lock);
@@ -201,7 +202,7 @@ int ll_dist_end(int code) {
     pthread_cond_signal(&ll_posts.work);
     pthread_mutex_unlock(&ll_posts.lock);
     if (!wait_for_all()) {
-        /* MPI cannot end without the rank that is lost. The one that tells of it has a moment to do so. */
+        /* MPI cannot end without the lost rank. Waits a moment, so that the rank that reports the loss can do so. */
         if (!ll_dist_ranks().speaks) nanosleep(&(struct timespec){1, 0}, NULL);
         ll_posts.transport->abort(code ? code : 1);
     }

@@ -1,8 +1,8 @@
-/* Products of whole matrices. B is packed in slices of k, and in each of them in strips of columns as wide as a
- * register tile. Blocks of C are tasks, of few rows and many columns. A task packs its rows of A, a slice of k at a
- * time, and multiplies them by one strip after the other: the strip stays in L1, the rows in L2, and so does the block
- * of C from one slice to the next. On its way it asks for what it will read next. No sum crosses tasks, so the cut
- * changes no bits. Where products are of bfloat16, packing rounds and makes pairs. */
+/* Products of whole matrices. B is packed in slices of k, and each slice in strips of columns as wide as a register
+ * tile. A task computes one block of C, which has few rows and many columns. For each slice it packs its rows of A and
+ * multiplies them by one strip after the other. The strip stays in L1; the rows and the block of C stay in L2.
+ * Meanwhile the task prefetches what it needs next. No sum crosses tasks, so the division into tasks changes no bits.
+ * For products of bfloat16, packing rounds and makes pairs. */
 #include <stdint.h>
 #include <string.h>
 
@@ -12,30 +12,30 @@
 #include "longline.h"
 
 enum {
-    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of them */
-    PIECE_TERMS = 2048,          /* of a piece of B, which is packed before it is used, */
-    PIECE_FLOATS = 1 << 20,        /* and floats, packed */
+    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of terms */
+    PIECE_TERMS = 2048,          /* terms of a piece of B, which is packed before use */
+    PIECE_FLOATS = 1 << 20,        /* packed floats of a piece */
     WIDEST = 32,           /* columns of a strip on any tier */
     GROUP = 128,           /* columns that are packed together */
     ROWS = 128,            /* rows of a block */
-    MOST_ROWS = 256,       /* where it has all rows of its columns */
+    MOST_ROWS = 256,       /* rows of a block that has all rows of its columns */
     COLS = 1024,           /* columns of a block */
-    LEAST = 32,            /* rows and columns of one, for more tasks */
-    TASKS = 4,             /* for each thread, at least */
-    PAD = 16,              /* floats that keep packed rows out of each other's sets of L1 */
-    PREFETCH_ROWS = 8,             /* rows that are asked for while B is packed */
-    /* Packing does not pay for fewer rows than this that B is multiplied by, or columns that A is, */
+    LEAST = 32,            /* fewest rows and columns of a block, where more tasks are needed */
+    TASKS = 4,             /* fewest tasks for each thread */
+    PAD = 16,              /* floats between packed rows, so that they fall into different sets of L1 */
+    PREFETCH_ROWS = 8,             /* rows that are prefetched while B is packed */
+    /* Packing B does not pay for fewer rows of A than this, nor packing A for fewer columns of B, */
     FEW_ROWS = 16,
     FEW_COLS = 256,
-    /* nor where rows in memory lie closer than this: they leave each other in L1. */
+    /* nor if rows in memory lie closer than this, because they then stay in L1. */
     CLOSE = 128,
-    CLOSE_A = 512, /* of A, along k */
+    CLOSE_A = 512, /* for A, along k */
     LINE = 16          /* floats of a cache line */
 };
 
-/* What a task packs, 400 KiB at most. The calling thread, whose stack may be small (128 KiB of a thread under musl),
- * has it in the scratch of the call, only as large as the product needs. Threads of the pool have it on their
- * stacks. */
+/* The buffers in which a task packs, at most 400 KiB. Threads of the pool have them on their stacks. The calling thread
+ * may have a small stack (128 KiB of a thread under musl), so it uses the scratch of the call, which is only as large
+ * as the product needs. */
 typedef struct {
     float *strip; /* columns of B */
     float *rows;  /* of A */
@@ -47,32 +47,32 @@ typedef struct {
     const float *A, *B, *bias;
     float *C;
     size_t lda, ldb, ldc;
-    enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; tasks do it that have all rows of C */
-    packing_space space;                         /* the calling thread's */
+    enum { IN_PLACE, BY_TASKS, BEFORE } packing; /* of B; BY_TASKS: blocks have all rows of C */
+    packing_space space;                         /* of the calling thread */
     size_t row;                                  /* floats from one packed row of A to the next */
-    float *packed;                               /* before: a piece of B */
-    int slice, strip;                            /* terms of the one, columns of the other */
-    int threads;                                 /* that the call began with */
+    float *packed;                               /* BEFORE: a piece of B */
+    int slice, strip;                            /* terms of a slice, columns of a strip */
+    int threads;                                 /* ll_threads() when the call began */
     int k0, k1, j0, wide;                        /* the piece: terms k0 to k1, columns from j0 on */
-    int rows, cols, tasks_m;                     /* of a block; blocks above each other */
+    int rows, cols, tasks_m;                     /* of a block; number of blocks above each other */
 } product;
 
-/* The size of equal parts of n that are not above `most`, rounded up to a multiple of `unit`. */
+/* The size of equal parts of n, at most `most` each, rounded up to a multiple of `unit`. */
 static int part(int n, int most, int unit) { return ll_ceil_div(ll_ceil_div(n, ll_ceil_div(n, most)), unit) * unit; }
 
-/* Where a matrix (rows k, or columns if transposed) has its number at row k0, column j0. */
+/* The address of row k0, column j0 of a matrix with rows along k (along j if transposed). */
 static const float *at(const float *x, size_t ld, int transposed, int k0, int j0) {
     return transposed ? x + (size_t)j0 * ld + k0 : x + (size_t)k0 * ld + j0;
 }
 
-/* Terms of the slice that begins at k0, and their steps. */
+/* The terms of the slice that begins at k0, and the steps of so many terms. */
 static int depth_at(const product *p, int k0) { return ll_min(p->slice, p->K - k0); }
 static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 2 : depth; }
 
 /* ---- Packing ---- */
 
-/* A slice of n columns of B, which is transposed, as a strip; of pairs, which are made first, so that half as much is
- * transposed, some columns at a time. */
+/* Packs a slice of n columns of a transposed B as a strip. For bfloat16 it first makes pairs, SOME columns at a time,
+ * so that it transposes only half as much. */
 static void pack_transposed_strip(const product *p, int n, int depth, const float *B, float *packed) {
     enum { SOME = 32 };
     _Alignas(64) float lines[SOME * (DEPTH + PAD)];
@@ -84,7 +84,8 @@ static void pack_transposed_strip(const product *p, int n, int depth, const floa
     }
 }
 
-/* Row k of B, or that and the next as pairs, columns first to end: strip by strip, which are `apart`. */
+/* Packs columns first to end of row k of B, or of rows k and k + 1 as pairs. Strips are `apart` floats from each
+ * other. */
 static void pack_row(const product *p, int k, int first, int end, int prefetch, float *packed, size_t apart) {
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
@@ -94,14 +95,15 @@ static void pack_row(const product *p, int k, int first, int end, int prefetch, 
         if (p->pairs) {
             p->k->interleave_bf16(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
         } else if (n == WIDEST) {
-            memcpy(packed, from, WIDEST * sizeof *from); /* which needs no call */
+            memcpy(packed, from, WIDEST * sizeof *from); /* a constant size, so that no call is made */
         } else {
             memcpy(packed, from, n * sizeof *from);
         }
     }
 }
 
-/* A slice of columns first to end, as strips; row by row where rows lie along them, for memory is read best so. */
+/* Packs a slice of columns first to end as strips. If B is not transposed, it goes row by row, in the order of
+ * memory. */
 static void pack_columns(const product *p, int k0, int first, int end, float *packed) {
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
@@ -125,7 +127,7 @@ static void pack_group(void *arg, size_t index, int worker) {
     pack_columns(p, k0, p->j0 + j, p->j0 + ll_min(p->wide, j + GROUP), strip_at(p, k0, j));
 }
 
-/* A slice of m <= MOST_ROWS columns of a matrix as rows; of pairs, some of its rows at a time. */
+/* Packs a slice of m <= MOST_ROWS columns of a matrix as rows. For bfloat16 it takes SOME of its rows at a time. */
 static void pack_transposed_rows(const product *p, int m, int depth, const float *A, float *buffer) {
     enum { SOME = 32 };
     _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
@@ -144,7 +146,7 @@ typedef struct {
     size_t row, col;
 } operand;
 
-/* Rows i0 to i0 + m of op(A), the slice that begins at k0, for n columns. */
+/* Rows i0 to i0 + m of op(A), in the slice that begins at k0. They are packed if that pays for n columns. */
 static operand rows_at(const product *p, int i0, int m, int k0, int n, float *buffer) {
     const float *A = at(p->A, p->lda, !p->ta, k0, i0);
     const int depth = depth_at(p, k0), close = p->lda <= (p->ta ? CLOSE : CLOSE_A);
@@ -163,7 +165,7 @@ static operand rows_at(const product *p, int i0, int m, int k0, int n, float *bu
 
 /* ---- Multiplying ---- */
 
-/* What a block of C holds before the first product. */
+/* Sets a block of C to what it contains before the first product. */
 static void begin_block(const product *p, int m, int n, const float *bias, float *C) {
     for (int i = 0; i < m; i++, C += p->ldc) {
         if (bias && p->add) {
@@ -176,7 +178,7 @@ static void begin_block(const product *p, int m, int n, const float *bias, float
     }
 }
 
-/* n columns of B from column j of the piece on, the slice that begins at k0, will be read. */
+/* Adds to `next` the n columns of B from column j of the piece on, in the slice that begins at k0. */
 static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j, int n) {
     const int depth = depth_at(p, k0);
     if (p->packing == BEFORE) {
@@ -186,8 +188,8 @@ static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j,
     }
 }
 
-/* While `strip` columns from j on of a block are multiplied, those are asked for that come next, and their share of the
- * next slice of A, in rows as they lie in memory. */
+/* What to prefetch while columns j to j + `strip` of a block are multiplied: the next strip of B, and their share of
+ * the next slice of A, in rows as they lie in memory. */
 static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
@@ -201,7 +203,7 @@ static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n
     return next;
 }
 
-/* A slice of a block: rows A, columns from j0 of the piece on. */
+/* One slice of a block: the rows A times the columns from j0 of the piece on. */
 static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *own, float *C) {
     const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
     for (int j = 0; j < n; j += strip) {
@@ -232,7 +234,7 @@ static void block_in(const product *p, size_t index, packing_space space) {
 
 /* ---- Tasks ---- */
 
-/* Not inlined: the calling thread must not have this frame. */
+/* Not inlined, because the calling thread must not have this frame. */
 static __attribute__((noinline)) void block_on_stack(const product *p, size_t index) {
     _Alignas(64) float strip[GROUP * DEPTH], rows[MOST_ROWS * (DEPTH + PAD)];
     block_in(p, index, (packing_space){strip, rows});
@@ -247,7 +249,7 @@ static void block(void *arg, size_t index, int worker) {
     }
 }
 
-/* Blocks of a piece: equal ones, or smaller where those would be few. Where tasks pack B, each has all rows. */
+/* Cuts a piece into equal blocks, smaller ones if there would be too few. With BY_TASKS, each block has all rows. */
 static void cut_blocks(product *p) {
     const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
@@ -260,7 +262,7 @@ static void cut_blocks(product *p) {
     p->tasks_m = ll_ceil_div(p->M, p->rows);
 }
 
-/* A piece of B: all k at once where nothing is packed before. */
+/* Multiplies a piece of B. It has all of k if nothing is packed before. */
 static void multiply_piece(product *p) {
     const int terms = p->packing == BEFORE ? PIECE_TERMS : p->K;
     cut_blocks(p);
@@ -276,7 +278,7 @@ static void multiply_piece(product *p) {
     } while (p->k0 < p->K);
 }
 
-/* Steps that a packed slice has space for: whole lines, and with PAD no power of two. */
+/* The steps that a packed slice has space for: whole cache lines, and with PAD not a power of two. */
 static size_t depth_capacity(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
 
 static size_t strip_floats(int K) { return GROUP * depth_capacity(K); }

@@ -1,14 +1,14 @@
-/* A model that begins with what another has learned: its tensors of the same name and shape. Its draws go with them,
- * which they were learned with; operators.c takes those. */
+/* A model that starts with the weights of another one: tensors of the same name and shape. Random draws are copied too,
+ * because the weights were learned with them; operators.c copies those. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "model/network.h"
 
-enum { NAMED = 6 /* tensors that are named where they are new */ };
+enum { NAMED = 6 /* most new tensors that the summary names */ };
 
-/* Rows stand for tokens, or for places: those that both have mean the same. */
+/* Rows stand for tokens or positions. Rows that both tables have mean the same. */
 static int is_table(const char *name) { return strstr(name, "embedding.weight") || strstr(name, "embedding.position"); }
 
 static const ll_param *namesake(const ll_model *from, const ll_param *p) {

@@ -1,5 +1,5 @@
-/* What the kernels that papers compare with need of a model: their sizes, and parameters in the model's block, which
- * operators borrow. */
+/* What the approximate operators need of a model: their sizes, and parameters in the model's block, which the operators
+ * borrow. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ int ll_approximate_tensors(const ll_model *m, ll_position_tensor tensor[LL_APPRO
     return LL_APPROXIMATE_TENSORS;
 }
 
-/* Normal, so that a sum of keys over the longest sequence is as large as a key. */
+/* Normal, with a variance such that a sum of keys over the longest sequence is as large as one key. */
 int ll_approximate_init(const ll_model *m, const ll_param *p, float *x, uint64_t stream) {
     const size_t n = (size_t)p->rows * (size_t)p->cols;
     const float std = 1 / sqrtf((float)p->rows);

@@ -1,43 +1,43 @@
-/* Attention sublayers: a stack's own attention, and the cross attention of a decoder, which makes queries from its
- * rows, keys and values from what leaves the encoder. Both are the same work on other rows:
+/* Attention sublayers: a stack's own attention, and the cross attention of a decoder, whose keys and values come from
+ * the output of the encoder. Both are the same work on other rows:
  *
- *   project    q = a W_q, k = x W_k, v = x W_v      x = a, or the encoder's top; u = a W_g + b_g where there is a gate
+ *   project    q = a W_q, k = x W_k, v = x W_v      x = a, or the encoder's output; u = a W_g + b_g with a gate
  *   mix        y = attention(q, k, v)
- *   finish     F = y W_o                            y may be normalised in each head
+ *   finish     F = y W_o                            each head of y may be normalised
  *
- * A recipe may add biases. With model.kv-heads W_k and W_v make fewer heads, each of which is copied to all heads of
- * queries that it serves (grouped heads, Ainslie et al. 2023).
+ * A recipe may add biases. With model.kv-heads, W_k and W_v make fewer heads; each is copied to all query heads that it
+ * serves (grouped heads, Ainslie et al. 2023).
  *
- * Where cross attention counts positions from the end of the source, a head's keys and values lie in reverse order:
- * a sum over them knows no other. */
+ * If cross attention counts positions from the end of the source, the keys and values of a head are stored in reverse
+ * order. Positions count from the first key, and a sum over all keys does not depend on their order. */
 #include <string.h>
 
-#include "attention/attention_stream.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
+#include "model/stream_rows.h"
 
 /* The projections of one sublayer: queries, keys, values, gate. */
 enum { SECTIONS = 4, GATE = 3 };
 typedef struct {
     int which;
-    int width, head; /* of all heads that have it (relative-s2: fewer have keys), and of one; 0: the kernel has none */
-    int group;       /* heads that share one of the projection's; 1: each has its own */
-    int bias;        /* number of its bias; 0: cross attention has none */
-    int source;      /* made of the encoder's top */
-    float *data, *d; /* its first number in the workspace, and that of its gradient */
+    int width, head; /* width of all heads that have it (relative-s2: fewer have keys), and of one; 0: none */
+    int group;       /* heads that share one head of the projection; 1: each has its own */
+    int bias;        /* index of its bias; 0: cross attention has none */
+    int source;      /* computed from the encoder's output */
+    float *data, *d; /* first column in the workspace, and of its gradient */
     size_t row;      /* distance of rows */
 } section;
 
 /* One attention sublayer of one run. */
 typedef struct {
     const ll_batch_run *run;
-    ll_batch_run from; /* whose rows become keys and values */
+    ll_batch_run from; /* the run whose rows become keys and values */
     int layer, cross, j, op, output;
     section s[SECTIONS];
     float *mixed, *saved;
 } attention;
 
-/* Keys and values of cross attention, side by side in rows; d NULL: without gradients. */
+/* Keys and values of cross attention, side by side in rows; d NULL: no gradients. */
 static void set_source(attention *x, const ll_model *m, float *p, float *d) {
     const size_t queries = (size_t)m->queries, row = queries + (size_t)m->values;
     const int query = m->queries / m->c->model.heads, value = m->values / m->c->model.heads;
@@ -77,7 +77,7 @@ static attention attention_of(const ll_batch_run *run, int layer, int cross) {
     return x;
 }
 
-/* Heads first .. of this cross attention count from the end of the source; heads: none. */
+/* The first head of this cross attention that counts from the end of the source; the number of heads if none does. */
 static int first_reversed(const ll_model_config *c) {
     return c->position.cross == LL_CROSS_END    ? 0
            : c->position.cross == LL_CROSS_BOTH ? c->model.heads / 2
@@ -92,7 +92,7 @@ static void swap_rows(float *a, float *b, size_t n) {
     }
 }
 
-/* Puts the keys and values of those heads, or their gradients, in reverse order, or back. */
+/* Reverses the order of the keys and values of those heads, or of their gradients; the same call restores it. */
 static void reverse(const attention *x, int gradients) {
     const ll_model_config *c = x->run->c;
     const int first = first_reversed(c);
@@ -108,7 +108,7 @@ static void reverse(const attention *x, int gradients) {
     }
 }
 
-/* The rows that section i is made of. */
+/* The rows that section i is computed from. */
 static const float *rows_of(const attention *x, int source, ll_rows r, float *buffer) {
     if (source) return x->from.ws->top + r.first * (size_t)x->run->c->model.width;
     return ll_sublayer_input(x->run, x->j, r, buffer);
@@ -118,7 +118,7 @@ static const float *bias_of(const attention *x, const section *s) {
     return s->bias ? ll_weight(x->run, x->layer, s->bias) : NULL;
 }
 
-/* From n rows of heads that are shared to those of all heads, or, of gradients, the sums back. */
+/* Copies n rows of shared heads to all query heads; for gradients, sums back. */
 static void share(const section *s, int n, float *own, float *all, int back) {
     const size_t head = (size_t)s->head, group = (size_t)s->group, heads = (size_t)s->width / head / group;
     for (size_t r = 0; r < (size_t)n; r++)
@@ -131,7 +131,7 @@ static void share(const section *s, int n, float *own, float *all, int back) {
         }
 }
 
-/* Makes section s of n rows a; `out` is its place for the first of them. */
+/* Computes section s of n rows a; `out` is the first of the output rows. */
 static void make(const attention *x, const section *s, int n, const float *a, float *out) {
     const int C = x->run->c->model.width, width = s->width / s->group, shared = s->group > 1;
     float *own = shared ? x->run->ws->grouped : out;
@@ -140,7 +140,7 @@ static void make(const attention *x, const section *s, int n, const float *a, fl
     if (shared) share(s, n, own, out, 0);
 }
 
-/* Its gradients from d, which lies as the section does: those of the weights, and da, which may be added to. */
+/* Its gradients from d, which has the layout of the section: those of the weights, and da, with or without adding. */
 static void make_back(const attention *x, const section *s, int n, const float *a, float *d, float *da, int add) {
     const ll_batch_run *run = x->run;
     const int C = run->c->model.width, width = s->width / s->group, shared = s->group > 1;
@@ -152,7 +152,7 @@ static void make_back(const attention *x, const section *s, int n, const float *
     ll_linear_input_back(run, n, C, width, own, row, ll_weight(run, x->layer, s->which), da, (size_t)C, add);
 }
 
-/* Projects the own rows, or those of the source. */
+/* Projects this run's rows, or those of the source. */
 static ll_status project(const attention *x, int source) {
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
@@ -188,7 +188,7 @@ static void project_back(const attention *x) {
     }
 }
 
-/* The same for the encoder's top, whose gradient gathers in its ws->d. */
+/* The same for the encoder's output; its gradient is summed in its ws->d. */
 static void source_back(const attention *x) {
     const ll_batch_run *run = x->run;
     const size_t width = (size_t)run->c->model.width;
@@ -233,11 +233,7 @@ static ll_status mix(const attention *x) {
     const ll_batch_run *run = x->run;
     ll_position_params_noise(run, x->op);
     const ll_attention_call call = call_of(x);
-    if (run->ws->memory && x->cross)
-        return ll_cross_cache_read(run->ws->memory[x->layer], run->position, run->T, call.q, call.y);
-    if (run->ws->stream)
-        return ll_attention_stream_feed_gated(run->ws->stream[x->layer], run->T, call.q, call.k, call.v, call.gate,
-                                              call.y);
+    if (run->streams) return ll_attend_streams(run, x->layer, x->cross, &call);
     if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
@@ -289,7 +285,7 @@ static void finish_back(const attention *x) {
 ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
     const attention x = attention_of(run, layer, cross);
     ll_status status = project(&x, 0);
-    if (!status && cross && !run->ws->memory) {
+    if (!status && cross && !run->streams) {
         status = project(&x, 1);
         reverse(&x, 0);
     }

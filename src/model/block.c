@@ -1,10 +1,11 @@
-/* One Transformer block: its feed-forward layer, and the order of its sublayers, forward and backward. On the way back
- * ws->d is the gradient at r_(j+1) with pre-norm, and at a_(j+1) with post-norm; it becomes the one at r_j or a_j. */
+/* One Transformer block: the feed-forward layer, and the order of the sublayers, forward and backward. In backward
+ * ws->d is first the gradient at r_(j+1) with pre-norm, and at a_(j+1) with post-norm; it becomes the gradient at r_j
+ * or a_j. */
 #include "model/network.h"
 
 /* ---- Feed-forward ---- */
 
-/* Pre-activations of some rows, and those of the gate; NULL: there is none. */
+/* Pre-activations of some rows, and those of the gate (NULL: no gate). */
 static float *of_rows(const ll_batch_run *run, float *all, ll_rows rows) {
     const size_t first = run->ws->mode == LL_TRAIN ? rows.first : 0;
     return all ? all + first * (size_t)run->c->model.ff : NULL;
@@ -14,7 +15,7 @@ static int feed_of(const ll_batch_run *run, int layer) {
     return run->stack->parts * (layer + 1) - 1;
 }
 
-/* u = a W + b for one of the two weights that make ff numbers of C. */
+/* u = a W + b, for one of the two weights of shape (C, ff). */
 static void widen(const ll_batch_run *run, int layer, int n, int weight, const float *a, float *u) {
     const int C = run->c->model.width, ff = run->c->model.ff;
     ll_linear(run, n, C, ff, a, (size_t)C, ll_weight(run, layer, weight), ll_weight(run, layer, weight + 1), u,
@@ -39,7 +40,7 @@ static ll_status feed(const ll_batch_run *run, int layer) {
     return status;
 }
 
-/* The weight's gradients from that of u, and what it gives a. */
+/* The gradients of the weight from that of u, and its part of the gradient at a. */
 static void widen_back(const ll_batch_run *run, int layer, int n, int weight, const float *a, const float *du,
                        float *da, int add) {
     const int C = run->c->model.width, ff = run->c->model.ff;
@@ -74,7 +75,7 @@ static void feed_back(const ll_batch_run *run, int layer) {
     }
 }
 
-/* ---- All of it ---- */
+/* ---- The block ---- */
 
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
     ll_status status = ll_attend(run, layer, 0);

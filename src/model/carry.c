@@ -1,6 +1,6 @@
-/* State that consecutive windows of a document hand on in training: for each layer and each row of a batch, what
- * attention keeps of the tokens before (operator.h). A call reads `in` and writes `out`; backward reads `in` again.
- * Gradients end at the window (truncated backpropagation through time). */
+/* The state that consecutive windows of a document pass on in training: for each layer and each row of a batch, the
+ * state of attention after the tokens before (operator.h). Forward reads `in` and writes `out`; backward reads `in`
+ * again. Gradients end at the window (truncated backpropagation through time). */
 #include <string.h>
 
 #include "attention/operator.h"

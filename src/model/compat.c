@@ -1,6 +1,6 @@
-/* The rules of released programs, one row for each kind of features that they have. Ours come first: a maximum over
- * the keys seen so far, of the whole exponent, no eps beside it. The others maximise u alone, so that their eps
- * counts more the longer the vectors are, and all but one look at later tokens. */
+/* The rules of released programs, one row for each kind of features that they have. The first rows are ours: the
+ * maximum is over the keys seen so far and the whole exponent, with no eps beside it. The others take the maximum of u
+ * alone, so that their eps counts more the longer the vectors are. All but one look at later tokens. */
 #include "model/compat.h"
 
 #include "model/mechanism.h"
@@ -10,7 +10,7 @@
 #define DEN(whole, past, e) .den = whole, .causal_den = past, .den_eps = e
 
 static const ll_rules ours = {.eps = -1, .query_max = LL_MAX_TOKEN, .key_max = LL_MAX_PREFIX};
-/* Without a divisor a maximum would stay in the result, and no gradient goes through it. */
+/* Without a divisor the maximum would stay in the result, and no gradient flows through it. */
 static const ll_rules undivided = {.eps = -1, NO_MAX};
 
 static const ll_rules released[] = {
@@ -34,7 +34,7 @@ static const ll_rules released[] = {
     {LL_COMPAT_FAST_TRANSFORMERS, LL_ANY_MAP, 0, 0, NO_MAX, DEN(LL_DEN_EPS, LL_DEN_EPS, 1e-6), .projection = -1},
     /* cpcp1998/PermuteFormer: long_range_arena, and language_model, which does not divide */
     {LL_COMPAT_PERMUTEFORMER, LL_KERNEL_RELU, 0, 1e-3, NO_MAX, DEN(LL_DEN_SUM, LL_DEN_NONE, 0), .projection = -1},
-    /* ExpectationMax/Translational-Equivariant-Performers, an older lucidrains: the maximum is of the whole tensor */
+    /* ExpectationMax/Translational-Equivariant-Performers, an older lucidrains: the maximum is over the whole tensor */
     {LL_COMPAT_RELATIVE_PERFORMER, LL_KERNEL_FAVOR, LL_FEATURES_POSITIVE, 1e-4, U_OVER(LL_MAX_BATCH), .max_gradient = 1,
      DEN(LL_DEN_SUM, LL_DEN_SUM, 0)},
 };
@@ -52,7 +52,7 @@ const ll_rules *ll_config_rules(const ll_model_config *c) {
     return NULL;
 }
 
-/* What a released program has, for those who asked for something else. */
+/* What a released program supports, for the error of an unsupported combination. */
 static const char *offers(int compat) {
     switch (compat) {
     case LL_COMPAT_GOOGLE: return "favor with positive or trigonometric features, and maps such as relu";
@@ -74,8 +74,8 @@ ll_status ll_compat_check(const ll_model_config *c) {
     if (r->key_max == LL_MAX_BATCH && c->model.separator >= 0)
         return ll_fail(
             LL_EINVAL,
-            "attention.compat = %s stabilises by a maximum over the whole batch, so that no document is apart "
-            "from the others; set model.separator=-1, or attention.compat=none",
+            "attention.compat = %s stabilises by a maximum over the whole batch, so that documents depend on "
+            "each other; set model.separator=-1, or attention.compat=none",
             name);
     if (r->projection > 0 && !projected)
         return ll_fail(LL_EINVAL,

@@ -1,4 +1,4 @@
-/* What attention.compat means: the small numbers and stabilisers of released programs, which change results
+/* What attention.compat means: the stabilisers and small constants of released programs, which change results
  * (docs/math.md, 3). */
 #ifndef LL_COMPAT_H
 #define LL_COMPAT_H
@@ -13,15 +13,15 @@ typedef struct {
     int max_of_u, max_gradient;
     ll_den den, causal_den;
     double den_eps;
-    int scaled;     /* maps take x D^(-1/4), as favor always does */
-    int projection; /* 1 there has to be one, -1 there must be none, 0 as the recipe says */
+    int scaled;     /* maps read x D^(-1/4), as favor always does */
+    int projection; /* 1: a divisor is required; -1: forbidden; 0: as the recipe says */
 } ll_rules;
 
 enum { LL_ANY_MAP = -1 };
 
-/* The rules of a recipe; NULL: the program that attention.compat names has no such kernel. */
+/* The rules for a recipe; NULL: the program that attention.compat names has no such kernel. */
 const ll_rules *ll_config_rules(const ll_model_config *c);
-/* LL_EINVAL with the reason where that program could not be meant. */
+/* LL_EINVAL with the reason if the program does not support the recipe. */
 LL_MUST_USE ll_status ll_compat_check(const ll_model_config *c);
 
 #endif

@@ -1,23 +1,23 @@
 /* From tokens to vectors, and from the vectors' gradients to the tables.
  *
- *   r_0 = dropout(norm(E[token] + position + type))      the norm where the recipe asks for one
+ *   r_0 = dropout(norm(E[token] + position + type))      with a norm if the recipe asks for one
  *
- * ESM-2 (Lin et al. 2023) hides tokens: the vector of model.mask-token is 0, and the others are multiplied by
- * (1 - 0.12) / (1 - share of such tokens in the sequence), 0.12 being the share in its training.
+ * ESM-2 (Lin et al. 2023) masks tokens: the vector of model.mask-token is 0, and the others are multiplied by (1 -
+ * 0.12) / (1 - share of such tokens in the sequence). 0.12 is the share in its training.
  *
- * A class token in front (pool = first) is a vector of its own, without a position. Sinusoids have the
- * amplitude init-std: sin and cos of size 1 beside embeddings of size 0.02 would hide what the token is. */
+ * A CLS token (pool = first) is a vector of its own, without a position. Sinusoids have the amplitude init-std: sines
+ * of size 1 would hide embeddings of size 0.02. */
 #include <math.h>
 #include <string.h>
 
 #include "base/integer.h"
 #include "base/parallel.h"
-#include "model/network.h"
+#include "model/stream_rows.h"
 
 enum { COLUMNS = 32 /* of one task of the scatter */ };
 
-/* out[i] = amplitude [sin p w_0, cos p w_0, sin p w_1, ...], w_t = 10000^(-2t/C), p = first + i. Angles in
- * double: in float they are wrong by 0.03 at token one million. */
+/* out[i] = amplitude [sin p w_0, cos p w_0, sin p w_1, ...], w_t = 10000^(-2t/C), p = first + i. Angles are in double:
+ * in float they are off by 0.03 at token one million. */
 void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
     for (int t = 0; 2 * t < C; t++) {
         const double w = pow(10000, -2.0 * t / C);
@@ -30,8 +30,8 @@ void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
     }
 }
 
-/* Where a row belongs: its sequence, its position among the caller's tokens (-1: the class token), and in its document.
- */
+/* The sequence of a row, its position among the caller's tokens (-1: the CLS token), and its position in its
+ * document. */
 typedef struct {
     size_t b;
     int t, used, at;
@@ -49,14 +49,14 @@ static int token_at(const ll_batch_run *run, token_position p) {
     return run->tokens[p.b * (size_t)(run->T - run->model->cls_tokens) + (size_t)p.t];
 }
 
-/* What the token's vector is multiplied by, with model.mask-token. */
+/* The factor of the token's vector, with model.mask-token. */
 static float scale_of(const ll_batch_run *run, token_position p) {
     return token_at(run, p) == run->c->model.mask_token ? 0 : run->ws->token_scale[p.b];
 }
 
 static size_t type_of(const ll_batch_run *run, size_t row) { return run->ws->type ? (size_t)run->ws->type[row] : 0; }
 
-/* A token is of the type that begins after the last separator before it; the class token is of the first. */
+/* A separator ends a type: the tokens after it have the next one. The CLS token has the first. */
 static void find_types(const ll_batch_run *run) {
     const int last = run->c->model.token_types - 1;
     for (size_t row = 0; row < run->rows; row++) {
@@ -79,7 +79,7 @@ static void find_scales(const ll_batch_run *run) {
     }
 }
 
-/* Of rows that begin anywhere: a row of no table. */
+/* For rows that begin anywhere: the row itself, not one of a table. */
 static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
     const int C = run->c->model.width;
     const double amplitude = ll_config_init_std(run->c);
@@ -103,7 +103,9 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         return;
     }
     const int continued = run->ws->carry && p.at == p.t; /* its document is the first of the row */
-    const int64_t before = continued ? run->ws->carry->offset[p.b] : run->position;
+    const int64_t before = continued      ? run->ws->carry->offset[p.b]
+                           : run->streams ? ll_stream_offset(run->streams, row)
+                                          : run->position;
     const size_t t = (size_t)p.at + (size_t)before;
     const float *E = ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C;
     if (run->ws->token_scale) {
@@ -143,8 +145,11 @@ void ll_embed(const ll_batch_run *run) {
     const int norm = run->stack->at.embedding_norm;
     if (run->ws->type) find_types(run);
     if (run->ws->token_scale) find_scales(run);
-    if (run->ws->stream && run->ws->sinus)
-        ll_sinus(run->ws->sinus, run->T, run->c->model.width, run->position, ll_config_init_std(run->c));
+    for (int i = 0; run->streams && run->ws->sinus && i < run->streams->count; i++) {
+        const ll_stream_rows *s = &run->streams->span[i];
+        ll_sinus(run->ws->sinus + (size_t)s->first * (size_t)run->c->model.width, s->n, run->c->model.width,
+                 s->position, ll_config_init_std(run->c));
+    }
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *x = ll_residual(run, 0, r);
         if (norm >= 0) {
@@ -157,7 +162,7 @@ void ll_embed(const ll_batch_run *run) {
     }
 }
 
-/* All rows, some columns: every element of a table is one sum in the order of the rows. */
+/* All rows, some columns. Every element of a table is one sum in the order of the rows. */
 static void scatter_task(void *arg, size_t i) {
     const ll_batch_run *run = ((const job *)arg)->run;
     const ll_model *m = run->model;
@@ -193,7 +198,7 @@ void ll_embed_back(const ll_batch_run *run) {
         ll_dropout(run, r, 0, LL_SITE_EMBEDDING, d, d, 0);
         if (norm < 0) continue;
         gather_rows(run, r, ws->input);
-        ll_norm(run, r.n, norm, ws->input, ws->output); /* for its statistics */
+        ll_norm(run, r.n, norm, ws->input, ws->output); /* recomputed for its statistics */
         memset(ws->gradient, 0, (size_t)r.n * C * sizeof(float));
         ll_norm_back(run, r.n, norm, ws->input, d, ws->gradient);
         ll_copy_rows(run, r.n, ws->gradient, d);

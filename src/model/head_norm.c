@@ -1,8 +1,8 @@
-/* RMSNorm of what each head gives, without a gain, which the output matrix has already:
+/* RMSNorm of the output of each head. It has no gain, because the output matrix already has one.
  *
  *   y = x / sqrt(mean(x^2) + eps)        dx = (dy - y mean(y dy)) / sqrt(mean(x^2) + eps)
  *
- * It stands where sums are not divided (Sun et al. 2023, RetNet, section 3.1; Yang et al. 2024, section 4.4). */
+ * It is used where sums are not divided (Sun et al. 2023, RetNet, section 3.1; Yang et al. 2024, section 4.4). */
 #include <math.h>
 
 #include "base/parallel.h"
@@ -10,7 +10,7 @@
 
 typedef struct {
     const ll_kernels *k;
-    size_t heads, size; /* of all rows; numbers of a head */
+    size_t heads, size; /* number of heads in all rows; size of a head */
     const float *x;
     float *y, *d;
 } job;

@@ -1,7 +1,8 @@
-/* A trained model on batches: log-probabilities of the tokens that are there, and embeddings.
+/* A trained model on batches: log-probabilities of the given tokens, and embeddings.
  *
- * Rows of logits are made a few at a time, so (tokens, V) is never in memory. Sums have the order of the tokens, and a
- * row of a product has the same bits among any others: so neither padding nor company changes a result. */
+ * Logits are computed for a few rows at a time, so (tokens, V) is never in memory. Sums have the order of the tokens,
+ * and a row of a product has the same bits among any other rows. So neither padding nor other sequences change a
+ * result. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -15,11 +16,11 @@ typedef struct {
     const ll_batch_run *run;
     const int *tokens; /* (B, T) */
     float *logp, *logits;
-    size_t first; /* row of the first logits */
+    size_t first; /* the row of the first logits */
     int n;
 } scores;
 
-/* Is the token after this row one of its sequence? */
+/* Is the next row a token of the same sequence? */
 static int has_next(const ll_batch_run *run, size_t row) {
     const size_t T = (size_t)run->T;
     return row % T + 1 < (size_t)run->lengths[row / T];
@@ -42,8 +43,8 @@ static int any_next(const ll_batch_run *run, size_t first, int n) {
     return 0;
 }
 
-/* Room for some rows of logits, and how many. A stream has room for one; but while the head works, what the
- * feed-forward layers were computed in is free. */
+/* Memory for some rows of logits, and their number. A stream has memory for one; but while logits are computed, the
+ * memory of the feed-forward layers is free. */
 static float *logits_buffer(const ll_batch_run *run, int *rows) {
     const ll_workspace *ws = run->ws;
     const size_t wide =
@@ -72,7 +73,7 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
 
 ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
     if (m->c->model.task != LL_TASK_LM)
-        return ll_fail(LL_EINVAL, "only a language model (task = lm) tells how likely a sequence is");
+        return ll_fail(LL_EINVAL, "only language models (task = lm) give probabilities of sequences");
     ll_workspace *ws = NULL;
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
     if (!status) status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, 0, LL_EVALUATE);
@@ -91,14 +92,14 @@ ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int 
 
 /* ---- Embeddings ---- */
 
-/* What leaves a block, or enters the first, or what the output layer reads. */
+/* The output of a block, or the input of the first, or the input of the output layer. */
 static const float *hidden(const ll_batch_run *run, int layer, ll_rows rows) {
     if (layer == run->c->model.layers) return ll_head_input(run, rows);
     if (!ll_pre_norm(run)) return ll_sublayer_input(run, run->stack->parts * layer, rows, run->ws->input);
-    return ll_residual(run, 0, rows); /* evaluation has one for all */
+    return ll_residual(run, 0, rows); /* evaluation has one for all layers */
 }
 
-/* Where the vector of a token goes, or is added to. */
+/* The memory to which a token's vector is written or added. */
 typedef struct {
     const ll_batch_run *run;
     ll_embed_kind kind;
@@ -148,9 +149,9 @@ static ll_status embed(const embedding *e, int layer) {
 ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out, const int *tokens, const int *lengths,
                           int B, int T) {
     const int layers = m->c->model.layers;
-    if (m->stacks > 1) return ll_fail(LL_EINVAL, "a seq2seq model has two stacks; embeddings are of models with one");
+    if (m->stacks > 1) return ll_fail(LL_EINVAL, "a seq2seq model has two stacks; embeddings need a model with one");
     if (layer < -1 || layer > layers)
-        return ll_fail(LL_EINVAL, "there is no layer %d: the model has %d, and 0 is what enters the first", layer,
+        return ll_fail(LL_EINVAL, "there is no layer %d: the model has %d, and 0 is the input of the first", layer,
                        layers);
     ll_workspace *ws = NULL;
     double *sum = NULL;

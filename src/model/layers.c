@@ -1,5 +1,5 @@
-/* Layers on rows, forward and backward. Elementwise work is cut into pieces of LL_PIECE rows, sums over
- * rows into columns or fixed pieces: by shape alone, so that the bits do not depend on the threads. */
+/* Layers on rows, forward and backward. Elementwise work is divided into pieces of LL_PIECE rows, and sums over rows
+ * into columns or fixed pieces: by shape alone, so that the bits do not depend on the number of threads. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -9,9 +9,9 @@
 
 enum {
     SLAB = 256,       /* columns of one task of a vector-matrix product */
-    SERIAL = 1 << 17, /* products smaller than this are not worth waking threads */
-    COLUMNS = 64,     /* of one task of a column sum */
-    SUM_ROWS = 256    /* rows summed in float before they go into double */
+    SERIAL = 1 << 17, /* smaller products are not worth waking threads */
+    COLUMNS = 64,     /* columns of one task of a column sum */
+    SUM_ROWS = 256    /* rows summed in float before they are added in double */
 };
 
 /* What a task over rows or columns reads and writes. */
@@ -37,7 +37,7 @@ static int piece_rows(const job *j, size_t i) {
 
 /* ---- Linear ---- */
 
-/* Sums as in ll_gemm, so that a row alone has the bits of a row among others. */
+/* Sums as in ll_gemm, so that a single row has the bits of a row among others. */
 static void slab_task(void *arg, size_t i) {
     const job *j = arg;
     const int first = (int)i * SLAB, left = j->N - first, n = left < SLAB ? left : SLAB;
@@ -58,7 +58,7 @@ static void slab_task(void *arg, size_t i) {
     }
 }
 
-/* One row: the product that generation waits for. */
+/* The product of one row, which generation spends its time in. */
 static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias, float *out) {
     job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out, .ld = (size_t)N};
     const size_t slabs = (size_t)ll_ceil_div(N, SLAB);
@@ -80,7 +80,7 @@ void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, co
 
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, const float *W,
                const float *bias, float *out, size_t ldo) {
-    if (n == 1 && run->ws->mode == LL_STREAM) { /* elsewhere a row alone is to have the bits it has among others */
+    if (n == 1 && run->ws->mode == LL_STREAM) { /* a single row must have the same bits as a row among others */
         linear_row(run->k, K, N, in, ll_quantized_find(run->model, W), bias, out);
     } else {
         ll_product(run, 0, 0, n, N, K, in, ldi, W, (size_t)N, out, ldo, 0, bias);
@@ -233,8 +233,8 @@ void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x,
 
 /* ---- Dropout and copies ---- */
 
-/* Eight columns share one draw of four words, 16 bits each: column 8 g + l of token t in sequence b of the whole batch
- * is dropped where lane l of draw b 2^44 + t ceil(C / 8) + g is below 2^16 p. Masks are never stored. */
+/* Eight columns share one draw of four words, 16 bits each. Column 8 g + l of token t in sequence b of the whole batch
+ * is dropped if lane l of draw b 2^44 + t ceil(C / 8) + g is below 2^16 p. Masks are never stored. */
 static void drop_row(const job *j, size_t row, const float *x, float *y) {
     const size_t T = (size_t)j->run->T, C = (size_t)j->N;
     const uint64_t b = (uint64_t)j->run->first + row / T, t = (uint64_t)j->run->position + row % T;

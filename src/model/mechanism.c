@@ -1,14 +1,14 @@
-/* Which kernel and position a recipe may put together: by the facts of attention's table, nothing else says so. */
+/* Which kernel and position a recipe may combine. Attention's table alone decides. */
 #include "model/mechanism.h"
 
 #include <string.h>
 
 static ll_status check_task(const char *key, const ll_mechanism_row *row, int causal) {
     if (causal && !row->about.causal)
-        return ll_fail(LL_EINVAL, "%s = %s %s, but model.task = lm sees earlier tokens alone; %s", key, row->about.name,
+        return ll_fail(LL_EINVAL, "%s = %s %s, but model.task = lm sees only earlier tokens; %s", key, row->about.name,
                        row->limit, row->limit_other);
     if (!causal && !row->about.whole)
-        return ll_fail(LL_EINVAL, "%s = %s %s, but only model.task = lm sees no later ones; %s", key, row->about.name,
+        return ll_fail(LL_EINVAL, "%s = %s %s, but only model.task = lm hides later tokens; %s", key, row->about.name,
                        row->limit, row->limit_other);
     return LL_OK;
 }
@@ -18,7 +18,7 @@ ll_status ll_pair_check(int kernel, int position, int causal) {
     const unsigned missing = p->has & LL_NEEDS & ~k->has;
     if (missing == LL_HAS_KEYS)
         return ll_fail(LL_EINVAL,
-                       "position.type = %s treats keys otherwise than queries, and those of attention.kernel = %s "
+                       "position.type = %s treats keys and queries differently, and those of attention.kernel = %s "
                        "are the same; use rope",
                        p->about.name, k->about.name);
     if (missing)

@@ -1,4 +1,4 @@
-/* A model made, freed and described. */
+/* Creates, frees and describes a model. */
 #include <math.h>
 #include <string.h>
 
@@ -83,16 +83,17 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
     return (ll_tensor){p->name, p->rows, p->cols, p->value, p->offset};
 }
 
-/* A query and a key meet every landmark; landmarks meet each other, and 4 products a step, once a sequence. */
+/* Queries and keys are multiplied with the landmarks; landmarks with each other, with 4 products a step, once a
+ * sequence. */
 static double nystrom_cost(const ll_model_config *c, double D, double E, double T) {
     const double m = c->attention.landmarks, middle = m * m * (D + E + 4 * m * c->attention.iterations);
     return T <= m ? T * (D + E) : 2 * m * (D + E) + middle / T;
 }
 
-/* Of one head, for values of E and queries of D. Linear kernels read and write a state of m x (E + 1) and may project
- * q and k; softmax looks at T keys, local at those of its window, value at none; linformer sums each key and value into
- * `rank` of them, and looks at those; reformer hashes, and looks at its run and the one before (causal: on average half
- * of its own). */
+/* For one head, with values of E and queries of D. Linear kernels update and read a state of m x (E + 1), and may
+ * project q and k. softmax reads T keys, local those of its window, value none. linformer adds each key and value to
+ * `rank` sums and reads those. reformer hashes, then reads its chunk and the one before (causal: on average half of its
+ * own). */
 static double attention_cost(const ll_model_config *c, double D, double E, double T) {
     const double F = ll_config_features(c);
     const int causal = c->model.task == LL_TASK_LM;
@@ -109,7 +110,7 @@ static double attention_cost(const ll_model_config *c, double D, double E, doubl
     }
 }
 
-/* One head without keys: its vectors' features and what a window sums. */
+/* One head without keys: the features of its vectors, and the sum of a window. */
 static double keyless_cost(const ll_model_config *c, double D, double E) {
     const double F = c->attention.kernel == LL_KERNEL_SOFTMAX ? D : ll_config_features(c),
                  reach = c->position.distances - 1.0;
@@ -127,7 +128,7 @@ static double multiply_adds(const ll_model *m, int T) {
     const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
     const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
     const double head =
-        ll_task_per_token(c->model.task) ? C * c->model.vocab : 0; /* a classifier's comes once a sequence */
+        ll_task_per_token(c->model.task) ? C * c->model.vocab : 0; /* a classifier has it once a sequence */
     return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->model.ff + head;
 }
 
@@ -136,7 +137,8 @@ static size_t stream_bytes(const ll_model *m, int T) {
     const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->model.heads,
                  values = (size_t)m->values;
     const size_t layers = (size_t)ll_top_stack(m)->layers, cross = (size_t)ll_cross_layers(m);
-    const size_t share = (size_t)(m->queries / m->keys); /* of the heads keeps what the others do not: relative-s2 */
+    /* relative-s2: heads without keys have another state than the others */
+    const size_t share = (size_t)(m->queries / m->keys);
     const size_t ring = (size_t)(c->position.distances - 1) * (size_t)(c->position.image ? c->position.width : 1) + 1;
     const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
     if (!ll_task_causal(c->model.task) || c->attention.kernel == LL_KERNEL_VALUE) return 0;

@@ -1,5 +1,4 @@
-/* What no single key can tell: do the parts of a recipe fit together? Every refusal says why and what to
- * change. */
+/* Checks that the parts of a recipe fit together. Every refusal says why, and what to change. */
 #include <limits.h>
 #include <math.h>
 
@@ -12,13 +11,13 @@ enum { HEAD_MOST = 65536 };
 static ll_status check_model(const ll_model_config *c) {
     if (c->model.separator >= 0 && c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
-                       "model.separator = %d parts documents in a stream of text, and %s; set model.task=lm, or "
+                       "model.separator = %d separates documents in a stream of text, and %s; set model.task=lm, or "
                        "model.separator=-1",
                        c->model.separator,
-                       c->model.task == LL_TASK_MLM ? "the mask of model.task = mlm may cover a separator"
+                       c->model.task == LL_TASK_MLM ? "the mask of model.task = mlm may hide a separator"
                                               : "examples come apart");
     if (c->model.vocab > 0 && c->model.separator >= c->model.vocab)
-        return ll_fail(LL_EINVAL, "model.separator = %d is no token of model.vocab = %d; set one below it, or -1",
+        return ll_fail(LL_EINVAL, "model.separator = %d is not a token of model.vocab = %d; set one below it, or -1",
                        c->model.separator, c->model.vocab);
     if (c->model.vocab < 1)
         return ll_fail(LL_EINVAL, "model.vocab = 0 takes the number from the data; without data, set it");
@@ -126,10 +125,10 @@ static ll_status check_projection(const ll_model_config *c) {
               size = bare && !ll_is_power_of_two(ll_config_query_size(c)) ? ll_config_query_size(c) : own;
     if (projection == LL_PROJ_NONE) {
         if (c->attention.kernel == LL_KERNEL_FAVOR)
-            return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor nothing random; "
+            return ll_fail(LL_EINVAL, "attention.projection = none leaves attention.kernel = favor no random features; "
                                       "use orthogonal");
         if (c->attention.row_norms != LL_ROWS_CHI)
-            return ll_fail(LL_EINVAL, "attention.row-norms = sqrt-d is about a random projection, and there is none; "
+            return ll_fail(LL_EINVAL, "attention.row-norms = sqrt-d needs a random projection, and there is none; "
                                       "set attention.projection");
         return LL_OK;
     }
@@ -147,7 +146,7 @@ static ll_status check_projection(const ll_model_config *c) {
     return LL_OK;
 }
 
-/* Cross attention has queries and keys of different sequences, and its decoder sees earlier tokens alone. */
+/* In cross attention queries and keys are from different sequences, and the decoder sees only earlier tokens. */
 static ll_status check_cross(const ll_model_config *c) {
     const ll_mechanism_row *position = ll_position_row(c->position.type);
     if (c->attention.kernel != LL_KERNEL_SOFTMAX && !ll_config_linear(c))
@@ -157,7 +156,7 @@ static ll_status check_cross(const ll_model_config *c) {
                        kernel_name(c));
     if (!position->about.causal)
         return ll_fail(LL_EINVAL,
-                       "position.type = %s %s, but the decoder of model.task = seq2seq sees earlier tokens alone; %s",
+                       "position.type = %s %s, but the decoder of model.task = seq2seq sees only earlier tokens; %s",
                        position->about.name, position->limit, position->limit_other);
     if (position->has & LL_WITHIN)
         return ll_fail(LL_EINVAL,
@@ -167,14 +166,14 @@ static ll_status check_cross(const ll_model_config *c) {
     return LL_OK;
 }
 
-/* An encoder sees a whole source, its decoder earlier tokens alone. */
+/* An encoder sees the whole source; its decoder sees only earlier tokens. */
 static ll_status check_seq2seq(const ll_model_config *c) {
     if (c->model.task != LL_TASK_SEQ2SEQ) {
         if (c->model.encoder_layers)
-            return ll_fail(LL_EINVAL, "model.encoder-layers = %d are of an encoder; set model.task=seq2seq, or 0",
+            return ll_fail(LL_EINVAL, "model.encoder-layers = %d needs an encoder; set model.task=seq2seq, or 0",
                            c->model.encoder_layers);
         if (c->position.cross != LL_CROSS_NONE)
-            return ll_fail(LL_EINVAL, "position.cross is about cross attention, which only model.task = seq2seq has; "
+            return ll_fail(LL_EINVAL, "position.cross needs cross attention, which only model.task = seq2seq has; "
                                       "set position.cross=none");
         return LL_OK;
     }
@@ -184,14 +183,14 @@ static ll_status check_seq2seq(const ll_model_config *c) {
         return ll_fail(LL_EINVAL, "position.cross needs positions inside attention, such as position.type = permute "
                                   "or rope; set it to none");
     if (c->position.cross == LL_CROSS_BOTH && c->model.heads < 2)
-        return ll_fail(LL_EINVAL, "position.cross = both shares the heads out, and there is one; use start or end");
+        return ll_fail(LL_EINVAL, "position.cross = both needs more than one head; use start or end");
     if (c->position.image)
-        return ll_fail(LL_EINVAL, "position.image = on is for whole images, and model.task = seq2seq makes sequences; "
+        return ll_fail(LL_EINVAL, "position.image = on needs whole images, and model.task = seq2seq makes sequences; "
                                   "set it to off");
     return LL_OK;
 }
 
-/* The kernels that papers compare with. */
+/* The approximate operators. */
 static ll_status check_approximate(const ll_model_config *c) {
     const int cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     if (c->attention.kernel == LL_KERNEL_REFORMER && c->attention.buckets % 2)
@@ -200,7 +199,7 @@ static ll_status check_approximate(const ll_model_config *c) {
                        c->attention.buckets);
     if (c->attention.kernel == LL_KERNEL_LINFORMER && c->length + cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL,
-                       "train.length = %d%s is beyond attention.max-length = %d, where linformer's projections end; "
+                       "train.length = %d%s is beyond attention.max-length = %d of linformer; "
                        "raise it",
                        c->length, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
     return LL_OK;
@@ -212,13 +211,13 @@ static ll_status check_attention(const ll_model_config *c) {
                        c->attention.feature_eps);
     if (!ll_config_linear(c) && !c->attention.normalise)
         return ll_fail(LL_EINVAL,
-                       "attention.normalise = off is for linear kernels, and attention.kernel = %s is none; "
+                       "attention.normalise = off is for linear kernels, and attention.kernel = %s is not one; "
                        "set attention.normalise=on",
                        kernel_name(c));
     if (!ll_config_linear(c) && c->attention.compat != LL_COMPAT_NONE)
         return ll_fail(LL_EINVAL,
-                       "attention.compat is about linear kernels; attention.kernel = %s is the same "
-                       "everywhere: set it to none",
+                       "attention.compat is for linear kernels; attention.kernel = %s is the same "
+                       "in all programs: set it to none",
                        kernel_name(c));
     ll_status status = check_features(c);
     if (!status) status = ll_compat_check(c);
@@ -242,19 +241,19 @@ static ll_status check_permute2d(const ll_model_config *c) {
     return check_image_size(c, "position.type = permute2d");
 }
 
-/* rope-linear turns everything that features are made of, an eps too, and has a divisor of its own. */
+/* rope-linear rotates all features, with their eps, and has a divisor of its own. */
 static ll_status check_turned(const ll_model_config *c) {
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps : rules->eps;
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
-                       "position.type = rope-linear turns pairs of features, and %d is odd; change "
+                       "position.type = rope-linear rotates pairs of features, and %d is odd; change "
                        "attention.num-features or model.width",
                        ll_config_features(c));
     if (c->attention.kernel == LL_KERNEL_FAVOR && (eps > 0 || !c->attention.normalise))
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
-                       "which would be turned too; set attention.feature-eps=0 and attention.normalise=on");
+                       "which would be rotated too; set attention.feature-eps=0 and attention.normalise=on");
     if (ll_task_causal(c->model.task) && c->attention.normalise && rules->causal_den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear has a divisor of its own, and attention.compat = lucidrains "
@@ -265,7 +264,7 @@ static ll_status check_turned(const ll_model_config *c) {
 static ll_status check_rope(const ll_model_config *c) {
     if (ll_config_query_size(c) % 2)
         return ll_fail(LL_EINVAL,
-                       "position.type = rope turns pairs, and queries of size %d are odd; change model.width",
+                       "position.type = rope rotates pairs, and queries of size %d are odd; change model.width",
                        ll_config_query_size(c));
     if (c->position.rotary % 2 || c->position.rotary > ll_config_query_size(c))
         return ll_fail(LL_EINVAL,
@@ -277,23 +276,23 @@ static ll_status check_rope(const ll_model_config *c) {
 static ll_status check_orthogonal(const ll_model_config *c) {
     if (ll_config_features(c) < 2 || ll_config_features(c) > 2048)
         return ll_fail(LL_EINVAL,
-                       "position.type = orthogonal has a whole matrix for each head, of 2 to 2048 features, not %d; "
+                       "position.type = orthogonal has one matrix for each head, of 2 to 2048 features, not %d; "
                        "change attention.num-features or attention.query-multiple",
                        ll_config_features(c));
     if (c->attention.kernel == LL_KERNEL_FAVOR && c->attention.feature_eps > 0)
         return ll_fail(LL_EINVAL,
-                       "position.type = orthogonal with attention.kernel = favor would turn the eps, too; set "
+                       "position.type = orthogonal with attention.kernel = favor would rotate the eps, too; set "
                        "attention.feature-eps=0");
     return LL_OK;
 }
 
-/* What positions that may know images need there. */
+/* The conditions of positions that may use the image. */
 static ll_status check_image(const ll_model_config *c) {
     if (!c->position.image) return LL_OK;
     if (c->model.task == LL_TASK_LM && c->position.type == LL_POSITION_CONV_SPE)
         return ll_fail(LL_EINVAL,
-                       "position.image = on with conv-spe needs whole images, but model.task = lm sees earlier "
-                       "tokens alone; set position.image=off");
+                       "position.image = on with conv-spe needs whole images, but model.task = lm sees only "
+                       "earlier tokens; set position.image=off");
     return check_image_size(c, "position.image = on");
 }
 
@@ -301,7 +300,7 @@ static ll_status check_relative_s2(const ll_model_config *c) {
     if (c->model.heads % 2)
         return ll_fail(
             LL_EINVAL,
-            "position.type = relative-s2 takes the keys of one half of the heads, and model.heads = %d is odd; "
+            "position.type = relative-s2 removes the keys of half of the heads, and model.heads = %d is odd; "
             "change it",
             c->model.heads);
     if (c->position.decay != LL_DECAY_NONE)
@@ -327,7 +326,7 @@ static ll_status check_decay(const ll_model_config *c) {
     if (c->position.decay == LL_DECAY_NONE) return LL_OK;
     if (!ll_kernel_row(c->attention.kernel)->about.decay)
         return ll_fail(LL_EINVAL,
-                       "position.decay = fixed lives in the state of linear attention, and attention.kernel = "
+                       "position.decay = fixed acts on the state of linear attention, and attention.kernel = "
                        "%s has none; use favor or relu",
                        kernel_name(c));
     if (!ll_task_causal(c->model.task))
@@ -355,7 +354,7 @@ static ll_status check_position(const ll_model_config *c) {
     }
 }
 
-/* Windows that hand their state on. */
+/* Windows that pass their state on. */
 static ll_status check_carry(const ll_model_config *c) {
     const ll_operator *placed = ll_position_row(c->position.type)->kind,
                       *kind = placed ? placed : ll_kernel_row(c->attention.kernel)->kind;
@@ -363,16 +362,16 @@ static ll_status check_carry(const ll_model_config *c) {
     if (!c->carry) return LL_OK;
     if (c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on hands a state on from earlier tokens to later ones, which only "
+                       "train.carry-state = on passes a state from earlier tokens to later ones, which only "
                        "model.task = lm has; set it to off");
     if (!kind->state)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on needs a state of constant size, and %s = %s keeps its tokens; use a "
+                       "train.carry-state = on needs a state of constant size, and %s = %s keeps all tokens; use a "
                        "linear kernel such as relu or gla, or set it to off",
                        placed ? "position.type" : "attention.kernel", what);
     if (c->position.type == LL_POSITION_LEARNED)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on goes on beyond any length, and position.type = learned ends at "
+                       "train.carry-state = on has no limit of length, and position.type = learned ends at "
                        "position.max-length = %d; use sinusoidal, permute or rope",
                        c->position.max_length);
     if (c->attention.compat != LL_COMPAT_NONE && ll_config_rules(c)->key_max != LL_MAX_NONE)

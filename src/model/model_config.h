@@ -1,4 +1,4 @@
-/* What a model is made of: three parts of a recipe, and five numbers of its training. */
+/* The description of a model: three parts of a recipe, and five values of its training. */
 #ifndef LL_MODEL_CONFIG_H
 #define LL_MODEL_CONFIG_H
 
@@ -13,27 +13,29 @@ typedef struct {
     ll_model_options model;
     ll_attention_options attention;
     ll_position_options position;
-    int batch, length; /* of training, which tables of positions have to reach */
+    int batch, length; /* the longest sequence of training, which tables of positions must cover */
     int bf16;          /* training multiplies in bfloat16 */
-    int carry;         /* windows hand their state on */
-    int64_t seed;      /* all that is random follows from it */
+    int carry;         /* windows pass their state on */
+    int64_t seed;      /* seed of all random numbers */
 } ll_model_config;
 
-/* What a recipe says of a model, where it holds together (ll_config_check). The recipe room stands above this one and
- * has the function; models keep their recipe, but look at it through this alone. */
+/* The model's part of a recipe, if it is consistent (ll_config_check). The recipe room is above this one and implements
+ * it. Models keep their recipe, but read it only through this function. */
 LL_MUST_USE ll_status ll_recipe_model(const ll_recipe *recipe, ll_model_config *c);
-/* A recipe of its own with the same values; from the recipe room, too. */
+/* A copy of the recipe; also implemented by the recipe room. */
 LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
 
-/* Standard deviation of new weights, and amplitude of sinusoids: what init-std = 0 means. */
+/* Standard deviation of initial weights, and amplitude of sinusoids; init-std = 0 is replaced by a function of the
+ * width. */
 double ll_config_init_std(const ll_model_config *c);
-/* Query and key size of a head, and what a position before the features makes of it. */
+/* Size of queries and keys of a head, and their size after a position before the feature map. */
 int ll_config_query_size(const ll_model_config *c);
 int ll_config_encoded_size(const ll_model_config *c);
-/* Has the kernel features? Of queries and keys, how many does a layer project: 2, 1 (queries that are keys, too), 0. */
+/* Has the kernel features? How many of queries and keys does a layer project: 2, 1 (queries that also serve as keys),
+ * 0. */
 int ll_config_linear(const ll_model_config *c);
 int ll_config_projections(const ll_model_config *c);
-/* Has the kernel a gate for each token? Is what each head gives normalised? Are sums of a linear kernel divided? */
+/* Has the kernel a gate for each token? Is the output of each head normalised? Are sums of a linear kernel divided? */
 int ll_config_gated(const ll_model_config *c);
 int ll_config_head_norm(const ll_model_config *c);
 int ll_config_divides(const ll_model_config *c);
@@ -43,9 +45,9 @@ int ll_config_projection(const ll_model_config *c);
 int ll_config_features(const ll_model_config *c);
 int ll_config_rows(const ll_model_config *c);
 
-/* Checks what no single key can: heads divide the width, causal tasks with 2-D positions, ... */
+/* Checks what no single key can: that heads divide the width, that causal tasks have no 2-D positions, ... */
 LL_MUST_USE ll_status ll_model_check(const ll_model_config *c);
-/* imported_check.c: which tasks and kernels the keys of imported models fit. */
+/* imported_check.c: which tasks and kernels go with the keys of imported models. */
 LL_MUST_USE ll_status ll_check_imported(const ll_model_config *c);
 
 #endif

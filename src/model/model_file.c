@@ -1,7 +1,6 @@
-/* Models in files: parameters and draws as tensors, the recipe as metadata; docs/format.md describes them.
- * A file is checked against its own recipe before memory is taken for it. What is trained further is copied; a model to
- * use stays in the mapped file, which costs no copy, and no memory that other programs with the same model do not
- * share. */
+/* Models in files: parameters and draws as tensors, the recipe as metadata; see docs/format.md. A file is checked
+ * against its own recipe before memory is allocated. A model that is trained further is copied. Any other stays in the
+ * mapped file, which costs no copy and is shared with other programs that use the same model. */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +61,7 @@ ll_status ll_model_save_bytes(const ll_model *m, char **out, size_t *size) {
     return LL_OK;
 }
 
-/* Is it ours? The recipe and the number of redraws out of the metadata. */
+/* Is it a longline model? Reads the recipe and the number of redraws from the metadata. */
 static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
     const char *number = ll_safetensors_meta(file, "version"), *redraws = ll_safetensors_meta(file, "redraws");
@@ -91,7 +90,7 @@ static ll_status check_tensor(const ll_param *p, const ll_safetensors *file) {
     return LL_OK;
 }
 
-/* Can a tensor be used where it lies? */
+/* Can a tensor be used in place? */
 static int is_in_place(const ll_model *m, const ll_safetensors *file) {
     int aligned = 1;
     for (int i = 0; i < m->count; i++)
@@ -101,7 +100,7 @@ static int is_in_place(const ll_model *m, const ll_safetensors *file) {
 
 typedef struct {
     const ll_model *m;
-    size_t *infinite; /* (count): the first element of each that is */
+    size_t *infinite; /* (count): for each tensor, its first element that is not finite */
 } survey;
 
 static size_t size_of(const ll_param *p) {
@@ -114,7 +113,8 @@ static void look_at(void *arg, size_t i) {
     s->infinite[i] = ll_find_infinite(p->value, size_of(p));
 }
 
-/* Reads every parameter once: what is slow about a mapped file happens here, on all threads, not at the first token. */
+/* Reads every parameter once, on all threads, so that the pages of a mapped file are loaded now and not at the first
+ * token. */
 static ll_status check_finite(const ll_model *m, const char *path) {
     const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.infinite)};
     ll_status status = LL_OK;
@@ -128,7 +128,7 @@ static ll_status check_finite(const ll_model *m, const char *path) {
     return status;
 }
 
-/* Copied, or `in_place` where they lie, if they can be read there. */
+/* Copies the parameters, or, with `in_place`, uses them in the file if they are aligned. */
 static ll_status read_tensors(ll_model *m, const ll_safetensors *file, int in_place) {
     ll_status status = LL_OK;
     for (int i = 0; i < m->count && !status; i++) status = check_tensor(&m->param[i], file);

@@ -26,17 +26,19 @@ ll_status ll_model_can_stream(const ll_model *model) {
 }
 
 /* Without the attention of its layers. */
-static ll_status begin(ll_stream **out, ll_model *model) {
+static ll_status begin(ll_stream **out, ll_model *model, ll_batcher *batcher) {
     const ll_model_config *c = model->c;
     ll_status status = ll_model_can_stream(model);
     if (status) return status;
     ll_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->model = model;
-    const int learned = c->position.type == LL_POSITION_LEARNED && ll_position_learned(&c->position) < PIECE;
+    s->batcher = batcher;
     const ll_stack *top = ll_top_stack(model);
-    const int most = learned ? ll_position_learned(&c->position) : PIECE;
-    status = ll_workspace_make(&s->ws, model, top, 1, most, 0, LL_STREAM);
+    if (batcher)
+        s->ws = batcher->ws;
+    else
+        status = ll_workspace_make(&s->ws, model, top, 1, PIECE, 0, LL_STREAM);
     if (!status) {
         s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->model.vocab, sizeof *s->logits);
@@ -47,18 +49,18 @@ static ll_status begin(ll_stream **out, ll_model *model) {
         ll_stream_free(s);
         return status;
     }
-    s->ws->stream = s->attention;
-    s->ws->memory = s->memory;
     *out = s;
     return LL_OK;
 }
 
-ll_status ll_stream_create(ll_stream **out, ll_model *model) {
+ll_status ll_stream_create_in(ll_stream **out, ll_model *model, ll_batcher *batcher) {
     const ll_stack *top = ll_top_stack(model);
     ll_stream *s = NULL;
-    ll_status status = begin(&s, model);
+    ll_status status = begin(&s, model, batcher);
     for (int l = 0; l < top->layers && !status; l++) {
-        status = ll_attention_stream_create(&s->attention[l], model->attention[ll_operator_of(top, l, 0)], 1);
+        const ll_attention *op = model->attention[ll_operator_of(top, l, 0)];
+        status = batcher ? ll_attention_stream_create_lean(&s->attention[l], op, 1)
+                         : ll_attention_stream_create(&s->attention[l], op, 1);
         if (!status && s->memory)
             status = ll_cross_cache_create(&s->memory[l], model->attention[ll_operator_of(top, l, 1)]);
     }
@@ -70,6 +72,8 @@ ll_status ll_stream_create(ll_stream **out, ll_model *model) {
     return LL_OK;
 }
 
+ll_status ll_stream_create(ll_stream **out, ll_model *model) { return ll_stream_create_in(out, model, NULL); }
+
 ll_status ll_stream_whole(const ll_stream *s) {
     return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
 }
@@ -79,7 +83,7 @@ int ll_stream_keys(const ll_stream *s) { return s->sourced ? ll_cross_cache_keys
 ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     ll_stream *new = NULL;
     ll_status status = ll_stream_whole(s);
-    if (!status) status = begin(&new, s->model);
+    if (!status) status = begin(&new, s->model, s->batcher);
     for (int l = 0; !status && l < s->model->c->model.layers; l++) {
         status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
         if (!status && s->memory) status = ll_cross_cache_clone(&new->memory[l], s->memory[l]);
@@ -103,7 +107,7 @@ void ll_stream_free(ll_stream *s) {
     ll_free(s->attention);
     ll_free(s->memory);
     ll_free(s->logits);
-    ll_workspace_free(s->ws);
+    if (!s->batcher) ll_workspace_free(s->ws);
     ll_free(s);
 }
 
@@ -151,8 +155,7 @@ ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
     return status;
 }
 
-/* Before anything moves: a refused feed leaves the stream as it was. */
-static ll_status check(const ll_stream *s, const int *tokens, int n) {
+ll_status ll_stream_check(const ll_stream *s, const int *tokens, int n) {
     const ll_model_config *c = s->model->c;
     if (s->memory && !s->sourced)
         return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
@@ -170,10 +173,9 @@ static ll_status check(const ll_stream *s, const int *tokens, int n) {
     return LL_OK;
 }
 
-/* How many of n tokens go through the network together: not beyond the document. */
-static int piece_of(const ll_stream *s, const int *tokens, int n) {
+int ll_stream_piece(const ll_stream *s, const int *tokens, int n, int most) {
     int piece = 1;
-    while (piece < n && piece < s->ws->T && tokens[piece] != s->model->c->model.separator) piece++;
+    while (piece < n && piece < most && tokens[piece] != s->model->c->model.separator) piece++;
     return piece;
 }
 
@@ -192,21 +194,32 @@ static ll_status diverged(ll_stream *s, float value, int64_t token) {
                    ll_name_infinite((double)value), (long long)token);
 }
 
+ll_status ll_stream_check_logits(ll_stream *s) {
+    const size_t V = (size_t)s->model->c->model.vocab, v = ll_find_infinite(s->logits, V);
+    return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
+}
+
 /* What was given for the last n tokens is finite, or the stream is broken. */
 static ll_status check_output(ll_stream *s, const float *logp, int n, int last) {
-    const size_t all = (size_t)n, V = (size_t)s->model->c->model.vocab;
-    const size_t t = logp ? ll_find_infinite(logp, all) : all, v = last ? ll_find_infinite(s->logits, V) : V;
+    const size_t all = (size_t)n, t = logp ? ll_find_infinite(logp, all) : all;
     if (t < all) return diverged(s, logp[t], s->position - n + (int64_t)t);
-    return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
+    return last ? ll_stream_check_logits(s) : LL_OK;
+}
+
+ll_stream_rows ll_stream_begin(ll_stream *s, int token, int first, int n) {
+    if (token == s->model->c->model.separator) forget(s);
+    return (ll_stream_rows){first, n, s->position - s->document, s->attention, s->memory};
 }
 
 /* One piece of at most ws->T tokens through the network; logp as ll_stream_score, or NULL. last: the logits of what
  * comes after it are wanted. */
 static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
     const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
-    if (tokens[0] == s->model->c->model.separator) forget(s);
+    ll_stream_rows rows = ll_stream_begin(s, tokens[0], 0, n);
+    ll_stream_set set = {.span = &rows, .count = 1};
+    if (s->batcher) set.scratch = s->batcher->set.scratch, set.workers = s->batcher->set.workers;
     ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
-    run.position = s->position - s->document;
+    run.streams = &set;
     if (logp && s->position)
         logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->model.vocab, s->logits));
     const ll_status status = ll_network_forward(&run);
@@ -216,15 +229,15 @@ static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp,
     }
     s->position += n;
     if (logp) ll_score_rows(&run, tokens, logp);
-    if (last) ll_head_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)n - 1, 1}), s->logits);
+    if (last) ll_head_stream_logits(&run, 1, ll_head_input(&run, (ll_rows){(size_t)n - 1, 1}), s->logits);
     return check_output(s, logp, n, last);
 }
 
 static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {
-    ll_status status = check(s, tokens, n);
+    ll_status status = ll_stream_check(s, tokens, n);
     if (logp && !status) memset(logp, 0, (size_t)n * sizeof *logp);
     for (int done = 0, piece; done < n && !status; done += piece) {
-        piece = piece_of(s, tokens + done, n - done);
+        piece = ll_stream_piece(s, tokens + done, n - done, s->ws->T);
         status = feed_piece(s, tokens + done, piece, logp ? logp + done : NULL, logp || done + piece == n);
     }
     return status;
@@ -241,7 +254,8 @@ ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) {
 int64_t ll_stream_position(const ll_stream *s) { return s->position; }
 
 size_t ll_stream_bytes(const ll_stream *s) {
-    size_t bytes = sizeof *s + sizeof *s->ws + s->ws->bytes + (size_t)s->model->c->model.vocab * sizeof *s->logits;
+    size_t bytes = sizeof *s + (size_t)s->model->c->model.vocab * sizeof *s->logits;
+    if (!s->batcher) bytes += sizeof *s->ws + s->ws->bytes;
     for (int l = 0; l < s->model->c->model.layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
     for (int l = 0; s->memory && l < s->model->c->model.layers; l++) bytes += ll_cross_cache_bytes(s->memory[l]);
     return bytes;

@@ -123,8 +123,6 @@ struct ll_workspace {
     ll_segment *segment;          /* (rows) the documents */
     ll_carry *carry;              /* states of the tokens before, or NULL */
     int *wrong;                   /* (B) seq2seq: targets that were missed */
-    ll_attention_stream **stream; /* (layers), borrowed: tokens go through these one after the other */
-    ll_cross_cache **memory;      /* (layers), borrowed: cross attention reads these */
 };
 
 /* One batch on its way. */
@@ -141,7 +139,8 @@ typedef struct {
     int segments;       /* documents in ws->segment, where model.separator begins new ones */
     const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
     int S;
-    int64_t position; /* of the first token: streams */
+    int64_t position; /* of the first token */
+    const struct ll_stream_set *streams; /* whose tokens the rows are (stream_rows.h), or NULL */
     float *grad;      /* NULL: forward alone */
     int64_t draw;     /* dropout; applies where grad is wanted */
     int first;        /* number of the first sequence in the whole batch */

@@ -7,7 +7,7 @@
 #include "base/integer.h"
 #include "base/parallel.h"
 #include "model/head_layers.h"
-#include "model/network.h"
+#include "model/stream_rows.h"
 
 enum { COLUMNS = 32 /* of one task of pooling */ };
 
@@ -45,44 +45,55 @@ void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx) 
 
 /* ---- Logits ---- */
 
+/* Of tokens of streams, by the embedding. */
 typedef struct {
     const ll_batch_run *run;
+    int n;
     const float *x, *W;
     float *out;
 } job;
 
-enum { ROWS = 128 /* of the embedding, in one task of a single row of logits */ };
+enum { ROWS = 128, FEW_ROWS = 32 /* of the embedding that all n rows of x meet while they are in the cache */ };
 
 static void logits_task(void *arg, size_t i) {
     const job *j = arg;
-    const int C = j->run->c->model.width, first = (int)i * ROWS, left = j->run->c->model.vocab - first;
-    j->run->k->gemv_rows(left < ROWS ? left : ROWS, C, j->W + (size_t)first * (size_t)C, (size_t)C, j->x,
-                         j->out + first, 0);
+    const int C = j->run->c->model.width, V = j->run->c->model.vocab, end = ll_min((int)(i + 1) * ROWS, V);
+    const int some = j->n > 1 ? FEW_ROWS : ROWS;
+    for (int first = (int)i * ROWS; first < end; first += some)
+        for (size_t r = 0; r < (size_t)j->n; r++)
+            j->run->k->gemv_rows(ll_min(some, end - first), C, j->W + (size_t)first * (size_t)C, (size_t)C,
+                                 j->x + r * (size_t)C, j->out + r * (size_t)V + first, 0);
 }
 
 static void add_bias(const ll_batch_run *run, int V, const float *bias, float *logits) {
     if (bias) run->k->add((size_t)V, bias, logits);
 }
 
-/* Logits of what ll_head_transform gave. */
-static void logits_of(const ll_batch_run *run, int n, const float *x, float *logits) {
+/* Logits of what ll_head_transform gave. by_token: each row has the bits that a token of a stream has alone, whose sums
+ * run along the rows of a tied embedding. */
+static void logits_of(const ll_batch_run *run, int n, const float *x, int by_token, float *logits) {
     const ll_model *m = run->model;
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
     const float *W = ll_param_at(m, head), *bias = m->at.head_bias < 0 ? NULL : ll_param_at(m, m->at.head_bias);
     if (!tied(m)) {
         ll_linear(run, n, C, V, x, (size_t)C, W, bias, logits, (size_t)V);
-    } else if (n == 1 && run->ws->mode == LL_STREAM) {
-        job j = {run, x, W, logits};
+        return;
+    }
+    if (by_token) {
+        job j = {run, n, x, W, logits};
         ll_parallel_for(ll_ceil_div_size((size_t)V, ROWS), logits_task, &j);
-        add_bias(run, V, bias, logits);
     } else {
         ll_product(run, 0, 1, n, V, C, x, (size_t)C, W, (size_t)C, logits, (size_t)V, 0, NULL);
-        for (size_t i = 0; bias && i < (size_t)n; i++) add_bias(run, V, bias, logits + i * (size_t)V);
     }
+    for (size_t i = 0; bias && i < (size_t)n; i++) add_bias(run, V, bias, logits + i * (size_t)V);
 }
 
 void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits) {
-    logits_of(run, n, ll_head_transform(run, n, x), logits);
+    logits_of(run, n, ll_head_transform(run, n, x), 0, logits);
+}
+
+void ll_head_stream_logits(const ll_batch_run *run, int n, const float *x, float *logits) {
+    logits_of(run, n, ll_head_transform(run, n, x), 1, logits);
 }
 
 /* dlogits (n, V) to the head's gradients and dx (n, C). */
@@ -175,7 +186,7 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
         float *out = dx ? dx + (size_t)done * C : NULL;
         if (any_target(l)) {
             const float *read = ll_head_transform(run, l->n, in);
-            logits_of(run, l->n, read, run->ws->logits);
+            logits_of(run, l->n, read, 0, run->ws->logits);
             loss_rows(l, tally);
             if (out) logits_back(run, l->n, read, run->ws->logits, out);
             if (out) ll_head_transform_back(run, l->n, in, out);

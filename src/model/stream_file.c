@@ -48,6 +48,14 @@ static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     return status;
 }
 
+/* A batcher reads the parameters for it once. */
+static ll_status digest_for(const ll_model *m, ll_batcher *batcher, char hex[LL_DIGEST_TEXT]) {
+    if (!batcher) return digest(m, hex);
+    const ll_status status = *batcher->digest ? LL_OK : digest(m, batcher->digest);
+    if (!status) memcpy(hex, batcher->digest, LL_DIGEST_TEXT);
+    return status;
+}
+
 /* A layer's own attention, and its cross attention. */
 static const char *const parts[] = {"attention", "cross"};
 
@@ -108,7 +116,7 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
     ll_status status = ll_stream_whole(s);
     if (!status && check_values(s))
         status = ll_fail(LL_EINVAL, "%s: the stream cannot be saved: %s; has the model diverged?", path, ll_error());
-    if (!status) status = digest(s->model, hex);
+    if (!status) status = digest_for(s->model, s->batcher, hex);
     if (!status) status = ll_st_writer_create(&writer);
     if (status) return status;
     snprintf(position, sizeof position, "%lld", (long long)s->position);
@@ -179,7 +187,7 @@ static ll_status of_another(const ll_model *m, const ll_safetensors *file, const
 }
 
 /* Is it ours, and of this model? Where in the text it is. */
-static ll_status read_meta(stream_position *p, const ll_model *m, const ll_safetensors *file) {
+static ll_status read_meta(stream_position *p, const ll_model *m, ll_batcher *batcher, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
     const char *number = ll_safetensors_meta(file, "version"), *model = ll_safetensors_meta(file, "model");
     char hex[LL_DIGEST_TEXT];
@@ -188,7 +196,7 @@ static ll_status read_meta(stream_position *p, const ll_model *m, const ll_safet
     if (!number || strcmp(number, version))
         return ll_fail(LL_EFORMAT, "%s: stream format version %s; this program reads version %s", path,
                        number ? number : "(none)", version);
-    const ll_status status = digest(m, hex);
+    const ll_status status = digest_for(m, batcher, hex);
     if (status) return status;
     return !model || strcmp(model, hex) ? of_another(m, file, hex) : read_stream_position(p, m, file);
 }
@@ -247,14 +255,14 @@ static ll_status restore(ll_stream *s, const ll_safetensors *file, const stream_
     return status ? ll_fail_in(status, ll_safetensors_path(file)) : LL_OK;
 }
 
-ll_status ll_stream_load(ll_stream **out, ll_model *model, const char *path) {
+ll_status ll_stream_load_in(ll_stream **out, ll_model *model, ll_batcher *batcher, const char *path) {
     ll_safetensors *file = NULL;
     ll_stream *s = NULL;
     stream_position at = {0};
     ll_status status = ll_safetensors_open(&file, path);
     if (status) return status;
-    status = read_meta(&at, model, file);
-    if (!status) status = ll_stream_create(&s, model);
+    status = read_meta(&at, model, batcher, file);
+    if (!status) status = ll_stream_create_in(&s, model, batcher);
     if (!status) status = restore(s, file, &at);
     ll_safetensors_free(file);
     if (status) {
@@ -263,4 +271,8 @@ ll_status ll_stream_load(ll_stream **out, ll_model *model, const char *path) {
     }
     *out = s;
     return LL_OK;
+}
+
+ll_status ll_stream_load(ll_stream **out, ll_model *model, const char *path) {
+    return ll_stream_load_in(out, model, NULL, path);
 }

@@ -160,11 +160,11 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     return p.used;
 }
 
-/* Refuses what cannot be held before any size can overflow. */
-static ll_status check(const ll_model *m, int B, int T) {
+/* Refuses what cannot be held before any size can overflow. Streams know themselves where learned positions end. */
+static ll_status check(const ll_model *m, int B, int T, int mode) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
+    if (mode != LL_STREAM && c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
                        ll_position_learned(&c->position));
     if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->cls_tokens > c->attention.linformer_length)
@@ -191,7 +191,7 @@ static ll_status take_lists(ll_workspace *ws) {
 
 ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S,
                             int mode) {
-    ll_status status = check(m, B, T);
+    ll_status status = check(m, B, T, mode);
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;

@@ -58,3 +58,27 @@ if unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup' 2>/dev/null; then
         --repeats 1 --case relu/causal/fwd/17
     out ', 1 threads; peak'
 fi
+
+# Beside an earlier program: here this one itself, its times as if they were a thousandth, or a thousand times as long.
+for factor in 0.001 1000; do
+    cat >earlier-$factor <<END
+#!/bin/sh
+"$longline" "\$@" || exit
+for word; do case \$before in --json) json=\$word ;; esac; before=\$word; done
+awk -v f=$factor '{ if (match(\$0, /"ms": [0-9.e+-]*/)) \$0 = substr(\$0, 1, RSTART + 5) substr(\$0, RSTART + 6, RLENGTH - 6) * f \\
+    substr(\$0, RSTART + RLENGTH); print }' "\$json" >"\$json.new" && mv "\$json.new" "\$json"
+END
+    chmod +x earlier-$factor
+done
+one="--ops --lengths 17 --case attention/relu/causal/fwd/17 --repeats 6"
+t 1 "$longline" bench $one --against ./earlier-0.001
+out '^attention/relu/causal/fwd/17 .*  slower$'
+out '^bench\.against\.slower=1$'
+err '1 of 1 cases are slower than ./earlier-0.001 by more than 3 %'
+t 0 "$longline" bench $one --against ./earlier-1000
+out '^attention/relu/causal/fwd/17 .*  faster$'
+out '^bench\.against\.slower=0$'
+refused 'needs the path of a program' "$longline" bench --against nothing
+refused 'at least 6' "$longline" bench --against ./earlier-1000 --repeats 3
+refused "one program's times" "$longline" bench --against ./earlier-1000 --json x.json
+refused "no case is called 'nothing'" "$longline" bench --ops --against ./earlier-1000 --case nothing

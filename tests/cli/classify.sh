@@ -28,7 +28,7 @@ err "cut: the file ends in image 36 of 64"
 head -c 20 labels >fewer
 t 2 "$longline" classify $model images --labels fewer
 err "fewer: the file ends before label 12 of 64"
-refused "not a longline model|no safetensors" "$longline" classify images images
+refused "not a longline model|not a safetensors" "$longline" classify images images
 t 2 "$longline" classify $model images --labels images
 err "images.*magic"
 printf 'some text\n' >text

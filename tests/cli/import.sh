@@ -59,7 +59,7 @@ refused "bad has neither model.safetensors nor model.safetensors.index.json" "$l
 : >bad/pytorch_model.bin
 refused "bad has its weights in pytorch_model.bin, which is not read .* safe_serialization=True" "$longline" import bad
 echo '{' >bad/config.json && cp models/gpt2/model.safetensors bad
-refused "config.json: no JSON at byte" "$longline" import bad
+refused "config.json: not JSON at byte" "$longline" import bad
 cp models/gpt2/config.json bad && head -c 1000 models/gpt2/model.safetensors >bad/model.safetensors
 refused "model.safetensors is truncated" "$longline" import bad
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json

@@ -54,7 +54,7 @@ check "round brackets only group" cmp out first
 printf '[SUM 9 9 ]\n' >some
 last="classify what is no list"
 check "what is no list is refused" sh -c "'$longline' classify lists/best.safetensors some >out 2>err; test \$? -eq 2"
-err "some: line 1: this is no expression"
+err "some: line 1: this is not an expression"
 t 0 "$longline" classify folder/best.safetensors films/pos/20.txt --whole
 out "	(neg|pos|unsup)	"
 

@@ -35,7 +35,7 @@ check "small letters are large ones" test "$(sed 's/.*logp"*:\([^,]*\),.*/\1/' o
     "$("$longline" score lm/best.safetensors more.fasta.gz 2>err | awk 'NR == 2 {print $3}')"
 printf 'MKV1\n' >wrong
 check "what is no protein is refused" sh -c "'$longline' score lm/best.safetensors wrong >out 2>err; test \$? -eq 2"
-err "wrong: line 1: .*no letter of a protein"
+err "wrong: line 1: .*not a letter of a protein"
 t 0 "$longline" encode run-permuteformer.ini/best.safetensors more.fasta.gz --json
 out '"id":"q","tokens":15,"embedding":\['
 refused "model.task = mlm.* does not tell" "$longline" score run-exact.ini/best.safetensors more.fasta.gz

@@ -52,7 +52,7 @@ refused "no run folder nowhere" "$longline" report one nowhere -o x.html
 refused "text.txt is a file" "$longline" report text.txt
 refused "must end in .html" "$longline" report one -o page.txt
 mkdir empty
-refused "empty is no folder of a run: it has no metrics.csv" "$longline" report empty
+refused "empty is not the folder of a run: it has no metrics.csv" "$longline" report empty
 : >empty/metrics.csv
 refused "empty or cut off" "$longline" report empty
 check "nothing was left behind" test ! -e x.html -a ! -e empty/report.html

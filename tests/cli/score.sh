@@ -139,7 +139,7 @@ refused "no files|is a folder" "$longline" score $model run
 refused "missing.safetensors" "$longline" score missing.safetensors lines
 refused "needs lines, jsonl, fasta, idx or midi" "$longline" score $model lines --format csv
 refused "not both" "$longline" score $model lines --format lines --whole
-refused "not a longline model|no safetensors" "$longline" score lines lines
+refused "not a longline model|not a safetensors" "$longline" score lines lines
 if [ -e lines.gz ]; then
     head -c 300 lines.gz >cut.gz
     t 2 "$longline" score $model cut.gz

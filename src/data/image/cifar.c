@@ -1,6 +1,6 @@
-/* CIFAR-10 in its binary form: for each image a byte 0..9, then 32 x 32 bytes of red, of green, of blue, in rows; read
- * as the gray sequence of 1024 tokens of the Long-Range Arena. Its files are data_batch_1.bin .. data_batch_5.bin and
- * test_batch.bin. */
+/* CIFAR-10 in its binary form: for each image a byte 0..9, then 32 x 32 bytes each of red, green and blue, row by row.
+ * Images are read as gray sequences of 1024 tokens, as in the Long-Range Arena. The files are data_batch_1.bin ..
+ * data_batch_5.bin and test_batch.bin. */
 #include "data/image/cifar.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const
     return LL_OK;
 }
 
-/* What TensorFlow's rgb_to_grayscale makes of bytes, to the last bit: a weighted mean in 0..1, in float, then 255.5
+/* The result of TensorFlow's rgb_to_grayscale for bytes, to the last bit: a weighted mean in 0..1, in float, then 255.5
  * times that, rounded down. */
 void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_t count) {
     for (int64_t i = 0; i < count; i++, data += LL_CIFAR_RECORD, pixels += LL_CIFAR_PIXELS) {
@@ -40,14 +40,14 @@ void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_
     }
 }
 
-/* Of the folder as it is unpacked, the files that belong to a split. */
+/* The files of the unpacked folder that belong to a split. */
 static int belongs(const char *file, int split) {
     const char *name = strrchr(file, '/'), *start = split == LL_SPLIT_TEST ? "test_batch" : "data_batch";
     name = name ? name + 1 : file;
     return !strncmp(name, start, strlen(start));
 }
 
-/* Gray images of a file after those that are there. */
+/* Appends the gray images of a file. */
 static ll_status add_file(ll_reader *r, int64_t *count, const char *path) {
     ll_bytes file = {0}, *pixels = &r->file[0], *labels = &r->file[1], more[2] = {{0}};
     int64_t n = 0;

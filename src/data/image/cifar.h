@@ -1,4 +1,4 @@
-/* The binary form of CIFAR-10 (Krizhevsky 2009), as bytes in memory; `name` is what errors call them. */
+/* The binary form of CIFAR-10 (Krizhevsky 2009), as bytes in memory; `name` is how errors call them. */
 #ifndef LL_CIFAR_H
 #define LL_CIFAR_H
 
@@ -6,9 +6,9 @@
 
 enum { LL_CIFAR_SIDE = 32, LL_CIFAR_PIXELS = LL_CIFAR_SIDE * LL_CIFAR_SIDE, LL_CIFAR_RECORD = 1 + 3 * LL_CIFAR_PIXELS };
 
-/* How many images there are; LL_EFORMAT names the byte where a file is wrong. */
+/* The number of images; LL_EFORMAT names the byte that is wrong. */
 LL_MUST_USE ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const char *name);
-/* Gray pixels (count, 1024) and labels (count) of bytes that were checked. */
+/* Gray pixels (count, 1024) and labels (count) of checked bytes. */
 void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_t count);
 
 #endif

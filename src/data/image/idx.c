@@ -1,11 +1,11 @@
 /* Images with labels in the idx format (MNIST, Fashion-MNIST). All numbers are big-endian:
  *
- *     images   0x00000803, count, height, width (4 bytes each), then a byte a pixel, row by row
- *     labels   0x00000801, count               (4 bytes each), then a byte a label
+ *     images   0x00000803, count, height, width (4 bytes each), then one byte a pixel, row by row
+ *     labels   0x00000801, count               (4 bytes each), then one byte a label
  *
- * An image becomes a sequence of height * width tokens 0..255 in the order of the file. A file that is
- * not exactly what its header says is refused whole: a wrong byte in the middle of data is seldom alone.
- * Offsets in errors count unpacked bytes. */
+ * An image becomes a sequence of height * width tokens 0..255 in the order of the file. A file that differs from what
+ * its header says is refused, because a wrong byte in the middle of data is seldom the only one. Offsets in errors
+ * count unpacked bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +17,14 @@
 
 enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MOST = 4096 };
 
-/* What cannot be right is not unpacked: 4 GiB would be 5 million images of MNIST. */
+/* No larger file is unpacked: 4 GiB would be 5 million images of MNIST. */
 static const size_t FILE_MOST = (size_t)UINT32_MAX;
 
 static uint32_t number(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* The part that both kinds share: enough bytes for a header, and the right magic. */
+/* What both kinds of file share: enough bytes for a header, and the right magic. */
 static ll_status check_header(const uint8_t *data, size_t size, const char *name, uint32_t magic) {
     const int is_images = magic == MAGIC_IMAGES;
     const char *const kind = is_images ? "images" : "labels";
@@ -35,7 +35,7 @@ static ll_status check_header(const uint8_t *data, size_t size, const char *name
     const uint32_t found = number(data);
     if (found == magic) return LL_OK;
     const char *const hint =
-        found == (is_images ? MAGIC_LABELS : MAGIC_IMAGES) ? "; images and labels seem to have changed places" : "";
+        found == (is_images ? MAGIC_LABELS : MAGIC_IMAGES) ? "; images and labels seem to be exchanged" : "";
     return ll_fail(LL_EFORMAT, "%s: byte 0 has magic 0x%08" PRIx32 ", expected 0x%08" PRIx32 " for idx %s%s", name,
                    found, magic, kind, hint);
 }
@@ -112,9 +112,9 @@ ll_status ll_idx_labels(const uint8_t **labels, int *most, const uint8_t *data, 
     return LL_OK;
 }
 
-/* Images are published as "train-images-idx3-ubyte.gz" or "t10k-images.idx3-ubyte", and their labels beside them as
- * "train-labels-idx1-ubyte.gz", in names of the same length. The name of the labels is written over that of the images;
- * 0: it is not such a name. */
+/* Published images are called "train-images-idx3-ubyte.gz" or "t10k-images.idx3-ubyte", and the labels beside them
+ * "train-labels-idx1-ubyte.gz". Both names have the same length. Overwrites the name of the images with that of the
+ * labels; 0: the name is not of this form. */
 static int name_labels(char *path) {
     static const char *const published[] = {"images-idx3-ubyte", "images.idx3-ubyte"};
     const char *slash = strrchr(path, '/');
@@ -128,7 +128,8 @@ static int name_labels(char *path) {
     return 0;
 }
 
-/* The labels that the recipe names, or else those beside images with a published name: *beside is then their path. */
+/* Opens the labels that the recipe names, or else those beside images with a published name; *beside is then their
+ * path. */
 static ll_status find_labels(ll_source *labels, char **beside, const ll_reader_options *c, int split,
                              const char *images) {
     static const char *const keys[3] = {"data.train-labels", "data.valid-labels", "data.test-labels"};

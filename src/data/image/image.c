@@ -17,7 +17,7 @@ void ll_reader_shift(ll_reader *r, int pixels) {
     if (own) own->shift = pixels;
 }
 
-/* All images of the split to data.resize by data.resize pixels, into memory of their own. */
+/* Resizes all images of the split to data.resize by data.resize pixels, into new memory. */
 static ll_status resize(ll_reader *r, const ll_reader_options *c) {
     ll_images *own = r->own;
     ll_resizer *resizer = NULL;
@@ -37,7 +37,7 @@ static ll_status resize(ll_reader *r, const ll_reader_options *c) {
     return LL_OK;
 }
 
-/* Is there nothing in the first and last `margin` columns? */
+/* Are the first and last `margin` columns empty? */
 static int has_margin(const uint8_t *image, int width, int height, int margin) {
     if (2 * margin > width) return 0;
     for (int y = 0; y < height; y++)
@@ -46,7 +46,7 @@ static int has_margin(const uint8_t *image, int width, int height, int margin) {
     return 1;
 }
 
-/* The numbers of the images that are wanted. */
+/* Lists the images that data.margin and data.only select. */
 static ll_status choose(ll_reader *r, const ll_reader_options *c, const char *name) {
     const size_t pixels = (size_t)r->width * (size_t)r->height;
     ll_images *own = r->own;
@@ -95,7 +95,7 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
     return status;
 }
 
-/* Columns that come in from outside are empty. */
+/* New columns at the side are empty. */
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const ll_images *own = r->own;
     const int64_t number = own->chosen ? own->chosen[index] : index;

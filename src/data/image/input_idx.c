@@ -1,4 +1,4 @@
-/* Images of idx files, one after the other, with a label each where there is a file of them. */
+/* Images of idx files, one after the other, each with a label if there is a file of labels. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static ll_status open_images(ll_input *in) {
     return !status && in->labels ? open_labels(in) : status;
 }
 
-/* Behind the last image nothing may follow, nor behind the last label. */
+/* Nothing may follow the last image or the last label. */
 static ll_status at_end(ll_input *in) {
     uint8_t byte;
     size_t got = 0;

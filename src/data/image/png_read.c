@@ -1,5 +1,5 @@
-/* Gray images out of PNG files, decoded by libpng. Colours become gray with the weights 0.299, 0.587, 0.114; what is
- * transparent shows black behind it. Of 16 bits a colour the upper 8 count. */
+/* Gray images from PNG files, decoded by libpng. Colours become gray with the weights 0.299, 0.587, 0.114. Transparent
+ * pixels are blended with black. Of 16-bit colours the upper 8 bits are used. */
 #include "data/image/png_read.h"
 
 #include <png.h>
@@ -24,13 +24,13 @@ ll_status ll_png_size(int *width, int *height, const uint8_t *data, size_t size,
     return LL_OK;
 }
 
-/* One file while it is decoded. It lives outside of the function that setjmp returns to. */
+/* A file that is being decoded. It lives outside of the function to which setjmp returns. */
 typedef struct {
     const uint8_t *data;
     size_t left;
     png_struct *png;
     png_info *info;
-    uint8_t *colour; /* (height, row): red, green, blue, and opacity where there is one */
+    uint8_t *colour; /* (height, row): red, green, blue, and alpha if the file has it */
     size_t row;
     int channels;
     int no_memory;
@@ -65,7 +65,7 @@ static void ignore(png_struct *png, const char *text) {
     (void)png, (void)text;
 }
 
-/* Makes libpng turn whatever the file holds into 3 or 4 bytes a pixel. */
+/* Makes libpng convert any kind of image into 3 or 4 bytes a pixel. */
 static void ask_for_bytes(decoder *d) {
     const int kind = png_get_color_type(d->png, d->info);
     if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(d->png);
@@ -75,7 +75,7 @@ static void ask_for_bytes(decoder *d) {
     if (!(kind & PNG_COLOR_MASK_COLOR)) png_set_gray_to_rgb(d->png);
 }
 
-/* 0: the file is damaged, or there is no memory. */
+/* Returns 0 if the file is damaged or if there is no memory. */
 static int decode(decoder *d, int width, int height) {
     if (setjmp(png_jmpbuf(d->png))) return 0;
     png_set_read_fn(d->png, d, give);

@@ -1,12 +1,12 @@
-/* PNG files, as bytes in memory; `name` is what errors call them. */
+/* PNG files as bytes in memory; `name` is how errors call them. */
 #ifndef LL_PNG_H
 #define LL_PNG_H
 
 #include "base/status.h"
 
-/* Width and height from the first bytes; LL_EFORMAT for what is no PNG or has a side above 4096. */
+/* Width and height, from the first bytes. LL_EFORMAT if it is not PNG or a side is above 4096. */
 LL_MUST_USE ll_status ll_png_size(int *width, int *height, const uint8_t *data, size_t size, const char *name);
-/* Gray pixels (height, width), the size being what ll_png_size said. */
+/* Gray pixels (height, width); ll_png_size gives the size. */
 LL_MUST_USE ll_status ll_png_gray(uint8_t *pixels, const uint8_t *data, size_t size, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* Images to another size, by the arithmetic of Pillow's bilinear filter (Resample.c), which torchvision's Resize calls:
- * whole numbers, weights in units of 2^-22. */
+/* Resizes images with the arithmetic of Pillow's bilinear filter (Resample.c), which torchvision's Resize uses: whole
+ * numbers, weights in units of 2^-22. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 
 enum { BITS = 22 };
 
-/* Where each pixel of a longer or shorter row comes from. */
+/* For each pixel of the new row: the old pixels it is a mean of, and their weights. */
 typedef struct {
     int *first, *count;
     int32_t *weight; /* (size, most) */
@@ -83,7 +83,7 @@ void ll_resizer_free(ll_resizer *r) {
     ll_free(r);
 }
 
-/* Pixel i of an axis over pixels `stride` bytes apart. */
+/* Pixel i of an axis whose pixels lie `stride` bytes apart. */
 static uint8_t mix(const axis *a, int i, const uint8_t *from, size_t stride) {
     const int32_t *weight = a->weight + (size_t)i * (size_t)a->most;
     const uint8_t *p = from + (size_t)a->first[i] * stride;

@@ -1,4 +1,4 @@
-/* Music: every file is one piece, a MIDI file, which becomes the text of its events, or that text. */
+/* Music: every file is one piece. It is a MIDI file, which becomes the text of its events, or a file of that text. */
 #include <string.h>
 
 #include "base/file.h"
@@ -6,7 +6,7 @@
 #include "data/input.h"
 #include "data/music/score.h"
 
-/* All of a file; LL_EFORMAT beyond what is read of MIDI. */
+/* Reads the whole file; LL_EFORMAT beyond the size limit of MIDI. */
 static ll_status read_all(ll_input *in) {
     ll_status status = ll_input_reserve(in, LL_INPUT_BLOCK, 0);
     in->n = 0;
@@ -20,7 +20,7 @@ static ll_status read_all(ll_input *in) {
     return status ? status : in->status;
 }
 
-/* The text in the place of the file. */
+/* Replaces the file by its text of events. */
 static ll_status to_text(ll_input *in) {
     int32_t *tokens = NULL;
     int64_t count = 0;

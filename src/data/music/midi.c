@@ -1,8 +1,8 @@
-/* Standard MIDI files (MIDI 1.0, 1996) read: chunks of a type and a length, of which MThd comes first and MTrk are
- * tracks: events with the ticks since the one before.
+/* Reads standard MIDI files (MIDI 1.0, 1996). They are chunks of a type and a length. MThd comes first. MTrk are
+ * tracks: events, each with the ticks since the one before.
  *
- * Our own reader, because what Debian has for C, libsmf, calls abort() on damaged files. What is damaged is refused
- * here, with the byte where it shows; what programs commonly get wrong is read: a track without its end, running status
+ * This is our own reader because libsmf, which Debian has for C, calls abort() on damaged files. This reader refuses
+ * damaged files and names the byte. It accepts common mistakes of programs: a track without an end, running status
  * after a meta event, bytes after the last track. */
 #include <limits.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #include "data/music/score.h"
 
 enum { HEADER = 14, DRUM_CHANNEL = 9, NO_PROGRAM = 255, PITCHES = 128, CHANNELS = 16 };
-enum { PEDAL = 64, RESET = 121 /* of all controllers, which lifts the pedal */, PRESSED = 64 };
+enum { PEDAL = 64, RESET = 121 /* "reset all controllers", which also lifts the pedal */, PRESSED = 64 };
 enum { META_END = 0x2f, META_TEMPO = 0x51, META_METER = 0x58 };
 
-/* Of a channel, in whatever track: its program, or whether its pedal is down. */
+/* A change of a channel, in any track: its program, or whether its pedal is down. */
 typedef struct {
-    int64_t at, number; /* number: of several at one time the last counts */
+    int64_t at, number; /* number: of several changes at one time the last one counts */
     int channel, value;
 } change;
 
@@ -28,15 +28,15 @@ typedef struct {
 
 typedef struct {
     const uint8_t *data;
-    size_t at, end, size; /* end: of the track */
+    size_t at, end, size; /* end of the track */
     const char *name;
     ll_score *score;
     changes programs, pedals;
-    int64_t last; /* tick in which an event is */
+    int64_t last; /* tick of the current event */
 
-    /* The track that is read. */
+    /* The current track. */
     int64_t now;
-    uint8_t status, program[CHANNELS]; /* NO_PROGRAM: the track has not said */
+    uint8_t status, program[CHANNELS]; /* NO_PROGRAM: the track has not set one */
     int64_t open[CHANNELS][PITCHES];   /* number + 1 of the note that sounds */
     int over;
 } reader;
@@ -51,7 +51,7 @@ static unsigned big(const uint8_t *p, int n) {
     return x;
 }
 
-/* A number of up to four bytes, seven bits each, the last without its highest bit. */
+/* A number of up to four bytes with seven bits each. All but the last have the highest bit set. */
 static ll_status take_length(reader *r, unsigned *x) {
     *x = 0;
     for (int i = 0; i < 4; i++) {
@@ -123,7 +123,7 @@ static ll_status take_meta(reader *r, int type, unsigned n) {
     return LL_OK;
 }
 
-/* What has its length in it: system exclusive messages, which are for one machine, and meta events. */
+/* Events with a length: system exclusive messages, which are for one device, and meta events. */
 static ll_status take_block(reader *r, int status) {
     unsigned n = 0;
     if (status != 0xf0 && status != 0xf7 && status != 0xff) {
@@ -169,7 +169,7 @@ static ll_status take_track(reader *r) {
     return status;
 }
 
-/* Chunks up to the last track; those of other types are for other programs. */
+/* Reads chunks up to the last track. Chunks of other types are for other programs. */
 static ll_status take_chunks(reader *r, unsigned tracks) {
     for (unsigned done = 0; done < tracks;) {
         if (r->size - r->at < 8)
@@ -190,7 +190,7 @@ static ll_status take_chunks(reader *r, unsigned tracks) {
     return LL_OK;
 }
 
-/* ---- What a channel's changes, of all tracks, make of the notes ---- */
+/* ---- Notes changed by programs and pedals of their channel, over all tracks ---- */
 
 static int by_time(const void *a, const void *b) {
     const change *x = a, *y = b;
@@ -199,7 +199,7 @@ static int by_time(const void *a, const void *b) {
     return x->number < y->number ? -1 : 1;
 }
 
-/* By channel and time, without those that change nothing. */
+/* Sorts by channel and time, and removes those that change nothing. */
 static void sort_changes(changes *c) {
     int64_t n = 0;
     if (c->n) qsort(c->item, (size_t)c->n, sizeof *c->item, by_time);
@@ -210,9 +210,9 @@ static void sort_changes(changes *c) {
     c->n = n;
 }
 
-/* The number of the change that holds for a channel at a time, or -1. */
+/* The index of the change that is in force for a channel at a time, or -1. */
 static int64_t change_at(const changes *c, int channel, int64_t at) {
-    int64_t low = 0, high = c->n; /* those before `low` are of it and at or before that time, or of lower channels */
+    int64_t low = 0, high = c->n; /* changes before `low` have a lower channel, or this channel and no later time */
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         const change *m = &c->item[middle];
@@ -224,7 +224,7 @@ static int64_t change_at(const changes *c, int channel, int64_t at) {
     return low && c->item[low - 1].channel == channel ? low - 1 : -1;
 }
 
-/* Notes of tracks that name no program have their channel's of that time; else a piano's, 0. */
+/* Notes of tracks without a program get the program of their channel at that time; if there is none, the piano's, 0. */
 static void take_programs(reader *r) {
     sort_changes(&r->programs);
     for (int64_t i = 0; i < r->score->notes; i++) {
@@ -235,7 +235,7 @@ static void take_programs(reader *r) {
     }
 }
 
-/* When the pedal, if it is down as a key is released, is lifted. */
+/* If the pedal is down when a key is released: when it is lifted. */
 static int64_t lifted(const reader *r, const ll_note *note) {
     const changes *c = &r->pedals;
     const int64_t i = change_at(c, note->channel, note->end);
@@ -243,10 +243,10 @@ static int64_t lifted(const reader *r, const ll_note *note) {
     return i + 1 < c->n && c->item[i + 1].channel == note->channel ? c->item[i + 1].at : r->last;
 }
 
-/* What is released while the pedal of its channel is down sounds until it is lifted or the key is struck again, which
- * is Magenta's rule (note_seq, apply_sustain_control_changes). Notes are in the order of their beginnings. */
+/* A note that is released while the pedal of its channel is down sounds until the pedal is lifted or the key is struck
+ * again. This is Magenta's rule (note_seq, apply_sustain_control_changes). Notes are sorted by their beginnings. */
 static void take_pedals(reader *r) {
-    int64_t struck[CHANNELS][PITCHES]; /* when a key is next */
+    int64_t struck[CHANNELS][PITCHES]; /* for each key: the next time it is struck */
     ll_score *s = r->score;
     sort_changes(&r->pedals);
     for (int i = 0; i < CHANNELS * PITCHES; i++) struck[i / PITCHES][i % PITCHES] = INT64_MAX;
@@ -262,7 +262,7 @@ static void take_pedals(reader *r) {
     }
 }
 
-/* A key that was struck and released in no time was not heard. */
+/* A note without duration is not heard, so it is left out. */
 static void drop_silent(ll_score *s) {
     int64_t n = 0;
     for (int64_t i = 0; i < s->notes; i++)
@@ -273,25 +273,24 @@ static void drop_silent(ll_score *s) {
 static ll_status check_header(const reader *r, unsigned *tracks, int *division) {
     const uint8_t *p = r->data;
     if (!ll_is_midi(p, r->size) || big(p + 4, 4) < 6)
-        return ll_fail(LL_EFORMAT, "%s is no standard MIDI file: it does not begin with a chunk MThd", r->name);
+        return ll_fail(LL_EFORMAT, "%s is not a standard MIDI file: it does not begin with a chunk MThd", r->name);
     const unsigned format = big(p + 8, 2), ticks = big(p + 12, 2);
     *tracks = big(p + 10, 2);
     *division = (int)ticks;
     if (format > 1)
-        return ll_fail(LL_EFORMAT, "%s has format %u; formats 0 and 1 hold one piece of music, and are read", r->name,
+        return ll_fail(LL_EFORMAT, "%s has format %u; only formats 0 and 1 hold one piece of music", r->name,
                        format);
     if (!*tracks || (format == 0 && *tracks > 1))
         return ll_fail(LL_EFORMAT, "%s: a file of format %u cannot have %u tracks", r->name, format, *tracks);
     if (!ticks || ticks > 0x7fff)
-        return ll_fail(LL_EFORMAT, "%s tells time in %s; only ticks of a quarter note say what a beat is", r->name,
+        return ll_fail(LL_EFORMAT, "%s gives times in %s; only ticks of a quarter note tell where a beat is", r->name,
                        ticks ? "frames of film" : "units of nothing");
     return LL_OK;
 }
 
 int ll_is_midi(const uint8_t *data, size_t size) { return size >= HEADER && !memcmp(data, "MThd", 4); }
 
-/* An event has three bytes at least, one of a program two, one of a tempo or a meter six; so there is room for all that
- * can come. */
+/* An event has at least three bytes, a program two, a tempo or a meter six. This bounds the numbers of each. */
 static ll_status changes_room(reader *r, size_t size) {
     r->programs.item = ll_alloc(size / 2 + 1, sizeof *r->programs.item);
     r->pedals.item = ll_alloc(size / 3 + 1, sizeof *r->pedals.item);

@@ -1,18 +1,19 @@
-/* Standard MIDI files written: format 1, a track of tempos and meters, and one for every instrument on a channel of its
- * own. Where there are more instruments than channels, they share them, and each note is preceded by its program. */
+/* Writes standard MIDI files of format 1: one track of tempos and meters, and one for every instrument, on a channel of
+ * its own. If there are more instruments than channels, instruments share channels, and each note is preceded by its
+ * program. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/music/score.h"
 
-enum { TICKS = 480 /* of a quarter note */, CHANNELS = 15 /* beside that of drums */, DRUM_CHANNEL = 9 };
-enum { HEADER = 14, TRACK = 32, EVENT = 16 }; /* bytes at most */
+enum { TICKS = 480 /* of a quarter note */, CHANNELS = 15 /* besides that of drums */, DRUM_CHANNEL = 9 };
+enum { HEADER = 14, TRACK = 32, EVENT = 16 }; /* most bytes of an event */
 
 typedef struct {
     uint8_t *p;
-    int64_t now;   /* of the last event */
-    uint8_t *size; /* of the track, written when it ends */
+    int64_t now;   /* time of the last event */
+    uint8_t *size; /* position of the track's length, which is written at its end */
 } writer;
 
 static void put(writer *w, const void *data, size_t n) {
@@ -24,7 +25,7 @@ static void put_big(writer *w, unsigned x, int n) {
     for (int i = n - 1; i >= 0; i--) *w->p++ = (uint8_t)(x >> 8 * i);
 }
 
-/* The ticks since the last event: seven bits a byte, all but the last with the highest bit. */
+/* The ticks since the last event: seven bits a byte; all bytes but the last have the highest bit set. */
 static void put_time(writer *w, int64_t at) {
     const uint32_t ticks = (uint32_t)(at - w->now);
     for (int shift = 21; shift; shift -= 7)
@@ -67,7 +68,7 @@ static void put_changes(writer *w, const ll_score *s, int scale) {
     end_track(w);
 }
 
-/* A key that is struck, or released: at one time releases come first. */
+/* A key is struck or released. At equal times releases come first. */
 typedef struct {
     int64_t at;
     uint8_t strikes, pitch, velocity;
@@ -103,7 +104,7 @@ static void put_keys(writer *w, key *keys, const ll_score *s, int scale, int ins
     end_track(w);
 }
 
-/* Tracks of the instruments that play. */
+/* Numbers the instruments that play; each gets a track. */
 static void put_tracks(writer *w, key *keys, const ll_score *s, int scale, const int *plays, int melodic) {
     for (int i = 0, number = 0; i < LL_INSTRUMENTS; i++) {
         if (!plays[i]) continue;

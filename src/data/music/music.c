@@ -1,4 +1,4 @@
-/* Music: MIDI files, or the text of their events, as examples of a language model; and moved up or down. */
+/* Music as examples of a language model, from MIDI files or the text of their events; transposition. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -35,7 +35,8 @@ ll_status ll_music_score(ll_score *score, const char *path) {
     return status;
 }
 
-/* The tokens of all files in one row, each from the beginning of a piece on, and at the end one more beginning. */
+/* The tokens of all files in one row. Each file begins with the token that begins a piece; the row ends with one
+ * more. */
 static ll_status join(int32_t **tokens, int64_t *count, const part *parts, int n) {
     int64_t all = 0;
     for (int i = 0; i < n; i++) all += parts[i].count + 1;
@@ -66,7 +67,7 @@ static ll_status read_files(int32_t **tokens, int64_t *count, const char *path, 
     return status;
 }
 
-/* Where pieces begin, and the last one ends. */
+/* The indices at which pieces begin, and the end of the last one. */
 static ll_status find_pieces(int64_t **begins, int64_t *pieces, const int32_t *tokens, int64_t count) {
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) n += tokens[i] == LL_MUSIC_PIECE;
@@ -81,7 +82,7 @@ static ll_status find_pieces(int64_t **begins, int64_t *pieces, const int32_t *t
 
 typedef struct {
     ll_text_windows text;
-    int transpose; /* semitones up or down at most */
+    int transpose; /* semitones, up or down, at most */
 } music;
 
 static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split) {
@@ -116,11 +117,11 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
     return ll_text_use(r, c, split, from.path, NULL, size);
 }
 
-/* ---- Up and down ---- */
+/* ---- Transposition ---- */
 
 static int is_pitch(int token) { return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM; }
 
-/* Moves the notes of a row up or down by a draw of (seed, number). */
+/* Transposes a row by a draw of (seed, number). */
 static void transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
     const int most = ((const music *)r->own)->transpose;
     if (!most) return;
@@ -128,7 +129,7 @@ static void transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t
     int *rows[] = {batch->tokens + (size_t)row * T, batch->targets + (size_t)row * T};
     const uint64_t stream = ll_stream_id(LL_RANDOM_TRANSPOSE, 0, 0);
     int by = (int)ll_below(2 * (uint32_t)most + 1, seed, stream, (uint64_t)number) - most;
-    /* No further than the highest or lowest of its notes can go. */
+    /* The highest and the lowest note limit the transposition. */
     for (size_t i = 0; i < 2 * T; i++) {
         const int token = rows[i / T][i % T];
         if (!is_pitch(token)) continue;

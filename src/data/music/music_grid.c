@@ -1,13 +1,13 @@
-/* Notes on a grid of sixteenths, or their thirds: what a piece becomes before it is made tokens of, the same however
- * often it is done. */
+/* Puts notes on a grid of sixteenths, or thirds of sixteenths, before they become tokens. Doing it again changes
+ * nothing. */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "data/music/score.h"
 
-enum { SLOWEST = 28, APART = 4 /* quarter notes a minute */, VELOCITIES = 4 /* that count as one */ };
+enum { SLOWEST = 28, APART = 4 /* quarter notes a minute */, VELOCITIES = 4 /* beats of a bar */ };
 enum { USUAL_TEMPO = 500000, MINUTE = 60000000 };
-enum { HALVES = 4, QUARTERS = 8, EIGHTHS = 16, SIXTEENTHS = 32 }; /* the longest bar of each, all of two whole notes */
+enum { HALVES = 4, QUARTERS = 8, EIGHTHS = 16, SIXTEENTHS = 32 }; /* longest bars: two whole notes */
 
 void ll_score_free(ll_score *s) {
     ll_free(s->note);
@@ -56,7 +56,7 @@ void ll_score_sort(ll_score *s) {
     if (s->meters) qsort(s->meter, (size_t)s->meters, sizeof *s->meter, by_meter);
 }
 
-/* ---- What there are words for ---- */
+/* ---- The values that have tokens ---- */
 
 int ll_tempo_class(int micros) {
     const int a_minute = (MINUTE + micros / 2) / micros, class = (a_minute - SLOWEST + APART / 2) / APART;
@@ -83,12 +83,12 @@ ll_meter ll_meter_of(int class) {
 
 int ll_bar_steps(const ll_meter *meter) { return meter->numerator * (4 * LL_GRID) / meter->denominator; }
 
-/* ---- Settling ---- */
+/* ---- Removing overlaps and repetitions ---- */
 
-/* One note of an instrument and pitch at a time: of those that begin together the longest, and it ends where the next
- * begins. */
+/* An instrument plays one note of a pitch at a time. Of notes that begin together the longest stays, and it ends when
+ * the next begins. */
 static ll_status part_notes(ll_score *s) {
-    int64_t n = 0, *last = ll_alloc((size_t)LL_INSTRUMENTS * 128, sizeof *last); /* number + 1 of the one before */
+    int64_t n = 0, *last = ll_alloc((size_t)LL_INSTRUMENTS * 128, sizeof *last); /* index + 1 of the note before */
     if (!last) return LL_ENOMEM;
     for (int64_t i = 0; i < s->notes; i++) {
         const ll_note note = s->note[i];
@@ -103,7 +103,7 @@ static ll_status part_notes(ll_score *s) {
     return LL_OK;
 }
 
-/* The last of several at one time, where it is another than the one before, up to the last note. */
+/* Of several at one time the last stays, if it differs from the one before and is not after the last note. */
 static void part_tempos(ll_score *s, int64_t end) {
     int64_t n = 0;
     for (int64_t i = 0; i < s->tempos && s->tempo[i].at <= end; i++) {
@@ -113,7 +113,7 @@ static void part_tempos(ll_score *s, int64_t end) {
     s->tempos = n;
 }
 
-/* A bar has the last meter set before or at its beginning. */
+/* A bar has the last meter that was set before or at its beginning. */
 static void part_meters(ll_score *s, int64_t end) {
     int64_t n = 0, next = 0;
     ll_meter now = s->meter[0];
@@ -128,7 +128,7 @@ static void part_meters(ll_score *s, int64_t end) {
 }
 
 ll_status ll_music_settle(ll_score *s) {
-    /* What holds where a file says nothing, in front of all that it says. */
+    /* Puts the default before all others, for the time in which the file sets none. */
     s->tempo[s->tempos++] = (ll_tempo){.at = -1, .micros = ll_tempo_micros(ll_tempo_class(USUAL_TEMPO))};
     s->meter[s->meters++] = (ll_meter){.at = -1, .numerator = 4, .denominator = 4};
     ll_score_sort(s);
@@ -154,7 +154,7 @@ ll_status ll_music_finish(ll_score *out, ll_score *s) {
 
 typedef struct {
     int division; /* ticks of a quarter note */
-    int apart;    /* steps from one position that is used to the next */
+    int apart;    /* steps between used positions */
 } raster;
 
 /* The nearest position; halves are rounded up. */
@@ -169,7 +169,7 @@ static ll_note on_grid(const ll_note *from, raster r) {
     note.end = step_of(from->end, r);
     if (note.end <= note.begin) note.end = note.begin + r.apart;
     if (note.end - note.begin > LL_LONGEST * LL_THIRDS) note.end = note.begin + LL_LONGEST * LL_THIRDS;
-    if (note.instrument == LL_DRUMS) note.end = note.begin + LL_THIRDS; /* strokes have no length */
+    if (note.instrument == LL_DRUMS) note.end = note.begin + LL_THIRDS; /* drum notes have no length */
     note.velocity = (uint8_t)(note.velocity / VELOCITIES * VELOCITIES + VELOCITIES / 2);
     return note;
 }
@@ -189,7 +189,7 @@ ll_status ll_music_grid(ll_score *grid, const ll_score *from, int fine, const ch
                                        .micros = ll_tempo_micros(ll_tempo_class(from->tempo[s.tempos].micros))};
     for (; s.meters < from->meters; s.meters++) {
         ll_meter meter = from->meter[s.meters];
-        /* A bar that there is no word for counts as one of four quarters: notes stay where they are. */
+        /* A meter without a token counts as one bar of four quarter notes; notes keep their times. */
         if (ll_meter_class(meter.numerator, meter.denominator) < 0) meter.numerator = meter.denominator = 4;
         meter.at = step_of(meter.at, r);
         s.meter[s.meters] = meter;

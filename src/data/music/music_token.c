@@ -1,7 +1,8 @@
-/* Events of music as tokens, after REMI (Huang and Yang 2020) as the SPE paper has them: a bar, its meter where that is
- * new; a position in it, the tempo where that is new; and the notes there, each its pitch, duration and velocity, those
- * of other instruments than the piano after their program, which holds up to the end of the bar. Strokes of drums have
- * no duration. Every bar is there, also an empty one, so that time goes by bars and positions alone. */
+/* Events of music as tokens, after REMI (Huang and Yang 2020) as the SPE paper uses it. A bar is followed by its meter
+ * if that changes. A position in the bar is followed by the tempo if that changes, and by its notes. A note is pitch,
+ * duration and velocity. If the instrument is not the piano, its program comes before the notes and holds to the end of
+ * the bar. Drum notes have no duration. Empty bars have a token, too, so that bars and positions alone determine the
+ * time. */
 #include "base/memory.h"
 #include "data/music/score.h"
 
@@ -11,7 +12,8 @@ enum { VELOCITIES = 4 };
 
 int ll_music_vocab(int fine) { return fine ? LL_MUSIC_VOCAB_FINE : LL_MUSIC_VOCAB; }
 
-/* Tokens of whole sixteenths, the first of which means `least`, and of the thirds between them, from 1/3 on. */
+/* Durations or positions: tokens of whole sixteenths, the first of which means `least`, and tokens of the thirds
+ * between them, from 1/3 on. */
 typedef struct {
     int whole, least, between, count;
 } ruler;
@@ -23,7 +25,7 @@ static int token_of(int64_t steps, const ruler *r) {
     return thirds ? r->between + (LL_THIRDS - 1) * sixteenths + thirds - 1 : r->whole + sixteenths - r->least;
 }
 
-/* -1 for a token that is none of these. */
+/* -1 if the token is neither. */
 static int steps_of(int token, const ruler *r) {
     const int whole = token - r->whole, i = token - r->between;
     if (whole >= 0 && whole < r->count) return LL_THIRDS * (whole + r->least);
@@ -33,7 +35,7 @@ static int steps_of(int token, const ruler *r) {
 
 /* ---- Notes to tokens ---- */
 
-/* Tokens that are first counted (out NULL), then written. */
+/* Tokens are first counted (out NULL), then written. */
 typedef struct {
     int32_t *out;
     int64_t n;
@@ -56,7 +58,7 @@ static void put_note(sink *s, const ll_note *note, int *program) {
     put(s, LL_MUSIC_VELOCITY + note->velocity / VELOCITIES);
 }
 
-/* Tempos and notes from *tempo and *note on that lie in the bar. */
+/* Writes the tempos and notes from *tempo and *note on that lie in the bar. */
 static void put_bar(sink *s, const ll_score *grid, int64_t begin, int64_t end, int64_t *tempo, int64_t *note) {
     int program = 0;
     for (;;) {
@@ -102,10 +104,10 @@ ll_status ll_music_encode(int32_t **tokens, int64_t *count, const ll_score *grid
 
 typedef struct {
     ll_score *score;
-    int64_t bar, now; /* where the bar begins, and this position */
-    int begun, fresh; /* is there a bar; has nothing come after its beginning but its meter? */
+    int64_t bar, now; /* the beginning of the bar, and the current position */
+    int begun, fresh; /* has a bar begun; has nothing but its meter followed? */
     ll_meter meter;
-    int program, instrument, pitch, duration; /* a note that is on its way; pitch < 0: none; duration 0: not yet */
+    int program, instrument, pitch, duration; /* the current note; pitch < 0: none; duration 0: not read yet */
 } listener;
 
 static void forget(listener *l) {
@@ -135,7 +137,7 @@ static void add_note(listener *l, int velocity) {
     if (l->pitch >= 0 && l->duration) l->score->note[l->score->notes++] = note;
 }
 
-/* What stands around a note: a position in the bar, or a token below LL_MUSIC_PITCH. */
+/* Tokens outside of notes: a position in the bar, or a token below LL_MUSIC_PITCH. */
 static void hear_frame(listener *l, int token, int position) {
     forget(l);
     if (position >= 0) {
@@ -167,7 +169,7 @@ static void hear(listener *l, int token) {
     }
     l->fresh = 0;
     if (duration > 0) {
-        /* Neither a second duration nor one of a stroke: then it is no note. */
+        /* A second duration, or the duration of a drum note, makes the note invalid. */
         l->duration = l->duration ? 0 : duration;
         if (!l->duration) forget(l);
     } else if (token < LL_MUSIC_DRUM) {
@@ -184,7 +186,7 @@ static void hear(listener *l, int token) {
     }
 }
 
-/* The score from step `from` on. Settings from before that step hold at its beginning. */
+/* The score from step `from` on. Settings from before that step are in force at its beginning. */
 static void cut(ll_score *s, int64_t from) {
     for (int64_t i = 0; i < s->notes; i++) s->note[i].begin -= from, s->note[i].end -= from;
     for (int64_t i = 0; i < s->tempos; i++) s->tempo[i].at -= s->tempo[i].at < from ? s->tempo[i].at : from;

@@ -1,4 +1,4 @@
-/* Events of music as words: a kind, and, but for pieces and bars, what of it there is a token for: "Pitch_60". */
+/* Events of music as words: a kind and, except for pieces and bars, a value: "Pitch_60". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 typedef struct {
     const char *name;
     int first, count;
-    int value, apart; /* of the first token, and from one to the next; apart 0: the name is all */
+    int value, apart; /* value of the first token, and difference between tokens; 0: the name is the whole word */
 } kind;
 
 // clang-format off
@@ -31,7 +31,7 @@ static const kind kinds[] = {
 // clang-format on
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Does it have the positions between sixteenths? */
+/* Does the vocabulary have positions between sixteenths? */
 static int is_between(const kind *k) { return k->first >= LL_MUSIC_VOCAB; }
 
 void ll_music_word(char out[LL_MUSIC_WORD], int token) {
@@ -50,7 +50,7 @@ void ll_music_word(char out[LL_MUSIC_WORD], int token) {
     }
 }
 
-/* The token of a meter's "3/4", or -1. */
+/* The token of a meter "3/4", or -1. */
 static int meter_token(const char *text) {
     for (int i = 0; i < LL_METERS; i++) {
         char word[LL_MUSIC_WORD];
@@ -71,7 +71,7 @@ static int between_token(const kind *k, const char *text) {
     return k->first + 2 * (int)(value - k->value) + (plus[1] == '2');
 }
 
-/* A token of a kind, whose name is a word's beginning. */
+/* The token of a word, or -1. A word begins with the name of its kind. */
 static int token_of_kind(const kind *k, const char *rest) {
     int64_t value = 0;
     if (k->first == LL_MUSIC_METER) return meter_token(rest);
@@ -107,7 +107,7 @@ ll_status ll_music_vocabulary(ll_bytes *list, int fine) {
 
 static int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* Tokens of words, to `out` if it is not NULL; how many to *n. */
+/* Writes the tokens of the words to `out` if it is not NULL; *n is their number. */
 static ll_status take_words(int32_t *out, int64_t *n, const uint8_t *text, size_t size, int fine, const char *name) {
     *n = 0;
     for (size_t at = 0, end; at < size; at = end) {

@@ -3,10 +3,10 @@
  *     >any header                     one line
  *     MKWVTFISLLFLFSSAYS              letters of the sequence on any number of lines
  *
- * The alphabet is that of the Performer paper (Choromanski et al. 2021, C): the 20 amino acids and the five letters
- * B, O, U, X, Z for rare or unknown ones, which makes 25 tokens; one more stands between sequences. J, which is not
- * among them, is read as X. Small letters (soft masking) are large ones; gaps "-" and "." and a last "*" are left out;
- * lines that begin with ";" are comments. Anything else is refused, with its line. */
+ * The alphabet is that of the Performer paper (Choromanski et al. 2021, C): the 20 amino acids and the five letters B,
+ * O, U, X, Z for rare or unknown ones. These are 25 tokens; one more separates sequences. J is not among them and is
+ * read as X. Lower case (soft masking) is read as upper case. Gaps "-" and "." and a final "*" are skipped. Lines that
+ * begin with ";" are comments. Anything else is refused, with its line. */
 #include "data/sequence/fasta.h"
 
 #include <string.h>
@@ -28,11 +28,11 @@ int ll_fasta_letter(int token) {
 
 static ll_status wrong(const char *name, int64_t line, int found) {
     return ll_fail(LL_EFORMAT,
-                   "%s: line %lld has a byte 0x%02x, which is no letter of a protein; is it a FASTA file of sequences?",
+                   "%s: line %lld has a byte 0x%02x, which is not a letter of a protein; is it a FASTA file?",
                    name, (long long)line, found);
 }
 
-/* The letters of one line, without what ends it. */
+/* The letters of one line, without the line end. */
 static ll_status add_line(uint8_t *out, int64_t *n, const uint8_t *from, size_t size, const char *name, int64_t line) {
     while (size && (from[size - 1] == '\r' || from[size - 1] == ' ')) size--;
     for (size_t i = 0; i < size; i++) {
@@ -53,7 +53,7 @@ ll_status ll_fasta_parse(uint8_t *out, int64_t *tokens, int64_t *sequences, cons
         end = stop ? (size_t)(stop - data) : size;
         line++;
         if (data[at] == '>') {
-            /* A header that no sequence follows tells nothing. */
+            /* A header without a sequence is skipped. */
             if (count && out[n - 1] == LL_FASTA_BOUNDARY) n--, count--;
             out[n++] = LL_FASTA_BOUNDARY;
             count++;
@@ -81,7 +81,8 @@ ll_status ll_fasta_parse(uint8_t *out, int64_t *tokens, int64_t *sequences, cons
 
 static const size_t ANY_SIZE = SIZE_MAX / 4;
 
-/* All files: tokens of each in its own bytes, then in one piece, with a boundary at the end. */
+/* Reads all files. The tokens of each file first overwrite its own bytes. Then they are joined, with a boundary at the
+ * end. */
 static ll_status read_files(ll_bytes *all, int64_t *sequences, const char *path) {
     char **names = NULL;
     int count = 0;
@@ -106,14 +107,14 @@ static ll_status read_files(ll_bytes *all, int64_t *sequences, const char *path)
         memcpy(all->data + all->size, part[i].data, part[i].size);
         all->size += part[i].size;
     }
-    if (!status) all->size++; /* the last boundary, which ll_alloc wrote */
+    if (!status) all->size++; /* the last boundary, which ll_alloc has set to zero */
     for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
     ll_free(part);
     ll_names_free(names, count);
     return status;
 }
 
-/* Where sequences first .. first+count-1 begin, and the last one ends. */
+/* The indices at which sequences first .. first+count-1 begin, and the end of the last one. */
 static ll_status find_begins(int64_t **begins, const ll_bytes *all, int64_t first, int64_t count) {
     int64_t *begin = ll_alloc((size_t)count + 1, sizeof *begin), number = 0;
     if (!begin) return LL_ENOMEM;
@@ -148,7 +149,7 @@ static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split)
         status = ll_texts_use(r, c, r->file[0].data, begin);
     }
     r->vocab = LL_FASTA_VOCAB;
-    r->maskable = 1; /* a boundary hidden among letters would give its place away by what is around it */
+    r->maskable = 1; /* a masked boundary would be easy to guess, because letters are on both sides */
     return status;
 }
 

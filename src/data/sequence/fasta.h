@@ -1,4 +1,4 @@
-/* Protein sequences in FASTA, as bytes in memory; `name` is what errors call them. */
+/* Protein sequences in FASTA, as bytes in memory; `name` is how errors call them. */
 #ifndef LL_FASTA_H
 #define LL_FASTA_H
 
@@ -6,13 +6,14 @@
 
 enum { LL_FASTA_BOUNDARY = 0, LL_FASTA_VOCAB = 26 };
 
-/* The token of a letter, 1..25 in the order of the alphabet, which has no J (Leu or Ile: read as X, any). 0: none. */
+/* The token of a letter, 1..25 in the order of the alphabet. J (Leu or Ile) is not in it and is read as X (any). 0: not
+ * a letter. */
 int ll_fasta_token(int letter);
 /* The letter of a token; a new line for the boundary. */
 int ll_fasta_letter(int token);
 
-/* Writes the sequences as tokens, each after a boundary, to `out` (at most size + 1 of them) and returns how many
- * tokens (*tokens) and sequences (*sequences) there are. A last boundary is left to the caller. */
+/* Writes the sequences to `out` as tokens, each after a boundary (at most size + 1 tokens). *tokens and *sequences are
+ * their numbers. The caller adds a final boundary. */
 LL_MUST_USE ll_status ll_fasta_parse(uint8_t *out, int64_t *tokens, int64_t *sequences, const uint8_t *data,
                                      size_t size, const char *name);
 

@@ -1,6 +1,6 @@
-/* FASTA: a line that begins with '>' names a sequence, whose letters follow on any number of lines. Small letters stay
- * small. Gaps, blanks and a last '*' are no letters of it; lines that begin with ';' are comments. Anything else is
- * refused, as a file of something else would be read to the end without a word. */
+/* FASTA: a line that begins with '>' names a sequence, whose letters follow on any number of lines. Lower case stays.
+ * Gaps, blanks and a final '*' are skipped. Lines that begin with ';' are comments. Anything else is refused; otherwise
+ * a file of another format would be read to the end without an error. */
 #include "base/memory.h"
 #include "data/input.h"
 
@@ -14,7 +14,7 @@ static int is_blank(int c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Comments and empty lines in front of a header. */
+/* Comments and empty lines before a header. */
 static void skip_comments(ll_input *in) {
     for (int c; (c = ll_input_peek(in)) >= 0 && (is_blank(c) || c == ';');) {
         if (c == ';')
@@ -48,7 +48,7 @@ static int is_letter(int c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* One byte that is no letter; *first: does a line begin here? */
+/* Handles one byte that is not a letter; *first: does a line begin here? */
 static ll_status pass_over(ll_input *in, int *first) {
     const int c = ll_input_take(in), next = ll_input_peek(in);
     const int begins = *first;
@@ -59,12 +59,12 @@ static ll_status pass_over(ll_input *in, int *first) {
         skip_line(in);
         return LL_OK;
     }
-    return ll_input_wrong(in, "byte 0x%02x is no letter of a sequence", (unsigned)c);
+    return ll_input_wrong(in, "byte 0x%02x is not a letter of a sequence", (unsigned)c);
 }
 
 static ll_status more(ll_input *in, int *ends) {
     ll_status status = ll_input_reserve(in, in->piece, 0);
-    int first = 0; /* a piece that ends with a line takes what ends it */
+    int first = 0; /* a piece that ends with a line also consumes the line end */
     in->text = in->buffer;
     for (int c; !status && (c = ll_input_peek(in)) >= 0;) {
         if (c == '>' && first) break;

@@ -1,5 +1,5 @@
-/* ListOps: expressions read, evaluated, drawn. MIN, MAX, MED (of an even number of values the mean of the two in the
- * middle, rounded down) and SM (the sum modulo 10), as in the published generators. */
+/* ListOps: reads, evaluates and draws expressions. MIN, MAX, MED (for an even number of values the mean of the middle
+ * two, rounded down) and SM (the sum modulo 10), as in the published generators. */
 #include "data/synthetic/listops.h"
 
 #include <string.h>
@@ -36,13 +36,13 @@ const char *ll_listops_word(int token) {
 
 /* ---- Values ---- */
 
-/* Of an operation that is open, how often each digit came. */
+/* For an open operation: how often each digit occurred. */
 typedef struct {
     int op;
     int64_t count[10], all;
 } level;
 
-/* The k-th smallest of the values, from 0. */
+/* The k-th smallest value, counted from 0. */
 static int ranked(const level *v, int64_t k) {
     int i = 0;
     while (i < 9 && k >= v->count[i]) k -= v->count[i++];
@@ -82,7 +82,7 @@ int ll_listops_value(const uint8_t *tokens, size_t n) {
     return -1;
 }
 
-/* ---- Drawing: long-range-arena's listops.py, with its probabilities and our random numbers ---- */
+/* ---- Drawing: the probabilities of long-range-arena's listops.py, with our random numbers ---- */
 
 typedef struct {
     uint8_t *out;
@@ -100,8 +100,8 @@ static void put(draft *d, int token) {
     d->n++;
 }
 
-/* A digit three times of four, and where the depth is used up; else an operation of 2 to `arguments` such. What is
- * already too long is not drawn to its end. */
+/* Draws a digit with probability 3/4, and always when the depth is used up; else an operation of 2 to `arguments`
+ * values. An expression that is already too long is not finished. */
 static void draw_tree(draft *d, int depth) {
     const uint32_t quarter = depth < d->how->depth ? draw(d, 4) : 1;
     if (quarter || d->n >= d->most) {
@@ -151,7 +151,7 @@ size_t ll_listops_text(char *out, const uint8_t *tokens, size_t n) {
             depth--;
         }
         depth += (size_t)opens;
-        if (!opens && depth) { /* a value of the operation around it */
+        if (!opens && depth) { /* a value of the enclosing operation */
             if (out) memcpy(out + size, " )", 2);
             size += 2;
         }

@@ -1,6 +1,6 @@
-/* ListOps in files: TSV of an expression and its answer in either order, with or without a line of names: the form of
- * Long-Range Arena (Source, Target) and that of Nangia and Bowman. An answer that is not the expression's value is an
- * error of the file. */
+/* ListOps in files: TSV of an expression and its answer, in either order, with or without a line of column names. This
+ * covers the form of the Long-Range Arena (Source, Target) and that of Nangia and Bowman. An answer that is not the
+ * value of its expression is an error. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -58,11 +58,11 @@ static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int spli
 
 static ll_status check(const ll_listops *how) {
     if (how->depth < 2 || how->depth > 64)
-        return ll_fail(LL_EINVAL, "a depth of %d; expressions are 2 to 64 deep", how->depth);
+        return ll_fail(LL_EINVAL, "the depth is %d; expressions are 2 to 64 deep", how->depth);
     if (how->arguments < 2 || how->arguments > 1000)
-        return ll_fail(LL_EINVAL, "%d arguments; operations have 2 to 1000", how->arguments);
+        return ll_fail(LL_EINVAL, "the number of arguments is %d; operations have 2 to 1000", how->arguments);
     if (how->least < 0 || how->most > 1000000 || how->least + 5 > how->most)
-        return ll_fail(LL_EINVAL, "lengths between %d and %d; they must be 5 apart or more, and at most 1000000",
+        return ll_fail(LL_EINVAL, "the lengths are %d to %d; they must be 5 apart or more, and at most 1000000",
                        how->least, how->most);
     return LL_OK;
 }
@@ -81,7 +81,7 @@ ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t coun
     ll_status status = check(how);
     if (status) return status;
     uint8_t *tokens = ll_alloc((size_t)how->most, 1);
-    char *line = ll_alloc((size_t)how->most, 8); /* a token takes 8 characters with its brackets */
+    char *line = ll_alloc((size_t)how->most, 8); /* a token with its brackets takes 8 characters */
     status = tokens && line ? ll_writer_open(&writer, path) : LL_ENOMEM;
     if (!status) status = ll_writer_put(writer, "Source\tTarget\n", 14);
     for (int64_t i = 0; i < count && !status; i++) {

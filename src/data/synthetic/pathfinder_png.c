@@ -1,8 +1,8 @@
-/* Pathfinder in its original folders, as the Long-Range Arena unpacks to:
+/* Pathfinder in its original folders, as the archive of the Long-Range Arena contains them:
  *
- *     metadata/NAME.npy     text in spite of its name: a line an image, of which the words 1, 2 and 4 are the folder,
- * the file and the class: "imgs/0 sample_12.png 12 1 1.0 14 4 2 0.5 1 1" imgs/0/sample_12.png
- */
+ *     metadata/NAME.npy text, in spite of its name. A line is an image. Its words 1, 2 and 4 are the folder, the file
+ *                           and the class: "imgs/0 sample_12.png 12 1 1.0 14 4 2 0.5 1 1"
+ *     imgs/0/sample_12.png */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const size_t FILE_MOST = (size_t)1 << 30;
 typedef struct {
     const char *folder;
     ll_bytes *pixels, *labels;
-    size_t capacity; /* images that these can hold */
+    size_t capacity; /* the most images that lists of this size can name */
     int64_t count;
     int width, height;
 } gallery;
@@ -60,7 +60,7 @@ static ll_status add_image(gallery *g, const char *path, int label) {
     return status;
 }
 
-/* A name that stays inside the folder. */
+/* A name that does not lead out of the folder. */
 static int is_inside(const char *word, size_t n) {
     if (!n || word[0] == '/') return 0;
     for (size_t i = 0; i + 1 < n; i++)
@@ -93,7 +93,7 @@ static ll_status add_list(gallery *g, const char *name) {
     int64_t line = 0;
     ll_status status = ll_file_read(&text, name, FILE_MOST);
     if (!status && text.size >= 6 && !memcmp(text.data, "\x93NUMPY", 6))
-        status = ll_fail(LL_EFORMAT, "%s: an array of NumPy; the arena's lists are lines of text", name);
+        status = ll_fail(LL_EFORMAT, "%s is an array of NumPy; the arena's lists are lines of text", name);
     for (const char *at = (const char *)text.data, *end; !status && at && *at; at = end) {
         end = strchr(at, '\n');
         end = end ? end + 1 : at + strlen(at);

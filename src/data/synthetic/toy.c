@@ -1,13 +1,13 @@
-/* Pairs that are made: a source of random symbols, and the same symbols again (copy) or the last one first (reverse).
- * In copy-reverse a mark in front of the source says which. What an encoder-decoder makes of sources longer than any
- * it was trained on shows whether it has learnt the rule.
+/* Generated pairs. The source is random symbols. The target is the same symbols (copy), or in reverse order (reverse).
+ * In copy-reverse a mark at the beginning of the source tells which. Sources longer than those of training show whether
+ * an encoder-decoder has learned the rule.
  *
  * Pair number i of a split is a function of (train.seed, split, i). */
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/reader.h"
 
-enum { EXAMPLES = 1000 /* of valid and of test */, MARKS = 1 };
+enum { EXAMPLES = 1000 /* number of pairs of valid and of test */, MARKS = 1 };
 
 static const char SYMBOLS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 static const char COPY = '=', REVERSE = '<';
@@ -15,7 +15,7 @@ static const char COPY = '=', REVERSE = '<';
 typedef struct {
     int split, shortest, longest, symbols;
     uint64_t seed;
-    uint8_t *pair; /* a source and its target, while a row is filled */
+    uint8_t *pair; /* a source and its target while a row is filled */
 } toy;
 
 static void close_toy(const ll_reader *r) {

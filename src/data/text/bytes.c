@@ -1,7 +1,7 @@
-/* Any file, or all files of a folder, as text of bytes: every byte is a token, nothing is interpreted.
+/* Any file, or all files of a folder, as text: every byte is a token.
  *
- * The files of a folder follow each other in the order of their names with one zero byte between two of
- * them: text does not contain that byte, so a model can learn that what follows is another text. */
+ * The files of a folder follow each other in the order of their names, with one zero byte between two of them. Text
+ * does not contain that byte, so a model can learn that another text begins after it. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,10 +9,10 @@
 #include "data/text/coder.h"
 #include "data/text/text_reader.h"
 
-/* No text is too long but one that memory cannot hold. */
+/* Memory alone limits the size of a text. */
 static const size_t ANY_SIZE = SIZE_MAX / 2;
 
-/* All files in one piece of memory; each is let go as soon as it is copied. */
+/* Joins all files in one block of memory. Each is freed as soon as it is copied. */
 static ll_status join(ll_bytes *bytes, ll_bytes *part, int count) {
     size_t size = (size_t)count - 1, at = 0;
     for (int i = 0; i < count; i++) {
@@ -23,7 +23,7 @@ static ll_status join(ll_bytes *bytes, ll_bytes *part, int count) {
     if (!data) return LL_ENOMEM;
     for (int i = 0; i < count; i++) {
         memcpy(data + at, part[i].data, part[i].size);
-        at += part[i].size + 1; /* past the zero byte, which ll_alloc wrote */
+        at += part[i].size + 1; /* after the zero byte, which ll_alloc has written */
         ll_bytes_free(&part[i]);
     }
     *bytes = (ll_bytes){data, size};
@@ -50,7 +50,8 @@ ll_status ll_files_read(ll_bytes *bytes, const char *path) {
     return status;
 }
 
-/* A large file is mapped, not copied: as much of it is in memory as is read. Those that are not plain are copied. */
+/* A large plain file is mapped, not copied, so that only the pages that are read are in memory. Packed files are
+ * unpacked into memory. */
 static ll_status read_text(ll_reader *r, const char *path) {
     struct stat info;
     const int64_t large = (int64_t)1 << 28;
@@ -73,7 +74,7 @@ static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split)
     if (status) return status;
     const uint8_t *text = file->data + (r->mapped ? first : 0);
     ll_text_windows *own = r->own;
-    own->words = -1; /* counted when they are asked for */
+    own->words = -1; /* counted on the first request */
     own->bytes = count;
     return ll_text_use(r, c, split, from.path, text, count);
 }

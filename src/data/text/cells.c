@@ -1,12 +1,12 @@
-/* Rows of TSV and CSV. A field is a piece of the file's own bytes; quotes are taken out by moving what follows, which
- * never needs more room. */
+/* Rows of TSV and CSV. A field is a piece of the file's own bytes. To remove a quote, what follows it is moved, which
+ * needs no more space. */
 #include "data/text/cells.h"
 
 #include <string.h>
 
 ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest) {
     ll_cells t = {.name = name, .at = bytes->data, .end = bytes->data + bytes->size, .comma = comma, .rest = rest};
-    if (bytes->size >= 3 && !memcmp(bytes->data, "\xef\xbb\xbf", 3)) t.at += 3; /* the mark of UTF-8 */
+    if (bytes->size >= 3 && !memcmp(bytes->data, "\xef\xbb\xbf", 3)) t.at += 3; /* the byte order mark of UTF-8 */
     return t;
 }
 
@@ -15,7 +15,7 @@ int ll_slice_is(const ll_slice *s, const char *text) {
     return s->size == n && !memcmp(s->at, text, n);
 }
 
-/* A quoted field from its first quote on; *at goes past it. */
+/* Reads a quoted field from its first quote on; *at moves to what follows it. */
 static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
     uint8_t *p = t->at + 1, *to = p;
     *field = (ll_slice){p, 0};
@@ -33,7 +33,7 @@ static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
     field->size = (size_t)(to - field->at);
     t->at = p + 1;
     if (t->at < t->end && *t->at != ',' && *t->at != '\n' && *t->at != '\r')
-        return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; quotes inside of quotes are doubled",
+        return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; double quotes inside quotes",
                        t->name, (long long)*line);
     return LL_OK;
 }
@@ -46,7 +46,7 @@ static void take_plain(ll_cells *t, ll_slice *field, int rest) {
     t->at = p;
 }
 
-/* The end of the line, which may come after a '\r'. */
+/* Skips the line end, which may come after a '\\r'. */
 static int take_end(ll_cells *t) {
     if (t->at < t->end && *t->at == '\r' && (t->at + 1 == t->end || t->at[1] == '\n')) t->at++;
     if (t->at < t->end && *t->at != '\n') return 0;
@@ -69,7 +69,7 @@ ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
             take_plain(t, to, t->rest && n == fields - 1);
         }
         if (!take_end(t)) {
-            t->at++; /* past the separator */
+            t->at++; /* skips the separator */
             continue;
         }
         if (n + 1 < fields)
@@ -78,7 +78,7 @@ ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
         break;
     }
     *found = 1;
-    /* Lines inside of quotes have been counted; the next row begins after them. */
+    /* Lines inside quotes have been counted; the next row begins after them. */
     t->line = last;
     return LL_OK;
 }

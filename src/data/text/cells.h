@@ -1,4 +1,4 @@
-/* Rows of TSV and CSV, taken apart in place. */
+/* Rows of TSV and CSV, parsed in place. */
 #ifndef LL_CELLS_H
 #define LL_CELLS_H
 
@@ -10,16 +10,16 @@ typedef struct {
 } ll_slice;
 
 typedef struct {
-    const char *name;  /* what errors call the file */
-    uint8_t *at, *end; /* what is left of it */
-    int64_t line;      /* of the row that came last, from 1 */
-    int comma;         /* CSV (RFC 4180: fields may be quoted, and then hold anything), else tabs and no quotes */
-    int rest;          /* TSV: the last field that is asked for is all that is left of the line, tabs included */
+    const char *name;  /* how errors call the file */
+    uint8_t *at, *end; /* the bytes that are not read yet */
+    int64_t line;      /* line of the current row, from 1 */
+    int comma;         /* CSV (RFC 4180: quoted fields may contain anything); else tabs and no quotes */
+    int rest;          /* TSV: the last requested field is the rest of the line, with its tabs */
 } ll_cells;
 
 ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest);
-/* The first `fields` fields of the next row that is not empty; the bytes they lie in are unquoted and no longer to be
- * read again. *found is 0 at the end. LL_EFORMAT with the line for rows that are shorter. */
+/* Reads the first `fields` fields of the next row that is not empty. Their quotes are removed in place, so the row
+ * cannot be read again. *found is 0 at the end. LL_EFORMAT names the line of a row with fewer fields. */
 LL_MUST_USE ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found);
 int ll_slice_is(const ll_slice *s, const char *text);
 

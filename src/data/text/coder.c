@@ -1,4 +1,4 @@
-/* One coder a format: what differs is a row of a table. */
+/* One coder for each format; a table lists their functions. */
 #include "data/text/coder.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct ll_coder {
     int format, fine;
     ll_words *words;
     ll_pieces *pieces;
-    char text[32]; /* of one token */
+    char text[32]; /* longest text of one token */
 };
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text, size_t size) {
@@ -74,10 +74,10 @@ int ll_coder_is_music(const ll_coder *o) {
     return o->format == LL_DATA_MIDI;
 }
 
-/* Tokens of an expression, written over its text. */
+/* The tokens of an expression overwrite its text. */
 static ll_status encode_listops(uint8_t *text, size_t size, int32_t *out, int64_t *count) {
     const size_t n = ll_listops_tokens(text, size);
-    if (size && !n) return ll_fail(LL_EINVAL, "this is no expression of MIN, MAX, MED and SM over digits");
+    if (size && !n) return ll_fail(LL_EINVAL, "this is not an expression of MIN, MAX, MED and SM over digits");
     for (size_t i = 0; i < n; i++) out[i] = text[i];
     *count = (int64_t)n;
     return LL_OK;
@@ -87,7 +87,7 @@ static ll_status encode_bytes(const ll_coder *o, const uint8_t *text, size_t siz
     for (size_t i = 0; i < size; i++) {
         out[i] = o->format == LL_DATA_FASTA ? ll_fasta_token(text[i]) : text[i];
         if (!out[i] && o->format == LL_DATA_FASTA && text[i] != '\n')
-            return ll_fail(LL_EINVAL, "byte 0x%02x at position %zu is no letter of a protein", text[i], i);
+            return ll_fail(LL_EINVAL, "byte 0x%02x at position %zu is not a letter of a protein", text[i], i);
     }
     return LL_OK;
 }
@@ -114,7 +114,7 @@ ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, i
     return status;
 }
 
-/* Lines of bars, pieces with an empty line before them. */
+/* Each bar begins a line; an empty line comes before each piece. */
 static const char *music_text(ll_coder *o, int token, size_t *size) {
     const char *before = token == LL_MUSIC_PIECE ? "\n\n" : token == LL_MUSIC_BAR ? "\n" : " ";
     char word[LL_MUSIC_WORD];

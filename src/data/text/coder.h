@@ -1,5 +1,5 @@
-/* Text to tokens and back. What that takes beside the recipe (a list of words, a model of pieces) is one block of
- * bytes, the vocabulary, which a reader makes from the train split and a model file keeps. */
+/* Text to tokens and back. The vocabulary is one block of bytes: a list of words, or a model of pieces. A reader makes
+ * it from the train split, and a model file keeps it. Formats with fixed tokens need none. */
 #ifndef LL_CODER_H
 #define LL_CODER_H
 
@@ -8,19 +8,19 @@
 
 typedef struct ll_coder ll_coder;
 
-/* The vocabulary of a text, with the recipe's data.min-count and data.vocab-size; empty for formats without one. */
+/* The vocabulary of a text, by the recipe's data.min-count and data.vocab-size; empty for formats without one. */
 LL_MUST_USE ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text,
                                           size_t size);
-/* Borrows the vocabulary. LL_EFORMAT where it is none of this format; `name` is what errors call it. */
+/* Borrows the vocabulary. LL_EFORMAT if it is not one of this format; `name` is how errors call it. */
 LL_MUST_USE ll_status ll_coder_create(ll_coder **coder, const ll_data_options *c, const ll_bytes *vocabulary,
                                       const char *name);
 void ll_coder_free(ll_coder *coder);
 int ll_coder_vocab(const ll_coder *coder);
 int ll_coder_is_music(const ll_coder *coder);
-/* Tokens of a text, in memory that the caller frees with ll_free. */
+/* The tokens of a text, in memory that the caller frees with ll_free. */
 LL_MUST_USE ll_status ll_coder_encode(const ll_coder *coder, const uint8_t *text, size_t size, int32_t **tokens,
                                       int64_t *count);
-/* What a token stands for, to be put one after the other; not kept longer than to the next call. */
+/* The text of a token; the texts of tokens are joined without separators. Valid until the next call. */
 const char *ll_coder_text(ll_coder *coder, int token, size_t *size);
 
 /* ---- words.c ---- */
@@ -34,7 +34,7 @@ LL_MUST_USE ll_status ll_words_encode(const ll_words *words, const uint8_t *text
                                       int64_t *count);
 const char *ll_words_text(const ll_words *words, int token, size_t *size);
 
-/* Words of a text as published losses count them: what stands between blanks, and one more at the end of a line. */
+/* The number of words, as published losses count them: what stands between blanks, and one more for each line end. */
 int64_t ll_count_words(const uint8_t *text, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* The text inside the library (demo.txt): this project's documentation as it was in November 2026. It is a file of its
- * own and never changes, so that neither a comment nor a page of documentation changes the demo's loss.
+ * own that never changes, so that changes of comments or documentation do not change the demo's loss.
  *
- * Its pages differ, so that the last tenth would be a test of something else. The text is cut into pieces of 4 KiB.
- * Of every ten pieces in a row one, drawn once and for all, is held out. Train and valid therefore contain the same
- * kinds of text, and no byte is in both. Each split is its pieces in their order. */
+ * Its pages differ, so the last tenth alone would be a test of something else. The text is cut into pieces of 4 KiB. Of
+ * every ten pieces in a row, one is held out; it is drawn once and for all. So train and valid contain the same kinds
+ * of text, and no byte is in both. The pieces of each split keep their order. */
 #include <string.h>
 
 #include "base/memory.h"

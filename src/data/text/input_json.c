@@ -1,4 +1,4 @@
-/* JSONL: an object a line. Size and depth of a line are bounded before the JSON parser sees it. */
+/* JSONL: one object a line. Size and depth of a line are checked before the JSON parser sees it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { LINE_MOST = 1 << 26, DEPTH_MOST = 64 };
 
-/* The next line into in->buffer; its size. */
+/* Reads the next line into in->buffer; *size is its size. */
 static ll_status read_line(ll_input *in, size_t *size) {
     size_t n = 0;
     for (int c; (c = ll_input_peek(in)) >= 0 && c != '\n'; n++) {
@@ -34,8 +34,8 @@ static ll_status parse(ll_input *in, const uint8_t *line, size_t size) {
     in->json = json_loadb((const char *)line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!in->json && json_error_code(&error) == json_error_out_of_memory)
         return ll_fail(LL_ENOMEM, "no memory for line %lld of %s", (long long)in->line, ll_unpack_name(in->source));
-    if (!in->json) return ll_input_wrong(in, "no JSON at byte %d: %.200s", error.position, error.text);
-    if (!json_is_object(in->json)) return ll_input_wrong(in, "no JSON object, {\"text\": ...}");
+    if (!in->json) return ll_input_wrong(in, "not JSON at byte %d: %.200s", error.position, error.text);
+    if (!json_is_object(in->json)) return ll_input_wrong(in, "not a JSON object, {\"text\": ...}");
     return LL_OK;
 }
 
@@ -45,14 +45,14 @@ static ll_status find_text(ll_input *in) {
     if (!text && !in->text_key) text = json_object_get(in->json, "sequence");
     if (!text && !in->text_key) return ll_input_wrong(in, "the object has neither \"text\" nor \"sequence\"");
     if (!text) return ll_input_wrong(in, "the object has no \"%.100s\"", key);
-    if (!json_is_string(text)) return ll_input_wrong(in, "the object's \"%.100s\" is no string", key);
+    if (!json_is_string(text)) return ll_input_wrong(in, "the object's \"%.100s\" is not a string", key);
     in->text = (const uint8_t *)json_string_value(text);
     in->given = 0;
     in->left = json_string_length(text);
     return LL_OK;
 }
 
-/* Names the sequence, or its class, by what a key has. */
+/* Sets the name of the sequence, or its class, from the value of a key. */
 static ll_status name_by(ll_input *in, const char *key, ll_status (*name)(ll_input *, const char *, size_t)) {
     const json_t *value = json_object_get(in->json, key);
     char number[32];

@@ -1,5 +1,5 @@
-/* Texts with a class each, read as bytes: rows of TSV or CSV, or a folder with a subfolder of files for each class, as
- * the film reviews of Maas et al. (2011) come. Texts longer than train.length are cut there. */
+/* Texts with a class each, read as bytes. They are rows of TSV or CSV, or a folder with a subfolder of files for each
+ * class, like the film reviews of Maas et al. (2011). Texts longer than train.length are cut. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static const size_t ANY_SIZE = SIZE_MAX / 4;
 
 /* ---- Names of classes ---- */
 
-/* The number of a name in a list "neg,pos"; -1: it is not in it. */
+/* The number of a name in a list "neg,pos"; -1: it is not in the list. */
 static int place_in(const char *list, const ll_slice *name) {
     for (int i = 0; *list; i++) {
         const size_t n = strcspn(list, ",");
@@ -37,7 +37,7 @@ static int by_bytes(const ll_slice *a, const ll_slice *b) {
     return order ? order : (a->size > b->size) - (a->size < b->size);
 }
 
-/* Puts a name into a sorted list of different ones; 0: it has no room. */
+/* Adds a name to a sorted list if it is new; 0: the list is full. */
 static int insert(ll_slice *names, int *count, const ll_slice *name) {
     int low = 0, high = *count;
     while (low < high) {
@@ -55,7 +55,7 @@ static int insert(ll_slice *names, int *count, const ll_slice *name) {
     return 1;
 }
 
-/* All names, sorted, as a list; what is no name (a text, a number out of range) says that a column is wrong. */
+/* All names, sorted, as a list. Text or a number out of range shows that data.label-column is wrong. */
 static ll_status list_names(char **list, const ll_slice *label, int64_t count, const char *name) {
     ll_slice names[CLASSES_MOST];
     int n = 0;
@@ -64,7 +64,7 @@ static ll_status list_names(char **list, const ll_slice *label, int64_t count, c
         if (!label[i].size || label[i].size > NAME_MOST || memchr(label[i].at, ',', label[i].size) ||
             memchr(label[i].at, 0, label[i].size) || !insert(names, &n, &label[i]))
             return ll_fail(LL_EFORMAT,
-                           "%s: example %lld has a label that is none of at most %d numbers or names; is "
+                           "%s: example %lld has a label that is not one of at most %d numbers or names; is "
                            "data.label-column right?",
                            name, (long long)i + 1, CLASSES_MOST);
     }
@@ -80,10 +80,11 @@ static ll_status list_names(char **list, const ll_slice *label, int64_t count, c
     if (ll_is_plain_text(*list)) return LL_OK;
     ll_free(*list);
     *list = NULL;
-    return ll_fail(LL_EFORMAT, "%s: the labels are no names in UTF-8; is data.label-column right?", name);
+    return ll_fail(LL_EFORMAT, "%s: the labels are not names in UTF-8; is data.label-column right?", name);
 }
 
-/* Numbers of labels into r->file[1]; a label that a list leaves out is an error, but for folders, where it is -1. */
+/* Writes the numbers of the labels to r->file[1]. A label that is not in the list is an error; files in a folder
+ * outside of the list get -1. */
 static ll_status number_labels(ll_reader *r, const ll_reader_options *c, const ll_slice *label, const char *name) {
     const char *list = c->data.class_names && c->data.class_names[0] ? c->data.class_names : NULL;
     int64_t numbers = 0;
@@ -131,7 +132,7 @@ static ll_status read_rows(ll_reader *r, ll_slice **labels, const ll_reader_opti
 
 /* ---- Folders ---- */
 
-/* Class of a file: the first folder below `path`, where that is listed. */
+/* The class of a file: the first folder below `path`, if it is in the list. */
 static int class_of(ll_slice *label, const char *path, const char *file, const char *list) {
     const char *name = file + strlen(path);
     while (*name == '/') name++;

@@ -1,6 +1,6 @@
-/* Masked language modelling (Devlin et al. 2019): of the tokens in use 15 % are to be guessed; of these, 80 % are
- * hidden by a token of their own, 10 % replaced by a random one, and 10 % left, so that a model must have an opinion
- * on every token it sees. What happens to token t of row `number` is a function of (seed, number, t). */
+/* Masked language modelling (Devlin et al. 2019). 15 % of the used tokens are targets. Of these, 80 % are replaced by
+ * the mask token, 10 % by a random token, and 10 % stay. What happens to token t of row `number` is a function of
+ * (seed, number, t). */
 #include "base/random.h"
 #include "data/reader.h"
 

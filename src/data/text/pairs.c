@@ -1,6 +1,6 @@
-/* Pairs of texts, such as a sentence and its translation: a file of lines, each a source, a TAB and a target. Bytes
- * are tokens; a source gets LL_TOKEN_BEGIN in front and LL_TOKEN_END behind it, so that both of its ends can be found,
- * and a decoder reads LL_TOKEN_BEGIN and the target and predicts the target and LL_TOKEN_END. */
+/* Pairs of texts, such as a sentence and its translation, from a file of lines: a source, a TAB and a target. Bytes are
+ * tokens. A source gets LL_TOKEN_BEGIN before it and LL_TOKEN_END after it, so that the model can find both ends. The
+ * decoder reads LL_TOKEN_BEGIN and the target, and predicts the target and LL_TOKEN_END. */
 #include "data/text/pairs.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@
 #include "base/memory.h"
 #include "data/reader.h"
 
-/* What no memory could train on is not unpacked. */
+/* A larger file is not unpacked; no memory could train on it. */
 static const size_t FILE_MOST = (size_t)1 << 36;
 
-/* Pairs of one line, or LL_EFORMAT. */
+/* Reads the pair of one line, or returns LL_EFORMAT. */
 static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_t end, const char *name, int64_t line,
                             int most) {
     const uint8_t *tab = at < end ? memchr(data + at, '\t', end - at) : NULL;
     if (!tab)
-        return ll_fail(LL_EFORMAT, "%s: line %lld has no TAB, which parts source and target", name, (long long)line);
+        return ll_fail(LL_EFORMAT, "%s: line %lld has no TAB between source and target", name, (long long)line);
     const size_t source = (size_t)(tab - data) - at, target = end - at - source - 1;
     if (memchr(tab + 1, '\t', target))
         return ll_fail(LL_EFORMAT, "%s: line %lld has more than one TAB; expected source TAB target", name,
@@ -46,7 +46,7 @@ ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, s
     for (size_t i = 0; i < lines && !status; i++) {
         const uint8_t *newline = memchr(data + at, '\n', size - at);
         const size_t next = newline ? (size_t)(newline - data) : size;
-        const size_t end = next > at && data[next - 1] == '\r' ? next - 1 : next; /* of files from elsewhere */
+        const size_t end = next > at && data[next - 1] == '\r' ? next - 1 : next; /* line ends of other systems */
         status = parse_line(&p[i], data, at, end, name, (int64_t)i + 1, most);
         at = next + 1;
     }
@@ -60,8 +60,8 @@ ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, s
 }
 
 typedef struct {
-    ll_pair *pair; /* all of the file */
-    int64_t first; /* of this split */
+    ll_pair *pair; /* pairs of the whole file */
+    int64_t first; /* pairs of this split */
 } pairs;
 
 static void close_pairs(const ll_reader *r) {
@@ -76,7 +76,7 @@ static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split)
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
     if (c->length < 3)
-        return ll_fail(LL_EINVAL, "train.length is %d; a pair has at least 3 tokens on a side", c->length);
+        return ll_fail(LL_EINVAL, "train.length is %d; source and target have at least 3 tokens each", c->length);
     status = ll_file_read(&r->file[0], from.path, FILE_MOST);
     if (!status)
         status = ll_pairs_parse(&own->pair, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
@@ -92,7 +92,7 @@ static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split)
     return LL_OK;
 }
 
-/* (n bytes, between `front` and `back`), padded. */
+/* Writes n bytes between `front` and `back`, and pads the row. */
 static int fill_row(int *row, int T, int front, const uint8_t *bytes, size_t n, int back) {
     int t = 0;
     if (front >= 0) row[t++] = front;

@@ -1,5 +1,5 @@
-/* Pieces of words: a unigram model that SentencePiece trains on the train split, of which the vocabulary is its own
- * file format. Text comes back byte for byte; the end of a line is a token, and what has no piece becomes bytes. */
+/* Pieces of words. SentencePiece trains a unigram model on the train split; the vocabulary is its model file. Decoding
+ * gives the text byte for byte: the end of a line is a token, and what has no piece becomes bytes. */
 #include "data/text/pieces.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static int take_model(void *arg, const char *data, size_t size) {
 ll_status ll_pieces_train(ll_bytes *model, const uint8_t *text, size_t size, int vocab) {
     char why[LL_PIECES_WHY] = "";
     if (ll_pieces_shim_train((const char *)text, size, vocab ? vocab : USUAL, take_model, model, why)) return LL_OK;
-    return ll_fail(LL_EINVAL, "no pieces can be made of this text (data.format=pieces): %s", why);
+    return ll_fail(LL_EINVAL, "pieces cannot be made from this text (data.format=pieces): %s", why);
 }
 
 ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char *name) {
@@ -38,7 +38,7 @@ ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char
         return LL_OK;
     }
     ll_pieces_free(p);
-    return ll_fail(LL_EFORMAT, "%s: its vocabulary is no model of pieces: %s", name, why[0] ? why : "it is empty");
+    return ll_fail(LL_EFORMAT, "%s: its vocabulary is not a model of pieces: %s", name, why[0] ? why : "it is empty");
 }
 
 void ll_pieces_free(ll_pieces *p) {
@@ -85,7 +85,7 @@ ll_status ll_pieces_encode(const ll_pieces *p, const uint8_t *text, size_t size,
     if (fine && !l.token) fine = (l.token = ll_alloc(1, sizeof *l.token)) != NULL;
     if (!fine) {
         ll_free(l.token);
-        return why[0] ? ll_fail(LL_EINVAL, "this text has no pieces: %s", why) : LL_ENOMEM;
+        return why[0] ? ll_fail(LL_EINVAL, "this text cannot be cut into pieces: %s", why) : LL_ENOMEM;
     }
     *tokens = l.token;
     *count = (int64_t)l.count;

@@ -1,4 +1,4 @@
-/* Pieces of words, by SentencePiece where the program was built with it; else all of this says so. */
+/* Pieces of words, by SentencePiece if the program was built with it. Otherwise all functions return an error. */
 #ifndef LL_PIECES_H
 #define LL_PIECES_H
 
@@ -6,7 +6,7 @@
 
 typedef struct ll_pieces ll_pieces;
 
-/* A unigram model of about `vocab` pieces (0: 8000). */
+/* Trains a unigram model of about `vocab` pieces (0: 8000). */
 LL_MUST_USE ll_status ll_pieces_train(ll_bytes *model, const uint8_t *text, size_t size, int vocab);
 LL_MUST_USE ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char *name);
 void ll_pieces_free(ll_pieces *pieces);

@@ -1,5 +1,6 @@
-/* Pairs of texts that belong together or do not, read as bytes: TSV of a label (0, 1) and either two texts' names,
- * whose texts are in another TSV (data.docs: name, text), or, as the Long-Range Arena has them, names and texts. */
+/* Pairs of texts and whether they match, read as bytes. The file is TSV. A row has a label (0, 1) and either the names
+ * of two texts, whose contents are in another TSV (data.docs: name, text), or, as in the Long-Range Arena, the names
+ * and the texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static ll_status read_docs(doc **docs, size_t *count, ll_bytes *file, const char
     if (!status && n) qsort(list, n, sizeof *list, by_name);
     for (size_t i = 1; i < n && !status; i++)
         if (!by_name(&list[i - 1], &list[i]))
-            status = ll_fail(LL_EFORMAT, "%s: the name \"%.*s\" is there twice", path, shown(&list[i].name),
+            status = ll_fail(LL_EFORMAT, "%s: the name \"%.*s\" occurs twice", path, shown(&list[i].name),
                              (char *)list[i].name.at);
     if (status) {
         ll_free(list);
@@ -49,7 +50,7 @@ static int label_of(const ll_slice *s) {
     return ll_slice_is(s, "1") || ll_slice_is(s, "1.0") ? 1 : -1;
 }
 
-/* The texts of a row: its fields 4 and 5, or those that fields 2 and 3 name. */
+/* The texts of a row: fields 4 and 5, or those that fields 2 and 3 name. */
 static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, const doc *docs, size_t count) {
     ll_examples *own = r->own;
     const int label = label_of(&field[0]);

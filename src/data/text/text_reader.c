@@ -1,8 +1,8 @@
-/* Text as tokens: windows of T tokens, each of which predicts the one after it.
+/* Text as tokens: windows of T tokens, each of which predicts the next one.
  *
- * In an evaluation of one text window number i has tokens iT .. iT + T - 1. So every token of the split but the
- * first, which nothing precedes, is predicted exactly once, from at most T tokens before it. Texts of their own
- * (proteins) are cut into such windows one by one. */
+ * In an evaluation of one text, window number i has tokens iT .. iT + T - 1. So each token of the split except the
+ * first is predicted exactly once, from at most T tokens before it. Texts of their own (proteins) are cut into such
+ * windows one by one. */
 #include "data/text/text_reader.h"
 
 #include "base/memory.h"
@@ -20,7 +20,7 @@ ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const
     if (status) return status;
     if (size < least)
         return ll_fail(LL_EINVAL,
-                       "%s: %lld %s for this split, which is too little: windows of train.length=%d need %lld; "
+                       "%s: %lld %s for this split are too few: windows of train.length=%d need %lld; "
                        "give it more text%s",
                        name, (long long)size, text ? "bytes" : "tokens", c->length, (long long)least,
                        split == LL_SPLIT_TRAIN ? " or set a smaller train.length" : "");

@@ -1,12 +1,12 @@
-/* Text of words, or of pieces of words: files as for bytes, read as tokens of a vocabulary, which comes from the train
- * split unless a model has brought its own. */
+/* Text of words, or of pieces of words: files as in bytes.c, read as tokens of a vocabulary. The vocabulary is made
+ * from the train split, unless a model brings its own. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/text/text_reader.h"
 
-/* The vocabulary of the train split, without what is held out of it. */
+/* The vocabulary of the train split, without the text that is held out. */
 static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *c) {
     ll_source from = {0};
     ll_bytes text = {0};
@@ -30,7 +30,8 @@ static ll_status read_tokens(ll_reader *r, const ll_reader_options *c, const ll_
     return status;
 }
 
-/* Bytes are what is split, so that other vocabularies see the same text; a word that is cut counts to both. */
+/* The text is split by bytes, so that other vocabularies see the same split. A word that is cut belongs to both
+ * parts. */
 static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_bytes *text = &r->file[0];

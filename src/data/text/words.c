@@ -1,6 +1,6 @@
-/* Words: what stands between blanks, and the end of a line, as in WikiText and the Penn Treebank. The list of words is
- * text, a word a line: "<unk>", which any other word becomes, "<eos>", the end of a line, and then the words of the
- * train split, the most frequent first, of equal ones in the order of their bytes. Token i is line i. */
+/* Words are what stands between blanks, and the end of a line, as in WikiText and the Penn Treebank. The list of words
+ * is text, one word a line: "<unk>" for any unknown word, "<eos>" for the end of a line, then the words of the train
+ * split, most frequent first, equal ones in the order of their bytes. Token i is line i. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct {
     int64_t count;
 } word;
 
-/* Words found so far; slots of a hash table hold their numbers + 1. */
+/* The words found so far. Slots of a hash table contain index + 1. */
 typedef struct {
     word *word;
     size_t count, capacity;
@@ -32,7 +32,7 @@ static int is_blank(uint8_t c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The next word or line end from *at on; 0 where there is none. A line end is a word of size 0. */
+/* Finds the next word or line end from *at on; 0 if there is none. A line end is a word of size 0. */
 static int next_word(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at) {
     size_t i = *at;
     while (i < size && is_blank(text[i]) && text[i] != '\n') i++;
@@ -61,7 +61,7 @@ static uint64_t hash_of(const uint8_t *p, size_t n) {
     return h ^ h >> 29;
 }
 
-/* Where a word's number is, or the free slot where it would be. */
+/* The slot of a word, or the free slot where it belongs. */
 static size_t slot_of(const table *t, const uint8_t *p, size_t n) {
     size_t i = (size_t)hash_of(p, n) & t->mask;
     for (; t->slot[i]; i = (i + 1) & t->mask) {
@@ -103,7 +103,7 @@ static ll_status grow(table *t) {
     return LL_OK;
 }
 
-/* Counts a word once more. */
+/* Counts one more occurrence of a word. */
 static ll_status see(table *t, const uint8_t *p, size_t n) {
     const size_t slot = slot_of(t, p, n);
     if (t->slot[slot]) {
@@ -219,7 +219,7 @@ int ll_words_count(const ll_words *w) {
     return (int)w->t.count;
 }
 
-/* Counts first, so that the block has the right size. */
+/* Counts first, so that the block gets the right size. */
 ll_status ll_words_encode(const ll_words *w, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     const uint8_t *p;
     size_t n, at = 0, i = 0;

@@ -1,0 +1,320 @@
+/* Streams that are fed together: each gives the bits that it gives alone, for every kernel and position that streams,
+ * whatever runs beside it and whenever it joins or leaves. */
+#include <unistd.h>
+
+#include "longline-batch.h"
+#include "model/model_stream.h"
+#include "models.h"
+
+static const char *const kernels[] = {
+    "attention.kernel=softmax",
+    "attention.kernel=favor",
+    "attention.kernel=favor attention.feature-eps=0.01",
+    "attention.kernel=favor attention.features=hyperbolic",
+    "attention.kernel=relu attention.query-multiple=2",
+    "attention.kernel=elu1",
+    "attention.kernel=exp",
+    "attention.kernel=cos attention.normalise=off",
+    "attention.kernel=identity attention.normalise=off",
+    "attention.kernel=local attention.window=40",
+    "attention.kernel=reformer attention.buckets=6 attention.chunk=7 attention.rounds=3",
+    "attention.kernel=value",
+    "attention.kernel=gla",
+};
+static const char *const positions[] = {
+    "position.type=none",
+    "position.type=sinusoidal",
+    "position.type=learned position.max-length=60",
+    "position.type=permute",
+    "position.type=permute position.decay=fixed",
+    "position.type=rope",
+    "position.type=rope-linear",
+    "position.type=sine-spe position.realizations=8 position.gated=on position.shared=on",
+    "position.type=conv-spe position.realizations=8 position.taps=9",
+    "position.type=relative-s1 position.scales=3",
+    "position.type=relative-s2 position.clip=9",
+    "position.type=t5",
+    "position.type=shaw position.clip=9 position.values=on",
+    "position.type=orthogonal",
+};
+enum {
+    KERNELS = sizeof kernels / sizeof *kernels,
+    POSITIONS = sizeof positions / sizeof *positions,
+    V = 11,
+    MOST = 4200, /* of any vocabulary here */
+    STREAMS = 7,
+    T = 60 /* tokens of a stream at most */
+};
+
+/* Each stream's tokens, and the logits after each when they are fed alone, one by one. */
+static struct {
+    int count, tokens[T];
+    float *logits;
+} line[STREAMS];
+static int vocab;
+
+static int length_of(int i) { return i == 0 ? T : 1 + (int)ll_below(T, 11, 3, (uint64_t)i); }
+
+static void prepare(ll_model *model) {
+    ll_stream *s = NULL;
+    vocab = model->c->model.vocab;
+    CHECK_OK(ll_stream_create(&s, model));
+    for (int i = 0; i < STREAMS; i++) {
+        line[i].count = length_of(i);
+        line[i].logits = realloc(line[i].logits, (size_t)T * (size_t)vocab * sizeof(float));
+        random_ints(line[i].tokens, line[i].count, vocab, 0, (uint64_t)i + 1);
+        ll_stream_reset(s);
+        if (s->memory) CHECK_OK(ll_stream_source(s, line[i].tokens, 1 + i));
+        for (int t = 0; t < line[i].count; t++)
+            CHECK_OK(ll_stream_feed(s, line[i].tokens + t, 1, line[i].logits + t * vocab));
+    }
+    ll_stream_free(s);
+}
+
+static void same(const char *what, int i, int t, const float *got) {
+    const float *expected = line[i].logits + t * vocab;
+    if (memcmp(got, expected, (size_t)vocab * sizeof *got))
+        fail_msg("{%s}: stream %d beside others, token %d: other bits: %g, %g", what, i, t, (double)*got,
+                 (double)*expected);
+}
+
+static int next_piece(int call, int i, int left) {
+    const int most = i == 0 ? 40 : 1 + (int)ll_below(4, 21, 5, (uint64_t)i);
+    const int n = 1 + (int)ll_below((uint32_t)most, 21, (uint64_t)i, (uint64_t)call);
+    return n < left ? n : left;
+}
+
+/* Stream i joins at call i and takes part in most calls until its tokens are fed. */
+static void feed_together(ll_model *model, int rows, const char *what) {
+    ll_batcher *batcher = NULL;
+    ll_stream *stream[STREAMS] = {0};
+    static float logits[STREAMS][MOST];
+    float *wide = calloc(40, (size_t)vocab * sizeof *wide);
+    int fed[STREAMS] = {0}, left = STREAMS;
+    CHECK_OK(ll_batcher_create(&batcher, model, rows));
+    for (int call = 0; left; call++) {
+        ll_batch_item items[STREAMS];
+        int of[STREAMS], count = 0;
+        for (int i = 0; i < STREAMS && i <= call && count < rows; i++) {
+            if (fed[i] == line[i].count || ll_below(4, 31, (uint64_t)i, (uint64_t)call) == 0) continue;
+            if (!stream[i]) CHECK_OK(ll_batcher_stream(&stream[i], batcher));
+            if (!fed[i] && stream[i]->memory) CHECK_OK(ll_stream_source(stream[i], line[i].tokens, 1 + i));
+            const int n = next_piece(call, i, line[i].count - fed[i]);
+            of[count] = i;
+            items[count++] = (ll_batch_item){.stream = stream[i], .tokens = line[i].tokens + fed[i], .n = n,
+                                             .every = i == 0, .logits = i ? logits[i] : wide};
+        }
+        if (!count) continue;
+        CHECK_OK(ll_batcher_feed(batcher, items, count));
+        for (int k = 0; k < count; k++) {
+            const int i = of[k], n = items[k].n;
+            for (int t = 0; t < n && i == 0; t++) same(what, i, fed[i] + t, wide + t * vocab);
+            fed[i] += n;
+            if (i) same(what, i, fed[i] - 1, logits[i]);
+            left -= fed[i] == line[i].count;
+        }
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(ll_stream_position(stream[i]), line[i].count);
+        ll_stream_free(stream[i]);
+    }
+    ll_batcher_free(batcher);
+    free(wide);
+}
+
+static int run(const char *keys) {
+    ll_recipe *recipe = tiny_recipe(keys);
+    ll_model *model = NULL;
+    const ll_status status = ll_model_create(&model, recipe);
+    ll_recipe_free(recipe);
+    if (status == LL_EINVAL) return 0; /* no legal pair */
+    CHECK_OK(status);
+    tiny_shake(model);
+    prepare(model);
+    feed_together(model, 9, keys);
+    feed_together(model, 64, keys);
+    ll_model_free(model);
+    return 1;
+}
+
+static void test_every_pair(void **state) {
+    (void)state;
+    int ran = 0;
+    for (int k = 0; k < KERNELS; k++)
+        for (int p = 0; p < POSITIONS; p++) {
+            char keys[512];
+            snprintf(keys, sizeof keys, "%s %s", kernels[k], positions[p]);
+            ran += run(keys);
+        }
+    print_message("%d pairs\n", ran);
+    assert_in_range(ran, 90, KERNELS * POSITIONS);
+}
+
+/* Other parts of a network, and products that are cut into tasks; documents that begin within a stream. */
+static const char *const variants[] = {
+    "attention.kernel=relu model.separator=3 position.type=permute position.decay=fixed",
+    "attention.kernel=softmax model.separator=3 position.type=learned position.max-length=60",
+    "attention.kernel=favor model.norm=post model.tied-embedding=off model.embedding-norm=on",
+    "attention.kernel=relu model.norm=parallel model.norm-kind=rms model.activation=swiglu model.bias=qkv",
+    "attention.kernel=softmax position.type=rope model.kv-heads=1 model.heads=2 model.bias=all model.head-bias=on",
+    "attention.kernel=relu model.width=300 model.heads=3 model.ff=600 model.vocab=4200 model.init-std=0.05",
+    "attention.kernel=elu1 model.width=300 model.heads=3 model.ff=1100 model.vocab=4200 model.tied-embedding=off",
+    "model.task=seq2seq attention.kernel=favor position.type=permute",
+    "model.task=seq2seq attention.kernel=softmax position.type=sinusoidal",
+};
+
+static void test_networks(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) assert_true(run(variants[i]));
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=favor position.type=rope model.width=96 model.heads=6");
+    ll_set_threads(1);
+    prepare(model);
+    for (int threads = 1; threads < 6; threads += 2) {
+        ll_set_threads(threads);
+        feed_together(model, 64, "threads");
+    }
+    ll_set_threads(0);
+    ll_model_free(model);
+}
+
+static void test_weights(void **state) {
+    (void)state;
+    static const ll_precision precisions[] = {LL_BFLOAT16, LL_INT8};
+    for (int i = 0; i < 2; i++) {
+        ll_model *model = tiny_model("attention.kernel=relu model.width=64 model.ff=300 model.tied-embedding=off");
+        CHECK_OK(ll_model_quantize(model, precisions[i]));
+        prepare(model);
+        feed_together(model, 64, "rounded weights");
+        ll_model_free(model);
+    }
+}
+
+/* A stream of a batcher by itself, copied, in a file, and gone on with beside others. */
+static void test_streams(void **state) {
+    (void)state;
+    char path[] = "/tmp/ll-batcher-XXXXXX";
+    ll_model *model = tiny_model("attention.kernel=relu position.type=rope");
+    ll_batcher *batcher = NULL;
+    ll_stream *a = NULL, *b = NULL, *c = NULL;
+    float logits[3][V];
+    close(mkstemp(path));
+    prepare(model);
+    CHECK_OK(ll_batcher_create(&batcher, model, 16));
+    CHECK_OK(ll_batcher_stream(&a, batcher));
+    CHECK_OK(ll_stream_feed(a, line[0].tokens, 30, logits[0]));
+    same("alone", 0, 29, logits[0]);
+    CHECK_OK(ll_stream_clone(&b, a));
+    CHECK_OK(ll_stream_save(a, path));
+    CHECK_OK(ll_batcher_load(&c, batcher, path));
+    ll_batch_item items[3] = {{a, line[0].tokens + 30, 5, 0, logits[0]}, {b, line[0].tokens + 30, 9, 0, logits[1]},
+                              {c, line[0].tokens + 30, 30, 0, logits[2]}};
+    CHECK_OK(ll_batcher_feed(batcher, items, 3));
+    same("first", 0, 34, logits[0]);
+    same("clone", 0, 38, logits[1]);
+    same("file", 0, 59, logits[2]);
+    ll_stream *own = NULL; /* what a batcher's stream saved, others load */
+    CHECK_OK(ll_stream_load(&own, model, path));
+    assert_true(ll_stream_bytes(own) > 4 * ll_stream_bytes(c));
+    ll_stream_free(own);
+    ll_stream_free(a);
+    ll_stream_free(b);
+    ll_stream_free(c);
+    ll_batcher_free(batcher);
+    ll_model_free(model);
+    unlink(path);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=relu");
+    ll_model *classifier = tiny_model("attention.kernel=relu model.task=classify");
+    ll_batcher *batcher = NULL, *other = NULL;
+    ll_stream *a = NULL, *b = NULL, *stranger = NULL;
+    CHECK_FAILS(ll_batcher_create(&batcher, classifier, 4), LL_EINVAL, "classifier");
+    CHECK_FAILS(ll_batcher_create(&batcher, model, 0), LL_EINVAL, "0 rows");
+    CHECK_FAILS(ll_batcher_create(&batcher, model, 1025), LL_EINVAL, "1025");
+    CHECK_OK(ll_batcher_create(&batcher, model, 2));
+    CHECK_OK(ll_batcher_create(&other, model, 2));
+    CHECK_OK(ll_batcher_stream(&a, batcher));
+    CHECK_OK(ll_batcher_stream(&b, batcher));
+    CHECK_OK(ll_batcher_stream(&stranger, other));
+    const int good[] = {1, 2, 3}, bad[] = {1, V};
+    ll_batch_item items[3] = {{a, good, 3}, {b, bad, 2}, {a, good, 1}};
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: token 11");
+    assert_int_equal(ll_stream_position(a), 0);
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 3), LL_EINVAL, "3 items");
+    items[1] = (ll_batch_item){b, good, 0};
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: 0 tokens");
+    items[1] = (ll_batch_item){a, good, 1};
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "another item");
+    items[1] = (ll_batch_item){stranger, good, 1};
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: not a stream of this");
+    CHECK_OK(ll_batcher_feed(batcher, items, 1));
+    assert_int_equal(ll_stream_position(a), 3);
+    ll_stream_free(a);
+    ll_stream_free(b);
+    ll_stream_free(stranger);
+    ll_batcher_free(batcher);
+    ll_batcher_free(other);
+    ll_model_free(model);
+    ll_model_free(classifier);
+}
+
+/* One token's vector is not finite: the streams that do not read it go on. */
+static void test_divergence(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=relu model.norm=pre model.tied-embedding=off");
+    prepare(model);
+    int bad = 0; /* a token that stream 0 does not begin with */
+    while (bad == line[0].tokens[0] || bad == line[0].tokens[1] || bad == line[0].tokens[2]) bad++;
+    model->param[model->at.embedding].value[bad * model->c->model.width] = NAN;
+    ll_batcher *batcher = NULL;
+    ll_stream *a = NULL, *b = NULL;
+    float logits[V];
+    CHECK_OK(ll_batcher_create(&batcher, model, 8));
+    CHECK_OK(ll_batcher_stream(&a, batcher));
+    CHECK_OK(ll_batcher_stream(&b, batcher));
+    ll_batch_item items[2] = {{a, &bad, 1}, {b, line[0].tokens, 3, 0, logits}};
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EDIVERGED, "weights are too large");
+    assert_int_equal(items[0].status, LL_EDIVERGED);
+    assert_int_equal(items[1].status, LL_OK);
+    same("beside a broken one", 0, 2, logits);
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 1), LL_EINVAL, "reset");
+    ll_stream_free(a);
+    ll_stream_free(b);
+    ll_batcher_free(batcher);
+    ll_model_free(model);
+}
+
+static ll_model *refused_model;
+static ll_status use(void) {
+    ll_batcher *batcher = NULL;
+    ll_stream *s = NULL;
+    ll_status status = ll_batcher_create(&batcher, refused_model, 4);
+    if (!status) status = ll_batcher_stream(&s, batcher);
+    ll_batch_item item = {s, (const int[]){1, 2, 3, 4, 5, 6}, 6};
+    if (!status) status = ll_batcher_feed(batcher, &item, 1);
+    ll_stream_free(s);
+    ll_batcher_free(batcher);
+    return status;
+}
+
+static void test_refused_memory(void **state) {
+    (void)state;
+    refused_model = tiny_model("attention.kernel=softmax position.type=rope");
+    assert_in_range(check_refused_memory(use), 10, 60);
+    ll_model_free(refused_model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_pair), cmocka_unit_test(test_networks),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_weights),    cmocka_unit_test(test_streams),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_divergence), cmocka_unit_test(test_refused_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
