@@ -326,8 +326,8 @@ static void close_to(const char *name, const char *what, const float *a, const f
     if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
 }
 
-/* Rows whose first sequence goes on from earlier calls and whose last is gone on from (states_of_rows, offsets), against
- * a call for each sequence. */
+/* Rows whose first sequence goes on from earlier calls and whose last is gone on from (states_of_rows, offsets),
+ * against a call for each sequence. */
 static void check_packed_rows(const ll_attention_config *config, const char *name) {
     enum { ROW = 60, BATCH = 2, N = 4 };
     static const ll_segment segment[N] = {
@@ -368,7 +368,8 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
         CHECK_OK(ll_attention_backward(op, &c));
         free(c.saved);
     }
-    for (int i = 4; i < TENSORS; i++) close_to(name, "output or gradient", one.x[i], t.x[i], H * BATCH * ROW * width(i));
+    for (int i = 4; i < TENSORS; i++)
+        close_to(name, "output or gradient", one.x[i], t.x[i], (size_t)(H * BATCH * ROW * width(i)));
     close_to(name, "ddecay", one.ddecay, t.ddecay, H);
     close_to(name, "state", out1, out, BATCH * floats);
     close_to(name, "dstate", d1, d, BATCH * floats);

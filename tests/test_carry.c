@@ -147,7 +147,8 @@ static void test_order(void **state) {
 /* Pieces of music begin anew, and a run on them that was stopped goes on to the same bits. */
 static void test_music(void **state) {
     (void)state;
-    static const char note[] = " Bar Position_1 Pitch_40 Duration_1 Velocity_2 Position_5 Pitch_60 Duration_4 Velocity_66";
+    static const char note[] =
+        " Bar Position_1 Pitch_40 Duration_1 Velocity_2 Position_5 Pitch_60 Duration_4 Velocity_66";
     assert_int_equal(mkdir(at("music"), 0777), 0);
     for (size_t i = 0; i < 60; i++) {
         char name[64], text[1200] = "Bar Position_1 Tempo_120";
