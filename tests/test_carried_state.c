@@ -1,57 +1,6 @@
 /* A sequence cut into calls that hand a state on is the sequence in one call: outputs and all gradients, for every
  * kernel and position whose state has a constant size; the same bits where the calls end as chunks do. */
-#include "attention/feature/maps.h"
-#include "base/memory.h"
-#include "drawn.h"
-#include "ragged.h"
-
-enum { LONG = 2200, TENSORS = 10 };
-
-/* One call's tensors (1, H, T, D or E), and gradients of what trains. */
-typedef struct {
-    int T;
-    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
-    float ddecay[H];
-} tensors;
-
-static int width(int i) {
-    return i >= 8 ? 1 : i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
-}
-
-static tensors tensors_create(int T, uint64_t seed) {
-    tensors t = {.T = T};
-    for (int i = 0; i < TENSORS; i++) {
-        t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
-        assert_non_null(t.x[i]);
-        for (int n = 0; n < H * T * width(i) && i < 4; n++) t.x[i][n] = (float)(0.8 * draw_normal(&seed));
-        for (int n = 0; n < H * T && i == 8; n++) t.x[i][n] = (float)(-0.1 * draw_uniform(&seed));
-    }
-    return t;
-}
-
-static void tensors_free(tensors *t) {
-    for (int i = 0; i < TENSORS; i++) free(t->x[i]);
-}
-
-static ll_view view(const tensors *t, int i, int from) {
-    const size_t w = (size_t)width(i), head = w * (size_t)t->T;
-    return (ll_view){t->x[i] + (size_t)from * w, H * head, head, w};
-}
-
-static ll_attention_call call_of(const ll_attention *op, tensors *t, int from, int queries, int keys) {
-    ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
-    c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
-    c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
-    c.ddecay = t->ddecay;
-    if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
-    return c;
-}
-
-static float *saved_for(const ll_attention *op, const ll_attention_call *c) {
-    float *saved = calloc(ll_attention_saved(op, c) + 1, sizeof *saved);
-    assert_non_null(saved);
-    return saved;
-}
+#include "carried.h"
 
 static void run_whole(const ll_attention *op, tensors *t) {
     ll_attention_call c = call_of(op, t, 0, t->T, t->T);
@@ -316,68 +265,6 @@ static void check_gradient(const ll_attention_config *config, const char *name) 
     ll_attention_free(op);
 }
 
-static void close_to(const char *name, const char *what, const float *a, const float *b, size_t n) {
-    double worst = 0, largest = 1e-3;
-    for (size_t i = 0; i < n; i++) {
-        if (a[i] == b[i]) continue; /* exponents of empty states are infinite */
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
-        largest = fmax(largest, fabs((double)a[i]));
-    }
-    if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
-}
-
-/* Rows whose first sequence goes on from earlier calls and whose last is gone on from (states_of_rows, offsets),
- * against a call for each sequence. */
-static void check_packed_rows(const ll_attention_config *config, const char *name) {
-    enum { ROW = 60, BATCH = 2, N = 4 };
-    static const ll_segment segment[N] = {
-        {0, 0, 25, 0, 25}, {0, 25, 5, 25, 5}, {0, 30, 30, 30, 30}, {1, 0, ROW, 0, ROW}};
-    static const int64_t offset[N] = {7, 0, 0, 13};
-    ll_attention *op;
-    size_t floats;
-    CHECK_OK(ll_attention_create(&op, config));
-    if (ll_attention_state_floats(op, &floats)) {
-        ll_attention_free(op);
-        return;
-    }
-    tensors t = tensors_create(BATCH * ROW, 5), one = tensors_create(BATCH * ROW, 5);
-    float *in = calloc(BATCH * floats + 1, 4), *out = calloc(BATCH * floats + 1, 4), *d = calloc(BATCH * floats + 1, 4);
-    float *out1 = calloc(BATCH * floats + 1, 4), *d1 = calloc(BATCH * floats + 1, 4);
-    for (int b = 0; b < BATCH; b++) {
-        ll_attention_call before = call_of(op, &t, 0, b ? 13 : 7, b ? 13 : 7);
-        before.state_out = in + (size_t)b * floats;
-        CHECK_OK(ll_attention_forward(op, &before));
-    }
-    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
-    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
-    for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
-    c.B = BATCH, c.segment = segment, c.segments = N, c.offsets = offset, c.states_of_rows = 1;
-    c.state_in = in, c.state_out = out, c.dstate_in = d, c.saved = saved_for(op, &c);
-    CHECK_OK(ll_attention_forward(op, &c));
-    CHECK_OK(ll_attention_backward(op, &c));
-    free(c.saved);
-    for (int i = 0; i < N; i++) {
-        const ll_segment *s = &segment[i];
-        const size_t at = (size_t)s->row * floats;
-        c = call_of(op, &one, s->row * ROW + s->query, s->queries, s->queries);
-        c.query_offset = c.key_offset = offset[i];
-        if (!s->query) c.state_in = in + at, c.dstate_in = d1 + at;
-        if (s->query + s->queries == ROW) c.state_out = out1 + at;
-        c.saved = saved_for(op, &c);
-        CHECK_OK(ll_attention_forward(op, &c));
-        CHECK_OK(ll_attention_backward(op, &c));
-        free(c.saved);
-    }
-    for (int i = 4; i < TENSORS; i++)
-        close_to(name, "output or gradient", one.x[i], t.x[i], (size_t)(H * BATCH * ROW * width(i)));
-    close_to(name, "ddecay", one.ddecay, t.ddecay, H);
-    close_to(name, "state", out1, out, BATCH * floats);
-    close_to(name, "dstate", d1, d, BATCH * floats);
-    free(in), free(out), free(d), free(out1), free(d1);
-    tensors_free(&t), tensors_free(&one);
-    ll_attention_free(op);
-}
-
 static void test_cut_is_whole(void **state) {
     (void)state;
     uint64_t seed = 3;
@@ -396,7 +283,6 @@ static void test_cut_is_whole(void **state) {
                          causal ? " causal" : "");
                 check_pair(&c, name, &seed);
                 check_gradient(&c, name);
-                if (causal) check_packed_rows(&c, name);
                 if (kernel == LL_KERNEL_FAVOR && causal && c.position != LL_POSITION_ROPE_LINEAR &&
                     c.position != LL_POSITION_ORTHOGONAL) {
                     c.feature_eps = 1e-3f; /* with the sums that an eps needs */

@@ -149,9 +149,10 @@ void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 
 /* What consecutive windows hand on: of every operator and each of B rows of at most T tokens. Before a batch goes
- * through the workspace, ll_carry_begin clears the rows whose document begins: where no token of the text came before, or with a
- * separator. before (B): tokens of its text that came before each row. After the batch, ll_carry_advance makes what the
- * windows left the state of the next ones. LL_EINVAL with the reason where attention has no state of constant size. */
+ * through the workspace, ll_carry_begin clears the rows whose document begins: where no token of the text came before,
+ * or with a separator. before (B): tokens of its text that came before each row. After the batch, ll_carry_advance
+ * makes what the windows left the state of the next ones. LL_EINVAL with the reason where attention has no state of
+ * constant size. */
 typedef struct {
     const ll_model *model;
     int B;
