@@ -178,13 +178,13 @@ static void test_wrong_files(void **state) {
     CHECK_FAILS(load_changed((change){projection, PATCH, nan}, NULL, NULL, NULL), LL_EFORMAT, projection);
     CHECK_FAILS(load_changed((change){permutation, OMIT, 0}, NULL, NULL, NULL), LL_EFORMAT, permutation);
     CHECK_FAILS(load_changed((change){permutation, RETYPE, 0}, NULL, NULL, NULL), LL_EFORMAT, permutation);
-    CHECK_FAILS(load_changed((change){permutation, PATCH, 12}, NULL, NULL, NULL), LL_EFORMAT, "no permutation");
-    CHECK_FAILS(load_changed((change){permutation, PATCH, -1}, NULL, NULL, NULL), LL_EFORMAT, "no permutation");
+    CHECK_FAILS(load_changed((change){permutation, PATCH, 12}, NULL, NULL, NULL), LL_EFORMAT, "not a permutation");
+    CHECK_FAILS(load_changed((change){permutation, PATCH, -1}, NULL, NULL, NULL), LL_EFORMAT, "not a permutation");
     CHECK_FAILS(load_changed((change){decay, OMIT, 0}, NULL, NULL, NULL), LL_EFORMAT, decay);
     CHECK_FAILS(load_changed((change){decay, PATCH, two}, NULL, NULL, NULL), LL_EFORMAT, "decay");
 }
 
-/* A repeated entry is no permutation, either. */
+/* A repeated entry is not a permutation, either. */
 static void test_repeated_entry(void **state) {
     (void)state;
     ll_model *model = tiny_model(kinds[0]);
@@ -192,7 +192,7 @@ static void test_repeated_entry(void **state) {
     const int32_t first = model->attention[0]->c.permutation[0];
     ll_model_free(model);
     CHECK_FAILS(load_changed((change){"blocks.0.attention.permutation", PATCH, first}, NULL, NULL, NULL), LL_EFORMAT,
-                "no permutation");
+                "not a permutation");
 }
 
 static ll_status everything(const ll_recipe *recipe) {

@@ -1,13 +1,12 @@
-/* Streams that are fed together. A pass takes as many tokens of the items as there are rows, each item's in a piece
- * that does not go beyond its document; the network sees one batch of rows, and attention its streams
- * (stream_rows.c). */
+/* Streams that are fed together. A pass takes as many tokens of the items as there are rows. Each item's tokens are one
+ * piece that stays within its document. The network sees one batch of rows; attention sees streams (stream_rows.c). */
 #include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/model_stream.h"
 
-/* Scratch that suits the streams of all layers, for as many threads as there are now. */
+/* Scratch that is enough for the streams of all layers, for the present number of threads. */
 static ll_status lend(ll_batcher *b) {
     const ll_stack *top = ll_top_stack(b->model);
     ll_status status = LL_OK;
@@ -91,7 +90,7 @@ static ll_status check_items(const ll_batcher *b, ll_batch_item *items, int coun
     return status;
 }
 
-/* The spans of one pass, and their tokens; returns how many tokens. */
+/* Chooses the spans of one pass and their tokens; returns the number of tokens. */
 static int gather(ll_batcher *b, ll_batch_item *items, int count) {
     int used = 0;
     b->set.count = 0;
@@ -107,14 +106,14 @@ static int gather(ll_batcher *b, ll_batch_item *items, int count) {
     return used;
 }
 
-/* Rows of a span that logits are wanted of: its last ones. */
+/* The rows of a span that need logits: its last ones. */
 static int wanted(const ll_batcher *b, const ll_batch_item *items, int span) {
     const ll_batch_item *item = &items[b->item[span]];
     const int n = b->set.span[span].n;
     return item->every && item->logits ? n : b->done[b->item[span]] + n == item->n;
 }
 
-/* Logits of the rows that are wanted, side by side; returns how many. */
+/* Collects the rows that need logits; returns how many. */
 static int make_logits(ll_batcher *b, const ll_batch_run *run, const ll_batch_item *items) {
     const size_t C = (size_t)run->c->model.width;
     const float *x = ll_head_input(run, (ll_rows){0, (int)run->rows});
@@ -128,7 +127,7 @@ static int make_logits(ll_batcher *b, const ll_batch_run *run, const ll_batch_it
     return count;
 }
 
-/* What a span's rows of logits are to the item and its stream. */
+/* Gives a span's rows of logits to the item and its stream. */
 static void deliver(ll_batcher *b, ll_batch_item *item, int done, int n, const float *logits, int rows) {
     const size_t V = (size_t)b->model->c->model.vocab;
     ll_stream *s = item->stream;

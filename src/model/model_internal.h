@@ -48,19 +48,19 @@ typedef struct {
     int decay;    /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
 } ll_param;
 
-/* A stack of blocks around one residual stream. Language models have one that is causal, classifiers one that sees
- * both ways, seq2seq both: an encoder, and a decoder whose blocks also attend to what leaves the encoder. */
+/* A stack of blocks around one residual stream. Language models have a causal stack. Classifiers have one that sees
+ * both directions. seq2seq has both: an encoder, and a decoder whose blocks also attend to the encoder's output. */
 enum { LL_BLOCK_MOST = 32 };
 typedef struct {
-    const char *prefix; /* of its tensors: "", "encoder.", "decoder." */
+    const char *prefix; /* prefix of its tensors: "", "encoder.", "decoder." */
     int layers, causal;
     int parts; /* sublayers of a block: 2, or 3 with cross attention */
-    int first; /* its attention operators begin at this one; those of cross attention follow its own */
-    struct {   /* numbers of tensors in the table; -1: it has none */
+    int first; /* index of its first attention operator; those of cross attention follow its own */
+    struct {   /* indices of tensors in the table; -1: it has none */
         int position, embedding_norm, blocks, norm;
     } at;
-    int tensors;               /* of a block, at most LL_BLOCK_MOST, ... */
-    int tensor[LL_BLOCK_MOST]; /* ... and where each is among them, by the numbers of network.h; -1: it has none */
+    int tensors;               /* tensors of a block, at most LL_BLOCK_MOST, ... */
+    int tensor[LL_BLOCK_MOST]; /* ... and the index of each among them, by the enum of network.h; -1: it has none */
 } ll_stack;
 
 /* A file of the folder that a model was imported from. */
@@ -71,50 +71,50 @@ typedef struct {
 
 struct ll_model {
     ll_recipe *recipe;        /* own copy */
-    ll_model_config config;   /* what it says of a model, ... */
+    ll_model_config config;   /* what the recipe says of a model, ... */
     const ll_model_config *c; /* ... which is this */
     int count;                /* tensors */
     ll_param *param;
     size_t size;              /* floats in the block */
-    float *data;              /* 64-byte aligned; NULL where the tensors lie in `file` */
-    int checked;              /* tensors of its file whose checksum was right */
-    ll_safetensors *file;     /* mapped, or NULL: what is written to it stays in memory */
-    int stacks;               /* the last one has the head */
+    float *data;              /* 64-byte aligned; NULL if the tensors are in `file` */
+    int checked;              /* number of tensors in its file with a correct checksum */
+    ll_safetensors *file;     /* mapped, or NULL; changes to it stay in memory */
+    int stacks;               /* the last one has the output layer */
     ll_stack stack[2];
     int operators;
-    ll_attention **attention; /* (operators) one a layer; seq2seq: encoder, decoder, cross attention */
-    ll_bytes vocabulary;      /* what its tokens stand for, as the data room knows it; may be empty */
+    ll_attention **attention; /* (operators) one for each layer; seq2seq: encoder, decoder, cross attention */
+    ll_bytes vocabulary;      /* the vocabulary, as the data room defines it; may be empty */
     int origins;
     ll_origin *origin;              /* of an imported model: files of the folder that it came from */
-    struct ll_quantized *quantized; /* weights in fewer bits, for streams; or NULL */
+    struct ll_quantized *quantized; /* quantized weights, for streams; or NULL */
     int64_t redraws;                /* how often the random projections were drawn anew */
     int queries, values;            /* widths H D and H E of all heads together */
-    int projections;                /* projections of queries and keys there are: 2, 1 or 0 */
+    int projections;                /* how many of queries and keys are projected: 2, 1 or 0 */
     int gated;                      /* has the kernel a gate for each token and head */
-    int keys;             /* as queries, of the heads that have keys: all but in relative-s2, where it is half */
+    int keys;             /* width of the keys: as queries; relative-s2: half, because half of the heads have keys */
     ll_done_fn *progress; /* ll_model_watch, or NULL */
     void *progress_arg;
-    int key_heads;  /* heads that keys and values are projected for: heads, or model.kv-heads */
-    int cls_tokens; /* tokens in front of the caller's: 1 with pool = first, else 0 */
-    struct {        /* numbers of tensors in the table; -1: the model has none */
+    int key_heads;  /* heads of projected keys and values: heads, or model.kv-heads */
+    int cls_tokens; /* CLS tokens before the caller's tokens: 1 with pool = first, else 0 */
+    struct {        /* indices of tensors in the table; -1: the model has none */
         int embedding, first, match, head, head_bias, transform, types;
-        int encoding, frequencies; /* the first operator's position parameters; those that all share */
-        int approximate;        /* the first operator's parameters of its kernel */
+        int encoding, frequencies; /* the first operator's position parameters; number of those that all share */
+        int approximate;           /* the first parameter of the first operator's kernel */
     } at;
 };
 
-/* As ll_model_create, but begins with what another model has learned: with tensors of the same name and shape, of
- * tables with a row a token or a place the rows that both have, and with the draws these were learned with. *summary:
- * how many that were and what is new, in words, to be freed with ll_free. LL_EINVAL where widths or heads differ. */
+/* As ll_model_create, but starts with the weights of another model: tensors of the same name and shape; of tables with
+ * a row for each token or position, the rows that both have; and the random draws that these were learned with.
+ * *summary says how many were copied and what is new; free it with ll_free. LL_EINVAL if widths or heads differ. */
 LL_MUST_USE ll_status ll_model_create_from(ll_model **model, const ll_recipe *recipe, const ll_model *from,
                                            char **summary);
 
-/* As ll_model_logp, of a seq2seq model: rows of `tokens` continue what sources (B, S) become. */
+/* As ll_model_logp, for a seq2seq model: rows of `tokens` follow the sources (B, S). */
 LL_MUST_USE ll_status ll_model_logp_from(ll_model *model, float *logp, const int *source,
                                                 const int *source_lengths, int S, const int *tokens,
                                                 const int *lengths, int B, int T);
 
-/* m->config from m->recipe, after that has changed. LL_EINVAL where the recipe does not hold together. */
+/* Sets m->config from m->recipe after a change. LL_EINVAL if the recipe is not consistent. */
 LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
@@ -123,26 +123,26 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 size_t ll_model_redraw_floats(const ll_model *model);
 LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
 
-/* Keeps a copy of a vocabulary, which goes into the model file. */
+/* Stores a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);
 
-/* Keeps a copy of a file of the folder that a model came from; the one of this name, or NULL. They go into the model
- * file, and to models that begin with this one. */
+/* Stores a copy of a file of the folder that a model came from; finds the one of this name, or NULL. These files go
+ * into the model file, and into models that start with this one. */
 LL_MUST_USE ll_status ll_model_keep_origin(ll_model *model, const char *name, const void *data, size_t size);
 const ll_bytes *ll_model_origin(const ll_model *model, const char *name);
 
-/* The parameters (and draws) of a model to or from an open safetensors file: for checkpoints, which
- * carry more. Loading names the tensor that is missing or has another shape. ll_model_read copies, into one block. */
+/* Writes or reads the parameters and draws of a model to or from an open safetensors file. Checkpoints contain more
+ * than that. Reading names the tensor that is missing or has another shape. ll_model_read copies into one block. */
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
 
-/* Activations and scratch for batches of up to (B, T), seq2seq: with sources of up to (B, T). */
+/* Activations and scratch for batches of up to (B, T); seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
-/* What goes through it next is batch number `part` of so many, for ll_model_watch. */
+/* The next batch is number `part` of `parts`, for ll_model_watch. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
-/* Calls `ready` in the next backward passes when gradients number from .. to - 1 of the block are whole, block of
- * layers by block of layers; the others are whole at the end. NULL: not wanted. */
+/* In the following backward passes, calls `ready` each time that gradients from .. to - 1 of the block are complete,
+ * block of layers by block of layers; the others are complete at the end. NULL: no calls. */
 typedef void ll_ready_fn(void *arg, size_t from, size_t to);
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 void ll_workspace_free(ll_workspace *ws);
@@ -170,18 +170,17 @@ void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
 /* Batches that go through it from now on take and leave these states; NULL: none. */
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 
-/* What a batch came to. */
+/* The result of a batch. */
 typedef struct {
     double loss; /* sum over counted targets, nats */
     int64_t count, correct;
     int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
-    float *each;              /* NULL, or as many as targets: gets the loss of each one that is counted */
+    float *each;              /* NULL, or as many as targets: the loss of each counted target */
 } ll_tally;
 
-/* One batch through the network; tally is added to.
- * Training (grad not NULL): adds scale * d(sum of losses)/d(parameters) to grad (model->size floats);
- * dropout masks are functions of (train.seed, draw). Evaluation (grad NULL): no dropout.
- * LL_ENOMEM alone can happen (attention scratch). */
+/* Runs one batch through the network and adds to tally. In training (grad not NULL) it adds scale * d(sum of
+ * losses)/d(parameters) to grad (model->size floats); dropout masks are functions of (train.seed, draw). In evaluation
+ * (grad NULL) there is no dropout. The only possible failure is LL_ENOMEM (attention scratch). */
 LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const ll_batch *batch, float *grad,
                                    float scale, int64_t draw, ll_tally *tally);
 

@@ -1,4 +1,4 @@
-/* The part [model] of a recipe: what the network is, and its task. Keys: model_keys.c. */
+/* The part [model] of a recipe: the network and its task. Keys: model_keys.c. */
 #ifndef LL_MODEL_OPTIONS_H
 #define LL_MODEL_OPTIONS_H
 
@@ -14,12 +14,12 @@ typedef struct {
     int task; /* LL_TASK_... of data/batch.h */
     int vocab, classes, layers, width, heads, head_size /* value size; 0 = width/heads */, ff;
     int encoder_layers; /* seq2seq; 0 = layers */
-    int separator;      /* token that begins a document anew; -1: none */
+    int separator;      /* token that begins a document; -1: none */
     int norm, activation, tied, pool, embedding_norm, final_norm;
     int norm_kind, bias;
     int kv_heads;                          /* 0 = heads */
     int token_types, type_separator;       /* 0: none; -1: all tokens are of type 0 */
-    int mask_token;                        /* of the rule of ESM-2; -1: none */
+    int mask_token;                        /* mask of the rule of ESM-2; -1: none */
     int head_transform, head_bias;
     double dropout, init_std, norm_eps;
 } ll_model_options;

@@ -1,6 +1,6 @@
-/* A model as a stream: a workspace of a few hundred rows, and for every layer the state of its attention.
- * A block of tokens goes through the network layer by layer, in pieces of at most PIECE tokens, so that
- * neither time nor memory of a token depends on how many came before. */
+/* A model as a stream: a workspace of a few hundred rows, and the attention state of every layer. A block of tokens
+ * goes through the network layer by layer, in pieces of at most PIECE tokens. So neither time nor memory of a token
+ * depends on how many came before. */
 #include "model/model_stream.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ ll_status ll_model_can_stream(const ll_model *model) {
                    ll_recipe_get(model->recipe, "attention.compat"));
 }
 
-/* Without the attention of its layers. */
+/* Bytes without the attention of its layers. */
 static ll_status begin(ll_stream **out, ll_model *model, ll_batcher *batcher) {
     const ll_model_config *c = model->c;
     ll_status status = ll_model_can_stream(model);
@@ -122,7 +122,7 @@ void ll_stream_reset(ll_stream *s) {
     forget(s);
 }
 
-/* The encoder in a workspace of its own, which is let go when all layers remember what they need. */
+/* Runs the encoder in a workspace of its own, which is freed when all layers have their memory of the source. */
 static ll_status encode(ll_stream *s, const int *tokens, int n) {
     const ll_model *m = s->model;
     const ll_stack *encoder = &m->stack[0], *decoder = ll_top_stack(m);
@@ -199,7 +199,7 @@ ll_status ll_stream_check_logits(ll_stream *s) {
     return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
 }
 
-/* What was given for the last n tokens is finite, or the stream is broken. */
+/* If the numbers for the last n tokens are not finite, the stream is broken. */
 static ll_status check_output(ll_stream *s, const float *logp, int n, int last) {
     const size_t all = (size_t)n, t = logp ? ll_find_infinite(logp, all) : all;
     if (t < all) return diverged(s, logp[t], s->position - n + (int64_t)t);
@@ -211,8 +211,8 @@ ll_stream_rows ll_stream_begin(ll_stream *s, int token, int first, int n) {
     return (ll_stream_rows){first, n, s->position - s->document, s->attention, s->memory};
 }
 
-/* One piece of at most ws->T tokens through the network; logp as ll_stream_score, or NULL. last: the logits of what
- * comes after it are wanted. */
+/* One piece of at most ws->T tokens through the network; logp as in ll_stream_score, or NULL. last: computes the logits
+ * of the next token. */
 static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp, int last) {
     const ll_batch in = {.B = 1, .T = n, .tokens = (int *)tokens};
     ll_stream_rows rows = ll_stream_begin(s, tokens[0], 0, n);

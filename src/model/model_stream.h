@@ -7,44 +7,44 @@
 
 struct ll_stream {
     ll_model *model;
-    ll_batcher *batcher; /* whose workspace and scratch it uses; NULL: it has its own */
+    ll_batcher *batcher; /* whose workspace and scratch it uses; NULL: its own */
     ll_workspace *ws;
     ll_attention_stream **attention; /* (layers) of the top stack */
-    ll_cross_cache **memory;    /* (layers) seq2seq: what cross attention reads; else NULL */
-    int64_t position, document;      /* tokens so far; of them, before the document that goes on */
-    float *logits;                   /* (V) of the token after the last that was fed */
-    int sourced;                     /* memory holds a source */
+    ll_cross_cache **memory;    /* (layers) seq2seq: the memory that cross attention reads; else NULL */
+    int64_t position, document;      /* tokens so far; those before the current document */
+    float *logits;                   /* (V) for the token after the last one */
+    int sourced;                     /* does memory contain a source */
     int taken;  /* by how many items of a call */
-    int broken; /* a feed failed half-way: layers are not at the same token, or their numbers not finite */
+    int broken; /* a feed failed half-way: layers are at different tokens, or numbers are not finite */
 };
 
-/* Several streams of one model, which take turns in one workspace (batcher.c). */
+/* Several streams of one model that use one workspace in turn (batcher.c). */
 struct ll_batcher {
     ll_model *model;
     ll_workspace *ws; /* of `rows` rows */
     int rows;
     ll_stream_set set;        /* its spans (rows) and scratch */
     int *tokens;              /* (rows) */
-    int *item, *done;         /* (rows) the item of a span; how many tokens of an item are fed */
-    float *top;               /* (rows, C) what logits are made of */
+    int *item, *done;         /* (rows) the item of a span; number of tokens of an item that are done */
+    float *top;               /* (rows, C) input of the output layer */
     float *logits;            /* (rows, V) */
-    char digest[LL_DIGEST_TEXT]; /* of the model; "": not made yet */
+    char digest[LL_DIGEST_TEXT]; /* digest of the model; "": not computed yet */
 };
 
-/* A stream that keeps a batcher (not NULL: it works in its workspace). */
+/* A stream that uses a batcher's workspace; batcher NULL: its own. */
 LL_MUST_USE ll_status ll_stream_create_in(ll_stream **s, ll_model *model, ll_batcher *batcher);
 LL_MUST_USE ll_status ll_stream_load_in(ll_stream **s, ll_model *model, ll_batcher *batcher, const char *path);
-/* Before anything moves: a refused feed leaves the stream as it was. */
+/* Is called first, so that a refused feed leaves the stream as it was. */
 LL_MUST_USE ll_status ll_stream_check(const ll_stream *s, const int *tokens, int n);
-/* How many of n tokens, at most `most`, go through the network together: not beyond the document. */
+/* How many of n tokens, at most `most`, go through the network in one pass: they stay within one document. */
 int ll_stream_piece(const ll_stream *s, const int *tokens, int n, int most);
-/* The next rows of a run are the stream's; a token that begins a document clears it. */
+/* Makes the next rows of a run the stream's. A token that begins a document clears the stream. */
 ll_stream_rows ll_stream_begin(ll_stream *s, int token, int first, int n);
-/* LL_EDIVERGED where the stream's logits, those of its last token, are not finite; it is then broken. */
+/* LL_EDIVERGED if the stream's logits, those of its last token, are not finite; the stream is then broken. */
 LL_MUST_USE ll_status ll_stream_check_logits(ll_stream *s);
 /* LL_EINVAL for a stream that is broken. */
 LL_MUST_USE ll_status ll_stream_whole(const ll_stream *s);
-/* Keys that cross attention remembers; 0: it has no source. */
+/* Number of source tokens that cross attention has; 0: there is no source. */
 int ll_stream_keys(const ll_stream *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The whole network: a batch up through embedding, blocks and head, and its gradient down again. */
+/* The whole network: a batch through embedding, blocks and output layer, and its gradient back. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ ll_status ll_encoder_forward(const ll_batch_run *source) {
     return status;
 }
 
-/* ws->d holds the gradient at the top. */
+/* At the beginning ws->d is the gradient of the stack's output. */
 static ll_status encoder_backward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->model.width;
     for (ll_rows r = {0}; ll_next_chunk(&r, source->rows);) {
@@ -201,7 +201,7 @@ ll_status ll_check_output(const float *x, int B, int T, int width) {
                    ll_name_infinite((double)x[i]), where, i / row / tokens);
 }
 
-/* What a row of (B, T) is answered with: a token's, a sequence's, a pair's. */
+/* The number of answers of a row of (B, T): one for each token, sequence or pair. */
 static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) {
     if (ll_task_per_token(m->c->model.task)) return ll_check_output(logp, B, T, m->c->model.vocab);
     return ll_check_output(logp, m->c->model.task == LL_TASK_MATCH ? B / 2 : B, 1, m->c->model.classes);

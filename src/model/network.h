@@ -1,20 +1,19 @@
-/* What the files of this room share: where parameters are, what a workspace holds, and the parts of a
- * network, each with its forward and backward.
+/* What the files of this room share: the parameters, the workspace, and the parts of a network, each with forward and
+ * backward.
  *
  * A network is one stack of blocks or two (encoder, decoder). A stack is a chain of sublayers around one residual
- * stream: attention, feed-forward, attention, ...; in a decoder that reads an encoder attention, cross attention,
+ * stream: attention, feed-forward, attention, ...; in a decoder that reads an encoder: attention, cross attention,
  * feed-forward, attention, ... Sublayer j of J has the norm N_j and the function F_j:
  *
  *   pre-norm    a_j = N_j(r_j)                                    r_(j+1) = r_j + F_j(a_j)
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
- *   parallel    as pre-norm, but a_j of feed-forward is N_j(r_(j-1)), what enters the block
+ *   parallel    as pre-norm, but a_j of feed-forward is N_j(r_(j-1)), the norm of the block's input
  *
- * What leaves the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post); an encoder keeps
- * it, and every cross attention makes its keys and values from it.
- * Training keeps r_j, projections and pre-activations; inputs a_j, norms' statistics, activations and
- * dropout masks are computed again on the way back, in chunks of rows, so that scratch does not grow
- * with the length. Rows are tokens, (sequence, position) in that order; rows past a sequence's length
- * hold zeros at the bottom of the network, count nowhere, and get gradients of zero. */
+ * The output of the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post). An encoder stores
+ * it, and every cross attention computes its keys and values from it. Training stores r_j, projections and
+ * pre-activations. Backward computes inputs a_j, statistics of norms, activations and dropout masks again, in chunks of
+ * rows, so that scratch does not grow with the length. Rows are tokens, (sequence, position) in that order. Rows past a
+ * sequence's length are zero at the bottom of the network, count nowhere, and get zero gradients. */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
@@ -22,7 +21,7 @@
 #include "kernel/kernel.h"
 #include "model/model_internal.h"
 
-/* Tensors of a block, in table order. A block has those that its recipe asks for. */
+/* Tensors of a block, in table order. A block has those that its recipe needs. */
 enum {
     LL_ATTENTION_NORM, /* the gain; a bias follows each but RMSNorm's */
     LL_QUERY_WEIGHT,
@@ -33,16 +32,16 @@ enum {
     LL_KEY_BIAS,
     LL_VALUE_BIAS,
     LL_OUTPUT_BIAS,
-    LL_GATE_WEIGHT, /* of kernels whose calls need a gate */
+    LL_GATE_WEIGHT, /* for kernels with a gate */
     LL_GATE_BIAS,
     LL_FEED_NORM,
-    LL_FEED_GATE_WEIGHT, /* of swiglu */
+    LL_FEED_GATE_WEIGHT, /* for swiglu */
     LL_FEED_GATE_BIAS,
     LL_IN_WEIGHT,
     LL_IN_BIAS,
     LL_OUT_WEIGHT,
     LL_OUT_BIAS,
-    LL_CROSS_NORM, /* of a decoder that reads an encoder */
+    LL_CROSS_NORM, /* for a decoder that reads an encoder */
     LL_CROSS_QUERY_WEIGHT,
     LL_CROSS_KEY_WEIGHT,
     LL_CROSS_VALUE_WEIGHT,
@@ -51,7 +50,7 @@ enum {
 };
 
 enum {
-    LL_CHUNK = 1024, /* rows that pass through a layer together */
+    LL_CHUNK = 1024, /* rows that go through a layer at a time */
     LL_PIECE = 64    /* rows of one parallel task */
 };
 
@@ -63,7 +62,7 @@ typedef struct {
 
 enum { LL_EVALUATE, LL_TRAIN, LL_STREAM };
 
-/* What the head of match writes to for half a chunk of pairs: x, dx (pairs, 4C), u, h, dh (pairs, ff). */
+/* Memory of the match layer for half a chunk of pairs: x, dx (pairs, 4C), u, h, dh (pairs, ff). */
 typedef struct {
     float *x, *u, *h, *dx, *dh;
 } ll_match;
@@ -71,61 +70,61 @@ typedef struct {
 struct ll_workspace {
     const ll_model *model;
     const ll_stack *stack;
-    ll_workspace *source;     /* of the encoder that this stack reads, or NULL */
+    ll_workspace *source;     /* workspace of the encoder that this stack reads, or NULL */
     int mode;                 /* one of the above */
-    struct ll_shared *shared; /* how other processes have the rest of the sequences, or NULL */
+    struct ll_shared *shared; /* if other processes have the rest of the sequences: how; or NULL */
     ll_ready_fn *ready;       /* ll_workspace_on_gradient */
     void *ready_arg;
-    int64_t part, parts; /* the batch that goes through it, of so many; parts = 0: of one */
-    int below, blocks;   /* blocks of the batch that come before those of this stack, and all of them */
-    int B, T;            /* at most; T with CLS tokens */
+    int64_t part, parts; /* the current batch is number part of parts; parts = 0: the only one */
+    int below, blocks;   /* blocks of the batch before those of this stack, and all of them */
+    int B, T;            /* the most; T with CLS tokens */
     size_t bytes;
     float *block, **layers;
-    /* Kept from forward for backward; evaluation has one of each and writes over it. */
+    /* Stored by forward for backward. Evaluation has one of each and overwrites it. */
     float **residual; /* (sublayers + 1) of (rows, C) */
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **gate;     /* (layers) of (rows, H): log r, or NULL */
-    float **mixed;    /* (layers) of (rows, H E): what attention gives */
+    float **mixed;    /* (layers) of (rows, H E): output of attention */
     float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
-    float **gates;    /* as hidden: of swiglu, which of these makes the gate */
+    float **gates;    /* as hidden: for swiglu, the pre-activations of the gate */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
     float **cross_query, **cross_source, **cross_mixed, **cross_saved;
-    float *top;   /* (rows, C) what leaves an encoder, else NULL */
+    float *top;   /* (rows, C) the output of an encoder, else NULL */
     float *sinus; /* (T, C) sinusoidal positions, or NULL */
-    /* Backward. */
+    /* For backward. */
     float *d;         /* (rows, C) gradient of the residual stream, or of a_j (post-norm) */
-    float *dparallel; /* (rows, C) what feed-forward adds to it beside attention; norm = parallel alone */
+    float *dparallel; /* (rows, C) norm = parallel: the part that feed-forward adds besides attention */
     float *dproject;  /* (rows, ll_row_width) */
     float *dgate;     /* (rows, H), or NULL */
     float *dmixed;    /* (rows, H E) */
     float *dsource;   /* (source rows, H D + H E) */
-    /* Scratch of one chunk. */
+    /* Scratch for one chunk. */
     float *input, *output, *gradient; /* (chunk, C) */
     float *wide, *dwide;              /* (chunk, ff) */
-    float *grouped;                   /* (chunk, keys or values of the heads that have own ones), with kv-heads */
+    float *grouped;                   /* (chunk, keys or values of the projected heads), with kv-heads */
     float *transform[4];              /* (chunk, C) of head_transform.c: u, act(u), its norm, their gradients */
-    float *token_scale;               /* (B) model.mask-token: what token vectors are multiplied by */
-    int *type;                        /* (rows) types of tokens, or NULL: all are of the first */
-    float *heads;                     /* (chunk, H E) what attention gives, normalised; or NULL */
+    float *token_scale;               /* (B) model.mask-token: factors of token vectors */
+    int *type;                        /* (rows) types of tokens, or NULL: all have the first type */
+    float *heads;                     /* (chunk, H E) normalised output of attention, or NULL */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
     float *partial;                   /* (chunk / LL_PIECE, 2, C) gain and bias gradients */
     float *packed;                    /* scratch of products */
-    float *scratch;                   /* of attention, for as many threads as there were; NULL: streams need none */
+    float *scratch;                   /* for attention, for the threads at creation; NULL: streams */
     size_t scratch_floats;
     float *logits; /* (logit_rows, V or classes) */
     int logit_rows;
-    float *loss;          /* (2, chunk) losses, and 1 where the most likely answer is right */
+    float *loss;          /* (2, chunk) losses, and 1 if the most likely answer is right */
     double *pool, *dpool; /* (B, C) classifiers: sums over tokens */
     ll_match match;
     int *lengths;                 /* (B), CLS tokens included */
-    int *position;                /* (rows) of each token in its document, or NULL: rows are documents */
-    ll_segment *segment;          /* (rows) the documents */
+    int *position;                /* (rows) position of each token in its document, or NULL: each row is a document */
+    ll_segment *segment;          /* (rows) number of the document */
     ll_carry *carry;              /* states of the tokens before, or NULL */
-    int *wrong;                   /* (B) seq2seq: targets that were missed */
+    int *wrong;                   /* (B) seq2seq: number of wrong targets */
 };
 
-/* One batch on its way. */
+/* The run of one batch. */
 typedef struct {
     const ll_model *model;
     const ll_model_config *c;
@@ -133,26 +132,26 @@ typedef struct {
     const ll_kernels *k;
     const ll_stack *stack;
     const int *tokens;
-    int B, T;           /* T: CLS tokens included */
+    int B, T;           /* T with CLS tokens */
     size_t rows;        /* B T */
-    const int *lengths; /* (B), CLS tokens included */
-    int segments;       /* documents in ws->segment, where model.separator begins new ones */
-    const int *source;  /* tokens (B, S) that go through the encoder first, or NULL */
+    const int *lengths; /* (B), with CLS tokens */
+    int segments;       /* ws->segment contains documents, which model.separator begins */
+    const int *source;  /* tokens (B, S) of the encoder, which runs first; or NULL */
     int S;
-    int64_t position; /* of the first token */
-    const struct ll_stream_set *streams; /* whose tokens the rows are (stream_rows.h), or NULL */
-    float *grad;      /* NULL: forward alone */
-    int64_t draw;     /* dropout; applies where grad is wanted */
+    int64_t position; /* position of the first token */
+    const struct ll_stream_set *streams; /* the streams of the rows (stream_rows.h), or NULL */
+    float *grad;      /* NULL: only forward */
+    int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
     int first;        /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
 /* ---- stack.c ---- */
 
-/* The stacks that the recipe's task has. */
+/* The stacks of the recipe's task. */
 void ll_stacks_plan(ll_model *model);
-/* The stack that has the head. */
+/* The stack that has the output layer. */
 const ll_stack *ll_top_stack(const ll_model *model);
-/* Whose attention operator number `op` is. */
+/* The stack and layer of attention operator number `op`. */
 typedef struct {
     const ll_stack *stack;
     int layer, cross;
@@ -160,31 +159,31 @@ typedef struct {
 ll_operator_location ll_operator_at(const ll_model *model, int op);
 /* How many of the operators are cross attention. */
 int ll_cross_layers(const ll_model *model);
-/* The operator of a layer of a stack, its own or the one of cross attention. */
+/* The operator of a layer of a stack: its own, or that of cross attention. */
 int ll_operator_of(const ll_stack *stack, int layer, int cross);
-/* "decoder.blocks.3." and the like, for tensors of an operator: "attention." or "cross." follows. */
+/* "decoder.blocks.3." and the like, for tensors of an operator; "attention." or "cross." follows. */
 enum { LL_PREFIX = 40 };
 void ll_operator_prefix(const ll_model *model, int op, char prefix[LL_PREFIX]);
-/* What goes through the encoder while this run goes through the decoder. */
+/* The encoder's run that belongs to this run of the decoder. */
 ll_batch_run ll_source_run(const ll_batch_run *run);
 
 /* ---- params.c ---- */
 
-/* Fills the table, at, cls_tokens, widths and size. LL_EINVAL names what cannot be. */
+/* Fills the table, at, cls_tokens, widths and size. LL_EINVAL names the key that is wrong. */
 LL_MUST_USE ll_status ll_params_plan(ll_model *model);
-/* One block for all tensors, of zeros. */
+/* Allocates one block for all tensors, filled with zeros. */
 LL_MUST_USE ll_status ll_params_allocate(ll_model *model);
-/* Draws all parameters from train.seed; their room is there. */
+/* Draws all parameters from train.seed into the block. */
 void ll_params_init(ll_model *model);
-/* adopt.c: then takes those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
- * where widths or heads differ. */
+/* adopt.c: then copies those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
+ * if widths or heads differ. */
 LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **summary);
-/* Tensor number i in a block of gradients; among the parameters themselves. */
+/* Tensor number i in a block of gradients; among the parameters. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
-/* Number of a tensor of a layer; -1: the blocks of its stack have none. */
+/* The index of a tensor of a layer; -1: the blocks of its stack have none. */
 int ll_block_tensor(const ll_stack *stack, int layer, int which);
-/* Width of what a stack's own attention projects: queries and keys, as far as the kernel has them, and values. */
+/* Width of what a stack's own attention projects: queries and keys, if the kernel has them, and values. */
 size_t ll_row_width(const ll_model *model);
 
 /* ---- position_params.c: parameters of positions inside attention ---- */
@@ -194,24 +193,24 @@ typedef struct {
     const char *name;
     int rows, cols;
 } ll_position_tensor;
-/* The tensors of an operator; returns how many. */
+/* Lists the tensors of an operator; returns how many. */
 int ll_position_params_tensors(const ll_model *model, ll_position_tensor tensor[LL_POSITION_TENSORS]);
-/* First values of a tensor of that name; 0: it is none of ours. */
+/* Initial values of a tensor of that name; 0: it is not a position's tensor. */
 int ll_position_params_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
-/* What an operator reads, and where backward adds its gradients. */
+/* What an operator reads, and the gradients to which backward adds. */
 void ll_position_params_config(const ll_model *model, int op, ll_attention_config *a);
 ll_position_gradients ll_position_params_gradients(const ll_model *model, int op, float *grad);
-/* Noise for this pass: its own in training, always the same elsewhere. */
+/* The noise of this pass: new in training, fixed elsewhere. */
 void ll_position_params_noise(const ll_batch_run *run, int op);
 
 /* ---- token_gate.c ---- */
 
-/* u (n) becomes log r; d (n), the gradient at log r, becomes the one at u. */
+/* u (n) becomes log r; d (n), the gradient at log r, becomes the gradient at u. */
 void ll_gate_forward(size_t n, float *u);
 void ll_gate_back(size_t n, const float *gate, float *d);
-/* A run's (rows, H) as a call takes it; NULL: no gate. */
+/* A run's gates (rows, H) in the form of a call; NULL: no gate. */
 ll_view ll_gate_view(const ll_batch_run *run, float *gate);
-/* First values of a gate's bias; 0: the tensor is none. */
+/* Initial values of a gate's bias; 0: the tensor is not a gate's bias. */
 int ll_gate_init(const ll_param *p, float *x);
 
 /* ---- carry.c ---- */
@@ -223,12 +222,12 @@ void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
 
 /* ---- head_norm.c ---- */
 
-/* n rows (H E) of what attention gives, each head normalised where the recipe has it so: x itself, or in ws->heads.
- * Then d, the gradient at that, becomes the one at x. */
+/* Forward: n rows (H E) of attention's output, each head normalised if the recipe asks for it: x itself, or in
+ * ws->heads. Backward: d, the gradient at that, becomes the gradient at x. */
 const float *ll_head_norm(const ll_batch_run *run, int n, const float *x);
 void ll_head_norm_back(const ll_batch_run *run, int n, const float *x, float *d);
 
-/* ---- approximate_params.c: what approximate operators need; as position_params.c ---- */
+/* ---- approximate_params.c: as position_params.c, for approximate operators ---- */
 
 enum { LL_APPROXIMATE_TENSORS = 2 };
 int ll_approximate_tensors(const ll_model *model, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]);
@@ -238,8 +237,8 @@ ll_approximate_gradients ll_approximate_gradients_of(const ll_model *model, int 
 
 /* ---- operators.c ---- */
 
-/* Makes model->attention. Draws come from `file`; if it is NULL, from the operators of the same names and kinds that
- * `from` has; else, and where that is NULL, they are drawn. */
+/* Creates model->attention. Draws come from `file`; if it is NULL, from the operators of `from` that have the same name
+ * and kind; else they are drawn. */
 LL_MUST_USE ll_status ll_operators_create(ll_model *model, const ll_safetensors *file, const ll_model *from);
 void ll_operators_free(ll_model *model);
 LL_MUST_USE ll_status ll_operators_write(const ll_model *model, ll_st_writer *writer);
@@ -251,7 +250,7 @@ LL_MUST_USE ll_status ll_origin_write(const ll_model *model, ll_st_writer *write
 LL_MUST_USE ll_status ll_origin_read(ll_model *model, const ll_safetensors *file);
 void ll_origin_free(ll_model *model);
 
-/* ---- quantize.c: weights in fewer bits ---- */
+/* ---- quantize.c: quantized weights ---- */
 
 typedef struct ll_quantized ll_quantized;
 void ll_quantized_free(ll_quantized *w);
@@ -281,20 +280,20 @@ void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const fl
                           float *din, size_t ldi, int add);
 /* db (N) += column sums of dout (n, N). */
 void ll_bias_back(int n, int N, const float *dout, float *db);
-/* The same of rows ldo apart. */
+/* The same for rows ldo apart. */
 void ll_bias_back_rows(int n, int N, const float *dout, size_t ldo, float *db);
-/* Norm whose gain is tensor `gain` (a bias follows that of LayerNorm); the statistics stay in the workspace for ... */
+/* Norm whose gain is tensor `gain`; for LayerNorm a bias follows. The statistics stay in the workspace for ... */
 void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y);
-/* ... dx += and the gradients of gain and bias, after ll_norm of the same rows. */
+/* ... the backward pass: dx +=, and the gradients of gain and bias, after ll_norm of the same rows. */
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx);
-/* y = f(x), and times x with a gate: f(gate) x. gate NULL: none. */
+/* y = f(x), or with a gate f(gate) x. gate NULL: none. */
 void ll_activate(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *y);
-/* dx from dy; with a gate, dy becomes the gate's gradient. */
+/* dx from dy; with a gate, dy becomes the gradient of the gate. */
 void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *dy,
                       float *dx);
 enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED, LL_SITE_CROSS };
-/* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) keeps, else 0; the same
- * call forward and backward. Nothing is dropped where no gradient is wanted. y == x is allowed if !add. */
+/* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) is set, else 0. The same
+ * call serves forward and backward. Without gradients nothing is dropped. y == x is allowed if !add. */
 void ll_dropout(const ll_batch_run *run, ll_rows rows, int layer, int site, const float *x, float *y, int add);
 /* Copies n rows of width C. */
 void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y);
@@ -304,39 +303,39 @@ void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y);
 /* (count, C) position vectors for positions first, first + 1, ... */
 void ll_sinus(float *out, int count, int C, int64_t first, double amplitude);
 void ll_embed(const ll_batch_run *run);
-/* From ws->d to the gradients of embedding, positions and their norm; ws->d is destroyed. */
+/* From ws->d to the gradients of embedding, positions and their norm; ws->d is overwritten. */
 void ll_embed_back(const ll_batch_run *run);
 
 /* ---- block.c ---- */
 
-/* Sublayers of a stack, and the numbers of a layer's attention, cross attention (parts = 3) and feed-forward. */
+/* Sublayers of a stack, and the indices of a layer's attention, cross attention (parts = 3) and feed-forward. */
 int ll_sublayers(const ll_stack *stack);
-/* a_j of some rows: in place or computed into `out`. */
+/* a_j of some rows: in place, or computed into `out`. */
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out);
 int ll_pre_norm(const ll_batch_run *run);
 /* r_j of some rows. */
 float *ll_residual(const ll_batch_run *run, int j, ll_rows rows);
 /* r_(j+1) = r_j or a_j (computed into ws->input) + dropout(F). */
 void ll_sublayer_add(const ll_batch_run *run, int j, ll_rows rows, const float *F);
-/* From the gradient d at what sublayer j gives to the one at F_j (d itself, or in ws->gradient); d becomes the one at
- * its sum. */
+/* From d, the gradient at the output of sublayer j, to the gradient at F_j (d itself, or in ws->gradient). d becomes
+ * the gradient at the sum's other term. */
 const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, float *d);
-/* After it: where the gradient at a_j is to go, and whether it is added to what is there; then, from there on to d. */
+/* After it: the memory for the gradient at a_j, and whether to add to it; then from that gradient to d. */
 float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add);
 void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const float *da, float *d);
-/* Parameter or gradient `which` of a layer; NULL: it has none. */
+/* Parameter or gradient `which` of a layer; NULL: there is none. */
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
-/* Rows number `first` of all that are to come, at most LL_CHUNK: for (r = {0}; ll_next_chunk(&r, total);) */
+/* The next rows, at most LL_CHUNK, of all: for (r = {0}; ll_next_chunk(&r, total);) */
 int ll_next_chunk(ll_rows *rows, size_t total);
 
-/* ---- attend.c: attention sublayers ---- */
+/* ---- attention_layer.c ---- */
 
 LL_MUST_USE ll_status ll_attend(const ll_batch_run *run, int layer, int cross);
 LL_MUST_USE ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross);
-/* A stream's cross attention: what a layer reads, of a source run whose `top` is there. */
+/* For a stream's cross attention: the memory of a layer for a source run whose `top` is computed. */
 LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
                                          ll_cross_cache *memory);
 
@@ -344,48 +343,48 @@ LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_st
 
 /* Numbers in a row of logits: V or classes. */
 int ll_head_width(const ll_model *model);
-/* What leaves the stack, of some rows, (n, C): logits are computed from it. */
+/* The input of the output layer for some rows, (n, C). */
 const float *ll_head_input(const ll_batch_run *run, ll_rows rows);
-/* After ll_head_input of the same rows: their ws->d, from the gradient of what it gave. */
+/* After ll_head_input of the same rows: their ws->d, from the gradient at that input. */
 void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx);
 /* Logits (n, V or classes) of n such rows. */
 void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits);
 /* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
 void ll_head_pool(const ll_batch_run *run);
 const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
-/* Losses into tally; with run->grad the head's gradients, and ws->d. */
+/* Adds losses to tally; with run->grad computes the gradients of the output layer, and ws->d. */
 void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
 
 /* ---- infer.c ---- */
 
-/* The log-probability of every token of a batch but the first of each row, which is left alone, as what is past the
- * lengths is; logp (B, T), after ll_network_forward. */
+/* After ll_network_forward: the log-probability of every token except the first of each row; logp (B, T). The first and
+ * those past the lengths are not written. */
 void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp);
 
 /* ---- workspace.c ---- */
 
-/* For one stack alone; a decoder's with its encoder's, for sources of S tokens. */
+/* For one stack; for a decoder with its encoder, for sources of S tokens. */
 LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, const ll_stack *stack, int B, int T,
                                         int S, int mode);
 
 /* ---- network.c ---- */
 
-/* A batch (its CLS tokens added to T and lengths) that fits ws. */
+/* A batch, with CLS tokens added to T and lengths, that fits ws. */
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
-/* LL_EINVAL for a batch with a token that does not exist, or a length out of bounds. */
+/* LL_EINVAL for a batch with a token or a length out of range. */
 LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
-/* LL_EDIVERGED where one of the numbers x (B, T, width) that a model gave is not finite. */
+/* LL_EDIVERGED if one of the numbers x (B, T, width), which a model computed, is not finite. */
 LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
-/* Embedding and blocks, of an encoder first: everything below the head. */
+/* Embedding and blocks, of an encoder first: everything below the output layer. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
-/* Tells whom ll_model_watch named how many of the blocks of this batch are done, of all stacks. */
+/* Reports to the function of ll_model_watch how many blocks of this batch are done, of all stacks. */
 LL_MUST_USE ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks);
-/* Tells how far sublayer j is with the rows r, which are done: passes over all rows are parts first .. last of it. Only
- * where there are several chunks of rows; blocks suffice for short ones. */
+/* Reports how far sublayer j is after rows r. Passes over all rows are parts first .. last of the sublayer. Only with
+ * several chunks of rows; for short inputs, blocks suffice. */
 LL_MUST_USE ll_status ll_sublayer_report(const ll_batch_run *run, int j, ll_rows r, double first, double last);
-/* The encoder alone: a source run, up to its top. */
+/* The encoder alone: a run of the source, up to its output. */
 LL_MUST_USE ll_status ll_encoder_forward(const ll_batch_run *source);
 /* log sum exp of n numbers, the sum in double. */
 double ll_log_sum_exp(const ll_kernels *k, int n, const float *x);

@@ -1,7 +1,7 @@
-/* How far a call with a model has come, reported while blocks are computed. */
+/* Reports the progress of a call with a model while blocks are computed. */
 #include "model/network.h"
 
-/* A block is one unit of progress, or FINE where it has several chunks of rows. */
+/* A block is one unit of progress, or FINE units if it has several chunks of rows. */
 enum { FINE = 1000 };
 
 static int unit(const ll_batch_run *run) {

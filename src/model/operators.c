@@ -1,6 +1,6 @@
-/* One attention operator a layer (of a decoder two), made from the recipe and the layer's draws: projection,
- * permutation, decay, rotations. A file carries the draws, so that it means the same under any version of the
- * generator. */
+/* One attention operator for each layer (two for layers of a decoder), made from the recipe and the layer's random
+ * draws: projection, permutation, decay, rotations. A model file contains the draws, so that its meaning does not
+ * depend on the version of the generator. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-/* All but the draws. */
+/* Everything but the draws. */
 static ll_attention_config describe(const ll_model *m, int op) {
     const ll_model_config *c = m->c;
     const ll_operator_location at = ll_operator_at(m, op);
@@ -22,7 +22,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
     ll_attention_config a = ll_attention_default();
     a.kernel = (ll_kernel)c->attention.kernel;
     a.features = (ll_feature_kind)c->attention.features;
-    const ll_map *map = ll_map_of(a.kernel); /* what is not an estimate of softmax takes q and k as they are */
+    const ll_map *map = ll_map_of(a.kernel); /* other kernels than favor do not scale q and k */
     ll_approximate_config_of(m, op, &a);
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps
@@ -48,24 +48,24 @@ static ll_attention_config describe(const ll_model *m, int op) {
     return a;
 }
 
-/* Numbers that a permutation moves, for each head. */
+/* For each head, the number of features that a permutation moves. */
 static int permuted(const ll_attention_config *a) {
     const int features = ll_feature_count(a);
     return a->position == LL_POSITION_PERMUTE2D ? features / 2 : a->position == LL_POSITION_PERMUTE ? features : 0;
 }
 
-/* Features that a matrix turns, for each head: its angles are half as many. */
+/* For each head, the number of features that rotations move; there are half as many angles. */
 static int turned(const ll_attention_config *a) {
     return a->position == LL_POSITION_ORTHOGONAL ? ll_feature_count(a) : 0;
 }
 
-/* Numbers of reformer's hash rotations: rows of them, and in a row. */
+/* Rotations of reformer's hash: rows, and numbers in a row. */
 static int hashed(const ll_attention_config *a) {
     return a->kernel == LL_KERNEL_REFORMER ? a->approximate.rounds * a->H * a->D : 0;
 }
 static int rotation_angles(const ll_attention_config *a) { return a->approximate.buckets / 2; }
 
-/* scratch: of ll_draw_scratch, or NULL. */
+/* scratch: of ll_draw_scratch floats, or NULL. */
 static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
                                  float *scratch, float *W) {
     static const ll_draw_kind kinds[] = {[LL_PROJ_ORTHOGONAL] = LL_DRAW_ORTHOGONAL,
@@ -79,12 +79,12 @@ static ll_status draw_projection(const ll_model_config *c, const ll_attention_co
                    : ll_draw_projection(W, a->M, D, kind, norms, (uint64_t)c->seed, op, redraws);
 }
 
-/* Room for the draws of any operator. */
+/* Space for the draws of any operator. */
 typedef struct {
     float *projection, *decay;
     int32_t *permutation;
     float *basis, *angles;
-    float *rotations; /* empty: the operator draws its own */
+    float *rotations; /* empty: the operator makes its own draws */
     int has_rotations;
 } parts;
 
@@ -122,7 +122,7 @@ static void name_of(const ll_model *m, int op, const char *what, char name[NAME]
     snprintf(name, NAME, "%s%s.%s", prefix, ll_operator_at(m, op).cross ? "cross" : "attention", what);
 }
 
-/* A draw in a file, and the operator whose it is. */
+/* A draw in a file, and its operator. */
 typedef struct {
     const ll_model *model;
     const ll_safetensors *file;
@@ -146,7 +146,7 @@ static ll_status find(const ll_st_tensor **out, const source *s, const char *wha
     return LL_OK;
 }
 
-/* Files of before there were any have no rotations: they are drawn then, as they were. */
+/* Old files have no rotations; they are drawn then, from the seed, as before. */
 static int is_there(const source *s, const char *what) {
     char name[NAME];
     name_of(s->model, s->op, what, name);
@@ -177,7 +177,7 @@ static ll_status read_permutation(int32_t *out, const source *s, int heads, int 
         memset(seen, 0, (size_t)n);
         for (int a = 0; a < n && !status; a++)
             if (p[a] < 0 || p[a] >= n || seen[p[a]]++)
-                status = ll_fail(LL_EFORMAT, "%s: tensor %s is no permutation: head %d has %d at %d",
+                status = ll_fail(LL_EFORMAT, "%s: tensor %s is not a permutation: head %d has %d at %d",
                                  ll_safetensors_path(s->file), t->name, h, (int)p[a], a);
     }
     ll_free(seen);
@@ -212,7 +212,7 @@ static const ll_attention_config *namesake(const ll_model *m, int op, const ll_m
     return NULL;
 }
 
-/* What is random of it, where the sizes are the same. */
+/* Copies its random draws where the sizes are the same. */
 static void adopt(const ll_attention_config *a, const ll_attention_config *b, parts *p) {
     const size_t H = (size_t)a->H, n = (size_t)permuted(a), whole = (size_t)turned(a);
     if (!b || a->H != b->H || a->M != b->M || ll_attention_width(a) != ll_attention_width(b)) return;
@@ -260,7 +260,7 @@ ll_status ll_operators_create(ll_model *m, const ll_safetensors *file, const ll_
     const size_t heads = (size_t)a.H;
     const source from = {m, file, 0};
     const ll_st_tensor *t;
-    /* All other sizes are those of parameters, which the file is known to hold. */
+    /* All other sizes are those of parameters, and the file has been checked for those. */
     ll_status status = file && a.M ? find(&t, &from, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
     if (!status && file && whole) status = find(&t, &from, "basis", LL_F32, a.H * whole, whole);
     if (!status && file && hashed(&a) && is_there(&from, "rotations"))
@@ -291,7 +291,7 @@ void ll_operators_free(ll_model *m) {
     m->attention = NULL;
 }
 
-/* A draw of an operator; cols 0: a vector. data NULL: it has none. */
+/* A draw of an operator; cols 0: a vector. data NULL: there is none. */
 static ll_status add(ll_st_writer *writer, const ll_model *m, int op, const char *what, enum ll_dtype dtype, int rows,
                      int cols, const void *data) {
     const size_t shape[2] = {(size_t)rows, (size_t)cols};
@@ -334,7 +334,7 @@ ll_status ll_model_redraw_in(ll_model *m, int64_t redraws, float *scratch) {
     ll_arena a = {.base = scratch};
     float *const W = ll_arena_take(&a, largest(m));
     for (int op = 0; op < m->operators && largest(m); op++) {
-        /* Where one cannot be drawn, the first cannot: a model is never between two draws. */
+        /* If one draw fails for memory, the first one fails, so a model is never between two draws. */
         const ll_attention_config config = describe(m, op);
         const ll_status status = draw_projection(m->c, &config, op, redraws, scratch + a.used, W);
         if (status) return status;

@@ -1,11 +1,11 @@
-/* Files of the folder that a model was imported from, which an export writes again. */
+/* Files of the folder that a model was imported from. An export writes them again. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "model/network.h"
 
-static const char prefix[] = "origin/"; /* of their tensors in a model file */
+static const char prefix[] = "origin/"; /* prefix of their tensors in a model file */
 
 ll_status ll_model_keep_origin(ll_model *m, const char *name, const void *data, size_t size) {
     ll_origin *more = ll_alloc((size_t)m->origins + 1, sizeof *more);

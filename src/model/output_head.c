@@ -1,7 +1,7 @@
-/* The top of the network: final norm, pooling, logits, cross-entropy, and the way back into ws->d.
+/* The top of the network: final norm, pooling, logits, cross-entropy, and back to ws->d.
  *
- * Language models make logits, losses and their gradients for a few rows at a time: (tokens, V) is never
- * in memory. */
+ * Language models compute logits, losses and their gradients for a few rows at a time, so (tokens, V) is never in
+ * memory. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -19,7 +19,7 @@ int ll_head_width(const ll_model *m) {
     return ll_task_per_token(m->c->model.task) ? m->c->model.vocab : m->c->model.classes;
 }
 
-/* Numbers in a row that logits are computed from. */
+/* Numbers in a row from which logits are computed. */
 static int head_depth(const ll_model *m) {
     return m->c->model.task == LL_TASK_MATCH ? m->c->model.ff : m->c->model.width;
 }
@@ -45,7 +45,7 @@ void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx) 
 
 /* ---- Logits ---- */
 
-/* Of tokens of streams, by the embedding. */
+/* For tokens of streams, by the embedding. */
 typedef struct {
     const ll_batch_run *run;
     int n;
@@ -53,7 +53,7 @@ typedef struct {
     float *out;
 } job;
 
-enum { ROWS = 128, FEW_ROWS = 32 /* of the embedding that all n rows of x meet while they are in the cache */ };
+enum { ROWS = 128, FEW_ROWS = 32 /* rows of the embedding that stay in the cache for all n rows of x */ };
 
 static void logits_task(void *arg, size_t i) {
     const job *j = arg;
@@ -69,8 +69,8 @@ static void add_bias(const ll_batch_run *run, int V, const float *bias, float *l
     if (bias) run->k->add((size_t)V, bias, logits);
 }
 
-/* Logits of what ll_head_transform gave. by_token: each row has the bits that a token of a stream has alone, whose sums
- * run along the rows of a tied embedding. */
+/* Logits from the output of ll_head_transform. by_token: each row has the bits that a token of a single stream has,
+ * whose sums run along the rows of a tied embedding. */
 static void logits_of(const ll_batch_run *run, int n, const float *x, int by_token, float *logits) {
     const ll_model *m = run->model;
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
@@ -96,7 +96,7 @@ void ll_head_stream_logits(const ll_batch_run *run, int n, const float *x, float
     logits_of(run, n, ll_head_transform(run, n, x), 1, logits);
 }
 
-/* dlogits (n, V) to the head's gradients and dx (n, C). */
+/* From dlogits (n, V) to the gradients of the output layer and dx (n, C). */
 static void logits_back(const ll_batch_run *run, int n, const float *x, const float *dlogits, float *dx) {
     const ll_model *m = run->model;
     const int C = head_depth(m), V = ll_head_width(m), head = tied(m) ? m->at.embedding : m->at.head;
@@ -144,7 +144,7 @@ static void loss_task(void *arg, size_t i) {
             continue;
         }
         const float top = k->max(V, x);
-        int best = 0; /* of equal answers, the first counts: a constant output is not right everywhere */
+        int best = 0; /* of equal answers the first counts, so that a constant output is not always right */
         while (best < l->V - 1 && x[best] != top) best++;
         loss[LL_CHUNK] = best == target;
         loss[0] = k->softmax_loss(l->V, x, target, l->scale);
@@ -174,7 +174,7 @@ static int any_target(const losses *l) {
     return 0;
 }
 
-/* Rows x (n, depth), numbered from l->first, through logits and back: dx (n, depth) where gradients are wanted. */
+/* Rows x (n, depth), numbered from l->first, through logits and back: dx (n, depth) if there are gradients. */
 static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally *tally) {
     const ll_batch_run *run = l->run;
     const size_t C = (size_t)head_depth(run->model), first = l->first;
@@ -198,7 +198,7 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
 
 /* ---- Pooling ---- */
 
-/* Tokens of sequence b that are pooled. */
+/* The tokens of sequence b that are pooled. */
 static int pooled(const ll_batch_run *run, size_t b) {
     return run->c->model.pool == LL_POOL_FIRST ? 1 : run->lengths[b];
 }
@@ -210,7 +210,7 @@ typedef struct {
     float *dx;
 } pooling;
 
-/* All rows, some columns: a sum in the order of the rows, so that padding cannot change it. */
+/* All rows, some columns. A sum runs in the order of the rows, so that padding cannot change it. */
 static void pool_task(void *arg, size_t i) {
     const pooling *p = arg;
     const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, first = i * COLUMNS;
@@ -254,7 +254,7 @@ static void unpool_task(void *arg, size_t i) {
 
 static void pool_back(const ll_batch_run *run) {
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
-        ll_head_input(run, r); /* for the statistics of its norm */
+        ll_head_input(run, r); /* recomputed for its statistics */
         pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
         ll_parallel_for(ll_ceil_div_size((size_t)r.n, LL_PIECE), unpool_task, &p);
         ll_head_input_back(run, r, run->ws->gradient);
@@ -276,7 +276,8 @@ static void classify_loss(losses *l, ll_tally *tally) {
     if (run->grad) pool_back(run);
 }
 
-/* Greedy decoding of a sequence gives its targets exactly if each is the likeliest after those before it. */
+/* Greedy decoding of a sequence gives exactly its targets if each target is the most likely token after those before
+ * it. */
 static void count_sequence(const ll_batch_run *run, const int *targets, int b, ll_tally *tally) {
     const int *of = targets + (size_t)b * (size_t)run->T;
     int any = 0;
@@ -285,7 +286,7 @@ static void count_sequence(const ll_batch_run *run, const int *targets, int b, l
     tally->exact += any && !run->ws->wrong[b];
 }
 
-/* As classify_loss, of pairs: chunks have an even number of rows. */
+/* As classify_loss, for pairs: chunks have an even number of rows. */
 static void match_loss(losses *l, ll_tally *tally) {
     const ll_batch_run *run = l->run;
     ll_head_pool(run);
@@ -314,7 +315,7 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
         const float *x = ll_head_input(run, r);
         l.first = r.first;
         cross_entropy(&l, r.n, x, run->grad ? run->ws->gradient : NULL, tally);
-        if (run->grad && run->model->at.transform >= 0) ll_head_input(run, r); /* for the statistics of its norm */
+        if (run->grad && run->model->at.transform >= 0) ll_head_input(run, r); /* recomputed for its statistics */
         if (run->grad) ll_head_input_back(run, r, run->ws->gradient);
     }
     for (int b = 0; run->ws->wrong && b < run->B; b++) count_sequence(run, targets, b, tally);

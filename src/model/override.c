@@ -1,17 +1,17 @@
-/* What may change about a model that is made: on what data and in what batches it is evaluated. */
+/* What may change in a finished model: the data and the batches of its evaluation. */
 #include <string.h>
 
 #include "model/model_internal.h"
 
 ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
-        return ll_fail(LL_EINVAL, "\"%s\": the model is made; only keys of [data] and [train] can change", assignment);
+        return ll_fail(LL_EINVAL, "\"%s\": the model is fixed; only keys of [data] and [train] can change", assignment);
     const int noise =
         model->c->position.type == LL_POSITION_SINE_SPE || model->c->position.type == LL_POSITION_CONV_SPE;
     if (noise && !strncmp(assignment, "train.seed=", 11))
-        return ll_fail(LL_EINVAL, "\"%s\": this model's positions draw their noise by its seed, which cannot change",
+        return ll_fail(LL_EINVAL, "\"%s\": this model's positions draw their noise from its seed, which cannot change",
                        assignment);
-    /* On a copy first: a refused value must leave the model as it was. */
+    /* First on a copy, so that a refused value leaves the model as it was. */
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);
     if (!status) status = ll_recipe_set(copy, assignment);

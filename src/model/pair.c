@@ -1,5 +1,5 @@
-/* Two texts and whether they belong together: both go through the same network as sequences 2i and 2i + 1, and of what
- * is pooled, u and v, one hidden layer reads
+/* Two texts, and whether they match. Both go through the same network as sequences 2i and 2i + 1. u and v are their
+ * pooled vectors. One hidden layer reads
  *
  *   x = [u, v, u v, u - v]        h = act(x W_1 + b_1)        logits = h W_2 + b_2
  *
@@ -34,7 +34,7 @@ void ll_match_back(const ll_batch_run *run, int n, size_t first) {
     const ll_match *m = &run->ws->match;
     const int ff = run->c->model.ff, in = run->model->at.match;
     const size_t C = (size_t)run->c->model.width, wide = (size_t)ff;
-    ll_activate_back(run, n, ff, m->u, NULL, m->dh, m->h); /* h is read no more: it takes the gradient of u */
+    ll_activate_back(run, n, ff, m->u, NULL, m->dh, m->h); /* h becomes the gradient of u */
     ll_linear_weight_back(run, n, 4 * (int)C, ff, m->x, 4 * C, m->h, wide, ll_param_in(run->model, run->grad, in));
     ll_bias_back(n, ff, m->h, ll_param_in(run->model, run->grad, in + 1));
     ll_linear_input_back(run, n, 4 * (int)C, ff, m->h, wide, ll_param_at(run->model, in), m->dx, 4 * C, 0);

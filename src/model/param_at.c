@@ -1,4 +1,4 @@
-/* Where a parameter lies. */
+/* The address of a parameter. */
 #include "model/network.h"
 
 float *ll_param_in(const ll_model *m, float *block, int i) { return block + m->param[i].offset; }

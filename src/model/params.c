@@ -1,7 +1,7 @@
-/* The table of tensors, in the order in which they lie in the block, and how parameters start.
+/* The table of tensors, in the order in which they lie in the block, and the initial values of parameters.
  *
- * Weights are (in, out): y = x W reads W row by row, for one token as for many. Every tensor starts on a
- * cache line; the gaps hold zeros and stay so. */
+ * Weights are (in, out): y = x W reads W row by row, for one token as for many. Every tensor starts on a cache line;
+ * the gaps are zero and stay so. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static int add_in(ll_model *m, const char *prefix, const char *name, int rows, i
     return add(m, text, rows, cols, cols > 1);
 }
 
-/* Tensors of a block, and which of them this one has. */
+/* Tensors of a block, and which of them this block has. */
 typedef struct {
     int which;
     const char *name; /* NULL: a norm, whose name is ... */
@@ -182,7 +182,7 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
     return LL_OK;
 }
 
-/* Floats in the block: an estimate to refuse what no machine holds before sizes can overflow. */
+/* An estimate of the floats in the block. It refuses sizes that no machine holds before they can overflow. */
 static double estimate(const ll_model_config *c, double queries, double values) {
     const double block = c->model.width * (2 * (queries + values) + 3.0 * c->model.ff + c->model.heads + 7) +
                          2.0 * c->model.ff + c->model.heads,
@@ -235,7 +235,8 @@ ll_status ll_params_allocate(ll_model *m) {
     return m->data ? LL_OK : LL_ENOMEM;
 }
 
-/* A tensor's draws hang on its name alone: models that differ elsewhere start from the same numbers. */
+/* A tensor's initial values depend on its name alone, so that models which differ elsewhere start from the same
+ * numbers. */
 static uint64_t stream_of(const char *name) {
     uint64_t hash = 14695981039346656037u;
     for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211u;
@@ -247,8 +248,9 @@ static int ends(const char *name, const char *end) {
     return n >= e && !strcmp(name + n - e, end);
 }
 
-/* With pre-norm the residual stream is a sum of as many terms as there are sublayers, which nothing normalises; what
- * adds to it is drawn smaller so that the sum's variance does not grow with the depth (Radford et al. 2019). */
+/* With pre-norm the residual stream is a sum of as many terms as there are sublayers, and nothing normalises it. The
+ * matrices that add to it are smaller, so that the variance of the sum does not grow with the depth (Radford et al.
+ * 2019). */
 static double shrink(const ll_model *m, int i) {
     const char *name = m->param[i].name;
     if (m->c->model.norm == LL_NORM_POST || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;

@@ -7,13 +7,13 @@
 
 enum { LL_CYCLES_RANDOM, LL_CYCLES_LONG }; /* of permute, permute2d */
 enum { LL_DECAY_NONE, LL_DECAY_FIXED };
-enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* where positions of a source begin */
+enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* end from which positions of a source count */
 
 typedef struct {
     int type; /* ll_position */
     int cycles, decay, cross;
     int max_length, offset; /* learned */
-    int rotary;             /* rope: channels of a head that turn; 0 = all */
+    int rotary;             /* rope: channels of a head that are rotated; 0 = all */
     int width, height;                                           /* of an image */
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     int distances, distance_values;                              /* clip of relative-s2 and shaw; shaw */
@@ -21,7 +21,7 @@ typedef struct {
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
 } ll_position_options;
 
-/* Tokens that learned positions reach. */
+/* Number of tokens that learned positions cover. */
 static inline int ll_position_learned(const ll_position_options *p) {
     return p->max_length - p->offset;
 }

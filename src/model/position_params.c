@@ -1,5 +1,5 @@
-/* Positions that live inside attention and learn: their parameters in the model's block, and their noise. Operators
- * borrow the parameters, so that an update of the block is an update of them. */
+/* Learned positions inside attention: their parameters in the model's block, and their noise. Operators borrow the
+ * parameters, so that an update of the block updates them. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "model/mechanism.h"
 #include "model/network.h"
 
-/* Does the position act in attention, other than by permuting features? Cross attention may know no positions. */
+/* Does the position act in attention, other than by permuting features? Cross attention may be without positions. */
 static int is_placed(const ll_model *m, int op) {
     const int type = m->c->position.type;
     return !(ll_position_row(type)->has & LL_EMBEDDED) && type != LL_POSITION_PERMUTE &&
@@ -49,7 +49,7 @@ int ll_position_params_tensors(const ll_model *m, ll_position_tensor tensor[LL_P
     return n;
 }
 
-/* gains: twice a normal number over the root of the norm of K others. */
+/* gains: twice a normal number over the root of the norm of K others */
 static void init_gains(const ll_param *p, float *x, size_t n, uint64_t seed, uint64_t stream) {
     for (int i = 0; i < p->rows; i++) {
         double square = 0;
@@ -62,8 +62,8 @@ static void init_gains(const ll_param *p, float *x, size_t n, uint64_t seed, uin
     }
 }
 
-/* relative-s2 starts from vectors that are 0, and all keys alike. Features that are flat or 0 there would never learn:
- * such kernels start as other weights do. */
+/* relative-s2 starts from vectors of 0, so that all distances are alike. Kernels whose features are flat or 0 there
+ * would never learn; they start as other weights do. */
 static void init_vectors(const ll_model_config *c, float *x, size_t n, uint64_t stream) {
     const int smooth = c->attention.kernel == LL_KERNEL_SOFTMAX || c->attention.kernel == LL_KERNEL_FAVOR ||
                        c->attention.kernel == LL_KERNEL_ELU1 || c->attention.kernel == LL_KERNEL_EXP ||
@@ -82,9 +82,9 @@ int ll_position_params_init(const ll_model *m, const ll_param *p, float *x, uint
         for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
     } else if (!strcmp(name, "rpe")) {
         init_vectors(m->c, x, n, stream);
-    } else if (!strcmp(name, "bias")) { /* no preference */
+    } else if (!strcmp(name, "bias")) { /* no preference for a distance */
         memset(x, 0, n * sizeof *x);
-    } else if (!strncmp(name, "distance", 8)) { /* small beside queries and values of size 1 */
+    } else if (!strncmp(name, "distance", 8)) { /* small compared with queries and values of size 1 */
         ll_normal_fill(x, n, seed, stream, 0);
         for (size_t i = 0; i < n; i++) x[i] *= (float)ll_config_init_std(m->c);
     } else if (!strncmp(name, "filter", 6)) {
@@ -104,7 +104,7 @@ static float *tensor_in(const ll_model *m, float *grad, int i) {
     return grad ? ll_param_in(m, grad, i) : m->param[i].value;
 }
 
-/* The one of this name of an operator, or NULL. */
+/* The tensor of this name of an operator, or NULL. */
 static float *tensor_at(const ll_model *m, int op, const char *name, float *grad) {
     ll_position_tensor tensor[LL_POSITION_TENSORS];
     const int n = ll_position_params_tensors(m, tensor);
@@ -163,7 +163,7 @@ void ll_position_params_noise(const ll_batch_run *run, int op) {
     if (!is_spe(run->c)) return;
     uint32_t word[4];
     uint64_t seed = (uint64_t)run->c->seed;
-    if (run->grad && !run->ws->carry) { /* a state holds keys of earlier windows, under the same noise */
+    if (run->grad && !run->ws->carry) { /* a state contains keys of earlier windows, made with the same noise */
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)run->draw);
         seed = (uint64_t)word[0] << 32 | word[1];
     }

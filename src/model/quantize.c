@@ -15,7 +15,7 @@ struct ll_quantized {
     uint16_t *bf16; /* (size), in the order of the parameters; or NULL */
     int8_t *int8;   /* the same */
     float *scale;   /* the scale of each column of int8 */
-    size_t *column; /* (count) index of a tensor's first scale; SIZE_MAX: it is not quantized */
+    size_t *column; /* (count) index of a tensor's first scale; SIZE_MAX: not quantized */
 };
 
 static int is_quantized(const ll_model *m, int i) {

@@ -1,20 +1,20 @@
-/* A token from logits. Nothing is sorted and nothing allocated: the k largest, and the fewest that make up
- * a share p, are those above a threshold, which is found by bisection over the 2^32 floats in order.
- * Of equal values at the threshold the first ones are taken. */
+/* Samples a token from logits. Nothing is sorted and nothing allocated. The k largest values, and the fewest values
+ * that make up a share p, are those above a threshold. The threshold is found by bisection over the floats, whose bits
+ * are in order. Of equal values at the threshold the first ones are taken. */
 #include <math.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "longline.h"
 
-/* A number that orders as the (non-negative) float does. */
+/* An integer with the same order as the (non-negative) floats. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-/* Sum of the values from `least` on, or how many they are. */
+/* The sum of the values from `least` on, or their number. */
 static double above(const float *p, int V, uint32_t least, int counting) {
     double sum = 0;
     for (int i = 0; i < V; i++)
@@ -22,10 +22,11 @@ static double above(const float *p, int V, uint32_t least, int counting) {
     return sum;
 }
 
-/* Sets to zero all but the largest values whose number (counting) or sum first reaches `wanted`. */
+/* Sets to zero all but the largest values, as many as are needed for their number (counting) or sum to reach
+ * `wanted`. */
 static void keep_largest(float *p, int V, double wanted, int counting) {
-    uint32_t low = 0, high = order_of(INFINITY);    /* from `low` on there is enough, from `high` on not */
-    if (above(p, V, 1, counting) <= wanted) return; /* zeros never count */
+    uint32_t low = 0, high = order_of(INFINITY);    /* `low` keeps enough values, `high` does not */
+    if (above(p, V, 1, counting) <= wanted) return; /* zeros are never counted */
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
         if (above(p, V, middle, counting) >= wanted) {

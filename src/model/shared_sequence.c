@@ -1,11 +1,12 @@
 /* Attention over sequences that several processes share (shared_sequence.h).
  *
- * Causal: part p waits for the state that p - 1 left, and leaves one for p + 1. Backward goes the other way with the
- * gradients of states.
+ * Causal: part p waits for the state of part p - 1 and sends its own to part p + 1. Backward runs the other way, with
+ * the gradients of states.
  *
- * In both directions: first each part adds its keys to the state of those before, from part to part. The last one has
- * the state of all keys, which all get, and with which each part computes its queries, side by side. Backward: the
- * gradients at that state are summed over all parts, and go back through the keys, from the last part to the first. */
+ * Bidirectional: first each part adds its keys to the state of the parts before it, one part after the other. The last
+ * part then has the state of all keys and sends it to all; with it all parts compute their queries, side by side.
+ * Backward: the gradients at that state are summed over all parts, and go back through the keys from the last part to
+ * the first. */
 #include "model/shared_sequence.h"
 
 #include <string.h>
@@ -18,15 +19,15 @@
 typedef struct {
     const ll_attention *op;
     float *in, *out;       /* before and after this part's keys */
-    float *all;            /* in both directions: after the keys of all parts */
+    float *all;            /* bidirectional: after the keys of all parts */
     float *keys, *queries; /* ... and what the two calls save for backward, or NULL */
 } layer_state;
 
 struct ll_shared {
     ll_sharing how;
     int layers, causal;
-    size_t floats; /* of one state, the largest of all layers */
-    size_t room;   /* of the states of a batch */
+    size_t floats; /* floats of one state, the largest of all layers */
+    size_t room;   /* floats of the states of a batch */
     layer_state *layer;
     float *gradient[2];
 };
@@ -35,7 +36,7 @@ static ll_status check_model(const ll_model *m) {
     const int task = m->c->model.task;
     size_t floats;
     if (task != LL_TASK_LM && task != LL_TASK_MLM)
-        return ll_fail(LL_EINVAL, "dist.sequence: ranks can share the sequences of tasks lm and mlm alone, as yet");
+        return ll_fail(LL_EINVAL, "dist.sequence: ranks can share only sequences of tasks lm and mlm");
     if (m->c->model.separator >= 0)
         return ll_fail(LL_EINVAL, "dist.sequence: ranks cannot share sequences of documents (model.separator)");
     if (m->c->model.token_types || m->c->model.mask_token >= 0)
@@ -49,7 +50,7 @@ static ll_status check_model(const ll_model *m) {
     return LL_OK;
 }
 
-/* One layer's memory; kept where training goes back through it. */
+/* The memory of one layer; kept if training goes back through it. */
 static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep) {
     l->in = ll_alloc(s->room, sizeof(float));
     l->out = ll_alloc(s->room, sizeof(float));
@@ -117,11 +118,11 @@ ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
 
 int64_t ll_shared_offset(const ll_shared *s, int T) { return s ? (int64_t)s->how.part * T : 0; }
 
-/* ---- States from part to part ---- */
+/* ---- States from one part to the next ---- */
 
 static size_t count_of(const ll_shared *s, const ll_attention_call *c) { return s->floats * (size_t)c->B; }
 
-/* What the part before has; it stays where it is for the first part, which gets nothing. */
+/* Receives the state of the part before. The first part keeps its own, which is zero. */
 static ll_status take(const ll_shared *s, const ll_attention_call *c, float *x, int from) {
     const int there = from >= 0 && from < s->how.parts;
     return there ? s->how.receive(s->how.arg, x, count_of(s, c), from) : LL_OK;
@@ -136,12 +137,12 @@ static ll_attention_call with_state(const ll_shared *s, const ll_attention_call 
     ll_attention_call c = *call;
     c.state_in = in, c.state_out = out;
     c.state_row = s->floats;
-    c.scratch = NULL, c.scratch_floats = 0; /* what is there is for calls without states */
+    c.scratch = NULL, c.scratch_floats = 0; /* the memory is that of calls without states */
     c.query_offset = c.key_offset = ll_shared_offset(s, call->T);
     return c;
 }
 
-/* A call through which states go on from part to part. */
+/* A call whose states go from one part to the next. */
 static ll_status chain_forward(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
     const int part = s->how.part;
     ll_status status = take(s, call, l->in, part - 1);
@@ -149,7 +150,7 @@ static ll_status chain_forward(const ll_shared *s, const layer_state *l, const l
     return status ? status : give(s, call, l->out, part + 1);
 }
 
-/* last: the gradient at what the last part left, or NULL. */
+/* last: the gradient at the state that the last part leaves, or NULL. */
 static ll_status chain_backward(const ll_shared *s, const layer_state *l, ll_attention_call *call, const float *last) {
     const int part = s->how.part, ends = part + 1 == s->how.parts;
     ll_status status = take(s, call, s->gradient[0], part + 1);
@@ -163,7 +164,7 @@ static ll_status chain_backward(const ll_shared *s, const layer_state *l, ll_att
 
 static float *state_before(const ll_shared *s, const layer_state *l) { return s->how.part ? l->in : NULL; }
 
-/* The keys of a call in both directions, and then its queries. */
+/* Bidirectional: a call for the keys, then a call for the queries. */
 static ll_attention_call keys_call(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
     ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
     c.T = 0;

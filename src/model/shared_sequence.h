@@ -1,12 +1,12 @@
-/* Sequences that several processes share: each has one part of their tokens. Attention passes states of constant size
- * from part to part (state_in and state_out of a call), never keys and values. */
+/* Sequences that several processes share. Each process has one part of the tokens. Attention passes states of constant
+ * size from part to part (state_in and state_out of a call), never keys and values. */
 #ifndef LL_SHARED_SEQUENCE_H
 #define LL_SHARED_SEQUENCE_H
 
 #include "model/model_internal.h"
 
-/* Which part of so many this process has, and how numbers get from part to part. Parts call `broadcast` and `sum`
- * together. `sum` is the same on all, to the bit. */
+/* Which part this process has, and how numbers travel between parts. Parts call `broadcast` and `sum` together. `sum`
+ * gives all the same bits. */
 typedef struct {
     int part, parts;
     ll_status (*send)(void *arg, const float *x, size_t n, int to);
@@ -17,14 +17,14 @@ typedef struct {
 } ll_sharing;
 
 /* Batches of this workspace are part number how->part of sequences that are how->parts times as long. LL_EINVAL with
- * the reason where the model's attention keeps no state of constant size, or its task sees whole sequences. */
+ * the reason if the model's attention has no state of constant size, or if its task needs whole sequences. */
 LL_MUST_USE ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how);
 
 /* ---- For attention_layer.c ---- */
 
 typedef struct ll_shared ll_shared;
 void ll_shared_free(ll_shared *s);
-/* Of the first token of this part. */
+/* The position of the first token of this part. */
 int64_t ll_shared_offset(const ll_shared *s, int T);
 LL_MUST_USE ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_shared_backward(const ll_shared *s, int layer, const ll_attention_call *call);

@@ -1,4 +1,4 @@
-/* Which stacks a model has, and whose the attention operators are. */
+/* Which stacks a model has, and which attention operators belong to each. */
 #include <stdio.h>
 
 #include "model/network.h"

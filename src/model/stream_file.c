@@ -1,5 +1,5 @@
-/* Streams in files: what all layers remember, the position and the last logits; docs/format.md describes them. A file
- * names the model by a digest of its parameters, draws and recipe, for no other can go on from there. */
+/* Streams in files: the state of all layers, the position and the last logits; see docs/format.md. A file names the
+ * model by a digest of its parameters, draws and recipe, because no other model can continue from it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static const char format[] = "longline-stream", version[] = "1";
 enum { NAME = 64 };
 static const int64_t LONGEST = INT64_C(1) << 52, SOURCE_MOST = 1 << 30;
 
-/* The keys of a part, those at their defaults left out: a key that a later version brings changes no digest. */
+/* The keys of a part that are not at their defaults, so that a key of a later version changes no digest. */
 static ll_status add_part(const void *part, const ll_key_table *table, ll_st_writer *writer) {
     char buffer[LL_NUMBER_TEXT];
     ll_status status = LL_OK;
@@ -24,7 +24,7 @@ static ll_status add_part(const void *part, const ll_key_table *table, ll_st_wri
     return status;
 }
 
-/* Keys that say what the model is. Noise of positions is a function of the seed. */
+/* The keys that define the model. The noise of positions is a function of the seed. */
 static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
     char seed[LL_NUMBER_TEXT];
     ll_status status = add_part(&m->c->model, &ll_model_keys, writer);
@@ -48,7 +48,7 @@ static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     return status;
 }
 
-/* A batcher reads the parameters for it once. */
+/* A batcher reads the parameters for it only once. */
 static ll_status digest_for(const ll_model *m, ll_batcher *batcher, char hex[LL_DIGEST_TEXT]) {
     if (!batcher) return digest(m, hex);
     const ll_status status = *batcher->digest ? LL_OK : digest(m, batcher->digest);
@@ -63,7 +63,7 @@ static void name_of(char name[NAME], int layer, int cross, const char *what) {
     snprintf(name, NAME, "blocks.%d.%s%s%s", layer, parts[cross], *what ? "." : "", what);
 }
 
-/* Tokens that a stream's layers remember: of the document, and of the source, 0: it has none. */
+/* The tokens in the state of a stream's layers: of the document, and of the source (0: there is none). */
 typedef struct {
     int64_t tokens;
     int keys;
@@ -74,7 +74,7 @@ static int tensors_of(const ll_stream *s, int layer, int cross, extent e, ll_sta
     return e.keys ? ll_cross_cache_state(s->memory[layer], e.keys, t) : 0;
 }
 
-/* Everything that is remembered is what a stream could have come to. */
+/* Checks that the state is one that a stream could have. */
 static ll_status check_values(const ll_stream *s) {
     for (int v = 0; v < s->model->c->model.vocab; v++)
         if (!isfinite(s->logits[v])) return ll_fail(LL_EFORMAT, "logits are not finite at element %d", v);
@@ -137,10 +137,10 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
 
 /* ---- Load ---- */
 
-/* Where in the text a stream is. */
+/* The positions of a stream. */
 typedef struct {
     int64_t position, document; /* as ll_stream's */
-    int64_t source;             /* keys of cross attention */
+    int64_t source;             /* number of keys in cross attention */
 } stream_position;
 
 static ll_status read_source(stream_position *p, const ll_model *m, const ll_safetensors *file) {
@@ -175,7 +175,7 @@ static ll_status read_stream_position(stream_position *p, const ll_model *m, con
     return read_source(p, m, file);
 }
 
-/* Rounded weights are other numbers, so the state of a model with those is the state of another one. */
+/* Quantized weights are other numbers, so their state belongs to another model. */
 static ll_status of_another(const ll_model *m, const ll_safetensors *file, const char *hex) {
     const char *path = ll_safetensors_path(file), *model = ll_safetensors_meta(file, "model");
     const char *weights = ll_safetensors_meta(file, "weights"), *now = ll_quantized_name(m);
@@ -186,7 +186,7 @@ static ll_status of_another(const ll_model *m, const ll_safetensors *file, const
                    model ? model : "unnamed", weights ? "" : ", or of this one with other --weights", hex);
 }
 
-/* Is it ours, and of this model? Where in the text it is. */
+/* Is it a stream's state, and of this model? Reads its positions. */
 static ll_status read_meta(stream_position *p, const ll_model *m, ll_batcher *batcher, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file), *what = ll_safetensors_meta(file, "format");
     const char *number = ll_safetensors_meta(file, "version"), *model = ll_safetensors_meta(file, "model");
@@ -217,8 +217,8 @@ static ll_status find(const ll_st_tensor **out, const ll_safetensors *file, cons
     return LL_OK;
 }
 
-/* All tensors that belong at this position, nothing else: into the stream (copy), or only looked at, before memory is
- * taken for them. */
+/* Checks that the file has exactly the tensors that belong to this position. With `copy` it copies them into the
+ * stream; without, it only checks, before memory is allocated. */
 static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int copy) {
     ll_state_tensor t[1 + LL_STATE_TENSORS] = {{"logits", LL_F32, 1, {(size_t)s->model->c->model.vocab}, s->logits}};
     int count = 0;

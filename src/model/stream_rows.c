@@ -1,13 +1,13 @@
-/* Attention of rows that are tokens of several streams. All else in a network acts on rows alike, so a product has the
- * rows of all streams. Here each stream takes its own. Long ones pass one after the other, and all threads share their
- * heads. Those of a few tokens pass side by side, one thread each. Neither changes a bit. */
+/* Attention of rows that are tokens of several streams. All other layers treat rows alike, so one product has the rows
+ * of all streams; here each stream has its own. Long streams run one after the other, and all threads share their
+ * heads. Streams of a few tokens run side by side, one thread each. The bits do not depend on which. */
 #include "model/stream_rows.h"
 
 #include <stdatomic.h>
 
 #include "attention/attention_stream.h"
 
-enum { FEW = 4 /* tokens of a stream that is left to one thread */ };
+enum { FEW = 4 /* a stream of fewer tokens is left to one thread */ };
 
 typedef struct {
     const ll_batch_run *run;
@@ -53,7 +53,7 @@ static ll_status self_attention(job *j) {
     const ll_stream_set *set = j->run->streams;
     ll_status status = LL_OK;
     int few = 0;
-    for (int i = 0; i < set->count && !status; i++) { /* memory is taken here, where a refusal keeps its message */
+    for (int i = 0; i < set->count && !status; i++) { /* allocated here, so that a failure keeps its message */
         status = ll_attention_stream_reserve(set->span[i].attention[j->layer], set->span[i].n);
         few += set->span[i].n <= FEW;
     }

@@ -1,4 +1,4 @@
-/* What the sublayers of a block share: residual stream, norm, dropout (network.h has the formulas), weights. */
+/* What the sublayers of a block share: residual stream, norm, dropout (formulas in network.h), weights. */
 #include <string.h>
 
 #include "model/network.h"
@@ -24,7 +24,7 @@ static int is_feed(const ll_batch_run *run, int j) {
     return j % run->stack->parts == run->stack->parts - 1;
 }
 
-/* N_j of pre-norm reads r of this number. */
+/* The index of the r that N_j of pre-norm reads. */
 static int read_by(const ll_batch_run *run, int j) {
     return is_parallel(run) && is_feed(run, j) ? j - 1 : j;
 }
@@ -63,7 +63,7 @@ const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, floa
     ll_workspace *ws = run->ws;
     if (!ll_pre_norm(run)) { /* from a_(j+1) = N_j(r_(j+1)) to r_(j+1) */
         const float *r = ll_residual(run, j + 1, rows);
-        ll_norm(run, rows.n, gain_of(run, j), r, ws->output); /* for its statistics */
+        ll_norm(run, rows.n, gain_of(run, j), r, ws->output); /* recomputed for its statistics */
         memset(ws->gradient, 0, (size_t)rows.n * (size_t)run->c->model.width * sizeof(float));
         ll_norm_back(run, rows.n, gain_of(run, j), r, d, ws->gradient);
         ll_copy_rows(run, rows.n, ws->gradient, d);
@@ -74,7 +74,7 @@ const float *ll_sublayer_back(const ll_batch_run *run, int j, ll_rows rows, floa
 }
 
 float *ll_sublayer_gradient(const ll_batch_run *run, float *d, int *add) {
-    *add = !ll_pre_norm(run); /* there r_(j+1) = a_j + F_j: both gradients meet */
+    *add = !ll_pre_norm(run); /* here r_(j+1) = a_j + F_j, so both gradients are added */
     return *add ? d : run->ws->output;
 }
 
@@ -82,7 +82,7 @@ void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const flo
     if (!ll_pre_norm(run)) return;
     const size_t C = (size_t)run->c->model.width, n = (size_t)rows.n * C;
     float *beside = is_parallel(run) ? run->ws->dparallel + rows.first * C : NULL;
-    const int waits = beside && is_feed(run, j); /* attention reads d as it is */
+    const int waits = beside && is_feed(run, j); /* attention reads d unchanged */
     if (waits) memset(beside, 0, n * sizeof *beside);
     ll_norm_back(run, rows.n, gain_of(run, j), ll_residual(run, read_by(run, j), rows), da, waits ? beside : d);
     if (beside && !waits) run->k->add(n, beside, d);

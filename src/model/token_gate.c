@@ -3,7 +3,7 @@
  *   u = a W_g + b_g        log r = log sigmoid(u) / 16
  *
  * (Yang et al. 2024, section 4.4, with the scalar gate of Sun et al. 2024, gated retention; 16 is their temperature).
- * Forward keeps log r alone: sigmoid(u) = e^(16 log r), so that dL/du = dL/dlog r (1 - e^(16 log r)) / 16. */
+ * Forward stores only log r. sigmoid(u) = e^(16 log r), so dL/du = dL/dlog r (1 - e^(16 log r)) / 16. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ ll_view ll_gate_view(const ll_batch_run *run, float *gate) {
     return gate ? (ll_view){gate, (size_t)run->T * H, 1, H} : (ll_view){0};
 }
 
-/* Where u = b_g, head h decays by r = 1 - e^x a token, with x from log 1/32 to log 1/512 over the heads: the scales of
+/* At u = b_g head h decays by r = 1 - e^x a token. Over the heads, x goes from log 1/32 to log 1/512: the scales of
  * RetNet (Sun et al. 2023). */
 int ll_gate_init(const ll_param *p, float *x) {
     if (!strstr(p->name, "attention.gate.bias")) return 0;

@@ -1,4 +1,4 @@
-/* What a network writes to: sizes are planned first, then one block is taken and cut up. */
+/* The memory of a network. The sizes are planned first; then one block is allocated and divided. */
 #include <limits.h>
 #include <string.h>
 
@@ -8,16 +8,16 @@
 #include "model/shared_sequence.h"
 
 enum {
-    LOGIT_FLOATS = 1 << 20, /* of a chunk of logits: large enough for the product, small enough for a cache */
-    LOGIT_ROWS = 256        /* at least */
+    LOGIT_FLOATS = 1 << 20, /* floats of a chunk of logits: large enough for the product, small enough for a cache */
+    LOGIT_ROWS = 256        /* fewest rows */
 };
 
 static float *take(ll_arena *a, size_t count, size_t width) { return ll_arena_take(a, count * width); }
 
-/* Sequences in a batch: documents in packed rows may be of one token. */
+/* Sequences in a batch: a document in packed rows may have one token. */
 static int most_sequences(const ll_workspace *ws) { return ws->model->c->model.separator < 0 ? ws->B : ws->B * ws->T; }
 
-/* What training keeps of every layer is there once in evaluation. */
+/* The number of copies: training stores every layer, evaluation one. */
 static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_model_config *c = m->c;
@@ -57,9 +57,9 @@ static void plan_cross(ll_workspace *ws, ll_arena *p, size_t rows) {
     if (keep) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
 }
 
-/* Floats that any call of attention takes, for as many threads as there are now. */
+/* Floats of scratch that any call of attention needs, for the present number of threads. */
 static size_t scratch_floats(const ll_workspace *ws) {
-    static float saved; /* that there is something, is all that counts */
+    static float saved; /* only whether it is NULL matters */
     const int keep = ws->mode == LL_TRAIN;
     size_t most = 0;
     for (int l = 0; l < ws->stack->layers && ws->mode != LL_STREAM; l++)
@@ -86,14 +86,14 @@ static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
     ws->match.dh = training ? take(p, pairs, ff) : NULL;
 }
 
-/* Floats that products of `rows` rows with any weights pack, and gradients of those, whose sums run over rows. */
+/* Floats of scratch for products of `rows` rows with any weights, and for their gradients, whose sums run over rows. */
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
               dims[] = {m->values,        m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
                         m->queries,       m->keys,        ll_head_width(m),
                         m->c->model.heads};
-    int deepest = 0, widest = 0; /* of what goes in: the first three */
+    int deepest = 0, widest = 0; /* the input: queries, keys, gate */
     for (int i = 0; i < 7; i++) {
         if (dims[i] > widest) widest = dims[i];
         if (dims[i] > deepest && i < 3) deepest = dims[i];
@@ -109,7 +109,7 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     const int classify = !ll_task_per_token(c->model.task), top = ws->stack == ll_top_stack(m);
     size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
     if (classify) rows = B;
-    if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows pass through it, too */
+    if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows use it, too */
     ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, rows < chunk ? rows : chunk);
     const size_t own = (size_t)(m->queries > m->values ? m->queries : m->values); /* at most */
     ws->grouped = c->model.kv_heads ? take(p, chunk, own) : NULL;
@@ -153,14 +153,15 @@ static size_t lay_out(ll_workspace *ws, float *base) {
         ws->dgate = m->gated ? take(&p, rows, (size_t)m->c->model.heads) : NULL;
         ws->dmixed = take(&p, rows, values);
     }
-    const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* its rows pass here, too */
+    const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* the source uses it, too */
     ws->scratch_floats = scratch_floats(ws);
     ws->scratch = ws->scratch_floats ? take(&p, ws->scratch_floats, 1) : NULL;
     ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(rows > source ? rows : source, LL_CHUNK)), 1);
     return p.used;
 }
 
-/* Refuses what cannot be held before any size can overflow. Streams know themselves where learned positions end. */
+/* Refuses sizes that no memory holds, before any size can overflow. Streams check for themselves that learned positions
+ * are enough. */
 static ll_status check(const ll_model *m, int B, int T, int mode) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
@@ -176,7 +177,7 @@ static ll_status check(const ll_model *m, int B, int T, int mode) {
     return LL_OK;
 }
 
-/* The first pointers of every list, then their lists. */
+/* First the arrays of pointers, then the arrays they point to. */
 static ll_status take_lists(ll_workspace *ws) {
     const size_t layers = (size_t)ws->stack->layers, residuals = (size_t)ll_sublayers(ws->stack) + 1;
     float ***const lists[] = {&ws->project, &ws->gate,        &ws->mixed,        &ws->hidden,      &ws->gates,

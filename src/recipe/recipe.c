@@ -1,4 +1,4 @@
-/* Recipes: every key has a value at all times, so there is no half-made one. */
+/* Recipes: every key has a value at all times. */
 #include "recipe/recipe.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "recipe/recipe_key.h"
 
-/* The text of key number i, where it is a text; else NULL. */
+/* The text of key number i if it is a text key; else NULL. */
 static char **text_of(const ll_config *c, int i) {
     const ll_key *key = ll_key_at(i);
     return key->type == LL_KEY_TEXT ? ll_key_string(ll_config_part(c, i), key) : NULL;

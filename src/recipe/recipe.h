@@ -20,16 +20,16 @@ typedef struct {
 
 struct ll_recipe {
     ll_config c;
-    char *scratch; /* room for the text of every key, for ll_recipe_get */
+    char *scratch; /* memory for the text of every key, for ll_recipe_get */
 };
 
 /* As ll_task_per_token. */
 int ll_config_per_token(const ll_config *c);
-/* Sequences in a batch: two for each example of match. */
+/* The sequences of a batch: two for each example of match. */
 int ll_config_sequences(const ll_config *c);
-/* What a model has to know of a recipe. */
+/* The model's part of a recipe. */
 ll_model_config ll_config_model(const ll_config *c);
-/* Do the parts of a recipe fit together? ll_model_check of what a model has to know. */
+/* Do the parts of a recipe fit together? Calls ll_model_check. */
 LL_MUST_USE ll_status ll_config_check(const ll_config *c);
 
 #endif

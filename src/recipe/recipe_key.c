@@ -1,11 +1,11 @@
-/* All keys: the tables of the rooms, one after the other. Parsing, printing, help and errors are loops over them. */
+/* All keys: the tables of the rooms, one after the other. Parsing, printing, help and errors loop over them. */
 #include "recipe/recipe_key.h"
 
 #include <string.h>
 
 static const struct {
     const ll_key_table *table;
-    size_t part; /* where its struct lies in ll_config */
+    size_t part; /* offset of its struct in ll_config */
 } sections[] = {
     {&ll_model_keys, offsetof(ll_config, model)},       {&ll_attention_keys, offsetof(ll_config, attention)},
     {&ll_position_keys, offsetof(ll_config, position)}, {&ll_train_keys, offsetof(ll_config, train)},
@@ -19,7 +19,7 @@ int ll_key_count(void) {
     return count;
 }
 
-/* The section of key number *i, which becomes its number there; SECTIONS past the last. */
+/* The section of key number *i, which becomes its number in that section; SECTIONS after the last key. */
 static int section_of(int *i) {
     int s = 0;
     for (; s < SECTIONS && *i >= sections[s].table->count; s++) *i -= sections[s].table->count;
@@ -59,7 +59,7 @@ static const char *after_dot(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-/* A right word in a wrong section, or in none, is nearer than any other word. */
+/* A correct word in a wrong section, or without one, is nearer than any other word. */
 const char *ll_key_nearest(const char *name) {
     const char *nearest = NULL;
     int least = 1 << 20;

@@ -1,4 +1,4 @@
-/* What the model room gets of a recipe, and whether it holds together. */
+/* The model room's part of a recipe, and its check. */
 #include "recipe/recipe.h"
 
 int ll_config_per_token(const ll_config *c) {

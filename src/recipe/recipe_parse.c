@@ -1,4 +1,4 @@
-/* Recipes from INI text: every key is one of the table, and set once. */
+/* Recipes from INI text: every key is in the table, and set at most once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static ll_status assign(void *arg, const char *section, const char *word, const 
     return ll_config_assign(&p->recipe->c, key, value);
 }
 
-/* text, or the file at `name` where it is NULL. */
+/* Parses text, or the file at `name` if text is NULL. */
 static ll_status read_recipe(ll_recipe **recipe, const char *text, const char *name) {
     parser p = {0};
     ll_status status = ll_recipe_create(&p.recipe);

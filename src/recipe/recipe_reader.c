@@ -1,4 +1,4 @@
-/* What the data room gets of a recipe: its own part, and six numbers. */
+/* The data room's part of a recipe: its section, and six numbers. */
 #include "recipe/recipe_reader.h"
 
 ll_reader_options ll_config_reader(const ll_config *c) {

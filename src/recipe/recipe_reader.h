@@ -5,10 +5,10 @@
 #include "data/data_internal.h"
 #include "recipe/recipe.h"
 
-/* What the data room has to know of a recipe; its texts stay the recipe's. */
+/* The data room's part of a recipe; its texts are borrowed from the recipe. */
 ll_reader_options ll_config_reader(const ll_config *c);
 
-/* ll_reader_create with these, and a vocabulary of the reader's own, or the one given. */
+/* ll_reader_create with that, and with the given vocabulary, or the reader's own. */
 LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
 LL_MUST_USE ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split,
                                         const ll_bytes *vocabulary);

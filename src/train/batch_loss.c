@@ -1,5 +1,5 @@
-/* Training on batches from memory: loss and gradients of one, and updates. The recipe gives the settings, the caller
- * the data and the loop. */
+/* Training on batches from memory: loss and gradients of a batch, and updates. The recipe has the settings; the caller
+ * has the data and the loop. */
 #include <math.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "model/network.h"
 #include "train/train_internal.h"
 
-/* What a caller of any version gave; what he does not know of is 0. */
+/* Copies a struct of any version of the library. Fields that the caller does not know are 0. */
 static ll_status take_batch(ll_memory_batch *b, const ll_memory_batch *given) {
     const size_t size = given->struct_size;
     if (size < sizeof given->struct_size || size > sizeof *b)
         return ll_fail(LL_EINVAL,
-                       "struct_size of the batch is %zu; this library knows %zu: set it to sizeof(ll_memory_batch)",
+                       "struct_size of the batch is %zu, and this library knows %zu: set it to sizeof(ll_memory_batch)",
                        size, sizeof *b);
     memcpy(b, given, size);
     if (!b->tokens || !b->targets) return ll_fail(LL_EINVAL, "the batch has no tokens or no targets");
@@ -35,7 +35,7 @@ static ll_status check_batch(const ll_model *m, const ll_memory_batch *b) {
     const int pairs = m->c->model.task == LL_TASK_SEQ2SEQ;
     if (!pairs != !b->source)
         return ll_fail(LL_EINVAL, pairs ? "a seq2seq model learns from sources and targets; the batch has no source"
-                                        : "only seq2seq models have sources; the batch has one");
+                                        : "only seq2seq models have sources, and the batch has one");
     ll_status status = ll_check_tokens(m, b->tokens, b->lengths, b->B, b->T);
     if (!status && pairs) status = ll_check_tokens(m, b->source, b->source_lengths, b->B, b->S);
     if (status) return status;
@@ -44,7 +44,7 @@ static ll_status check_batch(const ll_model *m, const ll_memory_batch *b) {
     return check_targets(m, b);
 }
 
-/* Targets past a length are not there. */
+/* Targets past a length are ignored. */
 static int64_t counted(const ll_model *m, const ll_memory_batch *b) {
     const int per_token = ll_task_per_token(m->c->model.task), rows = b->B / ll_task_sequences(m->c->model.task);
     int64_t count = 0;
@@ -100,7 +100,7 @@ struct ll_adam {
     ll_model *model;
     ll_optimizer *optimizer;
     float *draws; /* scratch for new random features */
-    int64_t step; /* updates made */
+    int64_t step; /* number of updates so far */
 };
 
 ll_status ll_adam_create(ll_adam **adam, ll_model *model) {

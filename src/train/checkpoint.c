@@ -1,4 +1,4 @@
-/* last.safetensors: the model, as ll_model_write leaves it, and what a run needs to go on:
+/* last.safetensors: the model as ll_model_write writes it, and what a run needs to continue:
  *
  *   adam.m.NAME, adam.v.NAME   moments of the parameter NAME, in its shape
  *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
@@ -7,7 +7,7 @@
  *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
  *                              counts of the last steps
  *
- * No clock and no path is in it: the same run gives the same bytes. */
+ * It contains no time and no path, so that the same run writes the same bytes. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 static const char CARRY[] = "train.carry", CARRY_OFFSET[] = "train.carry-offset";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
-/* Between the struct and the two arrays of the file; one of the directions by `load`. */
+/* Copies between the struct and the two arrays of the file; `load` gives the direction. */
 static void counters(ll_run_state *s, int64_t *x, int load) {
     int64_t *field[COUNTERS] = {&s->step, &s->tokens, &s->row, &s->evaluated, &s->best_step, &s->data_size};
     for (int i = 0; i < COUNTERS; i++)
@@ -89,7 +89,7 @@ static ll_status find(const ll_st_tensor **tensor, const ll_safetensors *file, c
                        "%s has no tensor %s, so it cannot be resumed; only the last.safetensors of a run can be",
                        ll_safetensors_path(file), name);
     if (found->dtype != dtype || found->count != count)
-        return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements or a type that a run would not have written",
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements or another type than a run would have written",
                        ll_safetensors_path(file), name, found->count);
     *tensor = found;
     return LL_OK;

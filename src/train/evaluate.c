@@ -1,4 +1,4 @@
-/* Loss on data that was not trained on. */
+/* The loss on data that was not trained on. */
 #include <float.h>
 #include <math.h>
 
@@ -41,8 +41,8 @@ void ll_evaluator_free(ll_evaluator *e) {
 
 static const float NOT_COUNTED = -FLT_MAX;
 
-/* Batch number `index`, in as many parts as its memory needs. A row's loss does not depend on those beside it. `each`
- * gets the losses of the counted targets, one after the other. */
+/* Batch number `index`, in as many parts as its memory needs. A row's loss does not depend on the other rows. `each`
+ * receives the losses of the counted targets one after the other. */
 static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index, float *each) {
     const ll_config *c = &e->model->recipe->c;
     const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
@@ -67,7 +67,7 @@ static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index
     return status;
 }
 
-/* What a rank found goes to rank 0, which adds the losses one by one, as it would have done itself. */
+/* The other ranks send their losses to rank 0, which adds them one by one, as a single process does. */
 static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, int from) {
     const int me = ll_dist_ranks().rank;
     ll_tally copy = *own, *found = &copy;
@@ -83,10 +83,10 @@ static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, in
 }
 
 ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n) {
-    /* Spread over the split: its beginning alone may be one file, or one class. */
+    /* Evaluated batches are spread over the split, because its beginning may be one file or one class. */
     const int64_t index = i * ll_reader_eval_batches(e->reader) / n;
     const ll_ranks ranks = ll_dist_ranks();
-    const int width = e->shards ? e->shards->row.count : 1; /* ranks that share a batch */
+    const int width = e->shards ? e->shards->row.count : 1; /* number of ranks that share a batch */
     const int turn = (int)(i % (ranks.size / width)) * width;
     ll_tally found = {0};
     if (!e->each) return run_batch(tally, e, index, NULL);
@@ -101,8 +101,8 @@ ll_status ll_evaluate_share(ll_tally *tally) {
     return ll_group_broadcast(&all, tally, sizeof *tally, 0);
 }
 
-/* A model of words predicts a word at once, one of bytes some of them: only by the word or byte of the text do they
- * compare. */
+/* A word is one token of a model of words and several of a model of bytes. Such models compare only by losses a word or
+ * byte of the text. */
 static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double seconds) {
     const double loss = tally->loss / (double)tally->count;
     double words = 0, bytes = 0;
@@ -118,7 +118,7 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .bits_per_byte = bytes > 0 ? loss / LN2 / bytes : NAN};
 }
 
-/* A sum that once is not finite stays so. */
+/* A sum that is not finite stays so. */
 static ll_status check_loss(const ll_tally *tally, const char *split, int64_t batch) {
     if (isfinite(tally->loss)) return LL_OK;
     return ll_fail(LL_EDIVERGED,

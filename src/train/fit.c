@@ -1,4 +1,4 @@
-/* Does it fit? A recipe against the data it names, and against the checkpoint it is to go on from. */
+/* Checks a recipe against the data it names, and against the checkpoint it continues from. */
 #include <math.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 #include "model/mechanism.h"
 #include "train/train_internal.h"
 
-/* A resumed run stays the same run when these change: how long it is, how fast it learns from here on, how
- * often it is looked at, and where the same data lie. All others are part of what was trained so far. */
+/* A resumed run may change these keys and is still the same run: how long it is, its learning rate from now on, how
+ * often it is evaluated, and the path of the same data. All others are part of what was trained so far. */
 static const char *const FREE[] = {
     "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
     "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
@@ -22,7 +22,7 @@ static int may_change(const char *key) {
     return 0;
 }
 
-/* Of a model that knows nothing: all answers alike. */
+/* The loss of a model that gives all answers the same probability. */
 static double chance(const ll_config *c) {
     const int answers = c->model.classes > 0 && !ll_config_per_token(c) ? c->model.classes : c->model.vocab;
     return log(answers > 1 ? answers : 2);

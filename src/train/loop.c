@@ -1,6 +1,6 @@
-/* The loop. After every update the run `settles`: evaluation, row, checkpoint, each if it is due and has
- * not been done. A run that was stopped before it could settle does so when it is resumed; that keeps
- * its files equal to those of an uninterrupted one. */
+/* The training loop. After every update the run settles: evaluation, row of metrics and checkpoint, each if it is due
+ * and not done yet. A run that was stopped before that does it when it is resumed. So its files are equal to those of
+ * an uninterrupted run. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static ll_status diverged(const ll_trainer *t, const char *what, double value, i
                    (long long)step, t->last, (long long)t->saved, advice);
 }
 
-/* Speed as it is now, steady enough to read: a mean that forgets. */
+/* The present speed, smoothed: a moving average. */
 static void measure(ll_trainer *t, double seconds, int64_t tokens) {
     const double keep = t->state.step - t->begun > 1 ? 0.8 : 0;
     t->busy = keep * t->busy + seconds;
@@ -45,7 +45,7 @@ static void refresh(ll_trainer *t) {
     p->valid_accuracy = s->valid_accuracy;
 }
 
-/* One update, or none and LL_EDIVERGED: the check comes before anything is changed. */
+/* One update; or LL_EDIVERGED and no update, because the check comes before any change. */
 static ll_status advance(ll_trainer *t, int stop) {
     ll_run_state *s = &t->state;
     const int64_t step = s->step + 1;
@@ -110,13 +110,13 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     s->valid_loss = loss;
     s->valid_accuracy = (double)sum.correct / (double)(sum.count > 0 ? sum.count : 1);
     t->unsaved = 1;
-    if (loss >= s->best_loss) return LL_OK; /* NaN before the first: the first is the best */
+    if (loss >= s->best_loss) return LL_OK; /* before the first evaluation it is NaN, so the first is the best */
     s->best_loss = loss;
     s->best_step = s->step;
     return t->ranks.rank ? LL_OK : ll_model_save(t->model, t->best);
 }
 
-/* A loss on the batch that comes next, or on this rank's first shard of it, must be finite. */
+/* The loss of the next batch, or of this rank's first shard of it, must be finite. */
 static ll_status try_model(ll_trainer *t) {
     ll_tally tally = {0};
     ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);
@@ -124,8 +124,8 @@ static ll_status try_model(ll_trainer *t) {
     return isfinite(tally.loss) ? LL_OK : diverged(t, "the loss", tally.loss, t->state.step + 1);
 }
 
-/* The checkpoint replaces a good one, so the model must prove that it is good: finite, and giving a finite
- * loss on the batch that comes next. Rank 0 writes what all have. */
+/* A checkpoint replaces a good one, so the model is checked first: it must be finite, and its loss on the next batch
+ * too. Rank 0 writes for all. */
 static ll_status save(ll_trainer *t) {
     const ll_group all = ll_group_all();
     const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
@@ -147,13 +147,13 @@ static ll_status save(ll_trainer *t) {
 /* A report that cannot be written is an event for the caller, and does not stop the run. */
 static void report_page(ll_trainer *t, watcher *w, int whole) {
     if (t->ranks.rank || !t->report || !t->model->recipe->c.train.report) return;
-    if (!t->state.row) return; /* no row, no loss to show */
+    if (!t->state.row) return; /* without a row there is no loss to draw */
     report(t, w, t->report(t, whole, t->report_arg) ? "no report" : "report");
 }
 
-/* A folder that is gone is made again at once, as one of a whole run: with a checkpoint of this step. Its best model is
- * lost, so the next one that is evaluated is the best. An evaluation that could not write its model is made again.
- * With several ranks, a checkpoint is left to when it is due, for all of them make it together. */
+/* A missing folder is created again at once, as that of a whole run: with a checkpoint of this step. Its best model is
+ * lost, so the model of the next evaluation is the best one. An evaluation that could not write its model is repeated.
+ * With several ranks the checkpoint is written when it is due, because all ranks take part. */
 static ll_status keep_folder(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     if (t->ranks.rank || !ll_run_folder_gone(t)) return LL_OK;
@@ -169,7 +169,7 @@ static ll_status keep_folder(ll_trainer *t, watcher *w) {
     return status;
 }
 
-/* Does what writes to the folder. Where it fails since the folder went meanwhile, it is done again. */
+/* Calls a function that writes to the folder. If it fails because the folder is gone, calls it again in the new one. */
 static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_trainer *, watcher *)) {
     enum { TRIES = 10 };
     for (int i = 1;; i++) {
@@ -179,7 +179,7 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
     }
 }
 
-/* Said once: a run may recover, and who trains for a week wants to know on the first day. */
+/* Is reported once. The run may recover, but somebody who trains for a week needs to know on the first day. */
 static void tell_of_chance(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
@@ -230,9 +230,9 @@ static ll_status stopped(ll_trainer *t, watcher *w) {
                    (long long)t->state.step, (long long)t->model->recipe->c.train.steps, t->folder);
 }
 
-/* The run goes on where its folder cannot be locked; that two runs do not write there is then up to the user. */
+/* The run continues if its folder cannot be locked. The user must then see to it that two runs do not write there. */
 static void tell_of_lock(ll_trainer *t, watcher *w) {
-    if (t->unlocked && ll_fail(LL_EIO, "%s cannot be locked (%s); see that no other run writes to it", t->folder,
+    if (t->unlocked && ll_fail(LL_EIO, "%s cannot be locked (%s); make sure that no other run writes to it", t->folder,
                                strerror(t->unlocked)))
         report(t, w, "no lock");
     t->unlocked = 0;
@@ -254,7 +254,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
         report(t, &w, NULL);
         if (agreed || (w.stop && is_alone(t))) return stopped(t, &w);
     }
-    ll_status status = in_folder(t, &w, save_rest); /* a run of no steps leaves its first model */
+    ll_status status = in_folder(t, &w, save_rest); /* a run of no steps stores its initial model */
     if (status) return status;
     report(t, &w, "done");
     report_page(t, &w, 1);

@@ -1,6 +1,6 @@
-/* metrics.csv: one row every LL_ROW_EVERY steps and at every evaluation. A row is flushed when it is
- * written, so that a run can be watched; a resumed run first cuts off what came after its checkpoint,
- * so that the file ends up as if nothing had happened (but for the columns that hold times). */
+/* metrics.csv: one row every LL_ROW_EVERY steps and at every evaluation. A row is flushed when it is written, so that
+ * one can watch a run. A resumed run first removes the rows after its checkpoint, so that the file becomes the same as
+ * without the interruption, except for the columns of times. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ double ll_recent_loss(const ll_run_state *s, int64_t n) {
     return count > 0 ? loss / count : 0;
 }
 
-/* Bytes of `text` up to the last whole row of a step that is at most `last`; and that row's seconds. */
+/* Bytes of `text` up to the last whole row whose step is at most `last`; and the seconds in that row. */
 static size_t cut(const char *text, int64_t last, double *seconds) {
     const char *row = text + strlen(HEADER);
     for (const char *end; (end = strchr(row, '\n')); row = end + 1) {
@@ -44,7 +44,7 @@ static size_t cut(const char *text, int64_t last, double *seconds) {
     return (size_t)(row - text);
 }
 
-/* Writes the start of the file `to` from the one in `resume`, which may have been lost. */
+/* Writes the beginning of the file `to` from the one in `resume`, which may be missing. */
 static ll_status carry_over(ll_metrics *metrics, const char *to, const char *resume, int64_t last) {
     ll_bytes old = {0};
     char *from = ll_path_join(resume, "metrics.csv");
@@ -84,7 +84,7 @@ static ll_status check(ll_metrics *m, int failed) {
     return failed ? ll_fail(LL_EIO, "cannot write %s: %s", m->path, strerror(errno)) : LL_OK;
 }
 
-/* A cell in front of the one after it; NaN leaves it empty. */
+/* Writes the comma of a cell before its number; a NaN gives an empty cell. */
 static void cell(FILE *file, double value, const char *end) {
     char text[LL_NUMBER_TEXT] = "";
     if (!isnan(value)) ll_print_number(text, value);
@@ -114,7 +114,7 @@ ll_status ll_metrics_sync(ll_metrics *m) {
     return check(m, fflush(m->file) || fsync(fileno(m->file)));
 }
 
-/* All that the open file holds, though it may have no name any more. */
+/* The contents of the open file, which may have lost its name. */
 static ll_status read_all(ll_bytes *rows, FILE *file) {
     struct stat info;
     if (fflush(file) || fstat(fileno(file), &info)) return ll_fail(LL_EIO, "its rows cannot be read");

@@ -1,6 +1,6 @@
-/* Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019) over the block of parameters. The block
- * is cut into pieces by its table of tensors; a piece is done by one thread, and sums over pieces are
- * taken in the order of the table, so that the number of threads changes nothing. */
+/* Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019) over the block of parameters. The block is cut into
+ * pieces by its table of tensors. One thread computes a piece, and sums over pieces run in the order of the table, so
+ * that the number of threads changes no bit. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "kernel/kernel.h"
 #include "train/train_internal.h"
 
-enum { PIECE = 16384 }; /* floats; p, m, v and g of a piece fit a core's own cache */
+enum { PIECE = 16384 }; /* floats; p, m, v and g of a piece fit the L2 cache of a core */
 
 static size_t elements(const ll_param *p) {
     return (size_t)p->rows * (size_t)p->cols;
@@ -23,7 +23,7 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
             *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1};
 }
 
-/* Pages that are read before they are written fault twice, the second time on all processors at once. */
+/* A page that is read before it is written faults twice, the second time on all processors. */
 static void touch_piece(void *arg, size_t i) {
     const ll_optimizer *o = arg;
     const ll_piece *piece = &o->piece[i];
@@ -66,10 +66,10 @@ typedef struct {
     ll_optimizer *o;
     const float *block;
     double *sum;
-    int all; /* also the pieces of other ranks */
+    int all; /* with the pieces of other ranks */
 } norm_work;
 
-/* Squares of one piece in eight sums side by side: one alone would wait for each addition. */
+/* The squares of a piece in eight sums side by side; a single sum would wait for each addition. */
 static void sum_squares(void *arg, size_t i) {
     const norm_work *w = arg;
     const ll_piece *piece = &w->o->piece[i];
@@ -110,7 +110,7 @@ typedef struct {
     const ll_kernels *k;
     float *params, *grad;
     float scale, rate, vscale;
-    float decay, l2; /* AdamW's and Adam's weight decay; one of them is 0 */
+    float decay, l2; /* weight decay of AdamW and of Adam; one of them is 0 */
 } update_work;
 
 static void update_piece(void *arg, size_t i) {
@@ -127,10 +127,12 @@ static void update_piece(void *arg, size_t i) {
                (float)w->c->train.beta2, w->rate, w->vscale, (float)w->c->train.eps, piece->decay ? w->decay : 0);
 }
 
-/* With s the number of the update and a its rate:
+/* With s the number of the update and a its learning rate:
+ *
  *   m = b1 m + (1 - b1) g    v = b2 v + (1 - b2) g^2
  *   p = p - [a wd p] - a / (1 - b1^s) m / (sqrt(v / (1 - b2^s)) + eps)
- * The bracket is AdamW's; Adam puts wd p into g instead. Only tensors marked so decay. */
+ *
+ * The term in brackets is AdamW's; Adam adds wd p to g instead. Only tensors with decay have either. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step) {
     const double rate = ll_schedule_rate(c, step);
     const int decoupled = c->train.optimizer == LL_OPT_ADAMW;

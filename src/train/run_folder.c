@@ -1,5 +1,5 @@
-/* The folder of a run that goes on: is it still there, and the run's own? Somebody may remove or move it. Then it is
- * made again with what is in memory, so that nothing of the run is lost but its best model so far. */
+/* The folder of a running run: does it still exist, and is it the run's own? Somebody may remove or move it. Then it is
+ * created again from memory; only the best model so far is lost. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,19 +20,19 @@ static int is_missing(const char *path) {
     return access(path, F_OK) && errno == ENOENT;
 }
 
-/* Are there metrics in the folder that this run did not write? */
+/* Does the folder have metrics that this run did not write? */
 static int is_of_another(const ll_trainer *t) {
     struct stat info;
     return !stat(t->metrics.path, &info) && !ll_file_is_named(fileno(t->metrics.file), t->metrics.path);
 }
 
-/* Takes the folder again, which may be a new one. */
+/* Locks the folder again, which may be a new one. */
 static ll_status take_again(ll_trainer *t) {
     ll_status status = ll_folder_create(t->folder);
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;
     if (!status) status = ll_folder_lock(&t->lock, &t->unlocked, t->folder);
-    t->unlocked = 0; /* the caller was informed when the run began */
+    t->unlocked = 0; /* the caller was told when the run began */
     return status;
 }
 
@@ -47,7 +47,7 @@ int ll_run_folder_gone(const ll_trainer *t) {
 ll_status ll_run_folder_restore(ll_trainer *t, int *whole) {
     *whole = !is_missing(t->metrics.path) && !is_missing(t->ini);
     if (lost_lock(t) && is_of_another(t))
-        return ll_fail(LL_EIO, "%s was removed, and is now the folder of another run; this one is not saved",
+        return ll_fail(LL_EIO, "%s was removed, and is now the folder of another run; this run is not saved",
                        t->folder);
     ll_status status = take_again(t);
     if (!status && !*whole) status = ll_run_recipe_write(t);

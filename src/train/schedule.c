@@ -1,5 +1,5 @@
-/* Learning rates. Updates are counted from 1, so that the first one of a warm-up has a rate above
- * zero and number `warmup` has the whole one. */
+/* Learning rates. Updates are counted from 1. So the first update of a warm-up has a rate above zero, and update number
+ * `warmup` has the full rate. */
 #include <math.h>
 
 #include "train/train_internal.h"

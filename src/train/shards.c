@@ -1,5 +1,5 @@
-/* Which part of a batch is whose. Rank r is number r % N of the N = dist.sequence ranks that share sequences, in group
- * r / N. Leaves are numbered part of the sequence by part, so that those of a rank lie side by side. */
+/* Divides a batch among ranks. Rank r is number r % N of the N = dist.sequence ranks that share sequences, in group r /
+ * N. Leaves are numbered part by part of the sequence, so that the leaves of a rank are neighbours. */
 #include "train/shards.h"
 
 int ll_shard_begin(const ll_shards *s, int shard) {

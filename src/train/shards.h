@@ -1,5 +1,5 @@
-/* How ranks share a step: a batch is cut into shards, which the recipe fixes. Each shard has a gradient of its own, a
- * leaf of one fixed tree. A rank computes some of the shards, one after the other. */
+/* How ranks share a step. A batch is cut into shards, whose number the recipe fixes. Each shard has a gradient of its
+ * own, which is a leaf of one fixed tree. A rank computes some of the shards, one after the other. */
 #ifndef LL_SHARDS_H
 #define LL_SHARDS_H
 
@@ -11,11 +11,11 @@ typedef struct {
     int first, count; /* shards of this rank */
     int most;         /* examples of the largest shard */
     int leaves;
-    int data, number; /* ranks, or groups of ranks, that share the batch, and which of them this rank is in */
+    int data, number; /* ranks, or groups of ranks, that share the batch; and the number of this rank's */
     ll_group row;     /* the ranks that share its sequences */
 } ll_shards;
 
-/* LL_EINVAL where so many ranks cannot share the batch. */
+/* LL_EINVAL if this number of ranks cannot share the batch. */
 LL_MUST_USE ll_status ll_shards_plan(ll_shards *shards, const ll_config *c);
 /* First example of a shard in each batch. */
 int ll_shard_begin(const ll_shards *s, int shard);

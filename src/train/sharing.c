@@ -1,4 +1,4 @@
-/* Sequences that ranks share: how states get from rank to rank (model/shared_sequence.h). */
+/* Sequences that ranks share: how states travel between ranks (model/shared_sequence.h). */
 #include "base/memory.h"
 #include "train/train_internal.h"
 
@@ -22,7 +22,7 @@ static ll_status broadcast_state(void *arg, float *x, size_t n, int from) {
     return ll_group_broadcast(arg, x, n * sizeof *x, from);
 }
 
-/* In double, which keeps what little is lost out of sight. */
+/* In double, so that rounding is negligible. */
 static ll_status sum_states(void *arg, float *x, size_t n) {
     double *sum = ll_alloc(n, sizeof *sum);
     if (!sum) return LL_ENOMEM;

@@ -1,13 +1,13 @@
-/* One training step. Everything it draws on is a function of the step's number, so that step 1001 of a
- * resumed run is step 1001 of an uninterrupted one. */
+/* One training step. All its random numbers are functions of the step's number, so that step 1001 of a resumed run is
+ * step 1001 of an uninterrupted one. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
 #include "train/train_internal.h"
 
-/* Everything a step adds over ranks: a place for each leaf, of which the others are zero, so that no order of sums is
- * in it. */
+/* What a step adds over ranks. Each leaf has a field; the others are zero, so that the order of the sum does not
+ * matter. */
 typedef struct {
     double *loss, *count, *tokens, *stop, *squares;
 } sums;
@@ -22,7 +22,7 @@ static size_t sums_count(const ll_engine *e) {
     return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces;
 }
 
-/* The ranks' leaves, and where a block of gradients may be cut. */
+/* The leaves of the ranks, and the offsets at which a block of gradients may be cut. */
 static ll_status create_exchange(ll_engine *e) {
     const int ranks = ll_group_all().count, fast = e->model->recipe->c.dist.reduce == LL_REDUCE_FAST;
     const ll_optimizer *o = e->optimizer;
@@ -46,11 +46,11 @@ static int redraws(const ll_model *model) {
     return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
 }
 
-/* States that windows hand on are those of all rows of a batch, which one process has in one shard. */
+/* The states that windows pass on are those of all rows of a batch, so one process must have the batch in one shard. */
 static ll_status create_carry(ll_engine *e, const ll_config *c) {
     if (e->shards.leaves > 1)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state needs the whole batch in one shard, and here are %d; use one process, or "
+                       "train.carry-state needs the whole batch in one shard, and here it has %d; use one process, or "
                        "set dist.shards=1",
                        e->shards.leaves);
     const ll_status status = ll_carry_create(&e->carry, e->model, c->train.batch, c->train.length);
@@ -69,7 +69,7 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
         ll_free(e);
         return status;
     }
-    ll_config part = *c; /* a shard of it, and a part of that */
+    ll_config part = *c; /* a shard of a batch, and a part of that */
     const int length = c->train.length / e->shards.row.count;
     part.train.batch = e->shards.most;
     if (!status) status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), length, 1);
@@ -107,7 +107,8 @@ void ll_engine_free(ll_engine *e) {
     ll_free(e);
 }
 
-/* Where the learning rate falls to its end, what is drawn below this share of its highest is never learned. */
+/* When the learning rate has fallen below this share of its highest, new random features would not be learned any
+ * more. */
 static const double LEARNABLE = 0.1;
 
 static int too_late(const ll_config *c, int64_t step) {
@@ -115,7 +116,7 @@ static int too_late(const ll_config *c, int64_t step) {
     return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
 
-/* Projections change before updates redraw + 1, 2 redraw + 1, ...: `redraw` updates share one draw. */
+/* Projections change before updates redraw + 1, 2 redraw + 1, ..., so `redraw` updates share one draw. */
 static int redraw_due(const ll_model *model, int64_t step) {
     const int64_t every = model->c->attention.redraw, done = step - 1;
     return redraws(model) && done > 0 && done % every == 0 && !too_late(&model->recipe->c, step);
@@ -126,7 +127,7 @@ ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch) {
     return ll_model_redraw_in(model, (step - 1) / model->c->attention.redraw, scratch);
 }
 
-/* A state belongs to the features of its draw, and is forgotten with it. */
+/* A state belongs to the features of its draw, and is cleared with it. */
 static ll_status redraw(ll_engine *e, int64_t step) {
     const ll_status status = ll_step_redraw(e->model, step, e->draws);
     if (status || !e->carry || !redraw_due(e->model, step)) return status;
@@ -134,7 +135,7 @@ static ll_status redraw(ll_engine *e, int64_t step) {
     return LL_OK;
 }
 
-/* Batches of a step. */
+/* Number of batches of a step. */
 static int parts_of(const ll_engine *e) {
     const int accumulate = e->model->recipe->c.train.accumulate;
     return accumulate > 1 ? accumulate : 1;
@@ -152,7 +153,7 @@ static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int sha
     return ll_shards_part(&e->shards, &e->batch, &e->part);
 }
 
-/* One batch of a shard, whose windows may go on from those before. */
+/* One batch of a shard. Its windows may continue from the ones before. */
 static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t number, float *grad,
                            float scale, ll_tally *tally) {
     ll_carry *carry = reader ? e->carry : NULL;
@@ -205,7 +206,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     if (status) return status;
     for (int i = 0; i < e->shards.leaves; i++) loss += s.loss[i], count += s.count[i], tokens += s.tokens[i];
     e->stop = *s.stop > 0;
-    /* How many targets count is known only now; where all do, as in text, the scale is 1. */
+    /* The number of counted targets is known only now. If all count, as in text, the scale is 1. */
     const double scale = count > 0 ? expected / count : 1;
     *result = (ll_gradient){.loss = loss, .count = (int64_t)count, .tokens = (int64_t)tokens, .scale = scale};
     result->norm = scale * ll_optimizer_root(e->optimizer, s.squares);

@@ -1,4 +1,4 @@
-/* Text to a model's tokens and back: the model's vocabulary and the coder that reads it. */
+/* Text to a model's tokens and back: the model's vocabulary and its coder. */
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/music/score.h"
@@ -57,7 +57,7 @@ ll_status ll_tokenizer_write_midi(const ll_tokenizer *t, const char *path, const
     ll_score score = {0};
     ll_bytes file = {0};
     if (!ll_coder_is_music(t->coder))
-        return ll_fail(LL_EINVAL, "the model does not write music; a MIDI file needs one of data.format=midi");
+        return ll_fail(LL_EINVAL, "the model does not write music; a MIDI file needs a model of data.format=midi");
     ll_status status = ll_music_decode(&score, tokens, (int64_t)count, (int64_t)first);
     if (!status && !score.notes) status = ll_fail(LL_EINVAL, "there is no note in these %zu events", count - first);
     if (!status) status = ll_midi_write(&file, &score);

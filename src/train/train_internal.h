@@ -1,16 +1,15 @@
-/* Training: everything between a recipe and a trained model.
+/* Training: from a recipe to a trained model.
  *
  *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
  *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
- *   shards.c     which part of a batch is whose     sharing.c    sequences that ranks share
+ *   shards.c     divides a batch among ranks         sharing.c    sequences that ranks share
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
- *   fit.c        recipe against data and checkpoint  trainer.c    a run made, resumed, freed
- *   loop.c       the loop                            run_folder.c its folder, removed meanwhile
+ *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
+ *   loop.c       the loop                            run_folder.c creates a removed folder again
  *   batch_loss.c loss, gradients and updates on batches from memory
  *
- * What happens at a step is a function of the recipe and the step's number alone (batches, dropout,
- * redraws, rate); what is carried from step to step is the model, Adam's moments and ll_run_state.
- * That is why a resumed run ends in the same bits. */
+ * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
+ * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
 #ifndef LL_TRAIN_H
 #define LL_TRAIN_H
 
@@ -26,37 +25,37 @@ double ll_schedule_rate(const ll_config *c, int64_t step);
 
 /* ---- Optimizer ---- */
 
-/* A chunk of one tensor: the unit of parallel work, cut by shape alone. */
+/* A chunk of one tensor: the unit of parallel work, divided by shape alone. */
 typedef struct {
     size_t offset, count;
     int decay;
-    int own; /* does this rank update it: the other ranks keep its moments */
+    int own; /* does this rank update it; if not, another rank has its moments */
 } ll_piece;
 
 typedef struct {
     size_t pieces;
     ll_piece *piece;
-    double *sum;  /* one a piece */
+    double *sum;  /* one for each piece */
     float *m, *v; /* Adam's moments, in the layout of the parameters */
 } ll_optimizer;
 
 LL_MUST_USE ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size);
 void ll_optimizer_free(ll_optimizer *o);
-/* Readies the moments of the own pieces: without it they are slower to be written for the first time. */
+/* Touches the moments of this rank's pieces, whose first write would be slower otherwise. */
 void ll_optimizer_begin(ll_optimizer *o);
-/* Euclidean norm of a block, in double and in one fixed order; not finite if any value is not. */
+/* Euclidean norm of a block, in double and in one fixed order. It is not finite if any value is not. */
 double ll_optimizer_norm(ll_optimizer *o, const float *block);
-/* The same in two steps: sums of squares (pieces) of own pieces, and the root of the sums of all. */
+/* The same in two steps: the sums of squares (pieces) of this rank's pieces, and the root of the sum over all. */
 void ll_optimizer_squares(ll_optimizer *o, const float *block, double *sum);
 double ll_optimizer_root(const ll_optimizer *o, const double *sum);
-/* Update number `step` (from 1) at ll_schedule_rate, with the gradient grad * scale. grad is overwritten. */
+/* Update number `step` (from 1) at ll_schedule_rate with the gradient grad * scale. grad is overwritten. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step);
-/* What to multiply a gradient of this norm with so that its norm is at most `clip` (0: any). */
+/* The factor that limits a gradient of this norm to `clip` (0: no limit). */
 double ll_clip_scale(double norm, double clip);
 
 /* ---- One step ---- */
 
-/* All that a step writes to; made for one model, which must outlive it. */
+/* The memory of a step, made for one model, which must outlive it. */
 typedef struct {
     ll_model *model;
     ll_workspace *ws;
@@ -66,66 +65,67 @@ typedef struct {
     ll_shards shards;
     ll_exchange *exchange;
     ll_batch batch; /* of one shard */
-    ll_batch part;  /* where ranks share sequences: this rank's part of it */
-    float *grad;    /* of the step, where ll_exchange_owns it */
+    ll_batch part;  /* if ranks share sequences: this rank's part of it */
+    float *grad;    /* of the step, in the pieces for which ll_exchange_owns is true */
     double *sums;
-    int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any of them */
+    int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any rank */
     float *draws; /* scratch for new projections; NULL: none are drawn */
 } ll_engine;
 
-/* What a step came to. */
+/* The result of a step. */
 typedef struct {
     double loss;   /* sum over counted targets, nats */
     int64_t count; /* counted targets */
     int64_t tokens;
-    double scale; /* makes grad the gradient of the mean loss */
+    double scale; /* factor that makes grad the gradient of the mean loss */
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
-/* New random features before update number `step`, where they are due. scratch: ll_model_redraw_floats. */
+/* Draws new random features before update number `step` if they are due. scratch: ll_model_redraw_floats. */
 LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
-/* Batches of ws are this rank's part of sequences, where ranks share them; and that part of a batch. */
+/* ll_share_sequences: batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
+ * of a batch. */
 LL_MUST_USE ll_status ll_shards_share(const ll_shards *s, ll_workspace *ws);
 const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
 
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
-/* Gradient of update number `step` (from 1) into e->grad; redraws first where that is due. reader NULL:
+/* Computes the gradient of update number `step` (from 1) into e->grad; redraws first if that is due. reader NULL: uses
  * the batch as it is. */
 LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
-/* Applies it: each rank to its part of the parameters, which then all have. */
+/* Applies it: each rank updates its part of the parameters and sends it to all. */
 LL_MUST_USE ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
 /* The loss of this rank's first shard of the first batch after update number `step`. */
 LL_MUST_USE ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally);
-/* Adam's moments of all ranks, to rank 0. */
+/* Sends Adam's moments of all ranks to rank 0. */
 LL_MUST_USE ll_status ll_engine_collect(ll_engine *e);
 
 /* ---- Evaluation ---- */
 
-/* Batches to evaluate: max_batches, or (0) all that the reader has. */
+/* The number of batches of an evaluation: max_batches, or (0) all of the reader. */
 int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches);
-/* What an evaluation writes to. b has room for a whole batch, or for a part of one. */
+/* The memory of an evaluation. b holds a whole batch, or a part of one. */
 typedef struct {
     const ll_model *model;
     ll_workspace *ws;
     const ll_reader *reader;
     ll_batch *b;
     int room;                /* examples of b */
-    const ll_shards *shards; /* where ranks share sequences, else NULL: each rank has whole ones */
+    const ll_shards *shards; /* if ranks share sequences, else NULL: each rank has whole ones */
     ll_batch *part;          /* ... and this rank's part of b */
-    float *each; /* losses of a batch, for rank 0; or NULL: one rank */
+    float *each; /* losses of a batch, for rank 0; NULL with one rank */
 } ll_evaluator;
 
 LL_MUST_USE ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws,
                                           const ll_reader *reader, ll_batch *b);
 /* The same with the memory of an engine, whose ranks may share sequences. */
 LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader);
-/* Of this rank alone: for what rank 0 does without the others. */
+/* On this rank alone: for what rank 0 does without the others. */
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 void ll_evaluator_free(ll_evaluator *e);
-/* Adds batch i of n, evenly spread over the reader's, to the tally. With several ranks one of them computes it, in
- * turn, and rank 0 adds it: the sums there are those of one process. */
+/* Adds batch i of n, evenly spread over the reader's batches, to the tally. With several ranks they compute batches in
+ * turn, and rank 0 adds them in the order of a single process. */
 LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n);
 /* Gives all ranks the tally of rank 0. */
 LL_MUST_USE ll_status ll_evaluate_share(ll_tally *tally);
@@ -134,14 +134,14 @@ LL_MUST_USE ll_status ll_evaluate_share(ll_tally *tally);
 
 enum { LL_ROW_EVERY = 10 }; /* steps between rows of metrics.csv (evaluations make rows too) */
 
-/* All that a run carries from step to step besides the model and Adam's moments. */
+/* What passes from step to step besides the model and Adam's moments. */
 typedef struct {
     int64_t step;      /* updates made */
-    int64_t tokens;    /* seen in training */
+    int64_t tokens;    /* tokens seen in training */
     int64_t row;       /* step of the last row of metrics.csv */
     int64_t evaluated; /* step of the last evaluation */
     int64_t best_step;
-    int64_t data_size;                              /* of the train split, to notice other data */
+    int64_t data_size;                              /* size of the train split, to notice other data */
     double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
     double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
     double norm;                                    /* gradient norm of the last step */
@@ -151,66 +151,66 @@ typedef struct {
 double ll_recent_loss(const ll_run_state *state, int64_t n);
 
 LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
-/* The model alone; then, once an optimizer fits it, the rest. */
+/* The model alone; then the rest, when an optimizer fits it. */
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
 LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetensors *file);
 
-/* Is a mean loss (nats) far above what a model that knows nothing would have? Then above_chance says what to do about
- * it in ll_error(), and gives LL_EDIVERGED. */
+/* Is a mean loss (nats) far above chance? ll_above_chance then sets the text of ll_error() to the remedy and returns
+ * LL_EDIVERGED. */
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
-/* Is there a valid split: named, cut off train, or made? */
+/* Is there a valid split: named, cut from train, or generated? */
 int ll_fit_has_valid(const ll_config *c);
-/* Fills what the recipe leaves to the data (sizes that are 0). */
+/* Sets the sizes that the recipe leaves to the data (0). */
 LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
-/* LL_EINVAL where the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
+/* LL_EINVAL if the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
 LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader);
-/* Gives a model that was read from `path` the keys of `recipe` that may change on resume; LL_EINVAL names the
- * key where another one differs. */
+/* Copies the keys that may change on resume from `recipe` to a model that was read from `path`. LL_EINVAL names the key
+ * if another one differs. */
 LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *path);
 
 typedef struct {
     FILE *file;
     char *path;
-    double seconds; /* of the run before this process took it over */
+    double seconds; /* seconds of the run in earlier processes */
 } ll_metrics;
 
 /* metrics.csv of folder `out`: new, or the rows up to step `last` of the one in `resume` (may be NULL). */
 LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last);
 LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
-/* Reaches the disk, so that no checkpoint is ahead of its rows. */
+/* Flushes to disk, so that no checkpoint is newer than the rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
-/* Writes the file again, where it was removed, with all rows. */
+/* Writes the whole file again if it was removed. */
 LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
 
 /* recipe.ini of the run's folder. */
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);
-/* Is the folder gone, or its lock, recipe or metrics? A few calls of the system: microseconds. */
+/* Is the folder, its lock, recipe or metrics missing? A few system calls: microseconds. */
 int ll_run_folder_gone(const ll_trainer *trainer);
-/* Makes it again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO where that cannot be done,
- * or another run has the folder. */
+/* Creates the folder again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO if that fails, or
+ * if another run has the folder. */
 LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);
 
-/* The best model of a run, or the last; NULL where it has none yet. */
+/* The best model of a run, or the last; NULL if it has none yet. */
 LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
 
 struct ll_trainer {
     ll_model *model;
     ll_recipe *recipe;        /* resolved */
-    ll_reader *train, *valid; /* valid NULL: nothing to evaluate on */
+    ll_reader *train, *valid; /* valid NULL: there is nothing to evaluate on */
     ll_engine *engine;
     ll_evaluator evaluator;
-    ll_ranks ranks; /* rank 0 alone has the folder and what is in it */
+    ll_ranks ranks; /* rank 0 alone has the folder and its files */
     ll_metrics metrics;
     ll_run_state state;
-    char *origin;                                 /* what it began with, in words; or NULL */
+    char *origin;                                 /* how it started, in words; or NULL */
     char *folder, *last, *best, *ini, *lock_file; /* paths */
     int lock;                                     /* the folder's file LL_LOCK_FILE, -1: not open */
     int unlocked;                                 /* errno where the folder cannot be locked */
     int64_t saved;                                /* step of the checkpoint on disk, -1: none */
-    int unsaved;                                  /* has the state changed since? */
-    int warned;                                   /* was it said that the loss is far above chance? */
+    int unsaved;                                  /* has the state changed since then? */
+    int warned;                                   /* has a loss far above chance been reported? */
     ll_report_fn *report; /* writes the run's report, or NULL */
     void *report_arg;
     ll_progress progress;

@@ -7,7 +7,7 @@
 #include "base/key.h"
 
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
-enum { LL_FP32, LL_BF16 }; /* what training multiplies */
+enum { LL_FP32, LL_BF16 }; /* number format of products */
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     int64_t eval_every, checkpoint_every;
     int eval_batches, report;
     int carry_state;
-    char *from; /* model to begin with; empty: none */
+    char *from; /* model to start with; empty: none */
 } ll_train_options;
 
 extern const ll_key_table ll_train_keys;

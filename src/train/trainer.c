@@ -1,5 +1,5 @@
-/* A run: made from a recipe, perhaps with another model's weights, or taken over from a checkpoint. All memory is
- * asked for and all data are opened here; the folder is touched last, so that a run that cannot start leaves nothing
+/* A run: created from a recipe, perhaps with another model's weights, or resumed from a checkpoint. All memory is
+ * allocated and all data are opened here. The folder comes last, so that a run that cannot start leaves nothing
  * behind. */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int same_folder(const char *a, const char *b) {
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* A folder whose checkpoint a new run would replace is refused. */
+/* Refuses a folder whose checkpoint a new run would replace. */
 static ll_status refuse_old_run(const char *out) {
     static const char *const kept[2] = {"last.safetensors", "best.safetensors"};
     for (int i = 0; i < 2; i++) {
@@ -30,7 +30,7 @@ static ll_status refuse_old_run(const char *out) {
     return LL_OK;
 }
 
-/* from: a model whose words the data are to be read in, or NULL. */
+/* from: a model whose vocabulary reads the data, or NULL. */
 static ll_status open_data(ll_trainer *t, const ll_model *from) {
     const ll_config *c = &t->recipe->c;
     const ll_bytes *known = from && from->recipe->c.data.format == c->data.format ? &from->vocabulary : NULL;
@@ -41,7 +41,7 @@ static ll_status open_data(ll_trainer *t, const ll_model *from) {
     return ll_fit_has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
 }
 
-/* What the report is to be about in the end must be there in the beginning. */
+/* The test split, which the final report needs, must exist at the beginning. */
 static ll_status check_test(const ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_reader *test = NULL;
@@ -67,7 +67,7 @@ static ll_status load_origin(ll_model **from, const char *path) {
     return status || *from ? status : ll_fail(LL_EINVAL, "train.from = %s is a folder without a model", path);
 }
 
-/* The model, with the weights of `from`, if there is one. */
+/* Creates the model, with the weights of `from` if there is one. */
 static ll_status make_model(ll_trainer *t, const ll_model *from) {
     if (!from) return ll_model_create(&t->model, t->recipe);
     const char *path = t->recipe->c.train.from;
@@ -84,15 +84,16 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     return status;
 }
 
-/* Lets the folder go. The locked file stays, since another process may be about to lock it; but a run that could not
- * begin leaves nothing. */
+/* Releases the folder. The locked file stays, because another process may be about to lock it. A run that could not
+ * begin removes it. */
 static void release(ll_trainer *t, int keep) {
     if (!keep && t->lock >= 0) unlink(t->lock_file);
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;
 }
 
-/* Keys of [dist] that hang on how a run was started are written down, so that it goes on in the same way. */
+/* Keys of [dist] that depend on how a run was started are written to the recipe, so that it continues in the same
+ * way. */
 static void settle_ranks(ll_config *c) {
     ll_dist_set_timeout(c->dist.timeout);
     if (!c->dist.shards && ll_dist_is_launched()) c->dist.shards = c->train.batch;
@@ -116,8 +117,8 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     return LL_OK;
 }
 
-/* The recipe that a run goes on with: the one that is given, else the recipe.ini of its folder, else the one in the
- * checkpoint. recipe.ini is replaced as soon as a run is resumed, so it knows settings that no checkpoint has yet. */
+/* The recipe that a run continues with: the given one, else recipe.ini of its folder, else the one in the checkpoint.
+ * recipe.ini is replaced as soon as a run is resumed, so it has settings that no checkpoint has yet. */
 static ll_status choose_recipe(ll_trainer *t, const ll_recipe *given, const char *resume) {
     if (given) return ll_recipe_copy(&t->recipe, given);
     char *path = ll_path_join(resume, "recipe.ini");
@@ -128,7 +129,7 @@ static ll_status choose_recipe(ll_trainer *t, const ll_recipe *given, const char
     return status;
 }
 
-/* The checkpoint, and a recipe that is its own but for what may change. */
+/* The checkpoint, and a recipe that is its own except for keys that may change. */
 static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
     ll_status status = ll_checkpoint_state(&t->state, file);
@@ -164,7 +165,7 @@ static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char 
     return status;
 }
 
-/* A resumed run that moves to another folder takes its best model along. */
+/* A resumed run that moves to another folder copies its best model there. */
 static ll_status copy_best(const ll_trainer *t, const char *resume) {
     ll_bytes bytes = {0};
     char *from = ll_path_join(resume, "best.safetensors");
@@ -206,7 +207,7 @@ static ll_status open_folder(ll_trainer *t, const char *resume) {
     return status || !moves ? status : copy_best(t, resume);
 }
 
-/* All but the folder; ranks that fail here do so together, before anything is written. */
+/* All but the folder. If this fails, all ranks fail together, before anything is written. */
 static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
     const ll_group all = ll_group_all();
     ll_status status = name_files(t, out);
