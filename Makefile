@@ -63,6 +63,8 @@ help:
 #: make keys           docs/keys.md from the keys of the program
 #: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
+#: make deb            packages for Debian, into $(B)/deb
+#: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
 # Only the compute is worth -O3, and only these three files may use instructions the machine may lack.
@@ -121,12 +123,14 @@ $(STATIC):
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
 $(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(LAB)
 	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
+# Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
+LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
 SHARE = $(call run,ld)$(CC) -shared -Wl,-soname,$(@F).$(ABI) $(CFLAGS) $(LDFLAGS) -Wl,-z,defs -Wl,-z,nodelete
 $(B)/liblongline.so: $(CORE) $(B)/longline.map
 	$(SHARE) -Wl,--version-script,$(B)/longline.map -Wl,-Bsymbolic-functions $(CORE) $(CORE_LIBS) -o $@
 	@ln -sf $(@F) $@.$(ABI)
 $(B)/liblongline-lab.so: $(LAB) $(B)/liblongline.so packaging/longline-lab.map
-	$(SHARE) -Wl,--version-script,packaging/longline-lab.map -Wl,-rpath,'$$ORIGIN' $(LAB) $(B)/liblongline.so $(LAB_LIBS) -o $@
+	$(SHARE) -Wl,--version-script,packaging/longline-lab.map $(LAB_RPATH) $(LAB) $(B)/liblongline.so $(LAB_LIBS) -o $@
 	@ln -sf $(@F) $@.$(ABI)
 
 $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags

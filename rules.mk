@@ -73,6 +73,18 @@ aarch64:
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
+# ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
+TRUST := $(wildcard tests/trust/*.sh)
+TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so)
+TRUST_CC = $(call run,ld)mkdir -p $(@D) && $(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR)
+$(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
+	$(TRUST_CC) -shared -fPIC $< -o $@ -ldl
+$(B)/tests/trust/%: tests/trust/%.c $(B)/flags
+	$(TRUST_CC) $< -o $@
+trust-short: $(B)/longline $(TROUBLE)
+	@tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
+trust: $(B)/longline $(TROUBLE)
+	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
@@ -125,6 +137,20 @@ uninstall:
 	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
+# ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
+DEB = $(B)/deb/longline-$(VERSION)
+# Whoever hands packages out names himself in them.
+MAINTAINER ?= The longline authors <longline@example.org>
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date -r CHANGELOG.md +%s)
+deb:
+	rm -rf $(B)/deb && mkdir -p $(DEB)
+	git ls-files -z | xargs -0 cp -P --parents -t $(DEB)
+	cp -r $(DEB)/packaging/debian $(DEB)/debian
+	date=$$(LC_ALL=C date -u -R -d @$(SOURCE_DATE_EPOCH)) && sed -i "s/@VERSION@/$(VERSION)/; s/@DATE@/$$date/; \
+	    s/@MAINTAINER@/$(MAINTAINER)/" $(DEB)/debian/changelog $(DEB)/debian/control
+	cd $(DEB) && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d $(DEB_OPTIONS)
+	ls $(B)/deb/*.deb
+
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
 keys: $(B)/longline
 	$(B)/longline recipe | awk -f docs/keys.awk >docs/keys.tmp
@@ -137,4 +163,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean

@@ -90,6 +90,11 @@ int ll_keyed_heads(const ll_attention_config *c);
 
 /* The kind alone, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
 LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);
+/* Softmax of queries over one block of their keys: y, and for backward the logarithms of the rows' sums at saved
+ * (B, H, T), INFINITY for a row without keys, are those of this block. The offsets may differ; where it is causal they
+ * say which of the keys a query sees. Backward takes y and saved of whole rows and gives what this block adds to the
+ * gradients. Allocates its scratch. */
+LL_MUST_USE ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *call, int backward);
 /* The most sequences that a call of these sizes can have. */
 static inline size_t ll_most_sequences(const ll_attention_call *c) {
     return (size_t)(c->segments > c->B ? c->segments : c->B);

@@ -227,6 +227,30 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
     return status;
 }
 
+ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *call, int backward) {
+    ll_attention_call rest = *call;
+    rest.threads = ll_threads();
+    const size_t encoded = ll_premap_floats(op, call->B, call->T, call->S);
+    const size_t stage = op->premap ? ll_premap_scratch(op, &rest, backward) : 0;
+    const size_t need = 2 * encoded + LL_LINE + ll_max_size(stage, kind_scratch(op, &rest, backward));
+    float *const own = ll_alloc(need, sizeof *own);
+    if (!own) return LL_ENOMEM;
+    ll_arena a = {.base = own};
+    rest.scratch = own + 2 * encoded, rest.scratch_floats = need - 2 * encoded;
+    ll_attention_call c = rest;
+    if (op->premap) {
+        c = ll_premap_call(op, &rest, ll_arena_take(&a, encoded));
+        c.saved = call->saved;
+        ll_premap_forward(op, &rest, &c);
+    }
+    const ll_attention_call d = ll_premap_call(op, &rest, ll_arena_take(&a, encoded));
+    if (op->premap) c.dq = d.q, c.dk = d.k;
+    const ll_status status = run(op, &c, backward);
+    if (op->premap && backward && !status) ll_premap_backward(op, &rest, &c);
+    ll_free(own);
+    return status;
+}
+
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status) status = check_gate(op, call);

@@ -53,12 +53,16 @@ int ll_file_is_named(int fd, const char *path) {
            open_file.st_ino == named.st_ino;
 }
 
-/* Opens "target.tmp-longline" and locks it. -1: another writer has it, or it is not a file. */
+/* Opens "target.tmp-longline" and locks it. -1: another writer has it, or it is not a file. A file that cannot be
+ * emptied is removed: nobody would write over it again. */
 static int open_shared(const char *path) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
     const int taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!taken && ll_file_is_named(fd, path) && !ftruncate(fd, 0)) return fd;
+    if (!taken && ll_file_is_named(fd, path)) {
+        if (!ftruncate(fd, 0)) return fd;
+        unlink(path);
+    }
     close(fd);
     return -1;
 }

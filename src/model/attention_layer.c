@@ -234,7 +234,7 @@ static ll_status mix(const attention *x) {
     ll_position_params_noise(run, x->op);
     const ll_attention_call call = call_of(x);
     if (run->streams) return ll_attend_streams(run, x->layer, x->cross, &call);
-    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call);
+    if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call, run->again);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
 

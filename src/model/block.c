@@ -7,7 +7,7 @@
 
 /* Pre-activations of some rows, and those of the gate (NULL: no gate). */
 static float *of_rows(const ll_batch_run *run, float *all, ll_rows rows) {
-    const size_t first = run->ws->mode == LL_TRAIN ? rows.first : 0;
+    const size_t first = run->ws->keeps ? rows.first : 0;
     return all ? all + first * (size_t)run->c->model.ff : NULL;
 }
 
@@ -22,15 +22,20 @@ static void widen(const ll_batch_run *run, int layer, int n, int weight, const f
               (size_t)ff);
 }
 
+/* Pre-activations of what leaves N_j, for forward and for what did not keep them. */
+static void hide(const ll_batch_run *run, int layer, ll_rows r, float *u, float *gate) {
+    const float *a = ll_sublayer_input(run, feed_of(run, layer), r, run->ws->input);
+    widen(run, layer, r.n, LL_IN_WEIGHT, a, u);
+    if (gate) widen(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, gate);
+}
+
 static ll_status feed(const ll_batch_run *run, int layer) {
     const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
-        const float *a = ll_sublayer_input(run, j, r, ws->input);
         float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
-        widen(run, layer, r.n, LL_IN_WEIGHT, a, u);
-        if (gate) widen(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, gate);
+        hide(run, layer, r, u, gate);
         ll_activate(run, r.n, ff, u, gate, ws->wide);
         ll_linear(run, r.n, ff, C, ws->wide, (size_t)ff, ll_weight(run, layer, LL_OUT_WEIGHT),
                   ll_weight(run, layer, LL_OUT_BIAS), ws->output, (size_t)C);
@@ -58,7 +63,8 @@ static void feed_back(const ll_batch_run *run, int layer) {
     ll_workspace *ws = run->ws;
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         float *d = ws->d + r.first * width;
-        const float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
+        float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
+        if (!ws->keeps) hide(run, layer, r, u, gate);
         const float *df = ll_sublayer_back(run, j, r, d);
         ll_activate(run, r.n, ff, u, gate, ws->wide);
         ll_linear_weight_back(run, r.n, ff, C, ws->wide, wide, df, width,
@@ -77,10 +83,21 @@ static void feed_back(const ll_batch_run *run, int layer) {
 
 /* ---- The block ---- */
 
+static ll_status attend(const ll_batch_run *run, int layer) {
+    const ll_status status = ll_attend(run, layer, 0);
+    return !status && run->stack->parts > 2 ? ll_attend(run, layer, 1) : status;
+}
+
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
-    ll_status status = ll_attend(run, layer, 0);
-    if (!status && run->stack->parts > 2) status = ll_attend(run, layer, 1);
+    const ll_status status = attend(run, layer);
     return status ? status : feed(run, layer);
+}
+
+/* The last block is as forward left it, and feed_back makes its own part. */
+ll_status ll_block_again(const ll_batch_run *run, int layer) {
+    ll_batch_run again = *run;
+    again.again = 1;
+    return run->ws->keeps || layer + 1 == run->stack->layers ? LL_OK : attend(&again, layer);
 }
 
 ll_status ll_block_backward(const ll_batch_run *run, int layer) {

@@ -14,6 +14,7 @@
  *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
  *   shared_sequence.c     sequences that several processes share
+ *   ring_attention.c      softmax over these
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
  *   network_report.c      how far a call has come

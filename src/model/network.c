@@ -74,7 +74,8 @@ static void tell_ready(const ll_batch_run *run, int layer) {
 
 static ll_status stack_backward(const ll_batch_run *run) {
     for (int l = run->stack->layers; l-- > 0;) {
-        ll_status status = ll_block_backward(run, l);
+        ll_status status = ll_block_again(run, l);
+        if (!status) status = ll_block_backward(run, l);
         if (status) return status;
         tell_ready(run, l);
     }

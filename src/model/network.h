@@ -9,11 +9,13 @@
  *   post-norm   a_0 = r_0, a_j = N_(j-1)(r_j) for j > 0           r_(j+1) = a_j + F_j(a_j)
  *   parallel    as pre-norm, but a_j of feed-forward is N_j(r_(j-1)), the norm of the block's input
  *
- * The output of the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post). An encoder stores
- * it, and every cross attention computes its keys and values from it. Training stores r_j, projections and
- * pre-activations. Backward computes inputs a_j, statistics of norms, activations and dropout masks again, in chunks of
- * rows, so that scratch does not grow with the length. Rows are tokens, (sequence, position) in that order. Rows past a
- * sequence's length are zero at the bottom of the network, count nowhere, and get zero gradients. */
+ * The output of the last block is r_J (pre), which a final norm may follow, or N_(J-1)(r_J) (post). An encoder
+ * stores it, and every cross attention computes its keys and values from it. Training stores r_j, projections and
+ * pre-activations. Backward computes inputs a_j, statistics of norms, activations and dropout masks again, in chunks
+ * of rows, so that scratch does not grow with the length. With train.recompute training stores only the input of
+ * each block, r_j of its first sublayer; backward computes its attention again as a whole, and feed-forward chunk by
+ * chunk. Rows are tokens, (sequence, position) in that order. Rows past a sequence's length are zero at the bottom
+ * of the network, count nowhere, and get zero gradients. */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
@@ -72,6 +74,7 @@ struct ll_workspace {
     const ll_stack *stack;
     ll_workspace *source;     /* workspace of the encoder that this stack reads, or NULL */
     int mode;                 /* one of the above */
+    int keeps;                /* training stores every layer; 0: only the input of each block */
     struct ll_shared *shared; /* if other processes have the rest of the sequences: how; or NULL */
     ll_ready_fn *ready;       /* ll_workspace_on_gradient */
     void *ready_arg;
@@ -80,12 +83,13 @@ struct ll_workspace {
     int B, T;            /* the most; T with CLS tokens */
     size_t bytes;
     float *block, **layers;
-    /* Stored by forward for backward. Evaluation has one of each and overwrites it. */
+    /* Stored by forward for backward. Evaluation has one of each and overwrites it, as does training that
+     * computes blocks again. */
     float **residual; /* (sublayers + 1) of (rows, C) */
     float **project;  /* (layers) of (rows, ll_row_width): q, k, v side by side */
     float **gate;     /* (layers) of (rows, H): log r, or NULL */
     float **mixed;    /* (layers) of (rows, H E): output of attention */
-    float **hidden;   /* (layers) of (rows, ff): pre-activations; evaluation: (chunk, ff) */
+    float **hidden;   /* (layers) of (rows, ff): pre-activations; if not stored: (chunk, ff) */
     float **gates;    /* as hidden: for swiglu, the pre-activations of the gate */
     float **saved;    /* (layers) of ll_attention_saved; evaluation: NULL */
     /* Cross attention: queries (rows, H D); keys and values (source rows, H D + H E); the others as above. */
@@ -142,6 +146,7 @@ typedef struct {
     const struct ll_stream_set *streams; /* the streams of the rows (stream_rows.h), or NULL */
     float *grad;      /* NULL: only forward */
     int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
+    int again;        /* a block is computed a second time */
     int first;        /* number of the first sequence in the whole batch */
 } ll_batch_run;
 
@@ -327,6 +332,8 @@ void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const flo
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
+/* What backward needs of a block, from what entered it: the same bits as forward left. */
+LL_MUST_USE ll_status ll_block_again(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
 /* The next rows, at most LL_CHUNK, of all: for (r = {0}; ll_next_chunk(&r, total);) */
 int ll_next_chunk(ll_rows *rows, size_t total);

@@ -7,7 +7,7 @@
  * part then has the state of all keys and sends it to all; with it all parts compute their queries, side by side.
  * Backward: the gradients at that state are summed over all parts, and go back through the keys from the last part to
  * the first. */
-#include "model/shared_sequence.h"
+#include "model/ring_attention.h"
 
 #include <string.h>
 
@@ -20,7 +20,8 @@ typedef struct {
     const ll_attention *op;
     float *in, *out;       /* before and after this part's keys */
     float *all;            /* bidirectional: after the keys of all parts */
-    float *keys, *queries; /* ... and what the two calls save for backward, or NULL */
+    float *keys, *queries; /* ... and what the two calls save for backward, or NULL; of all layers,
+                            * if blocks are computed again */
 } layer_state;
 
 struct ll_shared {
@@ -30,6 +31,7 @@ struct ll_shared {
     size_t room;   /* floats of the states of a batch */
     layer_state *layer;
     float *gradient[2];
+    ll_ring *ring; /* softmax: in place of all states */
 };
 
 static ll_status check_model(const ll_model *m) {
@@ -44,22 +46,39 @@ static ll_status check_model(const ll_model *m) {
                        "dist.sequence: model.token-types and model.mask-token look at whole sequences, which "
                        "ranks cannot share; set dist.sequence=1");
     for (int i = 0; i < m->operators; i++)
-        if (ll_attention_state_floats(m->attention[i], &floats))
+        if (!ll_ring_serves(m->attention[i]) && ll_attention_state_floats(m->attention[i], &floats))
             return ll_fail(LL_EINVAL, "dist.sequence: attention.kernel = %s: %s",
                            ll_kernel_at(m->c->attention.kernel)->name, ll_error());
     return LL_OK;
 }
 
-/* The memory of one layer; kept if training goes back through it. */
-static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep) {
+/* The memory of one layer; kept if training goes back through it. own: it does not share that of the first layer. */
+static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep, int own) {
     l->in = ll_alloc(s->room, sizeof(float));
     l->out = ll_alloc(s->room, sizeof(float));
     if (!l->in || !l->out) return LL_ENOMEM;
     if (s->causal) return LL_OK;
     l->all = ll_alloc(s->room, sizeof(float));
-    if (keep) l->keys = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .S = T}), sizeof(float));
-    if (keep) l->queries = ll_alloc(ll_attention_saved(l->op, &(ll_attention_call){.B = B, .T = T}), sizeof(float));
+    if (!own) l->keys = s->layer->keys, l->queries = s->layer->queries;
+    const ll_attention_call keys = {.B = B, .S = T}, queries = {.B = B, .T = T};
+    if (keep && own) l->keys = ll_alloc(ll_attention_saved(l->op, &keys), sizeof(float));
+    if (keep && own) l->queries = ll_alloc(ll_attention_saved(l->op, &queries), sizeof(float));
     return l->all && (!keep || (l->keys && l->queries)) ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status make_states(ll_shared *s, const ll_workspace *ws) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < s->layers && !status; i++) {
+        size_t floats = 0;
+        status = ll_attention_state_floats(s->layer[i].op, &floats);
+        if (floats > s->floats) s->floats = floats;
+    }
+    s->room = s->floats * (size_t)ws->B;
+    for (int i = 0; i < s->layers && !status; i++)
+        status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN, ws->keeps || !i);
+    for (int i = 0; i < 2 && !status; i++)
+        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+    return status;
 }
 
 static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_sharing *how) {
@@ -70,17 +89,11 @@ static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_shari
     *s = (ll_shared){.how = *how, .layers = layers, .causal = ws->stack->causal};
     s->layer = ll_alloc((size_t)layers, sizeof *s->layer);
     ll_status status = s->layer ? LL_OK : LL_ENOMEM;
-    for (int i = 0; i < layers && !status; i++) {
-        size_t floats = 0;
-        s->layer[i].op = m->attention[ll_operator_of(ws->stack, i, 0)];
-        status = ll_attention_state_floats(s->layer[i].op, &floats);
-        if (floats > s->floats) s->floats = floats;
-    }
-    s->room = s->floats * (size_t)ws->B;
-    for (int i = 0; i < layers && !status; i++)
-        status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN);
-    for (int i = 0; i < 2 && !status; i++)
-        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+    for (int i = 0; i < layers && !status; i++) s->layer[i].op = m->attention[ll_operator_of(ws->stack, i, 0)];
+    if (!status && ll_ring_serves(s->layer->op))
+        status = ll_ring_create(&s->ring, how, s->layer->op, ws->B, ws->T, ws->mode == LL_TRAIN);
+    else if (!status)
+        status = make_states(s, ws);
     if (status) {
         ll_shared_free(s);
         return status;
@@ -92,12 +105,15 @@ static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_shari
 void ll_shared_free(ll_shared *s) {
     if (!s) return;
     for (int i = 0; s->layer && i < s->layers; i++) {
-        ll_free(s->layer[i].in);
-        ll_free(s->layer[i].out);
-        ll_free(s->layer[i].all);
-        ll_free(s->layer[i].keys);
-        ll_free(s->layer[i].queries);
+        const layer_state *l = &s->layer[i];
+        ll_free(l->in);
+        ll_free(l->out);
+        ll_free(l->all);
+        if (i && l->keys == s->layer->keys) continue;
+        ll_free(l->keys);
+        ll_free(l->queries);
     }
+    ll_ring_free(s->ring);
     ll_free(s->layer);
     ll_free(s->gradient[0]);
     ll_free(s->gradient[1]);
@@ -162,6 +178,13 @@ static ll_status chain_backward(const ll_shared *s, const layer_state *l, ll_att
 
 /* ---- Calls ---- */
 
+/* A call that sees no tokens of other parts, or sees to them itself. */
+static ll_attention_call own_call(const ll_shared *s, const ll_attention_call *call) {
+    ll_attention_call c = *call;
+    c.query_offset = c.key_offset = ll_shared_offset(s, call->T);
+    return c;
+}
+
 static float *state_before(const ll_shared *s, const layer_state *l) { return s->how.part ? l->in : NULL; }
 
 /* Bidirectional: a call for the keys, then a call for the queries. */
@@ -182,8 +205,28 @@ static ll_attention_call queries_call(const ll_shared *s, const layer_state *l, 
     return c;
 }
 
-ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_call *call) {
+/* The states came already, and have left. */
+static ll_status forward_again(const ll_shared *s, const layer_state *l, const ll_attention_call *call) {
+    if (s->causal) {
+        const ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
+        return ll_attention_forward(l->op, &c);
+    }
+    const ll_attention_call keys = keys_call(s, l, call), queries = queries_call(s, l, call);
+    const ll_status status = ll_attention_forward(l->op, &keys);
+    return status ? status : ll_attention_forward(l->op, &queries);
+}
+
+ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_call *call, int again) {
     const layer_state *l = &s->layer[layer];
+    if (s->ring) {
+        const ll_attention_call c = own_call(s, call);
+        return ll_ring_forward(s->ring, l->op, &c);
+    }
+    if (!s->floats) { /* value: a token is all it looks at */
+        const ll_attention_call c = own_call(s, call);
+        return ll_attention_forward(l->op, &c);
+    }
+    if (again) return forward_again(s, l, call);
     if (s->causal) {
         const ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
         return chain_forward(s, l, &c);
@@ -197,6 +240,14 @@ ll_status ll_shared_forward(const ll_shared *s, int layer, const ll_attention_ca
 
 ll_status ll_shared_backward(const ll_shared *s, int layer, const ll_attention_call *call) {
     const layer_state *l = &s->layer[layer];
+    if (s->ring) {
+        const ll_attention_call c = own_call(s, call);
+        return ll_ring_backward(s->ring, l->op, &c);
+    }
+    if (!s->floats) {
+        const ll_attention_call c = own_call(s, call);
+        return ll_attention_backward(l->op, &c);
+    }
     if (s->causal) {
         ll_attention_call c = with_state(s, call, state_before(s, l), l->out);
         return chain_backward(s, l, &c, NULL);

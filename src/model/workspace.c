@@ -17,15 +17,18 @@ static float *take(ll_arena *a, size_t count, size_t width) { return ll_arena_ta
 /* Sequences in a batch: a document in packed rows may have one token. */
 static int most_sequences(const ll_workspace *ws) { return ws->model->c->model.separator < 0 ? ws->B : ws->B * ws->T; }
 
-/* The number of copies: training stores every layer, evaluation one. */
+/* The number of copies: training stores every layer, evaluation one. Training that computes blocks again
+ * stores every residual between blocks and one of everything else. */
 static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk) {
     const ll_model *m = ws->model;
     const ll_model_config *c = m->c;
     const size_t layers = (size_t)ws->stack->layers, C = (size_t)c->model.width, values = (size_t)m->values;
-    const int keep = ws->mode == LL_TRAIN, gated = c->model.activation == LL_ACT_SWIGLU;
+    const int train = ws->mode == LL_TRAIN, keep = ws->keeps, gated = c->model.activation == LL_ACT_SWIGLU;
     const int parallel = c->model.norm == LL_NORM_PARALLEL; /* feed-forward reads what attention has read */
-    for (size_t j = 0; j <= (size_t)ll_sublayers(ws->stack); j++)
-        ws->residual[j] = keep || j <= (size_t)parallel ? take(p, rows, C) : ws->residual[j & (size_t)parallel];
+    for (int j = 0; j <= ll_sublayers(ws->stack); j++) {
+        const int one = train ? j % ws->stack->parts : j & parallel; /* the first of those that share its place */
+        ws->residual[j] = keep || j == one || (train && !one) ? take(p, rows, C) : ws->residual[one];
+    }
     for (size_t l = 0; l < layers; l++) {
         const int own = keep || l == 0;
         ws->project[l] = own ? take(p, rows, ll_row_width(m)) : ws->project[0];
@@ -35,14 +38,14 @@ static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk
         ws->gates[l] = !gated ? NULL : own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->gates[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
         const ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .segments = most_sequences(ws)};
-        ws->saved[l] = keep ? take(p, ll_attention_saved(op, &call), 1) : NULL;
+        ws->saved[l] = !train ? NULL : own ? take(p, ll_attention_saved(op, &call), 1) : ws->saved[0];
     }
 }
 
 static void plan_cross(ll_workspace *ws, ll_arena *p, size_t rows) {
     const ll_model *m = ws->model;
     const size_t queries = (size_t)m->queries, values = (size_t)m->values;
-    const int S = ws->source ? ws->source->T : 0, keep = ws->mode == LL_TRAIN;
+    const int S = ws->source ? ws->source->T : 0, keep = ws->keeps, train = ws->mode == LL_TRAIN;
     for (int l = 0; l < ws->stack->layers; l++) {
         const int own = keep || l == 0;
         ws->cross_query[l] = own ? take(p, rows, queries) : ws->cross_query[0];
@@ -51,10 +54,10 @@ static void plan_cross(ll_workspace *ws, ll_arena *p, size_t rows) {
                               : own ? take(p, (size_t)ws->B * (size_t)S, queries + values)
                                     : ws->cross_source[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, l, 1)];
-        ws->cross_saved[l] =
-            keep ? take(p, ll_attention_saved(op, &(ll_attention_call){.B = ws->B, .T = ws->T, .S = S}), 1) : NULL;
+        const size_t saved = ll_attention_saved(op, &(ll_attention_call){.B = ws->B, .T = ws->T, .S = S});
+        ws->cross_saved[l] = !train ? NULL : own ? take(p, saved, 1) : ws->cross_saved[0];
     }
-    if (keep) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
+    if (train) ws->dsource = take(p, (size_t)ws->B * (size_t)S, queries + values);
 }
 
 /* Floats of scratch that any call of attention needs, for the present number of threads. */
@@ -197,6 +200,7 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
     *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->cls_tokens};
+    ws->keeps = mode == LL_TRAIN && !m->c->recompute;
     status = take_lists(ws);
     if (!status && S) status = ll_workspace_make(&ws->source, m, &m->stack[0], B, S, 0, mode);
     if (!status) {

@@ -17,6 +17,7 @@ ll_model_config ll_config_model(const ll_config *c) {
                              .length = c->train.length,
                              .bf16 = c->train.precision == LL_BF16,
                              .carry = c->train.carry_state,
+                             .recompute = c->train.recompute,
                              .seed = c->train.seed};
 }
 

@@ -194,7 +194,9 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     ll_status status = LL_OK;
     int evaluated = 0, saved = 0;
     if (must_evaluate(t)) {
-        status = evaluate(t, w);
+        /* Never a best model without a checkpoint: a run that is killed in between could not go on. */
+        if (t->saved < 0) status = save(t);
+        if (!status) status = evaluate(t, w);
         if (status || must_evaluate(t)) return status;
         evaluated = 1;
     }

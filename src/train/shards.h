@@ -4,6 +4,7 @@
 #define LL_SHARDS_H
 
 #include "dist/exchange.h"
+#include "model/shared_sequence.h"
 #include "recipe/recipe.h"
 
 typedef struct {
@@ -13,6 +14,7 @@ typedef struct {
     int leaves;
     int data, number; /* ranks, or groups of ranks, that share the batch; and the number of this rank's */
     ll_group row;     /* the ranks that share its sequences */
+    ll_message message[LL_SHARED_MESSAGES]; /* between them */
 } ll_shards;
 
 /* LL_EINVAL if this number of ranks cannot share the batch. */

@@ -83,9 +83,9 @@ typedef struct {
 
 /* Draws new random features before update number `step` if they are due. scratch: ll_model_redraw_floats. */
 LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
-/* ll_share_sequences: batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
+/* Batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
  * of a batch. */
-LL_MUST_USE ll_status ll_shards_share(const ll_shards *s, ll_workspace *ws);
+LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
 const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
 
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);

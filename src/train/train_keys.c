@@ -12,6 +12,9 @@ static const ll_key keys[] = {
     INT("train.length", length, "1024", 0, 134217728, "tokens of a sequence; 0 = as the data has (images)"),
     FLAG("train.carry-state", carry_state, "off",
          "consecutive windows of a text in each row, each starting with the state that the one before left; task = lm"),
+    FLAG("train.recompute", recompute, "off",
+         "store only the input of each block and compute the block again on the way back: the same bits in less "
+         "memory, in about a sixth more time"),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients are summed for one step"),
     CHOICE("train.precision", precision, "fp32", "fp32|bf16",
            "number format of products of linear layers and logits; bf16 is faster on AMD processors from Zen 4 on"),

@@ -17,7 +17,7 @@ typedef struct {
     int64_t seed;
     int64_t eval_every, checkpoint_every;
     int eval_batches, report;
-    int carry_state;
+    int carry_state, recompute;
     char *from; /* model to start with; empty: none */
 } ll_train_options;
 

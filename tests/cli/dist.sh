@@ -109,7 +109,11 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a
 shared="$step --set dist.shards=2 --set train.batch=2 --set train.length=128"
 causal="--set position.type=permute"
 both="--set model.task=mlm --set model.vocab=257 --set position.type=rope --set position.decay=none"
-for kind in causal both; do
+# Keys and values go round: in both directions with the blocks computed again.
+ring="--set attention.kernel=softmax --set position.type=t5 --set position.decay=none"
+round="--set attention.kernel=softmax --set model.task=mlm --set model.vocab=257 --set position.type=rope
+ --set position.decay=none --set train.recompute=on"
+for kind in causal both ring round; do
     eval "keys=\$$kind"
     t 0 "$longline" train "$text" --data text.txt $shared $keys -o $kind-1
     valid=$(value train.valid_loss)
@@ -119,9 +123,9 @@ for kind in causal both; do
         check "$kind: $parts ranks share a sequence, of $n: $valid" near "$valid" "$(value train.valid_loss)"
     done
 done
-t 2 ranks "$found" 2 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 --set attention.kernel=softmax \
-    --set position.type=none --set position.decay=none -o soft
-err 'softmax keeps all tokens'
+t 2 ranks "$found" 2 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 --set attention.kernel=nystrom \
+    --set model.task=mlm --set model.vocab=257 --set position.type=none --set position.decay=none -o mixed
+err 'nystrom keeps all tokens, or mixes them'
 t 2 ranks "$found" 3 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 -o odd
 err 'dist.sequence = 2 does not divide the 3 ranks'
 

@@ -1,0 +1,63 @@
+# The n-th call of the system of each kind fails with each error, or comes back short. Afterwards every file is the old or
+# the new one, whole; a command that failed said why; and the run goes on to the bits of one that met no trouble.
+. "$root/tests/trust/lib"
+make_run
+resume="$longline train --resume here/run --set train.steps=8 $one"
+fresh
+$resume >out 2>err </dev/null || fail "the run goes on"
+cp here/run/last.safetensors expected
+limit=20
+
+# Runs that were left alike go on alike.
+go_on() {
+    left=$(cat here/run/last.safetensors here/run/best.safetensors here/run/metrics.csv here/run/recipe.ini | md5sum)
+    if grep -qs "^$left" gone; then return; fi
+    if $resume >out 2>err </dev/null; then
+        cmp -s here/run/last.safetensors expected || { wrong "$1: other bits at the end"; return; }
+        echo "$left" >>gone
+    else
+        wrong "$1: cannot go on: $(tail -n 1 err)"
+    fi
+}
+trial() { # NAME SAMPLES "KINDS" COMMAND...
+    name=$1 samples=$2 kinds=$3
+    shift 3
+    for kind in $kinds; do
+        fresh
+        "$trouble" "$kind" 0 EIO -c count "$@" >out 2>err </dev/null || fail "$name without trouble"
+        total=$(cat count)
+        [ "$total" -gt 0 ] || continue
+        errors='EIO ENOSPC EINTR EDQUOT EACCES short'
+        long || errors='ENOSPC EINTR short'
+        for how in $errors; do
+            case $how:$kind in short:read | short:write | short:pwrite) ;; short:*) continue ;; esac
+            for n in $(numbers "$total" "$samples"); do
+                fresh
+                limited "$trouble" "$kind" "$n" $how "$@"
+                code=$?
+                what="$name, $kind $n of $total, $how"
+                trials=$((trials + 1))
+                [ $code -le 2 ] || wrong "$what: exit code $code $(tail -n 1 err)"
+                [ $code -eq 0 ] || [ -s err ] || wrong "$what: not a word"
+                is_whole || wrong "$what: $why"
+                ! ls here here/run | grep '\.tmp-' >left || [ $code -ne 0 ] || wrong "$what: leaves $(cat left)"
+                [ "$name" != resume ] || go_on "$what"
+            done
+        done
+        verdict "$name, $kind fails"
+    done
+}
+all="open read write pwrite fsync rename mmap ftruncate close"
+trial resume 2 "$all" $resume
+trial save-state 1 "open write fsync rename" \
+    "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state --threads 1
+trial report 1 "open write rename" "$longline" report here/run --threads 1
+if long; then
+    trial train 0 "$all" "$longline" train begun/recipe.ini --out here/new --threads 1
+    trial save-state 0 "read pwrite mmap ftruncate close" \
+        "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state --threads 1
+    trial report 0 "read fsync mmap ftruncate close" "$longline" report here/run --threads 1
+    trial data-make 0 "$all" "$longline" data make listops --out here/listops --count 20 --threads 1
+    trial score 0 "$all" "$longline" score "$model" text.txt -o here/scores.tsv --threads 1
+    trial analyse 0 "$all" "$longline" analyse moments --quick --json here/table --threads 1
+fi

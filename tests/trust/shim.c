@@ -1,0 +1,93 @@
+/* Memory that runs out on order, in a program that this is preloaded into (LD_PRELOAD). Allocations of libraries count,
+ * too. They are counted from the beginning of main.
+ *
+ *   LL_AT      number of the allocation that is refused; 0: none
+ *   LL_ALL     set: and all that follow it
+ *   LL_COUNT   file to which the number of allocations is written at the end
+ *
+ * A crash writes to stderr the object in which it happened. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *count_file;
+static long at;
+static int all;
+static atomic_long calls;
+static atomic_int started;
+static char alternate[1 << 16];
+
+static int refused(void) {
+    if (!atomic_load(&started)) return 0;
+    const long n = atomic_fetch_add(&calls, 1) + 1;
+    if (n != at && !(all && at && n > at)) return 0;
+    errno = ENOMEM;
+    return 1;
+}
+
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
+void *malloc(size_t n) { return refused() ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t m) { return refused() ? NULL : __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return refused() ? NULL : __libc_realloc(p, n); }
+void *aligned_alloc(size_t a, size_t n) { return refused() ? NULL : __libc_memalign(a, n); }
+int posix_memalign(void **p, size_t a, size_t n) {
+    if (refused()) return ENOMEM;
+    return (*p = __libc_memalign(a, n)) ? 0 : ENOMEM;
+}
+
+/* "crash in /usr/lib/../libcairo.so.2": the innermost frame that is not of libc. */
+static void crashed(int number) {
+    void *frame[64];
+    const int n = backtrace(frame, 64);
+    for (int i = 2; i < n; i++) { /* past this function and the kernel's frame */
+        Dl_info about;
+        if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so")) continue;
+        dprintf(STDERR_FILENO, "crash in %s\n", about.dli_fname);
+        break;
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void count(void) {
+    if (!count_file) return;
+    atomic_store(&started, 0);
+    const int fd = open(count_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    dprintf(fd, "%ld\n", atomic_load(&calls));
+    close(fd);
+}
+
+static int (*real_main)(int, char **, char **);
+static int begin(int argc, char **argv, char **environment) {
+    void *frame[2];
+    backtrace(frame, 2); /* it allocates the first time */
+    const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
+    sigaltstack(&stack, NULL);
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    const struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
+    for (int i = 0; i < 5; i++) sigaction(numbers[i], &action, NULL);
+    at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
+    all = getenv("LL_ALL") != NULL;
+    count_file = getenv("LL_COUNT");
+    unsetenv("LD_PRELOAD"); /* what the program starts is not meant */
+    atexit(count);
+    atomic_store(&started, 1);
+    return real_main(argc, argv, environment);
+}
+
+int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld)(void), void *stack);
+int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld)(void), void *stack) {
+    real_main = program;
+    return ((__typeof__(&__libc_start_main))dlsym(RTLD_NEXT, "__libc_start_main"))(begin, argc, argv, init, fini, rtld,
+                                                                                    stack);
+}
