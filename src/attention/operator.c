@@ -155,6 +155,12 @@ void ll_attention_set_tile(ll_attention *op, int tile) {
     if (op->kind->set_tile) op->kind->set_tile(op, tile);
 }
 
+ll_cost ll_operator_cost(const ll_attention *op, double keys) {
+    ll_cost cost = op->kind->cost(op, keys);
+    if (op->premap) cost.multiply_adds += op->c.H * op->premap->kind->cost(op->premap);
+    return cost;
+}
+
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : op->usual_tile; }
 
 void ll_attention_set_projection(ll_attention *op, const float *projection) {

@@ -206,7 +206,14 @@ static void destroy(ll_attention *op) { ll_attention_free(op->own); }
 
 static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
 
+/* Each key and value joins `rank` sums, at which each query looks. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    (void)keys;
+    return (ll_cost){op->c.H * 2.0 * op->c.approximate.rank * (op->D + op->c.E), 0};
+}
+
 const ll_operator ll_operator_linformer = {
+    .cost = cost,
     .name = "linformer",
     .reads = 2,
     .whole = 1,

@@ -359,7 +359,16 @@ static void destroy(ll_attention *op) { ll_attention_free(op->own); }
 
 static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
 
+/* A query and a key meet every landmark. Landmarks meet each other once a sequence, with 4 products a step of the
+ * inverse. A sequence no longer than its landmarks is softmax. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    const double m = op->c.approximate.landmarks, row = op->D + op->c.E;
+    const double inverse = m * m * (row + 4 * m * op->c.approximate.iterations);
+    return (ll_cost){op->c.H * (keys <= m ? keys * row : 2 * m * row + inverse / keys), 0};
+}
+
 const ll_operator ll_operator_nystrom = {
+    .cost = cost,
     .name = "nystrom",
     .reads = 2,
     .whole = 1,

@@ -156,7 +156,17 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Each round hashes a token, which then sees its chunk and the one before: causal, half of its own on average. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    const ll_approximate_config *r = &op->c.approximate;
+    const double row = op->D + op->c.E, seen = fmin(keys, (op->c.causal ? 1.5 : 2) * r->chunk);
+    const double bucket = 2.0 * r->chunk * row * sizeof(float) + sizeof(double);
+    return (ll_cost){(double)op->c.H * r->rounds * (op->D * (r->buckets / 2) + seen * row),
+                     (double)op->c.H * r->rounds * r->buckets * bucket};
+}
+
 const ll_operator ll_operator_reformer = {
+    .cost = cost,
     .name = "reformer",
     .reads = 1,
     .itself = 1,

@@ -72,6 +72,15 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
 
 /* ---- The kind ---- */
 
+ll_cost ll_exact_cost(const ll_attention *op, double keys) {
+    const ll_attention_config *c = &op->c;
+    const double distances = c->encoding.clip * (c->causal ? 1.0 : 2.0) + 1, H = c->H, row = op->D + c->E;
+    double each = keys * row;
+    if (c->position == LL_POSITION_SHAW)
+        each += distances * ((c->encoding.distance_k ? op->D : 0) + (c->encoding.distance_v ? c->E : 0));
+    return (ll_cost){H * each, H * keys * row * sizeof(float)};
+}
+
 ll_status ll_exact_create(ll_attention **made, const ll_attention *like) {
     ll_attention_config c = ll_attention_default();
     c.causal = 0, c.H = like->c.H, c.D = like->D, c.E = like->c.E, c.input_scale = like->c.input_scale;
@@ -86,6 +95,7 @@ const ll_operator ll_operator_softmax = {
     .scratch = ll_exact_scratch,
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
+    .cost = ll_exact_cost,
     .recurrence = &ll_recurrence_exact,
     .cross = &ll_cross_exact,
 };

@@ -103,6 +103,12 @@ static ll_status check_local(const ll_attention_config *c) {
     return ll_fail(LL_EINVAL, "attention: a window of %d tokens, must be 1 to %d", window, WINDOW_MOST);
 }
 
+static ll_cost cost(const ll_attention *op, double keys) {
+    const double window = op->c.approximate.window, row = op->D + op->c.E, H = op->c.H;
+    const double seen = fmin(keys, op->c.causal ? window : 2 * window - 1);
+    return (ll_cost){H * seen * row, H * window * row * sizeof(float)};
+}
+
 const ll_operator ll_operator_local = {
     .name = "local",
     .reads = 2,
@@ -114,5 +120,6 @@ const ll_operator ll_operator_local = {
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
     .state = ll_window_state,
+    .cost = cost,
     .recurrence = &recurrence,
 };

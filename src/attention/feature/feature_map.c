@@ -174,6 +174,12 @@ ll_status ll_feature_map_rotate(ll_feature_map *map) {
     return ll_theta_create(&map->angles, map->c.encoding.theta, map->features);
 }
 
+double ll_feature_map_cost(const ll_feature_map *map) {
+    const double m = map->features, projected = (double)map->c.M * map->c.D;
+    const double rotated = map->c.position == LL_POSITION_ORTHOGONAL ? m * m + 2 * m : map->angles ? 2 * m : 0;
+    return projected + rotated;
+}
+
 void ll_feature_map_free(ll_feature_map *map) {
     if (!map) return;
     ll_permute_free(&map->permute);

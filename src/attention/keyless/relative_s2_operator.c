@@ -78,6 +78,20 @@ static void state_clear(const ll_attention *op, float *all) {
     if (ll_s2_has_keys(op)) ll_attention_state_clear(ll_s2_parts(op)->keyed, all);
 }
 
+/* Of heads with keys; of those without, the features of a query and its products with the vectors, and the values that
+ * are closer than clip, besides the sum of the others. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    const ll_attention_config *c = &op->c;
+    const ll_feature_map *map = ll_s2_parts(op)->map;
+    const double reach = c->encoding.clip - 1, F = map->features, E = c->E, keyless = c->encoding.keyless;
+    const double near = c->encoding.axes == 2 ? 2 * reach * (reach + 1) + 1 : (c->causal ? reach : 2 * reach) + 1;
+    const double each = ll_feature_map_cost(map) + F * (c->encoding.clip + 1) + E * (near + 1);
+    ll_cost cost = ll_s2_has_keys(op) ? ll_operator_cost(ll_s2_parts(op)->keyed, keys) : (ll_cost){0};
+    cost.multiply_adds += keyless * each;
+    cost.bytes += keyless * E * ((double)sizeof(double) + (double)ll_keyless_keep(op) * sizeof(float));
+    return cost;
+}
+
 static ll_status can_stream(const ll_attention *op) {
     /* Without keys there is nothing that a maximum could be over. */
     return ll_s2_has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
@@ -98,6 +112,7 @@ const ll_operator ll_operator_relative_s2 = {
     .backward = ll_s2_backward,
     .state = state,
     .state_clear = state_clear,
+    .cost = cost,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_relative_s2,
 };

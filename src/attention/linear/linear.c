@@ -287,6 +287,14 @@ ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STAT
     return LL_OK;
 }
 
+/* A key joins a state of features x (E + 1), and a query reads it, whatever came before. */
+ll_cost ll_linear_cost(const ll_attention *op, double keys) {
+    const double state = (double)ll_linear_map(op)->features * (op->c.E + 1), H = op->c.H;
+    (void)keys;
+    return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))),
+                     H * state * (double)(op->c.causal ? sizeof(double) : sizeof(float))};
+}
+
 void ll_linear_state_clear(const ll_attention *op, float *state) {
     for (int h = 0; h < op->c.H; h++) ll_carried_clear(op, state + (size_t)h * ll_carried_floats(op));
 }

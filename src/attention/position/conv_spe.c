@@ -298,7 +298,10 @@ static int64_t longest(const ll_premap *b) {
     return b->noise && !is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1 : INT64_MAX;
 }
 
-const ll_premap_kind ll_premap_conv = {.check = check,
+static double cost(const ll_premap *b) { return 2.0 * (double)taps_of(b) * b->c.D * b->R; }
+
+const ll_premap_kind ll_premap_conv = {
+    .cost = cost,.check = check,
                                        .width = ll_spe_width,
                                        .create = create,
                                        .draw = draw,

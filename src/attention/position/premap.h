@@ -26,6 +26,7 @@ typedef struct {
     void (*draw)(ll_premap *b);                       /* after a new seed; NULL: nothing drawn ahead */
     size_t (*scratch)(const ll_premap *b);            /* floats */
     size_t (*parameters)(const ll_premap *b);         /* numbers that train, of a head */
+    double (*cost)(const ll_premap *b);               /* multiply-adds of a query and a key of one head */
     int64_t (*longest)(const ll_premap *b);           /* sequence that it can encode; NULL: any */
     void (*prepare)(const ll_premap_tile *t);
     /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; n <= C */

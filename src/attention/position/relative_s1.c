@@ -113,7 +113,11 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
         d->inv_freq[s] += (float)sum[2 * pairs + s];
 }
 
-const ll_premap_kind ll_premap_s1 = {.check = check,
+/* Channels are copied, and each angle gives two numbers more. */
+static double cost(const ll_premap *b) { return 4.0 * (double)pairs_of(b); }
+
+const ll_premap_kind ll_premap_s1 = {
+    .cost = cost,.check = check,
                                      .width = width,
                                      .scratch = scratch,
                                      .parameters = parameters,

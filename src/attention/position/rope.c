@@ -108,7 +108,13 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
     (void)b, (void)head, (void)sum, (void)d;
 }
 
-const ll_premap_kind ll_premap_rope = {.check = check,
+/* Pairs of channels, four products each. */
+static double cost(const ll_premap *b) {
+    return 4.0 * (b->c.encoding.rotary ? b->c.encoding.rotary : b->c.D);
+}
+
+const ll_premap_kind ll_premap_rope = {
+    .cost = cost,.check = check,
                                        .width = width,
                                        .create = create,
                                        .scratch = scratch,

@@ -189,7 +189,11 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
     for (size_t c = 0; c < D && w->gate && d->gate; c++) d->gate[(size_t)head * D + c] += (float)sum[3 * n + c];
 }
 
-const ll_premap_kind ll_premap_sine = {.check = check,
+/* A sine and a cosine of each of the sines, for each realization. */
+static double cost(const ll_premap *b) { return 4.0 * b->c.encoding.sines * b->c.D * b->R; }
+
+const ll_premap_kind ll_premap_sine = {
+    .cost = cost,.check = check,
                                        .width = ll_spe_width,
                                        .create = create,
                                        .draw = draw,
