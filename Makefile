@@ -58,6 +58,7 @@ help:
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5
+#: make dist-faults    ranks killed a hundred times, cut off from the network, under Slurm (takes some minutes, as root)
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make aarch64-all  all tests in the emulator: an hour
 #: make keys           docs/keys.md from the keys of the program
@@ -163,12 +164,14 @@ fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
 cli-tests: $(B)/longline $(PLUGINS) $(EXAMPLES)
 	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
+dist-faults: $(B)/longline $(PLUGINS)
+	@LL_KILLS=100 tests/run.sh $(RESULTS) scripts $(B) tests/cli/dist_faults.sh tests/cli/dist_network.sh tests/dist/slurm.sh
 examples: $(EXAMPLES)
 bench: $(B)/longline
 	$(B)/longline bench
 demo: deps-build
 	@$(MAKE) -j$(JOBS) $(B)/longline
 	$(B)/longline demo
-.PHONY: all help tests fast-tests cli-tests examples bench demo
+.PHONY: all help tests fast-tests cli-tests dist-faults examples bench demo
 
 include rules.mk

@@ -7,9 +7,10 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
 PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, Open MPI
-# for many ranks (its plug-in; MPICH has one, too, where it is installed).
+# and MPICH for many ranks (a plug-in each), iproute2 to test these as machines of their own.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev midicsv locales openmpi-bin libopenmpi-dev $(PKG_PYTHON)
+    libarchive-dev libsentencepiece-dev midicsv locales openmpi-bin libopenmpi-dev mpich libmpich-dev iproute2 \
+    $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.

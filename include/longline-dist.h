@@ -28,6 +28,29 @@ int ll_dist_end(int code);
 /* The number that a launcher gave to this process, also before ll_dist_start; 0: there is no launcher. */
 int ll_dist_launch_rank(void);
 
+/* ---- What communication costs (docs/scaling.md) ---- */
+
+/* Of this rank, since it joined the others. Signs of life do not count. */
+typedef struct {
+    double messages, sent; /* to other ranks; bytes of them */
+} ll_traffic;
+ll_traffic ll_dist_traffic(void);
+
+/* Rank 0 sends `together` messages of n bytes to the last rank, and gets as many back: `repeats` times. *seconds: of
+ * one way, the mean, on these two ranks; the others return at once, with 0. LL_EINVAL with one rank. */
+LL_MUST_USE ll_status ll_dist_ping(size_t n, int together, int repeats, double *seconds);
+
+/* A step of training that sends what a model of so many parameters in so many layers sends, and sleeps for as long as
+ * its forward and backward passes would take. */
+typedef struct {
+    size_t parameters;
+    int layers;     /* alike; backward goes through them from the last to the first */
+    double compute; /* seconds of forward (a third) and backward */
+} ll_rehearsal;
+/* Makes such steps, one shard a rank. seconds (steps): of each, as rank 0 saw them, on all ranks. Takes 8 bytes a
+ * parameter. All ranks call it. */
+LL_MUST_USE ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds);
+
 LL_C_END
 
 #endif
