@@ -2,7 +2,7 @@
 #ifndef LL_MEASURE_API_H
 #define LL_MEASURE_API_H
 
-#include "longline/attention.h"
+#include "longline/base.h"
 
 LL_C_BEGIN
 
@@ -15,9 +15,6 @@ LL_API double ll_measure_product(int n, int threads, double seconds);
 LL_API double ll_measure_copy(int threads, double seconds);
 /* GB/s of reading 128 MiB: what generation with large weights waits for; 0 where there is no memory for it. */
 LL_API double ll_measure_read(int threads, double seconds);
-/* What a token costs in all heads of an operator, if it sees so many keys, itself among them: multiply-adds that the
- * definition asks for, forward; and the bytes that a stream of one sequence keeps (bytes may be NULL). */
-LL_API double ll_attention_cost(const ll_attention *op, double keys, double *bytes);
 /* Bytes that this process held in memory at most. */
 LL_API size_t ll_memory_peak(void);
 

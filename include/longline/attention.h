@@ -148,7 +148,11 @@ typedef struct {
 typedef struct ll_attention ll_attention;
 
 /* Softmax, causal, one head of size 64; change what differs. */
-LL_API ll_attention_config ll_attention_default(void);
+static inline ll_attention_config ll_attention_default(void) {
+    ll_attention_config c = {LL_KERNEL_SOFTMAX};
+    c.causal = c.H = 1, c.D = c.E = 64, c.input_scale = 0.125f;
+    return c;
+}
 /* LL_EINVAL with the reason where the parts do not fit together. */
 LL_API LL_MUST_USE ll_status ll_attention_create(ll_attention **op, const ll_attention_config *config);
 LL_API void ll_attention_free(ll_attention *op);
@@ -249,6 +253,12 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
+/* Reads a prompt of call->T tokens of each sequence with the tiles of ll_attention_forward, as fast as that and on all
+ * threads, and writes y: q, k, v, y, gate, scratch and threads of the call count. The stream then stands behind the
+ * prompt. Sums of tiles are float, and a stream's are double: y and what follows differ from those of
+ * ll_attention_stream_feed by rounding, and the cuts of prompts count. Softmax, and what else has no state of constant
+ * size, reads as ll_attention_stream_feed does. Takes memory of a state; LL_ENOMEM leaves the stream as it was. */
+LL_API LL_MUST_USE ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call);
 
 LL_C_END
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "attention/operator.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -105,12 +104,6 @@ double ll_measure_read(int threads, double seconds) {
 
 /* The kernel's own mark for this program. getrusage would also count what the process held before it
  * became this program, so it is the second choice. */
-double ll_attention_cost(const ll_attention *op, double keys, double *bytes) {
-    const ll_cost cost = ll_operator_cost(op, keys);
-    if (bytes) *bytes = cost.bytes;
-    return cost.multiply_adds;
-}
-
 size_t ll_memory_peak(void) {
     char line[256];
     size_t kib = 0;

@@ -92,7 +92,7 @@ class Operator:
             image = _draws.check_pair("image", image)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
-        c = self._config = ffi.new("ll_attention_config *", lib.ll_attention_default())
+        c = self._config = ffi.new("ll_attention_config *")
         c.kernel, c.position = KERNELS[self.kernel].number, POSITIONS[self.position].number
         c.features = lookup("feature_kind", feature_kind, FEATURE_KINDS)
         c.causal, c.H, c.D, c.E = self.causal, self.heads, self.key_size, self.value_size

@@ -12,11 +12,6 @@
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
 
-ll_attention_config ll_attention_default(void) {
-    return (ll_attention_config){
-        .kernel = LL_KERNEL_SOFTMAX, .causal = 1, .H = 1, .D = 64, .E = 64, .input_scale = 0.125f};
-}
-
 int ll_keyed_heads(const ll_attention_config *c) {
     return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->encoding.keyless : c->H;
 }

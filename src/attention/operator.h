@@ -29,8 +29,8 @@ typedef struct {
 enum { LL_STATE_TENSORS = 5 };
 size_t ll_state_bytes(const ll_state_tensor *tensor);
 
-/* What a token costs in all heads of one operator: the multiply-adds that its definition asks for, forward, and the bytes
- * that a stream keeps of its sequence. */
+/* What a token costs in all heads of one operator: the multiply-adds that its definition asks for, forward, and the
+ * bytes that a stream keeps of its sequence. */
 typedef struct {
     double multiply_adds, bytes;
 } ll_cost;

@@ -68,7 +68,7 @@ static ll_status feed(ll_feed *f) {
     return LL_OK;
 }
 
-static const ll_recurrence recurrence = {.feed = feed};
+static const ll_recurrence recurrence = {.step = feed};
 
 static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     (void)op, (void)tensor;

@@ -152,13 +152,38 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 3;
 }
 
+/* The state of calls is the same, but counts are float: of a full bucket what they are modulo its slots. */
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const rings *own = s->own;
+    const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    const float *keys = state + n, *values = keys + n * slots(s) * D;
+    for (size_t i = 0; i < n; i++) own->count[first + i] = (double)state[i];
+    memcpy(own->keys + first * slots(s) * D, keys, n * slots(s) * D * sizeof *keys);
+    memcpy(own->values + first * slots(s) * E, values, n * slots(s) * E * sizeof *values);
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const rings *own = s->own;
+    const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    float *keys = state + n, *values = keys + n * slots(s) * D;
+    for (size_t i = 0; i < n; i++) {
+        const size_t count = (size_t)own->count[first + i];
+        state[i] = (float)(count < 2 * slots(s) ? count : slots(s) + count % slots(s));
+    }
+    memcpy(keys, own->keys + first * slots(s) * D, n * slots(s) * D * sizeof *keys);
+    memcpy(values, own->values + first * slots(s) * E, n * slots(s) * E * sizeof *values);
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     const rings *own = s->own;
     const size_t row = (size_t)(s->op->D + s->op->c.E) * sizeof(float);
     return ll_stream_heads(s) * buckets(s) * (sizeof *own->count + slots(s) * row);
 }
 
-/* Every token is in one bucket of each round. */
+/* Every token is in one bucket of each round. After a prompt that a call has read, counts of full buckets are short of
+ * whole rings. */
 static ll_status check(const ll_attention_stream *s) {
     const rings *own = s->own;
     const size_t n = (size_t)s->op->c.approximate.buckets, rounds = (size_t)s->op->c.approximate.rounds;
@@ -170,7 +195,7 @@ static ll_status check(const ll_attention_stream *s) {
             const double count = own->count[r * n + a];
             sum += count >= 0 && count == floor(count) ? count : NAN;
         }
-        if (sum != (double)s->position)
+        if (!(sum <= (double)s->position) || fmod((double)s->position - sum, (double)slots(s)) != 0)
             status = ll_fail(LL_EFORMAT,
                              "tensor tokens: the buckets of round %zu do not have the %lld tokens that there "
                              "were",
@@ -184,7 +209,9 @@ const ll_recurrence ll_recurrence_reformer = {
     .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
-    .feed = feed,
+    .step = feed,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
     .check = check,

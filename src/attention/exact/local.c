@@ -80,6 +80,34 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 2;
 }
 
+/* The state of calls has the last window - 1 tokens, the oldest first; here token t is in slot t mod window. */
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const ring *own = s->own;
+    const size_t n = (size_t)state[0], w = window(s), H = (size_t)s->op->c.H;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    const float *keys = state + 1, *values = keys + H * (w - 1) * D;
+    for (size_t i = 0; i < H * n; i++) {
+        const size_t h = i / n, row = h * (w - 1) + i % n;
+        const size_t slot = ((size_t)b * H + h) * w + ((size_t)s->position - n + i % n) % w;
+        memcpy(own->keys + slot * D, keys + row * D, D * sizeof *keys);
+        memcpy(own->values + slot * E, values + row * E, E * sizeof *values);
+    }
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const ring *own = s->own;
+    const size_t w = window(s), H = (size_t)s->op->c.H, D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    const size_t n = (size_t)s->position < w - 1 ? (size_t)s->position : w - 1;
+    float *keys = state + 1, *values = keys + H * (w - 1) * D;
+    state[0] = (float)n;
+    for (size_t i = 0; i < H * n; i++) {
+        const size_t h = i / n, row = h * (w - 1) + i % n;
+        const size_t slot = ((size_t)b * H + h) * w + ((size_t)s->position - n + i % n) % w;
+        memcpy(keys + row * D, own->keys + slot * D, D * sizeof *keys);
+        memcpy(values + row * E, own->values + slot * E, E * sizeof *values);
+    }
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     return ll_stream_heads(s) * window(s) * (size_t)(s->op->D + s->op->c.E) * sizeof(float);
 }
@@ -89,7 +117,9 @@ static const ll_recurrence recurrence = {
     .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
-    .feed = feed,
+    .step = feed,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
 };
