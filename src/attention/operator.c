@@ -16,6 +16,17 @@ int ll_keyed_heads(const ll_attention_config *c) {
     return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->encoding.keyless : c->H;
 }
 
+/* The stage before the feature map that a config's position is, or NULL. */
+static const ll_premap_kind *premap_of(const ll_attention_config *c) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    return row ? row->premap : NULL;
+}
+
+int ll_attention_width(const ll_attention_config *c) {
+    const ll_premap_kind *stage = premap_of(c);
+    return stage ? stage->width(c) : c->D;
+}
+
 /* ---- What fits together ---- */
 
 static ll_status check_sizes(const ll_attention_config *c) {
@@ -56,7 +67,8 @@ static ll_status check_parts(const ll_attention_config *c) {
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
     ll_status status = ll_feature_map_check(c);
     if (!status) status = ll_distances_check(c);
-    if (!status) status = ll_premap_check(c, kernel->reads);
+    const ll_premap_kind *stage = premap_of(c);
+    if (!status && stage) status = ll_premap_check(stage, c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
     const ll_operator *kind = ll_operator_of_config(c);
     if (!status && kernel->gated && !kind->gates)
@@ -105,7 +117,8 @@ static void free_arrays(ll_attention *op) {
 
 static ll_status build(ll_attention *op, const ll_attention_config *config) {
     ll_status status = copy_arrays(op, config);
-    if (!status) status = ll_premap_create(&op->premap, config);
+    const ll_premap_kind *stage = premap_of(config);
+    if (!status && stage) status = ll_premap_create(&op->premap, stage, config);
     if (status || !op->kind->create) return status;
     ll_attention_config engine = op->c;
     engine.D = op->D;

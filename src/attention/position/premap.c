@@ -16,36 +16,16 @@
 
 enum { TASKS = 32 };
 
-static const ll_premap_kind *kind_of(ll_position position) {
-    switch (position) {
-    case LL_POSITION_ROPE: return &ll_premap_rope;
-    case LL_POSITION_SINE_SPE: return &ll_premap_sine;
-    case LL_POSITION_CONV_SPE: return &ll_premap_conv;
-    case LL_POSITION_RELATIVE_S1: return &ll_premap_s1;
-    default: return NULL;
-    }
-}
-
-int ll_attention_width(const ll_attention_config *c) {
-    const ll_premap_kind *kind = kind_of(c->position);
-    return kind ? kind->width(c) : c->D;
-}
-
-ll_status ll_premap_check(const ll_attention_config *c, int reads) {
-    const ll_premap_kind *kind = kind_of(c->position);
-    if (!kind) return LL_OK;
+ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, int reads) {
     if (!reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
-    if (reads == 1 && c->position != LL_POSITION_ROPE)
+    if (reads == 1 && !kind->same)
         return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
                                   "rope");
     return kind->check(c);
 }
 
-ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config) {
-    const ll_premap_kind *kind = kind_of(config->position);
-    *premap = NULL;
-    if (!kind) return LL_OK;
+ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind, const ll_attention_config *config) {
     ll_premap *b = *premap = ll_alloc(1, sizeof *b);
     if (!b) return LL_ENOMEM;
     b->kind = kind;

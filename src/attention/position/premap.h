@@ -19,7 +19,8 @@ typedef struct {
     float *work;
 } ll_premap_tile;
 
-typedef struct {
+typedef struct ll_premap_kind {
+    int same; /* does to queries what it does to keys */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason */
     int (*width)(const ll_attention_config *c);       /* of what becomes of q and k */
     ll_status (*create)(ll_premap *b);                /* NULL: nothing to make; frees nothing on failure */
@@ -47,13 +48,12 @@ struct ll_premap {
     double *theta;             /* rope: (D/2) */
 };
 
-extern const ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
-
 /* LL_EINVAL with the reason where a config's position before the map cannot be, of an operator that reads queries and
  * keys (2), queries that are keys (1), or neither (0). */
-LL_MUST_USE ll_status ll_premap_check(const ll_attention_config *c, int reads);
-/* NULL where the position is none of these. Where it fails, *premap is to be freed too. */
-LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config);
+LL_MUST_USE ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, int reads);
+/* Where it fails, *premap is to be freed too. */
+LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind,
+                                       const ll_attention_config *config);
 void ll_premap_free(ll_premap *premap);
 
 /* Floats of the encoded queries and keys of a call; 0 where nothing is encoded. */

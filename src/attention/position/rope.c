@@ -114,6 +114,7 @@ static double cost(const ll_premap *b) {
 }
 
 const ll_premap_kind ll_premap_rope = {
+    .same = 1,
     .cost = cost,.check = check,
                                        .width = width,
                                        .create = create,
