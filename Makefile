@@ -13,11 +13,12 @@ ABI := $(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -ffp-contract=off $(WARN) $(WERROR)
-# Libraries that the build uses where they are, for downloads, archives and pieces of words; CURL=, ARCHIVE= and
-# SENTENCEPIECE= leave them out.
+# Libraries that the build uses where they are, for downloads, archives, pieces of words and `longline serve`; CURL=,
+# ARCHIVE=, SENTENCEPIECE= and MICROHTTPD= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
+MICROHTTPD ?= $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo 1)
 # MPI libraries whose compilers are here, each with a plug-in of its own for many ranks; MPI= leaves them out.
 MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 # What the core needs, and what the laboratory needs besides.
@@ -26,12 +27,13 @@ LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
 LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
-WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) %/mpi_plugin.c
+WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) \
+    $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
 LAB := $(call objects_of,lab) $(B)/lab/report/style.o
-CLI := $(call objects_of,cli)
+CLI := $(call objects_of,cli) $(B)/cli/serve/serve_page.o
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
@@ -113,6 +115,7 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 # Files that become constants of the library.
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
+$(B)/cli/serve/serve_page.o: cli/serve/page.html
 $(B)/%.o: %.S $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
@@ -138,6 +141,7 @@ $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
 	$(call run,mpicc)mpicc.$* -shared -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Isrc -O2 $< -o $@
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
+$(B)/longline: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
 $(B)/longline: $(CLI) $(STATIC)
 	$(LINK) -o $@
 # Examples need the core alone.

@@ -17,6 +17,7 @@ const ll_command *const ll_commands[] = {
     &ll_command_score,
     &ll_command_encode,
     &ll_command_classify,
+    &ll_command_serve,
     &ll_command_inspect,
     &ll_command_attend,
     &ll_command_demo,

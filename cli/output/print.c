@@ -28,7 +28,7 @@ void ll_print_text(char *line, size_t size, const char *text, const char *more) 
 }
 
 /* In a single write. */
-static void say(const char *format, va_list list) {
+static void print_line(const char *format, va_list list) {
     char text[1200], line[1300];
     if (!ll_dist_ranks().speaks) return;
     vsnprintf(text, sizeof text, format, list);
@@ -40,14 +40,14 @@ static void say(const char *format, va_list list) {
 void ll_print(const char *format, ...) {
     va_list list;
     va_start(list, format);
-    say(format, list);
+    print_line(format, list);
     va_end(list);
 }
 
 int ll_fail_message(const char *format, ...) {
     va_list list;
     va_start(list, format);
-    say(format, list);
+    print_line(format, list);
     va_end(list);
     return 1;
 }

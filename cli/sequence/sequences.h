@@ -57,9 +57,9 @@ typedef struct {
     ll_item *item;
     int64_t tokens;
     float *answers, *out; /* of all; of a batch */
-    size_t answers_room, out_room;
+    size_t answers_capacity, out_capacity;
     int *batch, *order; /* tokens and lengths of a batch; items by length */
-    size_t batch_room;
+    size_t batch_capacity;
     int order_capacity;
 } ll_window;
 

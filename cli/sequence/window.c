@@ -55,10 +55,10 @@ int ll_item_failed(ll_status status, const ll_item *item) {
 }
 
 /* Memory for a batch (B, T), and any smaller one. */
-static int batch_room(ll_window *w, int B, int T) {
+static int batch_capacity(ll_window *w, int B, int T) {
     const size_t rows = (size_t)B;
-    return reserve((void **)&w->batch, &w->batch_room, rows * (size_t)T + rows, sizeof *w->batch) &&
-           reserve((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
+    return reserve((void **)&w->batch, &w->batch_capacity, rows * (size_t)T + rows, sizeof *w->batch) &&
+           reserve((void **)&w->out, &w->out_capacity, rows * answer_size(w->job, T), sizeof *w->out);
 }
 
 int ll_window_report(int64_t done, int64_t total, void *arg) {
@@ -132,7 +132,7 @@ static int by_length(const void *a, const void *b) {
 static int next_batch(ll_window *w, int i) {
     const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
     const int most = T < LL_PIECE ? LL_PIECE / T : 1, B = most < w->n - i ? most : w->n - i;
-    return batch_room(w, B, T) ? B : 0;
+    return batch_capacity(w, B, T) ? B : 0;
 }
 
 /* Runs all batches, or those of this rank in turn. */
@@ -172,7 +172,7 @@ static int run_all(ll_window *w) {
     size_t capacity = (size_t)w->order_capacity;
     const ll_item *last = &w->item[w->n - 1];
     if (!reserve((void **)&w->order, &capacity, (size_t)w->n, sizeof *w->order) ||
-        !reserve((void **)&w->answers, &w->answers_room, last->at + last->size + 1, sizeof *w->answers))
+        !reserve((void **)&w->answers, &w->answers_capacity, last->at + last->size + 1, sizeof *w->answers))
         return no_memory();
     w->order_capacity = (int)capacity;
     for (int i = 0; i < w->n; i++) w->order[i] = i;

@@ -103,7 +103,7 @@ static int sees_ahead(const ll_model *model) {
 }
 
 /* A run that had finished before. */
-static void say_finished(const ll_trainer *trainer, const ll_progress *p) {
+static void print_finished(const ll_trainer *trainer, const ll_progress *p) {
     ll_print("finished already: step %lld of %lld; go on with: longline train --resume '%s' --set train.steps=N",
              (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
 }
@@ -154,7 +154,7 @@ static int run_it(ll_trainer *trainer) {
     }
     if (status == LL_EIO) return not_written(trainer, &watch);
     if (status) return ll_failed(status, NULL);
-    if (!watch.steps && watch.last.step > 0) say_finished(trainer, &watch.last);
+    if (!watch.steps && watch.last.step > 0) print_finished(trainer, &watch.last);
     report(trainer, &watch);
     if (!ll_dist_ranks().rank) draw(trainer);
     name_report(trainer);

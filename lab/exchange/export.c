@@ -86,12 +86,12 @@ static size_t dtype_size(enum ll_dtype dtype) { return dtype == LL_F64 ? 8 : dty
 
 static void put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
     const double wide = (double)x;
-    const uint16_t half = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_half_of_float(dtype, x) : 0;
+    const uint16_t bits16 = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_float16_from_float(dtype, x) : 0;
     out += i * dtype_size(dtype);
     switch (dtype) {
     case LL_F64: memcpy(out, &wide, 8); break;
     case LL_F32: memcpy(out, &x, 4); break;
-    default: memcpy(out, &half, 2);
+    default: memcpy(out, &bits16, 2);
     }
 }
 

@@ -13,7 +13,7 @@ int ll_axis_takes(int log, double v) {
     return log ? v >= 1e-100 && v <= 1e100 : a <= 1e100;
 }
 
-double ll_axis_place(const ll_axis *x, double v) {
+double ll_axis_position(const ll_axis *x, double v) {
     const double t = x->log ? log(v / x->lo) / log(x->hi / x->lo) : (v - x->lo) / (x->hi - x->lo);
     return x->from + t * (x->to - x->from);
 }

@@ -37,7 +37,7 @@ static ll_status check(const char *path, int width, int height) {
 
 /* cairo, and fontconfig, which finds its fonts, crash in some functions if memory runs out. So enough memory is
  * allocated and freed before: what they need for a page of text and curves, and two copies of the pixels. */
-static ll_status look_for_memory(const char *path, int width, int height, int svg) {
+static ll_status check_memory(const char *path, int width, int height, int svg) {
     enum { TAKEN = 16 << 20, PIXEL = 4 };
     void *block = ll_alloc(TAKEN + (svg ? 0 : 2 * PIXEL * (size_t)width * (size_t)height), 1);
     if (!block) return ll_fail_in(LL_ENOMEM, path);
@@ -48,7 +48,7 @@ static ll_status look_for_memory(const char *path, int width, int height, int sv
 /* Writes the picture, and turns cairo's status into ours. */
 static ll_status draw(const char *path, int width, int height, ll_painter *paint, const void *what, sink *out) {
     const int svg = has_ending(path, ".svg");
-    const ll_status status = look_for_memory(path, width, height, svg);
+    const ll_status status = check_memory(path, width, height, svg);
     if (status) return status;
     cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(put, out, width, height)
                                    : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);

@@ -56,10 +56,10 @@ static int any_points(plot *p) {
 }
 
 static int across(const plot *p, double v) {
-    return (int)lround(ll_axis_place(&p->x, v));
+    return (int)lround(ll_axis_position(&p->x, v));
 }
 static int up(const plot *p, double v) {
-    return (int)lround(ll_axis_place(&p->y, v));
+    return (int)lround(ll_axis_position(&p->y, v));
 }
 
 /* ---- Words ---- */

@@ -74,7 +74,7 @@ static double widest(cairo_t *cr, const ll_axis *axis) {
 }
 
 /* The plot ends where every name still fits beside the end of its curve. */
-static void place_right(page *p) {
+static void set_right_margin(page *p) {
     p->right = p->width - 26;
     for (int k = 0; k < p->figure->n; k++) {
         const ll_curve *c = &p->figure->curves[k];
@@ -83,7 +83,7 @@ static void place_right(page *p) {
         if (last < 0 || !c->label || !*c->label) continue;
         *l = (ll_label){.curve = k, .x = c->x[last], .y = c->y[last]};
         l->width = ll_label_fit(p->cr, l->text, sizeof l->text, c->label, 0.3 * p->width);
-        const double along = ll_axis_place(&p->x, l->x); /* until now the axis covers 0..1 */
+        const double along = ll_axis_position(&p->x, l->x); /* until now the axis covers 0..1 */
         const double space = p->width - 16 - 10 - l->width - p->left;
         if (along > 1e-6) p->right = fmin(p->right, p->left + space / along);
         p->labels++;
@@ -105,13 +105,13 @@ static int arrange(page *p) {
     ll_axis_set(&p->x, f->log_x, x[0], x[1], p->width - 26 - p->left, 84, 0);
     p->x.to = 1;
     font(p->cr, TEXT_SIZE, 1);
-    place_right(p);
+    set_right_margin(p);
     ll_axis_set(&p->x, f->log_x, x[0], x[1], p->right - p->left, 84, 0);
     p->x.from = p->left;
     p->x.to = p->right;
     for (int i = 0; i < p->labels; i++) {
-        p->label[i].x = ll_axis_place(&p->x, p->label[i].x) + 10;
-        p->label[i].y = ll_axis_place(&p->y, p->label[i].y);
+        p->label[i].x = ll_axis_position(&p->x, p->label[i].x) + 10;
+        p->label[i].y = ll_axis_position(&p->y, p->label[i].y);
     }
     ll_labels_spread(p->label, p->labels, LINE, p->top, p->bottom - 4);
     return 1;
@@ -132,7 +132,7 @@ static void draw_axes(const page *p) {
     font(cr, TEXT_SIZE, 0);
     for (int i = 0; i < p->y.n; i++) {
         const ll_tick *t = &p->y.tick[i];
-        const double y = ll_axis_place(&p->y, t->at);
+        const double y = ll_axis_position(&p->y, t->at);
         if (!t->text[0]) continue;
         line(cr, p->left, y, p->right, y, 1, GRID);
         colour(cr, QUIET, 1);
@@ -141,7 +141,7 @@ static void draw_axes(const page *p) {
     line(cr, p->left, p->bottom, p->right, p->bottom, 1, AXIS);
     for (int i = 0; i < p->x.n; i++) {
         const ll_tick *t = &p->x.tick[i];
-        const double x = ll_axis_place(&p->x, t->at);
+        const double x = ll_axis_position(&p->x, t->at);
         line(cr, x, p->bottom, x, p->bottom + (t->text[0] ? 6 : 3), 1, AXIS);
         colour(cr, QUIET, 1);
         write_text(cr, x, p->bottom + 21, 0.5, t->text);
@@ -152,7 +152,7 @@ static void draw_axes(const page *p) {
 static void draw_mark(const page *p) {
     const ll_figure *f = p->figure;
     if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return;
-    const double x = ll_axis_place(&p->x, f->mark_at), dash[2] = {4, 4};
+    const double x = ll_axis_position(&p->x, f->mark_at), dash[2] = {4, 4};
     char text[128];
     cairo_set_dash(p->cr, dash, 2, 0);
     line(p->cr, x, p->top, x, p->bottom, 1, AXIS);
@@ -193,7 +193,7 @@ static void trace(const page *p, const ll_curve *c) {
     double column = NAN, low = 0, high = 0;
     for (int i = 0; i < c->n; i++) {
         if (!drawable(p, c, i)) continue;
-        const double x = ll_axis_place(&p->x, c->x[i]), y = ll_axis_place(&p->y, c->y[i]);
+        const double x = ll_axis_position(&p->x, c->x[i]), y = ll_axis_position(&p->y, c->y[i]);
         const double at = c->n > 2000 ? floor(2 * x) : NAN;
         if (at == column && y >= low && y <= high) continue;
         cairo_line_to(p->cr, x, y);
@@ -209,7 +209,7 @@ static void draw_points(const page *p, const ll_curve *c, int rgb) {
     for (int i = 0; i < c->n; i++) {
         if (!drawable(p, c, i) || (n > MARKED && i != last)) continue;
         cairo_new_sub_path(p->cr);
-        cairo_arc(p->cr, ll_axis_place(&p->x, c->x[i]), ll_axis_place(&p->y, c->y[i]), 3.6, 0, 2 * M_PI);
+        cairo_arc(p->cr, ll_axis_position(&p->x, c->x[i]), ll_axis_position(&p->y, c->y[i]), 3.6, 0, 2 * M_PI);
     }
     colour(p->cr, rgb, 1);
     cairo_fill_preserve(p->cr);
@@ -223,8 +223,8 @@ static void edge(const page *p, int curve, int i, double sign) {
     const ll_curve *c = &p->figure->curves[curve];
     const double half = deviation(p, curve, i), y = c->y[i];
     if (!drawable(p, c, i)) return;
-    const double at = ll_axis_place(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
-    cairo_line_to(p->cr, ll_axis_place(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
+    const double at = ll_axis_position(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
+    cairo_line_to(p->cr, ll_axis_position(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
 }
 
 static void draw_bands(const page *p) {

@@ -38,7 +38,7 @@ int ll_axis_takes(int log, double v);
  * begins at a round number; otherwise it spans exactly lo..hi. A linear axis that would begin close to zero begins at
  * zero. */
 void ll_axis_set(ll_axis *axis, int log, double lo, double hi, double length, double gap, int open);
-double ll_axis_place(const ll_axis *axis, double v);
+double ll_axis_position(const ll_axis *axis, double v);
 
 /* A number as people write it: "65,536", "1.5M", "0.002"; as many decimals as `step` has. */
 void ll_number_text(char *out, size_t size, double v, double step, double largest);

@@ -95,7 +95,7 @@ typedef struct {
 } pace;
 
 /* Progress of a call with the model. A part may make several calls; the reported share never falls. */
-static int hear(int64_t done, int64_t total, void *arg) {
+static int on_progress(int64_t done, int64_t total, void *arg) {
     pace *p = arg;
     const int64_t far = (1000 * p->part + 1000 * done / total) / p->parts;
     if (far > p->reported) p->reported = far;
@@ -104,7 +104,7 @@ static int hear(int64_t done, int64_t total, void *arg) {
 }
 
 static void next_part(ll_html *h, pace *p) {
-    hear(1, 1, p);
+    on_progress(1, 1, p);
     p->part++;
     if (p->stopped) ll_html_fail(h, ll_fail(LL_ESTOPPED, "stopped on request"));
 }
@@ -171,7 +171,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     if (model) {
         facts.parameters = (double)ll_model_size(model).parameters;
         p->parts = count_parts(&model->recipe->c);
-        ll_model_watch(model, hear, p);
+        ll_model_watch(model, on_progress, p);
         status = test(model, &facts);
     }
     if (!status) status = ll_html_open(&h, path, run.name);
