@@ -148,7 +148,8 @@ typedef struct ll_attention ll_attention;
 
 /* Softmax, causal, one head of size 64; change what differs. */
 static inline ll_attention_config ll_attention_default(void) {
-    ll_attention_config c = {LL_KERNEL_SOFTMAX};
+    static ll_attention_config zeros; /* softmax is the first kernel */
+    ll_attention_config c = zeros;
     c.causal = c.H = 1, c.D = c.E = 64, c.input_scale = 0.125f;
     return c;
 }

@@ -55,10 +55,10 @@ static const ll_mechanism_row positions[] = {
         "T m", 0, 1, .stream = LL_STREAM_NONE, .length = LL_LENGTH_IMAGE},
         LL_HAS_FEATURES, "permutes features", "use favor or relu", "needs whole images", "use permute"},
     [LL_POSITION_ROPE] = {{"rope", "queries and keys rotated", "Su et al. 2021", "T D", 1, 1},
-        LL_HAS_VECTORS, "turns queries and keys", "use softmax, favor or relu", .premap = &ll_premap_rope},
+        LL_HAS_VECTORS, "rotates queries and keys", "use softmax, favor or relu", .premap = &ll_premap_rope},
     [LL_POSITION_ROPE_LINEAR] = {{"rope-linear", "features rotated, in the numerator alone", "Su et al. 2021",
         "T m", 1, 1},
-        LL_HAS_FEATURES, "turns features", "use rope",
+        LL_HAS_FEATURES, "rotates features", "use rope",
         .kind = &ll_operator_rope_linear},
     [LL_POSITION_SINE_SPE] = {{"sine-spe", "stochastic codes, sums of sinusoids", "Liutkus et al. 2021",
         "T D R sines", 1, 1}, KEYS, "encodes queries and keys", "use softmax, favor or relu",
@@ -84,7 +84,7 @@ static const ll_mechanism_row positions[] = {
         "use softmax, or relative-s1"},
     [LL_POSITION_ORTHOGONAL] = {{"orthogonal",
         "powers of a random rotation of the features: permute without its property 3",
-        "Chen 2021", "T m^2", 1, 1}, LL_HAS_FEATURES | LL_WITHIN, "turns features", "use favor or relu"},
+        "Chen 2021", "T m^2", 1, 1}, LL_HAS_FEATURES | LL_WITHIN, "rotates features", "use favor or relu"},
 };
 // clang-format on
 

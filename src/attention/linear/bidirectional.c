@@ -65,10 +65,10 @@ static scratch scratch_of(const walk *a, int worker) {
     return w;
 }
 
-/* Where a worker sums its chunk up: the first one of all right where the whole sum shall be. */
+/* Where a worker sums its chunk. The first chunk of all is summed in the memory of the whole sum. */
 static float *sum_of(const walk *a, int worker) { return a->first + worker ? scratch_of(a, worker).sum : a->sum; }
 
-/* A lone worker may be one of many heads, and asks no other threads. */
+/* A single worker may run beside those of other heads, so it starts no other threads. */
 static void share(walk *a, int pieces, ll_task *task) {
     if (a->workers > 1) {
         ll_parallel_among(a->workers, (size_t)pieces, task, a);

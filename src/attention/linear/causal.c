@@ -231,7 +231,7 @@ static void part_close(const part *p) {
     }
 }
 
-/* What earlier tiles say to the queries; then the keys join them. */
+/* Reads the state before the tile for its queries, then adds its keys to the state. */
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
     const ll_attention *op = j->op;
     const int m = j->map->features, n = w->n, t0 = w->t0;
@@ -243,7 +243,7 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
     float *num = w->num + first;
     ll_prefetch next_q = {0}, next_k = {0};
-    if (cols == op->c.E) { /* who makes all steps will soon want the next tile */
+    if (cols == op->c.E) { /* one thread makes all steps, and soon reads the next tile */
         ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->D);
         ll_prefetch_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
         ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->D);
@@ -262,7 +262,7 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
     part_close(&z);
 }
 
-/* What keys of the tile itself say, and the division. */
+/* Adds the products within the tile, and divides. */
 void ll_causal_tile_finish(const ll_head *j, const ll_causal_buffers *buffers, ll_causal_tile *w) {
     const int m = j->map->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
     const size_t ld = (size_t)j->map->ld, lda = j->states ? (size_t)j->tile : buffers->lda;

@@ -25,8 +25,9 @@ typedef struct {
     double *ddecay;  /* (B H) */
 } linear_call;
 
-/* Causal scans save a state at the start of every chunk but a sequence's first, at the chunk of its row that this
- * token lies in: no two are the same, however a row is packed. Bidirectional ones save the whole sum. */
+/* Causal scans save a state at the start of each chunk, except for the first chunk of a sequence. Its index is that of
+ * the chunk of the row in which it starts, so that packed sequences never share one. Bidirectional scans save the whole
+ * sum. */
 static int chunk_tokens(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
 static size_t chunks(const ll_attention *op, int T) {
@@ -124,9 +125,9 @@ static void do_head(linear_call *l, size_t index, int worker, int intra_head) {
 
 static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }
 
-/* How many of the heads, the last ones, all threads are to work on: those that would leave most threads without work.
- * Who does what changes no bit. Three at most, one after another: beyond that, threads are better off with a head
- * each. The released stabilisers' gradients are sums over all tokens, which one thread makes. */
+/* The number of heads, the last ones, that all threads share: those that would leave most threads without work. The
+ * division of work changes no bit. At most three heads are shared, one after another; with more, a head for each thread
+ * is faster. Gradients of the released stabilisers are sums over all tokens, which one thread makes. */
 static size_t count_intra_head(const linear_call *l, size_t heads) {
     const size_t threads = (size_t)l->threads, rest = heads % threads;
     const int longest = l->c->T > l->c->S ? l->c->T : l->c->S;

@@ -26,8 +26,8 @@ ll_status ll_linear_can_stream(const ll_attention *op);
     .state_clear = ll_linear_state_clear, .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear,     \
     .cross = &ll_cross_linear
 
-/* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
- * causal, keep states at every `chunk` tokens. */
+/* One head of one sequence, with n queries and s keys. Scans work in tiles of `tile` tokens. Causal ones save a state
+ * every `chunk` tokens. */
 typedef struct {
     const ll_attention *op;
     const ll_feature_map *map;
@@ -81,8 +81,8 @@ int ll_kept_keys(const ll_head *j, int from, int to);
 /* C rows of a view of E values, packed with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
 
-/* Adds the tile of a view from token t0 on, none past `end`: rows lie a whole token apart, where no hardware looks
- * ahead. */
+/* Prefetches the tile of a view from token t0 on, up to `end`. Its rows are a whole token apart, which the hardware
+ * does not prefetch. */
 void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
 
 size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward);
