@@ -14,15 +14,19 @@ typedef struct {
     int B, T, S;
     int dropout;  /* apply the masks of training ... */
     int64_t draw; /* ... with this number */
+    /* Of one stack, for distillation, (layers, B, T, C): what enters each layer's attention, before the norm of
+     * pre-norm, and what attention gives. `given` stands in place of the former. NULL: not wanted, not given. */
+    double *entered, *attended;
+    const double *given;
     /* The stack that is being computed: of its tensors' names, its layers, its first operator. */
     const char *prefix;
     int layers, first, causal, cross;
-    const double *top; /* (B, S, C) what leaves the encoder */
+    const double *top; /* (B, S, C) output of the encoder */
 } oracle_model;
 
 /* The model's parameters in double; free oracle.params. */
 oracle_model oracle_model_of(const ll_model *model, int B, int T);
-/* The nonlinearity of model.activation; of swiglu, that of its gate. */
+/* The activation of model.activation; for swiglu, that of its gate. */
 double oracle_activation(const ll_model_config *c, double u);
 /* Logits (B, T, V), or (B, classes). */
 void oracle_model_logits(const oracle_model *o, double *logits);

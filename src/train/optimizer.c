@@ -20,7 +20,8 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
     ll_piece *next = o->piece;
     for (int i = 0; i < count; i++)
         for (size_t done = 0, n = elements(&param[i]); done < n; done += PIECE)
-            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1};
+            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1,
+                                 ll_distil_is_attention(param[i].name)};
 }
 
 /* A page that is read before it is written faults twice, the second time on all processors. */
@@ -38,8 +39,10 @@ ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, i
     for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), PIECE);
     o->piece = ll_alloc(o->pieces, sizeof *o->piece);
     o->sum = ll_alloc(o->pieces, sizeof *o->sum);
-    o->m = ll_alloc(size, sizeof *o->m);
-    o->v = ll_alloc(size, sizeof *o->v);
+    /* A rank writes its own segments only, which lie closer together than huge pages are long. */
+    void *(*const alloc)(size_t, size_t) = ll_group_all().count > 1 ? ll_alloc_sparse : ll_alloc;
+    o->m = alloc(size, sizeof *o->m);
+    o->v = alloc(size, sizeof *o->v);
     if (!o->piece || !o->sum || !o->m || !o->v) {
         ll_optimizer_free(o);
         return LL_ENOMEM;
@@ -118,7 +121,7 @@ static void update_piece(void *arg, size_t i) {
     const ll_piece *piece = &w->o->piece[i];
     float *p = w->params + piece->offset, *g = w->grad + piece->offset;
     float scale = w->scale;
-    if (!piece->own) return;
+    if (!piece->own || (w->o->attention_only && !piece->attention)) return;
     if (piece->decay && w->l2 != 0) {
         for (size_t j = 0; j < piece->count; j++) g[j] = g[j] * scale + w->l2 * p[j];
         scale = 1;
