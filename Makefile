@@ -151,6 +151,8 @@ $(EXAMPLES): $(B)/%: $(B)/%.o $(B)/liblongline.a
 	$(LINK) -o $@
 $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 	$(LINK) -lcmocka -o $@
+$(B)/tests/fuzz/fuzz_request.o: INC += -Icli
+$(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o
 $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
 .SECONDARY:
