@@ -26,7 +26,7 @@ enum { KINDS = sizeof names / sizeof *names };
 
 /* Is tensor i one that ll_linear multiplies by? Those of approximate operators, which come last, are not. */
 static int is_matrix(const ll_model *m, int i) {
-    const int approximate = m->at.baseline >= 0 && i >= m->at.baseline;
+    const int approximate = m->at.approximate >= 0 && i >= m->at.approximate;
     return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && !approximate;
 }
 
