@@ -4,7 +4,7 @@ if ! $python -c 'import numpy' 2>/dev/null; then
     echo "no python3-numpy here (make deps installs it): imported models are not compared"
     exit 0
 fi
-# LL_LARGE=1 (make import-large): a model of the size of GPT-2 small alone, which takes a minute and 3 GB.
+# LL_LARGE=1: a model of the size of GPT-2 small alone, which takes a minute and 3 GB.
 t 0 $python "$root/tests/python/write_models.py" models ${LL_LARGE:+large}
 for folder in models/*/; do
     name=$(basename "$folder")
