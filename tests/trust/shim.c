@@ -43,13 +43,15 @@ int posix_memalign(void **p, size_t a, size_t n) {
     return (*p = __libc_memalign(a, n)) ? 0 : ENOMEM;
 }
 
-/* "crash in /usr/lib/../libcairo.so.2": the innermost frame that is not of libc. */
+/* "crash in /usr/lib/../libcairo.so.2": the innermost frame that is of neither libc nor this file. */
 static void crashed(int number) {
     void *frame[64];
     const int n = backtrace(frame, 64);
     for (int i = 2; i < n; i++) { /* past this function and the kernel's frame */
         Dl_info about;
-        if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so")) continue;
+        if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so") ||
+            strstr(about.dli_fname, "shim.so"))
+            continue;
         dprintf(STDERR_FILENO, "crash in %s\n", about.dli_fname);
         break;
     }
