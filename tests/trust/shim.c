@@ -2,7 +2,7 @@
  * too. They are counted from the beginning of main.
  *
  *   LL_AT      number of the allocation that is refused; 0: none
- *   LL_ALL     set: and all that follow it
+ *   LL_ALL     all: and all that follow it
  *   LL_COUNT   file to which the number of allocations is written at the end
  *
  * A crash writes to stderr the object in which it happened. */
@@ -77,7 +77,7 @@ static int begin(int argc, char **argv, char **environment) {
     const struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
     for (int i = 0; i < 5; i++) sigaction(numbers[i], &action, NULL);
     at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
-    all = getenv("LL_ALL") != NULL;
+    all = getenv("LL_ALL") && !strcmp(getenv("LL_ALL"), "all");
     count_file = getenv("LL_COUNT");
     unsetenv("LD_PRELOAD"); /* what the program starts is not meant */
     atexit(count);
