@@ -13,11 +13,12 @@ ABI := $(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -ffp-contract=off $(WARN) $(WERROR)
-# Libraries that the build uses where they are, for downloads, archives and pieces of words; CURL=, ARCHIVE= and
-# SENTENCEPIECE= leave them out.
+# Libraries that the build uses where they are, for downloads, archives, pieces of words and `longline serve`; CURL=,
+# ARCHIVE=, SENTENCEPIECE= and MICROHTTPD= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
+MICROHTTPD ?= $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo 1)
 # MPI libraries whose compilers are here, each with a plug-in of its own for many ranks; MPI= leaves them out.
 MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 # What the core needs, and what the laboratory needs besides.
@@ -26,12 +27,13 @@ LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
 LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
-WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) %/mpi_plugin.c
+WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) \
+    $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
 LAB := $(call objects_of,lab) $(B)/lab/report/style.o
-CLI := $(call objects_of,cli)
+CLI := $(call objects_of,cli) $(B)/cli/serve/serve_page.o
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
@@ -59,6 +61,7 @@ help:
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5
+#: make dist-faults    ranks killed a hundred times, cut off from the network, under Slurm (takes some minutes, as root)
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make aarch64-all  all tests in the emulator: an hour
 #: make keys           docs/keys.md from the keys of the program
@@ -113,6 +116,7 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 # Files that become constants of the library.
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
+$(B)/cli/serve/serve_page.o: cli/serve/page.html
 $(B)/%.o: %.S $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
@@ -138,6 +142,7 @@ $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
 	$(call run,mpicc)mpicc.$* -shared -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Isrc -O2 $< -o $@
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+$(B)/longline: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
 $(B)/longline: $(CLI) $(STATIC)
 	$(LINK) -o $@
 # Examples need the core alone.
@@ -148,6 +153,7 @@ $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 	$(LINK) -lcmocka -o $@
 # The command line is read by the program itself.
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(filter-out $(B)/cli/main.o,$(CLI))
+$(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
 $(B)/tests/fuzz/fuzz_command.o: INC := -Isrc -Itests -Icli
 $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
@@ -167,12 +173,14 @@ fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
 cli-tests: $(B)/longline $(PLUGINS) $(EXAMPLES)
 	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
+dist-faults: $(B)/longline $(PLUGINS)
+	@LL_KILLS=100 tests/run.sh $(RESULTS) scripts $(B) tests/cli/dist_faults.sh tests/cli/dist_network.sh tests/dist/slurm.sh
 examples: $(EXAMPLES)
 bench: $(B)/longline
 	$(B)/longline bench
 demo: deps-build
 	@$(MAKE) -j$(JOBS) $(B)/longline
 	$(B)/longline demo
-.PHONY: all help tests fast-tests cli-tests examples bench demo
+.PHONY: all help tests fast-tests cli-tests dist-faults examples bench demo
 
 include rules.mk

@@ -13,7 +13,7 @@ static int64_t threads;
 static const char *cpu;
 static int help;
 
-/* What every command has, after its own. */
+/* Options of every command, after its own. */
 static const ll_arg common[] = {
     {LL_ARG_INTEGER, 0, "threads", "N", &threads, 0, 4096, "threads to use; 0 = one a physical core"},
     {LL_ARG_TEXT, 0, "cpu", "TIER", &cpu, 0, 0,
@@ -62,7 +62,7 @@ static int bad_value(const ll_arg *a, const char *text) {
     return ll_usage("--%s %s: needs a number from %g to %g", a->name, text, a->min, a->max);
 }
 
-/* Whole text as a number within the option's range; -1, or the exit code. */
+/* The whole text as a number within the option's range; -1, or the exit code. */
 static int take_number(const ll_arg *a, const char *text) {
     char *end = NULL;
     errno = 0;
@@ -95,7 +95,7 @@ static int take(const ll_arg *a, const char *text, int argc) {
     return -1;
 }
 
-/* ---- Words ---- */
+/* ---- Arguments ---- */
 
 static const ll_arg *find(const ll_command *command, const char *word, size_t length) {
     for (int i = 0; option_at(command, i); i++) {
@@ -107,7 +107,7 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
     return NULL;
 }
 
-/* The option at argv[*i], and its value; -1, or the exit code. */
+/* Reads the option at argv[*i], and its value; -1, or the exit code. */
 static int one_option(const ll_command *command, int argc, const char **argv, int *i) {
     const char *word = argv[*i], *equals = strchr(word, '=');
     const size_t length = equals ? (size_t)(equals - word) : strlen(word);
@@ -119,10 +119,10 @@ static int one_option(const ll_command *command, int argc, const char **argv, in
     return take(a, argv[++*i], argc);
 }
 
-/* Threads and tier, for all commands alike. */
+/* Threads and tier, for all commands. */
 static int set_machine(void) {
     ll_set_threads((int)threads);
-    const ll_status status = ll_set_cpu(cpu); /* without one, what LL_CPU names has to be there */
+    const ll_status status = ll_set_cpu(cpu); /* without one, the tier in LL_CPU must exist */
     return status ? ll_failed(status, NULL) : -1;
 }
 
@@ -147,7 +147,7 @@ int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n
     for (int i = 0; i < *n; i++)
         if (!*argv[i]) return ll_usage("an argument is empty; needs %s", command->words);
     if (*n < command->least) return ll_usage("needs %s", command->words);
-    if (*n > command->most) return ll_usage("does not know what to do with '%s'", argv[command->most]);
+    if (*n > command->most) return ll_usage("unexpected argument '%s'", argv[command->most]);
     return set_machine();
 }
 

@@ -1,5 +1,5 @@
-/* One table of options a command: it parses the command line, prints --help, and suggests what was
- * meant. Long options; a value follows as `--name VALUE` or `--name=VALUE`; `--` ends them. */
+/* One table of options for each command. It parses the command line, prints --help, and suggests the nearest option.
+ * Options are long; a value follows as `--name VALUE` or `--name=VALUE`; `--` ends them. */
 #ifndef LL_ARGS_H
 #define LL_ARGS_H
 
@@ -23,27 +23,27 @@ typedef struct {
     ll_arg_type type;
     char letter;       /* a short form, or 0 */
     const char *name;  /* without dashes */
-    const char *value; /* what --help calls its value */
-    void *to;          /* where it goes; what is there before is the default */
-    double min, max;   /* of numbers */
+    const char *value; /* name of the value in --help */
+    void *to;          /* where the value is stored; its initial value is the default */
+    double min, max;   /* range of numbers */
     const char *help;
 } ll_arg;
 
 typedef struct {
     const char *name;
-    const char *words;                     /* what follows the name: "RECIPE", "[KEY]" */
-    int least, most;                       /* how many words */
+    const char *words;                     /* what follows the command's name: "RECIPE", "[KEY]" */
+    int least, most;                       /* the most arguments */
     const char *summary;                   /* one line, for the list of commands */
-    const char *text;                      /* what it does, and examples */
-    const ll_arg *args;                    /* up to LL_ARG_END; NULL: none */
-    const ll_arg *shared;                  /* those it shares with other commands, after its own; NULL: none */
-    int (*run)(int n, const char **words); /* gives the exit code */
-    int ranks;  /* ranks share its work; of other commands the first rank does all */
+    const char *text;                      /* its description, and examples */
+    const ll_arg *args;                    /* ends with LL_ARG_END; NULL: none */
+    const ll_arg *shared;                  /* options shared with other commands, after its own; NULL: none */
+    int (*run)(int n, const char **words); /* returns the exit code */
+    int ranks;  /* ranks share its work; other commands run on the first rank alone */
 } ll_command;
 
-/* Fills the fields of command->args, gathers the other words at the front of argv (argv[0] is the first
- * after the command's name) and counts them in *n. Returns -1 to go on, else the exit code: after
- * --help 0, after an error, which is then printed, 2. */
+/* Stores the options in the fields of command->args. Moves the other arguments to the front of argv (argv[0] is the
+ * first after the command's name) and counts them in *n. Returns -1 to go on, else the exit code: 0 after --help, 2
+ * after an error, which it has printed. */
 int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n);
 
 /* The page that --help prints. */

@@ -1,5 +1,5 @@
-/* What the commands share. Results go to stdout, messages to stderr, one line each.
- * Exit codes: 0 done; 1 failure; 2 usage and bad input (an option, a recipe, a file that is given). */
+/* What the commands share. Results go to stdout, messages to stderr, one line each. Exit codes: 0 success; 1 failure; 2
+ * usage and bad input (an option, a recipe, a given file). */
 #ifndef LL_CLI_H
 #define LL_CLI_H
 
@@ -10,26 +10,26 @@
 #include "longline-dist.h"
 #include "output/terminal.h"
 
-/* All commands, up to NULL. */
+/* All commands; ends with NULL. */
 extern const ll_command *const ll_commands[];
 extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_score, ll_command_encode,
-    ll_command_classify, ll_command_inspect, ll_command_attend, ll_command_demo, ll_command_report, ll_command_bench,
-    ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_table, ll_command_data, ll_command_import,
-    ll_command_export, ll_command_help,
-    ll_command_version;
+    ll_command_classify, ll_command_serve, ll_command_inspect, ll_command_attend, ll_command_demo, ll_command_report,
+    ll_command_bench, ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_table, ll_command_data,
+    ll_command_import, ll_command_export, ll_command_help, ll_command_version;
 
 /* "longline train: message" on stderr. */
 void ll_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same; gives exit code 1. */
+/* The same; returns exit code 1. */
 int ll_fail_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, with a pointer to --help; gives exit code 2. */
+/* The same, with a hint to --help; returns exit code 2. */
 int ll_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Says ll_error() and gives the exit code of a status. A file that cannot be read or written is bad input
- * if `input`, a path the user gave (or NULL), cannot be opened; else it is a failure. */
+/* Prints ll_error() and returns the exit code of a status. If `input`, a path that the user gave (or NULL), cannot be
+ * opened, a failure to read or write is bad input. */
 int ll_failed(ll_status status, const char *input);
 
-/* A text that goes to a file: printed into memory, then saved, so that the file is whole or not there. begin: NULL
- * after saying why not. end: -1, or the exit code; it frees, as drop does, which leaves the file as it was. */
+/* A text that goes to a file. It is printed into memory, then saved, so that the file is complete or unchanged. begin:
+ * NULL after printing an error. end: -1, or the exit code; it frees the text. drop frees it and leaves the file as it
+ * was. */
 typedef struct {
     const char *path;
     FILE *file;
@@ -44,82 +44,83 @@ void ll_output_drop(ll_output *output);
 
 /* Applies every "section.key=value" of --set. */
 ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set);
-/* As ll_failed, of a call that opens the data which a recipe names. */
+/* As ll_failed, for a call that opens the data of a recipe. */
 int ll_failed_data(ll_status status, const ll_recipe *recipe);
-/* The first of "runs/NAME-1", "runs/NAME-2", ... that does not exist; it is made at once, so that who begins a run at
- * the same time takes the next. Where no folder can be made, that is left to be said by who writes to it. */
+/* Creates the first of "runs/NAME-1", "runs/NAME-2", ... that does not exist. So two runs that begin at the same time
+ * get different folders. If no folder can be created, the caller reports it when it writes there. */
 void ll_new_run(char *out, size_t size, const char *name);
-/* Of a run that could not begin: nothing is left of it, if it is empty. */
+/* Removes the folder of a run that could not begin, if it is empty. */
 void ll_drop_run(const char *folder);
-/* Can the run in this folder be gone on with? */
+/* Can the run in this folder be resumed? */
 int ll_has_checkpoint(const char *folder);
-/* The best model of a run, or the last where nothing was evaluated. */
+/* The best model of a run, or the last one if nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
-/* Can a file be written where an option says? Asked before the work that it is to keep. -1, or the exit code. */
+/* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
+ * code. */
 int ll_target_check(const char *option, const char *path);
-/* Loads a model to use; of a file without checksums it says so. -1, or the exit code. */
+/* Loads a model for use, and warns if its file has no checksums. -1, or the exit code. */
 int ll_load_model(ll_model **model, const char *path);
-void ll_note_unchecked(const char *path); /* the same of any file of tensors */
-/* Rounds the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
+void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
+/* Quantizes the weights as --weights says: f32, bf16, int8. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
 /* Are its data images? */
 int ll_reads_images(const ll_recipe *recipe);
-/* The commands that a model is for, by its task: "encode, eval". */
+/* The commands for a model of this task: "encode, eval". */
 const char *ll_uses(const ll_model *model);
-/* What a language model's loss is counted in (ll_recipe_unit); NULL for what has examples. */
+/* The unit of a language model's loss (ll_recipe_unit); NULL for tasks with examples. */
 const char *ll_unit(const ll_recipe *recipe);
 
-/* Prints what the frequencies of tokens in the train split come to on another one, as COMMAND.unigram_..., where
- * data are of a kind that is compared with that (proteins, words). */
+/* Prints the losses of the token frequencies of the train split on another split, as COMMAND.unigram_..., for the data
+ * that are compared with them (proteins, words). */
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split);
 
 /* ---- Progress of training ---- */
 
 typedef struct {
     const char *unit; /* ll_unit */
-    const char *name; /* the beginning of each line, or NULL */
-    double after;     /* seconds of what comes after the run; 0: nothing, NaN: unknown */
+    const char *name; /* prefix of each line, or NULL */
+    double after;     /* seconds of later runs; 0: none, NaN: unknown */
     ll_line line;
-    double shown;       /* when the last line was written */
-    int64_t shown_step; /* and the step of that line */
-    int64_t steps;      /* seen, and the sum of their seconds a token */
+    double shown;       /* time of the last line */
+    int64_t shown_step; /* and its step */
+    int64_t steps;      /* steps, and the sum of their seconds a token */
     double slowness;
-    const char *folder; /* of the run, where the first signal leads to a checkpoint; or NULL */
+    const char *folder; /* folder of a run that saves at the first signal; or NULL */
     int64_t saved;      /* step of its checkpoint */
     ll_progress last;
 } ll_watch;
 
-/* Ctrl-C, SIGTERM and SIGHUP ask ll_watch_step to stop the run; the second one ends the program, and says where the run
- * in this folder goes on. train.preempt names one more signal. folder NULL: a run among others, which the same command
- * goes on with. */
+/* After Ctrl-C, SIGTERM or SIGHUP ll_watch_step asks the run to stop; the second signal ends the program and says from
+ * which step the run in this folder can be resumed. train.preempt names one more signal. folder NULL: one run of
+ * several, which the same command continues. */
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
-void ll_watch_end(ll_watch *watch);                          /* ends the line that moves */
+void ll_watch_end(ll_watch *watch);                          /* ends the moving line */
 
-/* Tokens a second over all steps seen; evaluations and files not counted. */
+/* Tokens a second over all steps, without evaluations and files. */
 double ll_watch_rate(const ll_watch *watch);
 
-/* Other things that take long: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
+/* Progress of other work: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
 typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_progress_unit;
 typedef struct {
     ll_line line;
     ll_progress_unit unit; /* "31 MB of 170 MB", "1200 of 96000", "34 %" */
     const char *what;
-    int resumes, done_before; /* what the first report counts was done before the start */
+    int resumes, done_before; /* the first report contains work that was done before the start */
     int64_t before;
     double start, shown;
 } ll_progress_line;
 ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what);
 int ll_progress_report(int64_t done, int64_t total, void *line); /* an ll_done_fn; stops where ll_stop_wanted */
-void ll_progress_end(ll_progress_line *line);                    /* ends the line that moves */
+void ll_progress_end(ll_progress_line *line);                    /* ends the moving line */
 
-/* Ctrl-C, SIGTERM and SIGHUP from now on make ll_stop_wanted true; the second one ends the program. restart: calls that
- * wait go on waiting; else they fail with EINTR. What is written to stderr then is `first` ("saving") with "; again
- * stops at once", and at the second one `second`: what is left of the work. */
+/* From now on Ctrl-C, SIGTERM and SIGHUP make ll_stop_wanted true, and the second one ends the program. restart:
+ * waiting calls continue to wait; else they fail with EINTR. The first signal prints `first` ("saving") with "; again
+ * stops at once". The second one prints `second`: what is left of the work. */
 void ll_stop_on_signals(int restart, const char *first, const char *second);
-void ll_stop_leaves(const char *second); /* from now on */
-void ll_stop_on(int signal);             /* one more signal that asks */
-void ll_stop_quietly(void);              /* from now on without a word */
+void ll_stop_leaves(const char *second); /* for later signals */
+void ll_stop_on(int signal);             /* one more signal that asks to stop */
+void ll_stop_quietly(void);              /* later signals print nothing */
 int ll_stop_wanted(void);
 
 /* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns

@@ -17,6 +17,7 @@ const ll_command *const ll_commands[] = {
     &ll_command_score,
     &ll_command_encode,
     &ll_command_classify,
+    &ll_command_serve,
     &ll_command_inspect,
     &ll_command_attend,
     &ll_command_demo,
@@ -34,21 +35,21 @@ const ll_command *const ll_commands[] = {
     NULL,
 };
 
-/* A standard stream that is closed would be taken by the next file opened, and messages would end up in
- * it. It is held by /dev/null, opened the wrong way round, so that using it still fails. */
+/* If a standard stream is closed, the next opened file would take its number, and messages would go into that file. So
+ * it is opened on /dev/null, in the wrong direction, so that using it still fails. */
 static void hold_streams(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return;
 }
 
-/* A stack that cannot grow ends a program without a word. What commands need of it is taken at the start, where it can
- * be said that there is no memory. */
+/* A stack that cannot grow ends a program without a message. So the stack that commands need is touched at the start,
+ * where a lack of memory can be reported. */
 enum { STACK = 384 << 10, PAGE = 4096 };
 static void touch(size_t bytes) {
     volatile char page[PAGE];
     page[0] = 0;
     if (bytes > PAGE) touch(bytes - PAGE);
-    page[1] = page[0]; /* after the call, which is then no jump */
+    page[1] = page[0]; /* after the call, so that it is not a tail call */
 }
 
 static int reserve_stack(void) {
@@ -77,22 +78,22 @@ static int unknown(const char *name) {
     return ll_usage("there is no command '%s'", name);
 }
 
-/* Joins the other ranks, if there are any. One of them prints. What they cannot share is done by the first one, as if
- * it were alone. */
+/* Joins the other ranks, if there are any. One of them prints. Work that they cannot share is done by the first one
+ * alone. */
 static int join_ranks(const ll_command *command) {
     if (!command->ranks) return ll_dist_launch_rank() ? 0 : -1;
     if (ll_dist_start()) return ll_failed(LL_EDIST, NULL);
     return -1;
 }
 
-/* Results that did not reach their file are a failure, whatever came before. */
+/* Results that did not reach their file are a failure. */
 static int finish(int code) {
     if (!fflush(stdout) && !ferror(stdout)) return code;
     const int failed = ll_fail_message("cannot write to standard output: %s", strerror(errno));
     return code ? code : failed;
 }
 
-/* ---- The commands about commands ---- */
+/* ---- help and version ---- */
 
 static void overview(void) {
     printf("longline %s: Transformers on very long sequences\n\nusage: longline COMMAND [options]\n\n", ll_version());
@@ -153,12 +154,12 @@ int main(int argc, char **argv) {
     ll_print_as(command->name);
     int n = 0;
     const char **words = (const char **)argv + 2;
-    /* All ranks read the same words; what is wrong with them is said once. */
+    /* All ranks read the same arguments; one of them reports errors. */
     if (ll_dist_launch_rank() && !freopen("/dev/null", "w", stdout)) return 1;
     int code = ll_args_parse(command, argc - 2, words, &n);
     if (code < 0) code = join_ranks(command);
     if (code < 0) code = command->run(n, words);
     code = finish(code);
-    if (code) ll_stop_quietly(); /* a launcher ends all ranks where one has failed, by signals */
+    if (code) ll_stop_quietly(); /* a launcher ends all ranks by signals when one has failed */
     return ll_dist_end(code);
 }

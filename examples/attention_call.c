@@ -10,7 +10,7 @@
 enum { T = 1000, H = 2, D = 16 };
 static float q[H * T * D], k[H * T * D], v[H * T * D], whole[H * T * D], streamed[H * T * D];
 
-/* Rows of a head lie together: (H, T, D). The batch has one sequence. */
+/* The rows of a head are neighbours: (H, T, D). The batch has one sequence. */
 static ll_view view(float *data) {
     return (ll_view){.data = data, .batch = H * T * D, .head = T * D, .token = D};
 }
@@ -25,7 +25,7 @@ int main(void) {
     config.kernel = LL_KERNEL_RELU; /* weights <max(q, 0) + eps, max(k, 0) + eps>, divided by their sum */
     config.feature_eps = 1e-3f;
     config.H = H, config.D = config.E = D;
-    config.decay = (float[]){1.0f, 0.99f}; /* the second head forgets */
+    config.decay = (float[]){1.0f, 0.99f}; /* the second head has a decay */
 
     ll_attention *attention = NULL;
     ll_attention_stream *stream = NULL;

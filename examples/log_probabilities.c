@@ -1,5 +1,5 @@
-/* Prints what a model expects: for each token of a sequence a row with the log-probability of every token that could
- * follow it, or, of a masked language model, stand there.
+/* Prints the predictions of a model. For each token of a sequence it prints a row with the log-probability of every
+ * token that may follow it; for a masked language model, of every token that may stand there.
  *
  *   log_probabilities MODEL TOKEN... */
 #include <longline.h>

@@ -21,32 +21,32 @@ LL_C_BEGIN
 typedef struct ll_batcher ll_batcher;
 
 /* Keeps the model, which must outlive the batcher, must not change, and must pass ll_model_can_stream. rows: 1 to 1024
- * tokens that go through the network together; a call with more takes several passes. Memory: rows of activations, and
- * rows of logits. LL_EINVAL, LL_ENOMEM. */
+ * tokens of one pass through the network; a call with more takes several passes. Memory: rows of activations, and rows
+ * of logits. LL_EINVAL, LL_ENOMEM. */
 LL_API LL_MUST_USE ll_status ll_batcher_create(ll_batcher **batcher, ll_model *model, int rows);
-/* After its streams are freed. */
+/* Free its streams first. */
 LL_API void ll_batcher_free(ll_batcher *batcher);
 
-/* A stream of the batcher's model. It keeps its state alone and works in the memory of the batcher, which must outlive
- * it. It is an ll_stream like any other: every function of streams takes it, and gives the same bits. But of a batcher
- * and all of its streams one is used at a time, by one thread. A clone belongs to the same batcher. */
+/* A stream of the batcher's model. It has only its state of its own and uses the memory of the batcher, which must
+ * outlive it. It is an ll_stream like any other: every function of streams takes it, and gives the same bits. But a
+ * batcher and all its streams may be used by one thread at a time only. A clone belongs to the same batcher. */
 LL_API LL_MUST_USE ll_status ll_batcher_stream(ll_stream **stream, ll_batcher *batcher);
 /* The same from a file, as ll_stream_load. The first ll_stream_save or load of a batcher reads all parameters to
  * recognise the model; every later one takes O(state). */
 LL_API LL_MUST_USE ll_status ll_batcher_load(ll_stream **stream, ll_batcher *batcher, const char *path);
 
 typedef struct {
-    ll_stream *stream; /* of this batcher, once in a call */
+    ll_stream *stream; /* of this batcher, at most once in a call */
     const int *tokens; /* (n), n >= 1, each in [0, V) */
     int n;
-    int every;         /* logits after every token, not after the last one alone */
-    float *logits;     /* (V), or (n, V) where `every`; NULL: not wanted now */
+    int every;         /* logits after every token, not only after the last one */
+    float *logits;     /* (V), or (n, V) with `every`; NULL: no logits */
     ll_status status;  /* set by the call */
 } ll_batch_item;
 
-/* Feeds count <= rows items, each as ll_stream_feed does. LL_EINVAL where an item is refused: then nothing is fed, and
- * ll_error() names the item. LL_EDIVERGED: what came out of the items that have this status is not finite; the others
- * are fed. LL_ENOMEM: likewise. Streams of items that failed must be reset. */
+/* Feeds count <= rows items, each as ll_stream_feed does. LL_EINVAL if an item is refused: then nothing is fed, and
+ * ll_error() names the item. LL_EDIVERGED: the logits of the items that have this status are not finite; the others are
+ * fed. LL_ENOMEM: likewise. Streams of items that failed must be reset. */
 LL_API LL_MUST_USE ll_status ll_batcher_feed(ll_batcher *batcher, ll_batch_item *items, int count);
 
 LL_C_END

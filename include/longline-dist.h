@@ -1,6 +1,6 @@
 /* Many processes that share the work: ranks, started by mpirun or srun. For programs that link liblongline.a, as
- * longline itself does: the shared library does not export these, since a library that is loaded into another program
- * does not start and end its MPI. */
+ * longline itself does. The shared library does not export these functions, because a library inside another program
+ * must not start and end its MPI. */
 #ifndef LL_DIST_API_H
 #define LL_DIST_API_H
 
@@ -9,24 +9,47 @@
 LL_C_BEGIN
 
 typedef struct {
-    int rank, size; /* 0 and 1 where there is one process */
-    int speaks;     /* does this rank print: the first one that is not lost */
+    int rank, size; /* 0 and 1 for a single process */
+    int speaks;     /* does this rank print? true for the first rank that is not lost */
 } ll_ranks;
 
-/* Joins the other ranks where the process was started by mpirun or srun, through a plug-in for the MPI library of that
- * launcher; elsewhere does nothing. To be called by every rank, once, before any other call, and followed by
- * ll_dist_end. Afterwards all ranks make the same calls with the same arguments, and each does its part:
- * ll_trainer_create and ll_trainer_run, ll_evaluate. LL_EDIST where the plug-in is missing or MPI fails. */
+/* Joins the other ranks if the process was started by mpirun or srun, through a plug-in for the MPI library of that
+ * launcher; otherwise does nothing. Every rank calls it once, before any other call, and calls ll_dist_end at the end.
+ * Afterwards all ranks make the same calls with the same arguments, and each does its part: ll_trainer_create and
+ * ll_trainer_run, ll_evaluate. LL_EDIST if the plug-in is missing or MPI fails. */
 LL_MUST_USE ll_status ll_dist_start(void);
 ll_ranks ll_dist_ranks(void);
-/* Rank `from` hands n bytes to rank 0; nothing happens on other ranks, nor where they are the same. All ranks call it
- * in the same order. LL_EDIST where one of the two is lost. */
+/* Rank `from` sends n bytes to rank 0. Other ranks do nothing; nor does rank 0 if it is `from`. All ranks call it in
+ * the same order. LL_EDIST if one of the two is lost. */
 LL_MUST_USE ll_status ll_dist_collect(void *data, size_t n, int from);
-/* Leaves, with the exit code that this rank has: 0, or that of a failure, of which the others are told, and which ends
- * their calls with LL_EDIST. Waits until all ranks leave. Gives the largest code of all. */
+/* Leaves with the exit code of this rank: 0, or that of a failure. A failure is sent to the others, whose calls then
+ * end with LL_EDIST. Waits until all ranks leave, and returns the largest code of all. */
 int ll_dist_end(int code);
-/* The number that a launcher gave to this process, also before ll_dist_start; 0: there is no launcher. */
+/* The number that a launcher gave to this process, also before ll_dist_start; 0 without a launcher. */
 int ll_dist_launch_rank(void);
+
+/* ---- What communication costs (docs/scaling.md) ---- */
+
+/* Of this rank, since it joined the others. Signs of life do not count. */
+typedef struct {
+    double messages, sent; /* to other ranks; bytes of them */
+} ll_traffic;
+ll_traffic ll_dist_traffic(void);
+
+/* Rank 0 sends `together` messages of n bytes to the last rank, and gets as many back: `repeats` times. *seconds: of
+ * one way, the mean, on these two ranks; the others return at once, with 0. LL_EINVAL with one rank. */
+LL_MUST_USE ll_status ll_dist_ping(size_t n, int together, int repeats, double *seconds);
+
+/* A step of training that sends what a model of so many parameters in so many layers sends, and sleeps for as long as
+ * its forward and backward passes would take. */
+typedef struct {
+    size_t parameters;
+    int layers;     /* alike; backward goes through them from the last to the first */
+    double compute; /* seconds of forward (a third) and backward */
+} ll_rehearsal;
+/* Makes such steps, one shard a rank. seconds (steps): of each, as rank 0 saw them, on all ranks. Takes 8 bytes a
+ * parameter. All ranks call it. */
+LL_MUST_USE ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds);
 
 LL_C_END
 

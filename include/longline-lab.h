@@ -1,6 +1,6 @@
-/* longline-lab: tools to study models and attention. Reports and figures, experiments with the papers' claims,
- * comparisons of systems, attention cases in files, data sets to fetch. This is a library of its own, liblongline-lab.
- * It needs liblongline and draws with cairo. The conventions in longline.h apply here, too. */
+/* longline-lab: tools to study models and attention: reports and figures, experiments with the papers' claims,
+ * comparisons of systems, attention cases in files, data sets to download. It is a library of its own, liblongline-lab.
+ * It needs liblongline, and draws with cairo. The conventions in longline.h apply here, too. */
 #ifndef LONGLINE_LAB_H
 #define LONGLINE_LAB_H
 

@@ -129,6 +129,9 @@ public=$(cat include/longline/*.h | grep -c '^ *LL_API')
 [ "$public" -le 90 ] || echo "there are $public; what is laboratory belongs to include/longline-lab" >"$work/count"
 verdict "at most 90 public functions in longline.h: $public" "$work/count"
 
+tests/links.sh $(find ./*.md docs python examples recipes -name '*.md' | sort) >"$work/links" 2>&1
+verdict "links between pages name files and headings that exist" "$work/links"
+
 tests/circles.sh "$build" >"$work/circles" 2>&1
 verdict "no circles of calls or includes between the files of a room" "$work/circles"
 

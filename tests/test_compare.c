@@ -70,7 +70,7 @@ static void wrong_files_are_refused(void **state) {
         const char *text, *message;
     } cases[] = {
         {"", "no systems"},
-        {"title = x\n", "stands before"},
+        {"title = x\n", "comes before"},
         {"[table]\nmetric = bits\nrecipe = sub/base.ini\n", "no systems"},
         {"[table]\nrecipe = sub/base.ini\n[a]\n", "lacks metric"},
         {"[table]\nmetric = speed\n", "bad.ini:2: metric is \"speed\""},

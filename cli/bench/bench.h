@@ -5,7 +5,7 @@
  *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
  *   bench_models.c    training steps           bench_figure.c time against length
  *   bench_generate.c  tokens one by one        bench_recipe.c the models of both
- *   bench_against.c   beside an earlier program */
+ *   bench_against.c   beside an earlier program bench_dist.c   ranks, apart from all of these */
 #ifndef LL_BENCH_H
 #define LL_BENCH_H
 
@@ -15,12 +15,12 @@ enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640 };
 
 typedef struct {
     char name[80];
-    double seconds; /* median, of one call, training step or token */
+    double seconds; /* median time of one call, training step or token */
     int repeats;
-    double time[LL_BENCH_REPEATS]; /* of each, in the order in which they were measured */
+    double time[LL_BENCH_REPEATS]; /* each time, in the order of measurement */
     double tokens;                 /* in one */
-    double flops;                  /* needed for one; 0: not said */
-    double bytes;                  /* that one takes beyond what it is given; of a stream: its state */
+    double flops;                  /* needed for one; 0: not given */
+    double bytes;                  /* memory beyond inputs and outputs; for a stream: its state */
 } ll_bench_row;
 
 typedef struct {
@@ -28,38 +28,39 @@ typedef struct {
     ll_bench_row row[LL_BENCH_ROWS];
     double peak_one, peak; /* flop/s of one and of all threads */
     double copy, read;     /* bytes/s read and written, and read alone; 0: not measured */
-    double per_flop;       /* seconds that the cases so far took for one */
+    double per_flop;       /* expected seconds of the cases */
     int lengths, length[LL_BENCH_LENGTHS];
-    int figure;          /* also what the figure shows */
-    const char *pattern; /* of case names, with commas between; NULL: all that are usual */
-    int64_t repeats;     /* 0: as many as there is time for */
-    int64_t position;    /* where generation is measured; 0: as far as there is time for, up to a million */
+    int figure;          /* more lengths, for the figure */
+    const char *pattern; /* requested case names, separated by commas; NULL: the usual ones */
+    int64_t repeats;     /* 0: as many as time allows */
+    int64_t position;    /* position of generation; 0: as far as time allows, up to a million */
     const ll_arg_list *set;
     double seconds; /* for each section */
 } ll_bench;
 
-/* Something to be timed. */
+/* A case that is timed. */
 typedef struct ll_bench_case ll_bench_case;
 struct ll_bench_case {
-    ll_bench_row row; /* name, tokens, flops; and bytes that the process's memory does not show */
+    ll_bench_row row; /* name, tokens, flops; and bytes that resident memory does not show */
     ll_status (*run)(ll_bench_case *c, double *seconds);
     int kind, causal, backward, T, B;
     int warm; /* run warms up by itself */
     void *shared;
-    double cost; /* seconds that the last run took altogether */
-    int runs;    /* made; row.repeats count */
+    double cost; /* seconds of the last run */
+    int runs;    /* runs so far; row.repeats of them count */
 };
 
-/* Is a case of this name asked for? usual: whether it is if nobody asks. */
+/* Is a case of this name requested? usual: is it run by default. */
 int ll_bench_wanted(const ll_bench *b, const char *name, int usual);
 /* Runs the cases in turn and adds their rows. what: "attention", for progress. */
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int n);
 double ll_bench_median(double *x, int n); /* sorts x */
-/* Memory of n floats as the library takes its own, in huge pages where the system has them; free() gives it back. */
+/* Memory of n floats, allocated as in the library, in huge pages if the system has them; free() releases it. */
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "attention: 12 %, about 0:40 left", on stderr and not too often, after `spent` seconds; none left: over and out. */
+/* Prints "attention: 12 %, about 0:40 left" on stderr, not too often, after `spent` seconds; with none left it ends the
+ * line. */
 void ll_bench_progress(const char *what, double spent, double left);
 
 /* The sections. */
@@ -68,42 +69,45 @@ ll_status ll_bench_ops(ll_bench *b);
 ll_status ll_bench_models(ll_bench *b);
 ll_status ll_bench_generate(ll_bench *b);
 
-/* The models that are trained and that generate, and what attends in them. */
+/* What ranks cost, as key=value lines; called by all of them. compute > 0: steps that sleep so many seconds. */
+ll_status ll_bench_dist(const ll_bench *b, double compute);
+
+/* The models of training and generation, and their systems. */
 typedef struct {
     const char *name;
     int T, B;
-    const char *set[9]; /* up to NULL */
+    const char *set[9]; /* ends with NULL */
 } ll_bench_model;
 typedef struct {
     const char *name;
     const char *set[5];
 } ll_bench_system;
-extern const ll_bench_model ll_bench_model_list[]; /* up to one without a name */
+extern const ll_bench_model ll_bench_model_list[]; /* ends with an entry without a name */
 extern const ll_bench_system ll_bench_system_list[];
-/* The recipe of both, with what --set says. */
+/* The recipe of both, with the changes of --set. */
 ll_status ll_bench_recipe(ll_recipe **recipe, const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s);
 
-/* The length at the end of a row's name GROUP/LENGTH; 0: it is of another group. */
+/* The length at the end of a row's name GROUP/LENGTH; 0: it belongs to another group. */
 int ll_bench_length(const ll_bench_row *r, const char *group);
-/* Rows from number `from` on as a table; and what follows from all of them. */
+/* Prints the rows from number `from` on as a table; then the conclusions of all rows. */
 void ll_bench_table(const ll_bench *b, int from);
 void ll_bench_summary(const ll_bench *b);
-/* 0, or the exit code after saying why. */
+/* 0, or the exit code after printing why. */
 int ll_bench_json(const ll_bench *b, const char *path);
 /* Length at which row A/... becomes slower than row B/... (both with a length at the end), between the
  * lengths measured; NaN if it does not, 0 if it always is. */
 double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast);
 ll_status ll_bench_figure(const ll_bench *b, const char *path);
 
-/* Beside an earlier program. */
+/* Comparison with an earlier program. */
 typedef struct {
     const char *file;        /* the earlier program */
-    const char *sections[5]; /* "--ops", .., up to NULL */
+    const char *sections[5]; /* "--ops", ..; ends with NULL */
     const char *lengths, *pattern;
     const ll_arg_list *set;
     int turns; /* 0: 11 */
 } ll_bench_against;
-/* Prints the ratios of times, and gives the exit code: 1 if a case is slower by more than 3 %. */
+/* Prints the ratios of times. Returns the exit code: 1 if a case is slower by more than 3 %. */
 int ll_bench_compare(const ll_bench_against *options);
 /* Of n sorted ratios, how many lie on each side of the 95 % interval of their median; -1: n is too few. */
 int ll_bench_interval(int n);

@@ -1,4 +1,4 @@
-/* What follows from the rows, one key=value a line; and all of it as JSON, for programs. */
+/* Conclusions from the rows, one key=value a line; and all results as JSON, for programs. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const char *const FORMS[] = {"bidir/fwd", "bidir/fwdbwd", "causal/fwd", "causal/fwdbwd"};
 
-/* Time a token at the greatest length over that at 4096. */
+/* Time for each token at the greatest length divided by that at 4096. */
 static void flatness(const ll_bench *b, const char *group) {
     const ll_bench_row *last = NULL, *base = ll_bench_find(b, "%s/4096", group);
     int greatest = 4096;
@@ -19,7 +19,7 @@ static void flatness(const ll_bench *b, const char *group) {
         printf("bench.flat.%s=%.3f\n", group, last->seconds / last->tokens / (base->seconds / base->tokens));
 }
 
-/* Median of how much longer `other` took than `base` in the same turn. */
+/* Median of the ratio of the times of `other` and `base` in the same turn. */
 static double longer(const ll_bench_row *other, const ll_bench_row *base) {
     double ratio[LL_BENCH_REPEATS];
     const int n = other->repeats < base->repeats ? other->repeats : base->repeats;
@@ -27,7 +27,7 @@ static double longer(const ll_bench_row *other, const ll_bench_row *base) {
     return ll_bench_median(ratio, n);
 }
 
-/* What permute adds at each length, and over all. kind: "", or "-random" for random permutations. */
+/* The time that permute adds at each length, and in the mean. kind: "", or "-random" for random permutations. */
 static void overhead(const ll_bench *b, const char *kernel, const char *kind, const char *form) {
     char plain[64], permuted[64], name[64];
     double sum = 0;
@@ -66,21 +66,21 @@ static void crossing(const ll_bench *b, const char *what, const char *slow, cons
     if (T == 0) printf("bench.crossing.%s=below what was measured\n", what);
 }
 
-/* Tokens/s against those of softmax in the same model. */
+/* Tokens/s divided by those of softmax in the same model. */
 static void speedup(const ll_bench *b, const char *model, const char *system) {
     const ll_bench_row *r = ll_bench_find(b, "train/%s/%s", model, system);
     const ll_bench_row *s = ll_bench_find(b, "train/%s/softmax", model);
     if (r && s && r != s) printf("bench.speedup.%s.%s=%.2f\n", model, system, s->seconds / r->seconds);
 }
 
-/* Tokens/s with products of bfloat16 against those of float. */
+/* Tokens/s with products of bfloat16 divided by those of float. */
 static void halving(const ll_bench *b, const char *model, const char *system) {
     const ll_bench_row *r = ll_bench_find(b, "train/%s/%s", model, system);
     const ll_bench_row *bf16 = ll_bench_find(b, "train/%s/%s/bf16", model, system);
     if (r && bf16) printf("bench.bf16.%s.%s=%.2f\n", model, system, r->seconds / bf16->seconds);
 }
 
-/* A token, and the state, at the last position over those at the first. */
+/* Time a token, and size of the state, at the last position divided by those at the first. */
 static void lateness(const ll_bench *b, const char *model, const char *system) {
     char group[64];
     const ll_bench_row *early = NULL, *late = NULL;
@@ -126,7 +126,7 @@ void ll_bench_summary(const ll_bench *b) {
 
 /* ---- JSON ---- */
 
-/* The processor's name as the system gives it, without what JSON could not hold. */
+/* The processor's name from the system, without characters that JSON needs to escape. */
 static void processor(char *out, size_t size) {
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "re");

@@ -1,4 +1,4 @@
-/* The picture of what linear attention is for: time against length, beside softmax. */
+/* The picture of linear attention's purpose: time against length, beside softmax. */
 #include <stdio.h>
 
 #include "bench/bench.h"

@@ -1,7 +1,7 @@
 /* Generation: one token after the other, early and late in a stream, and the bytes of its state.
  *
- * A small model for the longest streams, for a million tokens have to be fed before the late measurement; whether time
- * and state depend on the position does not depend on the size. */
+ * The longest streams have a small model, because a million tokens are fed before the late measurement. Whether time
+ * and state depend on the position does not depend on the size of the model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +19,14 @@ static ll_status create(ll_model **model, const ll_bench *b, const ll_bench_mode
     return status;
 }
 
-/* Any tokens do. */
+/* Any tokens will do. */
 static ll_status feed(ll_stream *stream, int n, float *logits) {
     int tokens[BLOCK];
     for (int i = 0; i < n; i++) tokens[i] = (int)((ll_stream_position(stream) + i) * 31 % 97) + 32;
     return ll_stream_feed(stream, tokens, n, logits);
 }
 
-/* The median token from here on. */
+/* The median time of a token from here on. */
 static ll_status time_tokens(ll_stream *stream, float *logits, ll_bench_row *row) {
     double time[TIMED];
     for (int i = 0; i < TIMED; i++) {
@@ -42,7 +42,7 @@ static ll_status time_tokens(ll_stream *stream, float *logits, ll_bench_row *row
     return LL_OK;
 }
 
-/* To a position, or as far as there is time for. */
+/* Feeds the stream to a position, or as far as there is time. */
 static ll_status feed_to(ll_stream *stream, int64_t position, double seconds, float *logits, const char *what) {
     const double start = ll_now();
     const int64_t from = ll_stream_position(stream);

@@ -6,7 +6,7 @@
 
 #include "bench/bench.h"
 
-enum { LEAST_TOKENS = 2048, LONG = 100000 /* tokens; softmax then takes hours */ };
+enum { LEAST_TOKENS = 2048, LONG = 100000 /* tokens; for more, softmax takes hours */ };
 
 static ll_status set(ll_recipe *r, const char *key, int value) {
     char text[64];
@@ -18,19 +18,19 @@ static ll_status run(ll_bench_case *c, double *seconds) {
     return ll_train_step_time(c->shared, 1, seconds);
 }
 
-/* 2 flop a multiply-add, and backward needs two products for each of forward's. */
+/* A multiply-add is 2 flop, and backward needs two products for each product of forward. */
 static ll_status needed(ll_bench_case *c) {
     ll_model *model = NULL;
     const ll_status status = ll_model_create(&model, c->shared);
     if (status) return status;
-    /* At the middle of the sequence, which for softmax is the mean of all its tokens. */
+    /* At the middle of the sequence, whose cost for softmax is the mean over all tokens. */
     c->row.flops = 6 * ll_model_cost(model, (c->T + 1) / 2).multiply_adds * c->T * c->B;
     c->row.tokens = (double)c->T * c->B;
     ll_model_free(model);
     return LL_OK;
 }
 
-/* A case of this name, if it is wanted; its recipe is freed with it. bf16: with products of bfloat16. */
+/* Adds a case of this name if it is requested; its recipe is freed with it. bf16: with products of bfloat16. */
 static ll_status add(const ll_bench *b, ll_bench_case *cases, int *n, const ll_bench_model *m, const ll_bench_system *s,
                      int T, int B, int bf16, int usual) {
     ll_bench_case c = {.run = run, .warm = 1, .T = T, .B = B};
@@ -54,7 +54,7 @@ static ll_status add(const ll_bench *b, ll_bench_case *cases, int *n, const ll_b
     return status;
 }
 
-/* What shows the most, where nobody asks: language models with all that are compared, and a layer for the crossing. */
+/* By default: language models with all systems, and one layer for the crossing. */
 static int usual(const ll_bench_model *m, const ll_bench_system *s) {
     const int plain =
         !strcmp(s->name, "favor") || !strcmp(s->name, "relu+permute+decay") || !strcmp(s->name, "softmax");
@@ -67,7 +67,7 @@ static ll_status list_cases(const ll_bench *b, ll_bench_case *cases, int *n) {
     for (const ll_bench_model *m = ll_bench_model_list; m->name && !status; m++)
         for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
             const int decays = strstr(s->name, "decay") != NULL, classifies = !strncmp(m->name, "text", 4);
-            if (decays && classifies) continue; /* it sees later tokens */
+            if (decays && classifies) continue; /* not causal */
             for (int bf16 = 0; m->T && bf16 < 2 && !status; bf16++)
                 status = add(b, cases, n, m, s, m->T, m->B, bf16, usual(m, s) && (!bf16 || !strcmp(s->name, "favor")));
             for (int i = 0; !strcmp(m->name, "layer") && i < 6 && !status; i++) {

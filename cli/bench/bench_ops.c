@@ -21,7 +21,7 @@
 #include "bench/bench.h"
 
 enum { H = 8, E = 64, WIDE = 256, SMALL = 64, WINDOW = 128, BLOCK = 1000003 };
-enum { IN_CACHE = 4096 }; /* Up to so many tokens it matters what the case before has left in the caches. */
+enum { IN_CACHE = 4096 }; /* Up to this length the caches depend on the case before, so such cases run twice. */
 
 static const struct {
     const char *name;
@@ -36,7 +36,7 @@ static const struct {
     {"relu+permute", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0},
     {"relu+permute+decay", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 1},
     {"softmax", LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 0},
-    /* Measured where they are asked for: */
+    /* Only on request: */
     {"elu1", LL_KERNEL_ELU1, LL_POSITION_NONE, 0},
     {"relu+permute2d", LL_KERNEL_RELU, LL_POSITION_PERMUTE2D, 0},
     {"favor+permute-random", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0, 0, 1},
@@ -53,12 +53,12 @@ static const struct {
 };
 enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
 
-/* What all cases compute on. */
+/* The memory that all cases share. */
 typedef struct {
-    float *block; /* (BLOCK) random numbers that everything is filled with */
+    float *block; /* (BLOCK) random numbers with which everything is filled */
     float *q, *k, *v, *g, *y, *dq, *dk, *dv, *gate, *dgate, *saved;
     int32_t permutation[H * WIDE], random[H * WIDE], half[H * WIDE / 2]; /* half: of the features of one axis */
-    float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those that models begin with */
+    float decay[H], filter[H * SMALL * TAPS]; /* filters as small as those of new models */
 } tensors;
 
 static int query_size(int kind) { return KIND[kind].kernel == LL_KERNEL_RELU ? WIDE : SMALL; }
@@ -103,7 +103,7 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     return ll_attention_create(op, &a);
 }
 
-/* (1, heads, T, n) where tokens follow each other, as a model has it. */
+/* (1, heads, T, n), with the layout that a model has. */
 static ll_view view(const ll_bench_case *c, float *data, int n) {
     const size_t row = (size_t)heads(c->kind) * (size_t)n;
     return (ll_view){data, (size_t)c->T * row, (size_t)n, row};
@@ -137,7 +137,7 @@ static ll_status run(ll_bench_case *c, double *seconds) {
         if (!status && c->backward) status = ll_attention_backward(op, &call);
         *seconds = ll_now() - start;
     }
-    if (!c->runs && c->backward) c->row.bytes = (double)saved; /* lies in memory that was touched before */
+    if (!c->runs && c->backward) c->row.bytes = (double)saved; /* its memory has been touched before */
     ll_attention_free(op);
     return status;
 }
@@ -156,7 +156,7 @@ static double most_saved(const ll_bench_case *cases, int n) {
     return most;
 }
 
-/* Softmax is usual only where it does not take minutes; the figure wants a few lengths more. */
+/* By default softmax runs only where it does not take minutes. The figure needs a few more lengths. */
 static int usual(const ll_bench *b, int kind, int causal, int backward, int T) {
     const int softmax = KIND[kind].kernel == LL_KERNEL_SOFTMAX;
     int listed = 0;
@@ -174,7 +174,7 @@ static int add_length(int *length, int n, int T) {
     return n + 1;
 }
 
-/* What is compared stands side by side, so that it runs in the same minute. */
+/* Systems that are compared are neighbours, so that they run in the same minute. */
 static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors *t) {
     int length[LL_BENCH_LENGTHS + 16], lengths = 0, n = 0;
     for (int i = 0; i < b->lengths; i++) lengths = add_length(length, lengths, b->length[i]);
@@ -214,7 +214,7 @@ static double floats_for(const ll_bench_case *c) {
     return row * (2.0 * query_size(c->kind) + 2 * E) * (c->backward ? 2 : 1);
 }
 
-/* Leaves out what this machine has no memory for. */
+/* Leaves out cases for which this machine has not enough memory. */
 static int keep_possible(ll_bench_case *cases, int n) {
     const double limit = 0.8 * available() / sizeof(float);
     int kept = 0;
@@ -227,7 +227,7 @@ static int keep_possible(ll_bench_case *cases, int n) {
     return kept;
 }
 
-/* Memory of n floats, touched: with random numbers, which repeat, or with zeros. */
+/* Memory of n floats, touched: filled with random numbers, which repeat, or with zeros. */
 static float *fill(const float *block, double floats) {
     const size_t n = ((size_t)floats + 31) / 16 * 16;
     float *p = ll_bench_floats(n);
@@ -242,8 +242,8 @@ static unsigned below(uint64_t *state, unsigned n) {
     return (unsigned)((*state >> 33) % n);
 }
 
-/* The same numbers each time: sums of four that have variance 1, near enough to normal; permutations as a model
- * has them; and the usual decays. */
+/* The same numbers each time: sums of four with variance 1, which is near enough to normal. Permutations are those of a
+ * model, and decays the usual ones. */
 static void draw(tensors *t) {
     uint64_t s = 1;
     for (int i = 0; i <= BLOCK; i++) {
@@ -267,7 +267,7 @@ static void tensors_free(tensors *t) {
     free(t);
 }
 
-/* As large as the largest case. */
+/* As large as the largest case needs. */
 static int tensors_fill(tensors *t, const ll_bench_case *cases, int n) {
     double query = 0, value = 0, dquery = 0, dvalue = 0;
     for (int i = 0; i < n; i++) {

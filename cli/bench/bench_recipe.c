@@ -1,9 +1,9 @@
-/* The models that bench trains and lets generate, and what attends in them. */
+/* The models that bench trains and generates with, and their kernels and positions. */
 #include "bench/bench.h"
 
-/* lm and the two classifiers are those of docs/performance.md; small is for long streams, `layer` (one layer of lm) for
- * the length at which linear attention overtakes softmax: all layers are alike, and embedding and head are small
- * beside one. */
+/* lm and the two classifiers are those of docs/performance.md. small is for long streams. `layer` (one layer of lm)
+ * gives the length at which linear attention overtakes softmax: all layers are alike, and embedding and output layer
+ * cost little beside one. */
 #define LM "model.layers=6", "model.width=512", "model.heads=8", "model.ff=1024"
 #define SMALL_TEXT                                                                                                     \
     "model.task=classify", "model.layers=2", "model.width=64", "model.heads=2", "model.ff=128", "model.classes=2"
@@ -33,7 +33,7 @@ const ll_bench_system ll_bench_system_list[] = {
     {"relu+permute", {"attention.kernel=relu", "position.type=permute"}},
     {"relu+permute+decay", {"attention.kernel=relu", "position.type=permute", "position.decay=fixed"}},
     {"softmax", {"attention.kernel=softmax", "position.type=none"}},
-    {"identity", {"attention.kernel=value", "position.type=none"}}, /* what all but attention costs */
+    {"identity", {"attention.kernel=value", "position.type=none"}}, /* the cost of everything but attention */
     {0},
 };
 

@@ -1,4 +1,4 @@
-/* What was measured, as a table for people. */
+/* The results as a table. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Cases take turns, so that a machine that is slow for a while is slow for all of them. */
+/* Runs the cases in turn, so that a slow minute of the machine slows all of them. */
 #include <fnmatch.h>
 #include <malloc.h>
 #include <math.h>
@@ -78,7 +78,7 @@ float *ll_bench_floats(size_t n) {
     return (float *)(void *)p;
 }
 
-/* What the process holds, once the peak that Linux keeps of it has been set back to that. */
+/* Resident memory, after the peak that Linux records has been set back to it. */
 static double settle_memory(void) {
     malloc_trim(0);
     FILE *file = fopen("/proc/self/clear_refs", "we");
@@ -91,8 +91,8 @@ static double settle_memory(void) {
 
 /* ---- Turns ---- */
 
-/* Seconds a case takes. One that has not run yet is taken to be as fast as those that have, and the first of
- * all to run at half the peak. */
+/* The expected seconds of a case. One that has not run yet counts as fast as those that have; the first of all as
+ * running at half the peak. */
 static double expected(const ll_bench *b, const ll_bench_case *c) {
     return c->runs ? c->cost : c->row.flops * (b->per_flop > 0 ? b->per_flop : 2 / b->peak);
 }
@@ -108,7 +108,7 @@ static int wants_more(const ll_bench *b, const ll_bench_case *c) {
     return !c->row.repeats || c->row.repeats < (b->repeats ? b->repeats : 25);
 }
 
-/* Short cases come more often than long ones, and none waits for another to be finished. */
+/* Short cases run more often than long ones, and none waits for another to finish. */
 static int next_case(const ll_bench *b, const ll_bench_case *c, int n, double left) {
     int best = -1;
     double least = INFINITY;
@@ -129,8 +129,8 @@ static double time_left(const ll_bench *b, const ll_bench_case *c, int n, double
     return b->repeats ? sum : fmax(sum, left);
 }
 
-/* The first run of a case shows what memory it takes. Its time counts only if it is so long that what a
- * first run does besides (touching new memory) is no part of it worth naming. */
+/* The first run of a case measures its memory. Its time counts only if it is so long that touching new memory is a
+ * negligible part. */
 static ll_status run_case(ll_bench_case *c) {
     const double before = c->runs ? 0 : settle_memory(), start = ll_now();
     double seconds = 0;

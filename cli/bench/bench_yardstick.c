@@ -1,5 +1,5 @@
-/* The yardsticks: what this machine can do at all, so that everything else is a ratio within one run. Beside the
- * library's own matrix product, that of a BLAS that happens to be installed. */
+/* The limits of this machine, so that all other results are ratios within one run. The library's own matrix product is
+ * compared with that of an installed BLAS. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const struct {
 typedef struct {
     const char *file;
     fortran_sgemm *multiply;
-    void (*set)(int); /* NULL: it cannot be told how many threads to use */
+    void (*set)(int); /* NULL: its number of threads cannot be set */
     float *block;     /* three matrices */
 } blas;
 
@@ -81,10 +81,10 @@ ll_status ll_bench_yardstick(ll_bench *b) {
     blas other = {0};
     int n = list_cases(b, cases, NULL);
     if (open_blas(&other)) n += list_cases(b, cases + n, &other);
-    b->seconds = fmin(4, seconds); /* a few products tell as much as many */
+    b->seconds = fmin(4, seconds); /* a few products suffice */
     const ll_status status = n ? ll_bench_run(b, "yardsticks", cases, n) : LL_OK;
     b->seconds = seconds;
-    for (int i = from; i < b->rows; i++) b->row[i].bytes = 0; /* those of the matrices */
+    for (int i = from; i < b->rows; i++) b->row[i].bytes = 0; /* the bytes of the matrices */
     free(other.block);
     if (!status) b->copy = 1e9 * ll_measure_copy(ll_threads(), fmin(0.6, seconds / 10));
     if (!status) b->read = 1e9 * ll_measure_read(ll_threads(), fmin(0.6, seconds / 10));

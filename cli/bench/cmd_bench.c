@@ -1,4 +1,4 @@
-/* longline bench: how fast this machine is with what the library does. */
+/* longline bench: measures how fast the library is on this machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,28 +6,31 @@
 
 #include "bench/bench.h"
 
-static int yardsticks, ops, models, generation;
+static int yardsticks, ops, models, generation, dist;
 static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure, *against;
 static int64_t repeats, position;
-static double seconds = 30;
+static double seconds = 30, rehearsal;
 static ll_arg_list set;
 
 static const ll_arg args[] = {
-    {LL_ARG_FLAG, 0, "yardsticks", NULL, &yardsticks, 0, 0, "products of matrices and copies of memory"},
-    {LL_ARG_FLAG, 0, "ops", NULL, &ops, 0, 0, "attention by itself, forward and backward"},
+    {LL_ARG_FLAG, 0, "yardsticks", NULL, &yardsticks, 0, 0, "matrix products and copies of memory"},
+    {LL_ARG_FLAG, 0, "ops", NULL, &ops, 0, 0, "attention alone, forward and backward"},
     {LL_ARG_FLAG, 0, "models", NULL, &models, 0, 0, "training steps of whole models"},
-    {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "tokens one by one, early and late in a stream"},
+    {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "generated tokens, early and late in a stream"},
+    {LL_ARG_FLAG, 0, "dist", NULL, &dist, 0, 0, "ranks under mpirun: the link, training steps, bytes sent"},
+    {LL_ARG_NUMBER, 0, "rehearse", "S", &rehearsal, 0, 1e6,
+     "for --dist: steps that sleep S seconds in place of computing; messages are real"},
     {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops"},
-    {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = what time allows"},
-    {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, where repeats are not given"},
+    {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = as many as time allows"},
+    {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, if --repeats is not given"},
     {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,
      "only cases whose name contains or matches (*) one of these; long models only by full name"},
-    {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "where late tokens are timed; 0 = 1000000 if time allows"},
-    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change the recipe of --models and --generate"},
+    {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "position of the late tokens; 0 = 1000000 if time allows"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes the recipe of --models and --generate"},
     {LL_ARG_TEXT, 0, "against", "FILE", &against, 0, 0,
-     "an earlier longline: measure in turns; exit 1 where this one is over 3 % slower"},
-    {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write the results as JSON"},
-    {LL_ARG_TEXT, 0, "figure", "FILE", &figure, 0, 0, "draw time against length (.svg, .png); measures more lengths"},
+     "an earlier longline: measures in turns; exit 1 if this one is over 3 % slower"},
+    {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "writes the results as JSON"},
+    {LL_ARG_TEXT, 0, "figure", "FILE", &figure, 0, 0, "draws time against length (.svg, .png); measures more lengths"},
     {.type = LL_ARG_END},
 };
 
@@ -45,7 +48,7 @@ static int read_lengths(ll_bench *b) {
     return b->lengths ? -1 : ll_usage("--lengths needs at least one");
 }
 
-/* The best of a few tries, for a machine that is shared may be busy at any of them. */
+/* The best of a few tries, because other programs may disturb any of them. */
 static void measure_peak(ll_bench *b) {
     for (int i = 0; i < 3; i++) {
         b->peak_one = fmax(b->peak_one, 1e9 * ll_measure_peak(1, 0.15));
@@ -55,7 +58,7 @@ static void measure_peak(ll_bench *b) {
     }
 }
 
-/* Before the first table: what the machine is, and whether it is ours. */
+/* Before the first table: describes the machine, and warns if other programs use it. */
 static void head(const ll_bench *b) {
     printf("%s, %d threads; peak %.0f GFLOP/s, one thread %.0f\n\n", ll_cpu(), ll_threads(), 1e-9 * b->peak,
            1e-9 * b->peak_one);
@@ -89,7 +92,7 @@ static int measure(ll_bench *b) {
     return code;
 }
 
-/* This program beside the one of --against. */
+/* Runs this program in turns with that of --against. */
 static int compare(void) {
     ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
     int n = 0;
@@ -101,7 +104,7 @@ static int compare(void) {
     return ll_bench_compare(&o);
 }
 
-/* Everything that was asked for, before minutes of measuring. -1, or the exit code. */
+/* Checks all options before minutes of measuring. -1, or the exit code. */
 static int check(ll_bench *b) {
     ll_recipe *recipe = NULL;
     const size_t n = figure ? strlen(figure) : 0;
@@ -111,8 +114,17 @@ static int check(ll_bench *b) {
     if (!status) status = ll_set_all(recipe, &set);
     ll_recipe_free(recipe);
     int code = status ? ll_failed(status, NULL) : read_lengths(b);
+    if (code < 0 && rehearsal > 0 && !dist) return ll_usage("--rehearse goes with --dist");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     return code < 0 && json ? ll_target_check("--json", json) : code;
+}
+
+/* What needs all ranks, and is not one of the sections. */
+static int rank_costs(const ll_bench *b) {
+    if (yardsticks || ops || models || generation || json || figure || pattern || against)
+        return ll_usage("--dist goes with --rehearse, --repeats and --set alone");
+    const ll_status status = ll_bench_dist(b, rehearsal);
+    return status ? ll_failed(status, NULL) : 0;
 }
 
 static int bench(int n, const char **words) {
@@ -125,6 +137,8 @@ static int bench(int n, const char **words) {
                    .set = &set,
                    .seconds = seconds};
     int code = check(&b);
+    if (code < 0 && dist) return rank_costs(&b);
+    if (ll_dist_ranks().rank) return code < 0 ? 0 : code; /* the first one measures alone */
     if (code < 0 && against) code = compare();
     if (code < 0) code = measure(&b);
     if (code >= 0) return code;
@@ -151,7 +165,10 @@ const ll_command ll_command_bench = {
             "  longline bench --case attention/favor/causal/fwdbwd --repeats 5\n"
             "  longline bench --case attention/relu/,attention/relu+permute/ --repeats 9\n"
             "  longline bench --generate --position 1000000 --set model.width=512\n"
-            "  longline bench --ops --lengths 4096 --against ./longline-before",
+            "  longline bench --ops --lengths 4096 --against ./longline-before\n"
+            "  mpirun -n 4 longline bench --dist\n"
+            "  mpirun -n 4 longline bench --dist --rehearse 0.5 --set model.width=1024",
     .args = args,
     .run = bench,
+    .ranks = 1,
 };

@@ -1,4 +1,4 @@
-/* longline export: an imported model, perhaps trained on, goes back to the program that it came from. */
+/* longline export: writes an imported model back for the program that it came from. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 static const char *to = "hf";
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 0, "to", "FORMAT", &to, 0, 0, "hf: a Hugging Face folder, which is the default and all there is"},
+    {LL_ARG_TEXT, 0, "to", "FORMAT", &to, 0, 0, "hf: a Hugging Face folder, the only format so far"},
     {.type = LL_ARG_END},
 };
 
@@ -30,9 +30,9 @@ const ll_command ll_command_export = {
     .most = 2,
     .summary = "write an imported model back as a Hugging Face folder",
     .text =
-        "Writes the folder that MODEL was imported from, with the weights that it has now, in the number types and\n"
-        "files of before: byte for byte the same where nothing was trained. MODEL may have been trained on since\n"
-        "(longline train --from), as long as its recipe is still what its config.json says.\n\n"
+        "Writes the folder that MODEL was imported from, with the weights that it has now. Files and number types\n"
+        "are the original ones; if nothing was trained, all bytes are. MODEL may have been trained further (longline\n"
+        "train --from), as long as its recipe is still what its config.json says.\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"
         "  longline train recipes/text-bytes.ini --from gpt2.safetensors --data my.txt\n"
         "  longline export runs/text-bytes-1/best.safetensors gpt2-tuned --to hf",

@@ -1,4 +1,4 @@
-/* longline import: a pretrained model of another program becomes one of ours. */
+/* longline import: converts a pretrained model of another program. */
 #include <stdio.h>
 
 #include "cli.h"
@@ -6,7 +6,7 @@
 static const char *out = "model.safetensors";
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "where the model goes; default model.safetensors"},
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "file of the model; default model.safetensors"},
     {.type = LL_ARG_END},
 };
 
@@ -40,9 +40,9 @@ const ll_command ll_command_import = {
     .summary = "read a pretrained model from a Hugging Face folder",
     .text =
         "Reads config.json and the weights of FOLDER (model.safetensors, or the files of\n"
-        "model.safetensors.index.json; F32, F16, BF16) and writes a model that every command takes. Families: GPT-2,\n"
-        "GPT-NeoX and Pythia, LLaMA (also Mistral and Qwen2), BERT, RoBERTa, RoFormer, ESM-2. Every tensor there\n"
-        "must have a place here; an error names the one that has none.\n\n"
+        "model.safetensors.index.json; F32, F16, BF16) and writes a model for all commands. Families: GPT-2,\n"
+        "GPT-NeoX and Pythia, LLaMA (also Mistral and Qwen2), BERT, RoBERTa, RoFormer, ESM-2. Every tensor of\n"
+        "FOLDER must be used; an error names one that is left over.\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"
         "  longline inspect gpt2.safetensors\n"
         "  longline export gpt2.safetensors gpt2-again --to hf",

@@ -1,5 +1,5 @@
-/* What a seq2seq model makes of a source: the source goes through the encoder once, then the target comes byte by byte,
- * until the token that ends it. */
+/* The answer of a seq2seq model to a source. The source goes through the encoder once. Then the target is generated
+ * byte by byte, until the token that ends it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +30,13 @@ static int add_block(const uint8_t *bytes, size_t n, void *arg) {
     return s->code >= 0;
 }
 
-/* A whole file as text; the newline at its end is the file's. -1, or the exit code. */
+/* A whole file as text, without the newline at its end. -1, or the exit code. */
 static int read_file(const char *path, uint8_t **text, size_t *size) {
     source s = {.path = path, .code = -1};
     const int code = ll_read_blocks(path, NULL, add_block, &s);
     *text = s.text;
     *size = s.n && s.code < 0 && s.text[s.n - 1] == '\n' ? s.n - 1 : s.n;
-    if (code < 0 && ll_stop_wanted()) return 1; /* half a source is another one */
+    if (code < 0 && ll_stop_wanted()) return 1; /* half of a source would be another source */
     return code >= 0 ? code : s.code;
 }
 
@@ -56,7 +56,7 @@ static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, 
     return status ? ll_failed(status, NULL) : -1;
 }
 
-/* From where the stream is until the target ends. -1, or the exit code. */
+/* Generates from the present token until the target ends. -1, or the exit code. */
 static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save) {
     float logits[LL_TOKEN_COUNT];
     int token = LL_TOKEN_BEGIN;
@@ -67,7 +67,7 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most,
         if (token == LL_TOKEN_END || (most && n == most)) break;
         if (token < LL_TOKEN_PAD) putchar(token);
         if (fflush(stdout)) {
-            if (!save) return 1; /* main says why */
+            if (!save) return 1; /* main prints why */
             ll_output_lost();
             break;
         }
@@ -76,7 +76,7 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most,
     if (status) return ll_failed(status, NULL);
     putchar('\n');
     char state[24];
-    ll_print("%lld bytes; the stream holds %s", (long long)ll_stream_position(stream) - 1,
+    ll_print("%lld bytes; the stream uses %s", (long long)ll_stream_position(stream) - 1,
            ll_size(state, (double)ll_stream_bytes(stream)));
     return -1;
 }
@@ -92,17 +92,17 @@ static int save(const ll_stream *stream, const char *path) {
 static int check_usage(const ll_question *q, const ll_model *model) {
     const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
     if (!vocab || atoi(vocab) != LL_TOKEN_COUNT) {
-        ll_print("the model has %s different tokens, and bytes with their ends are %d", vocab, LL_TOKEN_COUNT);
+        ll_print("the model has %s different tokens; bytes with begin and end are %d", vocab, LL_TOKEN_COUNT);
         return 2;
     }
     if (q->load_state && (q->prompt || q->prompt_file))
-        return ll_usage("the state has a source already; to give another one, leave --load-state");
+        return ll_usage("the state has a source already; to give another one, leave out --load-state");
     if (!q->load_state && !q->prompt && !q->prompt_file)
-        return ll_usage("the model makes texts from others; give it one: --prompt TEXT");
+        return ll_usage("the model turns one text into another; give a source: --prompt TEXT");
     return -1;
 }
 
-/* A stream that has its source. -1, or the exit code. */
+/* A stream with its source. -1, or the exit code. */
 static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
     uint8_t *text = NULL;
     size_t size = q->prompt ? strlen(q->prompt) : 0;

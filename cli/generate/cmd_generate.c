@@ -1,5 +1,5 @@
-/* longline generate: text from a model, one token after another, with memory that does not grow; and its state in a
- * file, from which it goes on as if it had never stopped. */
+/* longline generate: generates text, one token after another, with memory that does not grow. Its state can be saved to
+ * a file, from which it continues as if it had never stopped. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,27 +15,29 @@ static double temperature = 1, top_p = 1;
 static int echo, only_read;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to go on from; else a new line"},
+    {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to continue; default: a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
-     "the same from a file of any length, plain, .gz or .xz; - is standard input"},
-    {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15, "of the prompt use the first N tokens; 0 = all"},
+     "text from a file of any length, plain, .gz or .xz; - is standard input"},
+    {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15,
+     "uses only the first N tokens of the prompt; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &midi_path, 0, 0,
-     "music: write a MIDI file (with --echo, of the prompt, too), not events"},
+     "music: writes a MIDI file (with --echo it includes the prompt) instead of events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
-     "how many tokens (for text, bytes) to generate; 0 = until stopped"},
+     "number of tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
-     "below 1 safer, above 1 wilder; 0 = always the likeliest"},
-    {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "draw from the K likeliest; 0 = from all"},
-    {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1, "draw from the likeliest that make up P; 1 = from all"},
-    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "another seed, another text"},
+     "divides the logits: lower is more predictable; 0 = always the most likely token"},
+    {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "samples from the K most likely tokens; 0 = from all"},
+    {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1,
+     "samples from the most likely tokens that make up P; 1 = from all"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "seed of the random choices"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "f32; bf16 and int8 read half or a quarter of the bytes a token"},
+     "number format: f32; bf16 and int8 read a half or a quarter of the bytes a token"},
     {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
-     "go on from a state that --save-state left; a prompt is read after what it has read"},
+     "starts from a state of --save-state; a prompt is read after it"},
     {LL_ARG_TEXT, 0, "save-state", "FILE", &save_state, 0, 0,
-     "at the end, also after Ctrl-C, keep in FILE all the model remembers"},
-    {LL_ARG_FLAG, 0, "only-read", NULL, &only_read, 0, 0, "read the prompt, save the state, write nothing"},
+     "at the end, also after Ctrl-C, saves the state of the model to FILE"},
+    {LL_ARG_FLAG, 0, "only-read", NULL, &only_read, 0, 0, "reads the prompt, saves the state, generates nothing"},
     {.type = LL_ARG_END},
 };
 
@@ -45,7 +47,7 @@ static ll_status feed_and_echo(ll_text_output *s, const uint8_t *bytes, size_t n
     return ll_text_output_feed(s, bytes, n);
 }
 
-/* A prompt may be longer than memory: it comes block by block. */
+/* A prompt may be longer than memory, so it is read in blocks. */
 typedef struct {
     ll_text_output *output;
     int code; /* -1, or the exit code */
@@ -58,7 +60,7 @@ static int feed_block(const uint8_t *bytes, size_t n, void *arg) {
     return f->code >= 0;
 }
 
-/* What was fed as its tokens are written: where that is not the prompt as it was given, or not all of it. */
+/* Prints the prompt again as its tokens read it, if that differs from the given text, or if only a part was used. */
 static void echo_tokens(ll_text_output *s) {
     for (size_t i = 0; i < s->heard_n; i++) {
         size_t size;
@@ -78,14 +80,14 @@ static int feed_prompt(ll_text_output *s) {
     status = ll_text_output_flush(s);
     if (echo && s->keeps && !midi_path) echo_tokens(s);
     if (!status && !ll_stream_position(s->stream) && !ll_stop_wanted()) {
-        /* A model needs something to go on from; most texts begin after a new line. */
+        /* A model needs at least one token; most texts begin after a new line. */
         status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
         if (!status) status = ll_text_output_flush(s);
     }
     return status ? ll_failed(status, NULL) : -1;
 }
 
-/* Text to stdout until there are enough or a signal comes; counts its tokens in *n. -1, or the exit code. */
+/* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. -1, or the exit code. */
 static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
     char last = '\n';
     for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
@@ -96,7 +98,7 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         fwrite(text, 1, size, stdout);
         if (size) last = text[size - 1];
         if (!fflush(stdout)) continue;
-        if (!save_state) return 1; /* main says why */
+        if (!save_state) return 1; /* main prints why */
         ll_output_lost();
         ++*n;
         return -1;
@@ -116,7 +118,7 @@ static int save(const ll_text_output *s) {
 static int write_generated(ll_text_output *s, const ll_sampling *how) {
     int64_t n = 0;
     const int music = ll_text_output_is_music(s);
-    if (midi_path && !music) return ll_usage("--out writes music; this model is of something else");
+    if (midi_path && !music) return ll_usage("--out writes music, and this model does not");
     s->most = prompt_tokens;
     s->tells = !echo || !isatty(STDOUT_FILENO);
     s->keeps = midi_path || (echo && !s->bytes && (music || prompt_tokens));
@@ -129,7 +131,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     if (code >= 0) return code;
     char state[24], memory[24];
     if (!only_read)
-        ll_print("%lld %s, %.0f a second; the stream holds %s, the program %s", (long long)n,
+        ll_print("%lld %s, %.0f a second; the stream uses %s, the program %s", (long long)n,
                s->bytes ? "bytes"
                : music  ? "events"
                         : "tokens",
@@ -138,20 +140,20 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     return save_state ? ll_output_code(save(s)) : 0;
 }
 
-/* Said before hours of work, not after them: where the state is to go, a file can be. */
+/* Is reported before hours of work, not after them: can the state be written. */
 static int check_target(const char *model) {
     struct stat target, other;
     if (!stat(save_state, &target) && !stat(model, &other) && target.st_dev == other.st_dev &&
         target.st_ino == other.st_ino)
-        return ll_usage("--save-state %s: it would take the place of the model", save_state);
+        return ll_usage("--save-state %s: it would overwrite the model", save_state);
     return ll_target_check("--save-state", save_state);
 }
 
 static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
-    if (only_read && !save_state) return ll_usage("--only-read needs --save-state; nothing else would be left of it");
-    if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs something to read: --prompt-file");
-    if (only_read && midi_path) return ll_usage("--only-read writes nothing; leave --out away");
+    if (only_read && !save_state) return ll_usage("--only-read needs --save-state; it would leave no result");
+    if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs a prompt: --prompt-file");
+    if (only_read && midi_path) return ll_usage("--only-read generates nothing; leave out --out");
     if (midi_path && ll_midi_output_check(midi_path) >= 0) return 2;
     return save_state ? check_target(model) : -1;
 }
@@ -171,7 +173,7 @@ static int generate(int n, const char **words) {
         prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
         tokens, only_read};
     code = ll_round_weights(model, weights);
-    if (code < 0 && answers && midi_path) code = ll_usage("--out writes music; this model is of something else");
+    if (code < 0 && answers && midi_path) code = ll_usage("--out writes music, and this model does not");
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
     if (code < 0 && answers) code = ll_answer(model, &question);
@@ -187,16 +189,16 @@ const ll_command ll_command_generate = {
     .words = "MODEL",
     .least = 1,
     .most = 1,
-    .summary = "write text as a model would",
+    .summary = "generate text with a model",
     .text =
-        "Writes bytes, words, letters or events of music to standard output as they come, by the vocabulary that is\n"
-        "in the model; with --out music as a MIDI file, which is also what its prompt file may be.\n"
-        "Time and memory for one do not depend on how many came before (linear attention). The same seed, model\n"
-        "and prompt give the same text. A seq2seq model reads the prompt as its source and writes what becomes\n"
-        "of it, one line; its state has the source, too, and goes on with what is made of it.\n"
-        "A state is all that the model remembers of what it has read and written, in a file that does not\n"
-        "grow with it. To go on from one costs no reading again, and gives the same text, with the same\n"
-        "options, as if the program had never stopped. It belongs to its model; another one refuses it.\n\n"
+        "Writes bytes, words, letters or events of music to standard output as they are generated. The vocabulary is\n"
+        "in the model. With --out, music becomes a MIDI file; the prompt may be a MIDI file, too.\n"
+        "With linear attention, time and memory of a token do not depend on how many came before. The same seed,\n"
+        "model and prompt give the same text. A seq2seq model reads the prompt as its source and writes the target,\n"
+        "one line; its state includes the source and the part of the target so far.\n"
+        "A state is all that the model keeps of what it has read and written, in a file whose size does not grow\n"
+        "with the text. Generation continues from it without reading the text again, and with the same options it\n"
+        "gives the same text as without a stop. A state belongs to one model; other models refuse it.\n\n"
         "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
         "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
         "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"

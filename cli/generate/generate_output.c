@@ -1,4 +1,4 @@
-/* Text into a stream and out of it. */
+/* Feeds text to a stream and prints what it generates. */
 #include "generate/generate_output.h"
 
 #include <stdlib.h>

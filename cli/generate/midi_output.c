@@ -1,4 +1,4 @@
-/* Music that is generated, into a MIDI file. */
+/* Writes generated music as a MIDI file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@ int ll_text_output_is_music(const ll_text_output *s) {
 int ll_midi_output_check(const char *path) {
     const char *dot = strrchr(path, '.');
     if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return -1;
-    return ll_usage("--out %s: the file is written as MIDI; its name ends in .mid", path);
+    return ll_usage("--out %s: the file is written as MIDI; its name must end in .mid", path);
 }
 
-/* Goes on with the piece for so many events (0: to its end, or until a signal). It does not end before it has gone on:
- * a prompt that is a whole piece is there to be continued. */
+/* Generates so many events (0: to the end of the piece, or until a signal). The piece does not end before its first new
+ * event, so that a prompt that is a whole piece is continued. */
 static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_t *n) {
     const int piece = ll_tokenizer_piece(s->tokenizer);
     for (; (!most || *n < most) && !ll_stop_wanted(); ++*n) {

@@ -1,4 +1,4 @@
-/* Standard output that ended before the text did. */
+/* Standard output that failed before the text ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "generate/generate_output.h"
 
-static int lost; /* exit code of output that was lost */
+static int lost; /* exit code of lost output */
 
 void ll_output_lost(void) {
     if (errno != EPIPE) lost = ll_fail_message("cannot write to standard output: %s", strerror(errno));

@@ -1,4 +1,4 @@
-/* longline data: what data sets there are; drawing, checking and fetching them. */
+/* longline data: lists, generates, checks and fetches data sets. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,11 +9,11 @@ static const char *out, *from;
 static int64_t count = 10000, seed = 1, size;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "where it lies or shall lie; else data/NAME"},
+    {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "folder or file of the data set; default data/NAME"},
     {LL_ARG_INTEGER, 0, "count", "N", &count, 1, 2e9, "make: how many examples"},
-    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, tokens at most, or bars; 0 = the usual"},
-    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "make: another seed, other examples"},
-    {LL_ARG_TEXT, 0, "from", "URL", &from, 0, 0, "get: the folder of another server that has the same files"},
+    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, most tokens, or bars; 0 = the usual"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "make: seed of the examples"},
+    {LL_ARG_TEXT, 0, "from", "URL", &from, 0, 0, "get: address of another server's folder with the same files"},
     {.type = LL_ARG_END},
 };
 
@@ -50,7 +50,7 @@ static int list(void) {
     return 0;
 }
 
-/* "data/mnist", or what --out says. */
+/* "data/mnist", or the value of --out. */
 static const char *folder_of(const char *set) {
     static char path[4096];
     if (out) return out;
@@ -62,7 +62,7 @@ static int make(const char *what) {
     const char *path = folder_of(what);
     if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
     ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, path);
-    ll_stop_on_signals(1, "stopping", "what is not whole is made again by the same command");
+    ll_stop_on_signals(1, "stopping", "the same command makes unfinished files again");
     const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed, ll_progress_report, &t);
     ll_progress_end(&t);
     if (status) return ll_failed(status, NULL);
@@ -72,17 +72,17 @@ static int make(const char *what) {
 
 /* ---- Checking ---- */
 
-/* 0 where the file is there and, as far as is known, right. */
+/* 0 if the file exists and, as far as is known, is right. */
 static int verify_file(const char *path, const char *sha256) {
     char digits[65];
     int64_t bytes = 0;
     if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
     const int wrong = sha256 && strcmp(digits, sha256);
     printf("%s %12lld %s%s\n", digits, (long long)bytes, path, wrong ? " WRONG" : sha256 ? " ok" : "");
-    return wrong ? ll_fail_message("%s has not the published checksum %s", path, sha256) : 0;
+    return wrong ? ll_fail_message("%s does not have the published checksum %s", path, sha256) : 0;
 }
 
-/* What published file has this name? Of a name that is there more than once, any will do. */
+/* The published file of this name; if several have the name, any of them. */
 static int verify_path(const char *path) {
     char digits[65];
     int64_t bytes = 0;
@@ -106,7 +106,7 @@ static int verify(const char *what) {
         if (strcmp(f->set, what)) continue;
         snprintf(path, sizeof path, "%s/%s", folder_of(what), f->file);
         const int one = verify_file(path, f->sha256);
-        if (one && (!code || one < code)) code = one; /* that a file is wrong is worse than that there is none */
+        if (one && (!code || one < code)) code = one; /* a wrong file counts more than a missing one */
     }
     return code;
 }
@@ -141,7 +141,7 @@ static int get_file(const ll_known_file *f) {
     snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
     const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
     if (there && f->sha256 && strcmp(digits, f->sha256))
-        return ll_fail_message("%s is there, but has not the published checksum; move it away", path);
+        return ll_fail_message("%s exists, but does not have the published checksum; move it away", path);
     if (there) ll_print("%s is there already", path);
     const int code = there ? 0 : fetch(f, path);
     return code || !f->archive ? code : unpack(f, path);
@@ -167,7 +167,7 @@ static int compare(const char *a, const char *b) {
     return 0;
 }
 
-/* How much of music lies on the grids that its events can be on. */
+/* How much of a piece of music lies on the grids of its events. */
 static int measure(const char *path) {
     ll_music_fit fit;
     const ll_status status = ll_music_measure(&fit, path);

@@ -1,4 +1,4 @@
-/* longline inspect: what is in a model, and what it costs. */
+/* longline inspect: shows the content and the cost of a model. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static int verify;
 
 static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "length", "T", &length, 0, 1e9, "cost of a token at this position; 0 = at train.length"},
-    {LL_ARG_FLAG, 0, "verify", NULL, &verify, 0, 0, "compare every tensor of any .safetensors file with its checksum"},
+    {LL_ARG_FLAG, 0, "verify", NULL, &verify, 0, 0, "compares every tensor of any .safetensors file with its checksum"},
     {.type = LL_ARG_END},
 };
 
@@ -39,14 +39,14 @@ static void costs(const ll_model *model, int at) {
         printf("inspect.stream_bytes=%zu\n", ll_model_cost(model, at).stream_bytes);
 }
 
-/* Is a model, a state or a checkpoint what was written? */
+/* Compares a model, a state or a checkpoint with its checksums. */
 static int verify_file(const char *path) {
     int tensors = 0, checked = 0;
     const ll_status status = ll_tensor_file_check(path, &tensors, &checked);
     if (status) return ll_failed(status, path);
     printf("inspect.tensors=%d\ninspect.checked=%d\n", tensors, checked);
     if (checked == tensors) return 0;
-    ll_print("%s: %d of %d tensors have no checksum, so that nobody can tell whether they are what was written", path,
+    ll_print("%s: %d of %d tensors have no checksum, so that damage to them cannot be found", path,
              tensors - checked, tensors);
     return 2;
 }
@@ -80,10 +80,10 @@ const ll_command ll_command_inspect = {
     .least = 1,
     .most = 1,
     .summary = "print a model's recipe, tensors, memory and cost",
-    .text = "Prints the recipe that made a model, its tensors, and what it costs: parameters, bytes held when it\n"
-            "is trained (parameters, gradient, moments; without activations), multiply-adds for one token at a\n"
-            "position, bytes of state while it generates. With --verify: is every tensor what was written? Of models,\n"
-            "checkpoints and states; the exit code is 2 where one is damaged, or has no checksum.\n\n"
+    .text = "Prints the recipe of a model, its tensors and its cost: parameters, memory of training (parameters,\n"
+            "gradient, moments; without activations), multiply-adds for one token at a position, and bytes of state\n"
+            "in generation. With --verify it compares every tensor with its checksum, in models, checkpoints and\n"
+            "states; the exit code is 2 if a tensor is damaged or has no checksum.\n\n"
             "  longline inspect runs/text-bytes-1/last.safetensors\n"
             "  longline inspect runs/text-bytes-1/last.safetensors --length 1000000\n"
             "  longline inspect runs/text-bytes-1/last.safetensors --verify",

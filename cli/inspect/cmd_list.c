@@ -1,5 +1,5 @@
-/* longline list: the attention kernels, the positions, and which go together, from the table that recipes are
- * checked by. */
+/* longline list: the attention kernels, the positions, and which go together, from the table that also checks
+ * recipes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 static int pairs, json;
 
 static const ll_arg args[] = {
-    {LL_ARG_FLAG, 0, "pairs", NULL, &pairs, 0, 0, "every pair as a line of CSV, with the reason where it is refused"},
+    {LL_ARG_FLAG, 0, "pairs", NULL, &pairs, 0, 0, "every pair as a line of CSV, with the reason if it is refused"},
     {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "everything as JSON"},
     {.type = LL_ARG_END},
 };
@@ -16,7 +16,7 @@ static const ll_arg args[] = {
 typedef const ll_mechanism *row_at(int i);
 static const char *const streams[] = {"constant", "grows", "no"}, *const lengths[] = {"any", "table", "image"};
 
-/* What a pair is: legal causal, legal on whole sequences, and the reason of a refusal (of the causal one first). */
+/* A pair: is it legal causal, is it legal on whole sequences, and why not (the causal reason first). */
 typedef struct {
     int causal, whole;
     ll_stream_kind stream;
@@ -35,7 +35,7 @@ static pair pair_of(const ll_mechanism *k, const ll_mechanism *p) {
     return x;
 }
 
-/* ---- For people ---- */
+/* ---- Tables ---- */
 
 static int widest(row_at *at, int what) {
     int most = 0;
@@ -58,12 +58,12 @@ static void print_rows(const char *key, row_at *at, const char *cost) {
     printf("\n");
 }
 
-/* What a pair's letter says, in the legend and in the table. */
+/* The meaning of a pair's letter, in the legend and in the table. */
 static char mark(const pair *x) {
     return x->causal && x->whole ? '*' : x->causal ? 'c' : x->whole ? 'w' : '.';
 }
 
-/* Of the marks, those that the table has. */
+/* The letters that occur in the table. */
 static void print_legend(void) {
     static const struct {
         char mark;
@@ -80,7 +80,7 @@ static void print_legend(void) {
     printf("\n\n");
 }
 
-/* The names of the columns come down like stairs, each above its own. */
+/* The names of the columns form a staircase, each above its column. */
 static void print_matrix(void) {
     const int name = widest(ll_kernel_at, 0);
     print_legend();
@@ -110,7 +110,7 @@ static void print_all(void) {
         "keys.\n");
 }
 
-/* ---- For programs ---- */
+/* ---- CSV and JSON ---- */
 
 static void print_pairs(void) {
     printf("kernel,position,causal,whole,stream,length,reason\n");
@@ -122,7 +122,7 @@ static void print_pairs(void) {
         }
 }
 
-/* The table's own words: nothing in them needs an escape in JSON but quotes, which they do not have. */
+/* Texts of the table need no escapes in JSON, because they have no quotes. */
 static void json_rows(const char *key, row_at *at) {
     printf("  \"%s\": [\n", key);
     for (int i = 0; at(i); i++) {
@@ -169,8 +169,8 @@ const ll_command ll_command_list = {
     .words = "",
     .summary = "list the attention kernels and positions, and which go together",
     .text =
-        "Prints the choices of attention.kernel and position.type: what each is, what it costs for T tokens, whether\n"
-        "it can be causal, what a stream of it keeps, how long a sequence can be; then which of the two go\n"
+        "Prints the values of attention.kernel and position.type: what each is, what it costs for T tokens, whether\n"
+        "it can be causal, what state generation keeps, how long a sequence may be; then which of the two go\n"
         "together. Recipes are checked by the same table.\n\n"
         "  longline list\n"
         "  longline list --pairs | grep ^softmax",

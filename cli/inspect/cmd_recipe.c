@@ -1,4 +1,4 @@
-/* longline recipe: the keys of recipes, from the table that reads them. */
+/* longline recipe: the keys of recipes, from the table that also reads them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void explain(const ll_recipe_key *k) {
     printf("  default  %s\n", k->fallback && *k->fallback ? k->fallback : "(empty)");
 }
 
-/* All keys at their defaults, as a recipe that can be saved and changed. */
+/* All keys at their defaults, as a recipe to save and change. */
 static void list(void) {
     char section[64] = "";
     const ll_recipe_key *k;
@@ -68,7 +68,7 @@ const ll_command ll_command_recipe = {
     .words = "[KEY]",
     .most = 1,
     .summary = "list and explain the keys of recipes",
-    .text = "Without a key, prints all of them at their defaults, as a recipe to start from; with a key or a\n"
+    .text = "Without a key, prints all of them at their defaults, as a recipe to start from. With a key or a\n"
             "section, explains it.\n\n"
             "  longline recipe > mine.ini\n"
             "  longline recipe position.type",

@@ -1,4 +1,4 @@
-/* longline analyse matrices: what each head of a model attends to on a text. */
+/* longline analyse matrices: attention matrices of each head on a text. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 typedef struct {
     const ll_attention_maps *how;
     ll_model *model;
-    int layers, heads, T, n; /* n: with what the model puts in front */
+    int layers, heads, T, n; /* n: tokens, with the CLS token */
     int *tokens;
     float *A, *streamed; /* (layers, heads, n, n); (heads, n, n) */
 } matrices;
@@ -33,11 +33,11 @@ static int read_text(matrices *x) {
     return 2;
 }
 
-/* ---- What a matrix says in numbers ---- */
+/* ---- Statistics of a matrix ---- */
 
 typedef struct {
     double entropy, distance, diagonal, sum_low, sum_high,
-        stream; /* means over queries; the stream's largest difference */
+        stream; /* means over queries; the largest difference to a stream */
 } measures;
 
 static measures measure(const matrices *x, const float *A, const float *streamed) {
@@ -119,7 +119,7 @@ static int draw(const matrices *x, int first, int layers) {
     return -1;
 }
 
-/* ---- All of it ---- */
+/* ---- The command ---- */
 
 static int run(matrices *x, int first, int layers) {
     const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;

@@ -1,4 +1,4 @@
-/* Tables of experiments, written. */
+/* Writes the tables of experiments. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static double at(const ll_table *t, int row, int column) {
     return t->number[(size_t)row * (size_t)t->columns + (size_t)column];
 }
 
-/* Six digits where they say something, else none. */
+/* Six significant digits, without trailing zeros. */
 static const char *number_text(char *text, size_t size, double x, int digits) {
     if (isnan(x))
         snprintf(text, size, "%s", "");
@@ -34,7 +34,7 @@ static void print_row(const ll_table *t, int row, int label) {
     printf("\n");
 }
 
-/* Of long runs of rows under one label, those number 0, 1, 2, 4, 8, ... */
+/* Of many rows with one label, only rows 0, 1, 2, 4, 8, ... are printed. */
 void ll_analysis_print(const char *name, const ll_table *t) {
     int label = (int)strlen(t->series), left_out = 0;
     for (int r = 0; r < t->rows; r++)
@@ -66,7 +66,7 @@ void ll_analysis_csv(FILE *file, const ll_table *t) {
     }
 }
 
-/* What JSON has no number for, is null. */
+/* JSON has no NaN and no infinities; they become null. */
 void ll_analysis_json(FILE *file, const char *name, const ll_table *t) {
     fprintf(file, "  {\"name\": \"%s\", \"title\": \"%s\", \"verdict\": \"%s\",\n   \"columns\": [\"%s\"", name,
             t->title, t->verdict, t->series);
@@ -86,7 +86,7 @@ void ll_analysis_json(FILE *file, const char *name, const ll_table *t) {
 
 /* ---- Pictures ---- */
 
-/* Rows of one label that follow each other are a curve; columns become arrays. */
+/* Consecutive rows of one label are a curve; columns become arrays. */
 static int gather(const ll_table *t, const ll_plot *p, double *x, double *y, double *half, ll_curve *curves,
                   const double **bands) {
     int n = 0;

@@ -9,17 +9,18 @@
 void ll_analysis_print(const char *name, const ll_table *table);
 void ll_analysis_csv(FILE *file, const ll_table *table);
 void ll_analysis_json(FILE *file, const char *name, const ll_table *table);
-/* One picture for each plot of the table, in a folder; the names of those written go to stdout. ending: svg, png. */
+/* One picture for each plot of the table, in a folder; prints the names of the files. ending: svg, png. */
 ll_status ll_analysis_pictures(const ll_table *table, const char *folder, const char *ending);
 
-/* Attention matrices of a model on the bytes of a file: tables, and heat maps and CSV in a folder (NULL: none). Gives
+/* Attention matrices of a model on the bytes of a file: tables, and heat maps and CSV in a folder (NULL: none). Returns
  * the exit code. */
 typedef struct {
     const char *model, *text, *folder, *ending;
     int length, layer; /* layer -1: all */
 } ll_attention_maps;
 int ll_attention_maps_at(const ll_attention_maps *how);
-/* What positions make of two places: of a model, or (NULL) of new models with every position. -1, or the exit code. */
+/* The weights that positions alone give: of a model, or (NULL) of new models with every position. -1, or the exit
+ * code. */
 int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
 
 #endif

@@ -1,4 +1,4 @@
-/* longline analyse: the papers' claims, tried. */
+/* longline analyse: experiments on the papers' claims. */
 #include "lab/analyse_write.h"
 
 #include <errno.h>
@@ -15,25 +15,25 @@ static double spread = 1;
 static int quick, png;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "DIR", &folder, 0, 0, "write pictures (SVG) and tables (CSV) into this folder"},
-    {LL_ARG_FLAG, 0, "png", NULL, &png, 0, 0, "pictures as PNG in place of SVG"},
-    {LL_ARG_TEXT, 0, "csv", "FILE", &csv, 0, 0, "write the table as CSV; - is standard output; one experiment"},
-    {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "write all tables as JSON; - is standard output"},
-    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 1e9, "all that is random follows from it"},
-    {LL_ARG_FLAG, 0, "quick", NULL, &quick, 0, 0, "small sizes: seconds, and noisier"},
-    {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, 1e8, "draws to take the mean of; 0 = the experiment's own"},
-    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_STREAM_ERROR_LONGEST, "tokens; 0 = the experiment's own"},
-    {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "stream-error: of these kernels, as favor,relu; or all"},
+    {LL_ARG_TEXT, 'o', "out", "DIR", &folder, 0, 0, "writes pictures (SVG) and tables (CSV) into this folder"},
+    {LL_ARG_FLAG, 0, "png", NULL, &png, 0, 0, "pictures as PNG instead of SVG"},
+    {LL_ARG_TEXT, 0, "csv", "FILE", &csv, 0, 0, "writes the table as CSV; - is standard output; one experiment"},
+    {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "writes all tables as JSON; - is standard output"},
+    {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 1e9, "seed of all random numbers"},
+    {LL_ARG_FLAG, 0, "quick", NULL, &quick, 0, 0, "small sizes: takes seconds, with more noise"},
+    {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, 1e8, "number of draws to average; 0 = the experiment's default"},
+    {LL_ARG_INTEGER, 0, "length", "T", &length, 0, LL_STREAM_ERROR_LONGEST, "tokens; 0 = the experiment's default"},
+    {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "stream-error: only these kernels, as favor,relu; or all"},
     {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0,
-     "stream-error: with these positions, as none,rope,decay; or all"},
-    {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "standard deviation of queries and keys, features alone"},
+     "stream-error: only these positions, as none,rope,decay; or all"},
+    {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "features: standard deviation of queries and keys"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
-    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: on the first bytes of this file, plain or packed"},
-    {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: of this layer alone; -1 = of all"},
+    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: reads the first bytes of this file, plain or packed"},
+    {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: only this layer; -1 = all"},
     {.type = LL_ARG_END},
 };
 
-/* ---- Progress: one moving line on a terminal, after two seconds; else a line every ten. ---- */
+/* ---- Progress: after two seconds, one moving line on a terminal; else a line every ten seconds ---- */
 
 typedef struct {
     const char *name;
@@ -156,7 +156,7 @@ static int matrices(void) {
     return ll_attention_maps_at(&how);
 }
 
-/* What was asked for, before anything is computed. */
+/* Checks the options before anything is computed. */
 static int check(int n, const char **words) {
     int features = 0;
     for (int i = 0; i < n; i++) {
@@ -164,14 +164,14 @@ static int check(int n, const char **words) {
         if (!known(words[i])) return unknown(words[i]);
         features |= !strcmp(words[i], "features");
         if (length > LONGEST && strcmp(words[i], "stream-error"))
-            return ll_usage("%s takes up to %d tokens (--length); longer streams are for stream-error", words[i],
+            return ll_usage("%s takes up to %d tokens (--length); only stream-error takes longer streams", words[i],
                             LONGEST);
         if ((kernels || positions) && strcmp(words[i], "stream-error"))
             return ll_usage("--kernels and --positions are for stream-error: longline analyse stream-error");
         if (model_file && !of_model)
             return ll_usage("--model is for matrices, positions and periods; %s makes its own", words[i]);
     }
-    if (csv && n > 1) return ll_usage("--csv takes one experiment's table, and there are %d; use --out DIR", n);
+    if (csv && n > 1) return ll_usage("--csv writes the table of one experiment, and there are %d; use --out DIR", n);
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
     if (spread != 1 && !features) return ll_usage("--spread is for features: longline analyse features");
@@ -210,13 +210,13 @@ const ll_command ll_command_analyse = {
     .name = "analyse",
     .words = "[WHAT..]",
     .most = MOST,
-    .summary = "try the papers' claims; see what a model attends to",
-    .text = "Without a word, all experiments but the last, in a few minutes on two cores:\n\n"
+    .summary = "test the papers' claims; show what a model attends to",
+    .text = "Without arguments, runs all experiments but the last, in a few minutes on two cores:\n\n"
             "  features      error of linear attention against the number of random features (Performer, Fig. 4)\n"
             "  moments       mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
             "  layers        error of random features through the layers of a Transformer (Fig. 14)\n"
-            "  periods       distances that permutations can tell apart (PermuteFormer); of a model with --model\n"
-            "  positions     weights that positions give by themselves (SPE); of a model with --model\n"
+            "  periods       distances that permutations can distinguish (PermuteFormer); of a model with --model\n"
+            "  positions     weights that positions alone give (SPE); of a model with --model\n"
             "  stream-error  long streams against double precision and tiles, by kernel and position\n"
             "  matrices      attention matrices of a model on a text, by one-hot values (Performer, appendix C.4)\n\n"
             "Tables go to standard output. The same seed gives the same numbers.\n\n"

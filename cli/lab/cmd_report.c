@@ -1,4 +1,4 @@
-/* longline report: the page of a run, or of runs side by side. */
+/* longline report: the page of a run, or of several runs side by side. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,11 +9,11 @@ static const char *out;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0,
-     "the page to write; else RUN/report.html, or comparison.html for several"},
+     "file of the page; default RUN/report.html, or comparison.html for several runs"},
     {.type = LL_ARG_END},
 };
 
-/* The metrics that cannot be read, or else those of the first run: what a failure is about. */
+/* The metrics that cannot be read, or else those of the first run: the file that an error names. */
 static void name_input(char *path, size_t size, int n, const char **runs) {
     for (int i = 0; i < n; i++) {
         snprintf(path, size, "%s/metrics.csv", runs[i]);
@@ -31,7 +31,7 @@ static int report(int n, const char **words) {
     const char *page = out ? out : "comparison.html";
     const size_t length = strlen(page);
     if (length < 6 || strcmp(page + length - 5, ".html"))
-        return ll_usage("-o %s: the page's name must end in .html", page);
+        return ll_usage("-o %s: the name of the page must end in .html", page);
     ll_progress_line teller = ll_progress_of(LL_PROGRESS_SHARE, "report");
     const ll_status status = n == 1 ? ll_run_report(words[0], page, ll_progress_report, &teller)
                                     : ll_runs_report(words, n, page);
@@ -50,10 +50,10 @@ const ll_command ll_command_report = {
     .least = 1,
     .most = 32,
     .summary = "write the page of a run, or compare runs",
-    .text = "Writes one HTML file that needs nothing else: curves, results, text or mistakes of the model, what its\n"
-            "attention looks at, time and memory, the recipe. A run writes its own when it ends; this makes it anew,\n"
-            "also while the run goes on. Several runs are put side by side. Every figure is left beside the page as\n"
-            ".svg and .csv, in the folder figures (or NAME-figures).\n\n"
+    .text = "Writes one HTML file that needs nothing else: curves, results, text or mistakes of the model, attention\n"
+            "maps, time and memory, the recipe. A run writes its own page when it ends; this writes it again, also\n"
+            "while the run goes on. Several runs are shown side by side. Every figure is also written beside the page\n"
+            "as .svg and .csv, in the folder figures (or NAME-figures).\n\n"
             "  longline report runs/text-bytes-1\n"
             "  longline report runs/text-bytes-1 runs/text-bytes-2 -o comparison.html",
     .args = args,

@@ -16,10 +16,10 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "budget", "TIME", &budget, 0, 0,
      "training time of each run, \"30m\", \"90s\", \"1h30m\"; or \"500steps\""},
     {LL_ARG_INTEGER, 0, "seeds", "N", &seeds, 1, 64, "runs of each system"},
-    {LL_ARG_LIST, 0, "only", "SYSTEM", &only, 0, 0, "run this system alone; may be repeated"},
-    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "where runs and results go; else tables/NAME"},
-    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "set a key of all recipes; may be repeated"},
-    {LL_ARG_FLAG, 0, "list", NULL, &list, 0, 0, "print the systems and what differs from the paper, and run nothing"},
+    {LL_ARG_LIST, 0, "only", "SYSTEM", &only, 0, 0, "runs only this system; may be repeated"},
+    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of runs and results; default tables/NAME"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "sets a key of all recipes; may be repeated"},
+    {LL_ARG_FLAG, 0, "list", NULL, &list, 0, 0, "prints systems and differences from the paper, and runs nothing"},
     {.type = LL_ARG_END},
 };
 
@@ -61,7 +61,7 @@ static const char *name_folder(char *folder, size_t size, const char *path) {
     return folder;
 }
 
-/* A name of --only that the table lacks. */
+/* A name in --only that the table does not have. */
 static int check_names(const ll_comparison *c) {
     const char *names[64];
     int n = 0;
@@ -152,7 +152,7 @@ static void print_list(const ll_comparison *c) {
 
 typedef struct {
     ll_watch watch;
-    int number; /* of the run that it shows */
+    int number; /* the run that it shows */
     const ll_recipe *recipe;
     char name[160];
 } follower;
@@ -174,16 +174,16 @@ static int show(const ll_comparison_progress *p, void *arg) {
     return ll_stop_wanted();
 }
 
-/* ---- All of it ---- */
+/* ---- The command ---- */
 
-/* recipe: of the last run, or NULL where none began. */
+/* recipe: that of the last run, or NULL if none began. */
 static int finish(const ll_comparison *c, const char *folder, ll_status made, const ll_recipe *recipe) {
     if (made && made != LL_ESTOPPED) return recipe ? ll_failed_data(made, recipe) : ll_failed(made, NULL);
     print_table(c);
     const ll_status status = ll_comparison_write(c, folder);
     if (status) return ll_failed(status, NULL);
     printf("\ntable.csv=%s/table.csv\ntable.page=%s/table.html\n", folder, folder);
-    if (made == LL_ESTOPPED) ll_print("stopped; what is done is kept, and the same command goes on");
+    if (made == LL_ESTOPPED) ll_print("stopped; finished runs are kept, and the same command continues");
     return 0;
 }
 
@@ -197,7 +197,7 @@ static int run(ll_comparison *c, const char *path, ll_comparison_how how) {
     how.progress = show;
     how.arg = &f;
     how.folder = out ? out : name_folder(own, sizeof own, path);
-    ll_stop_on_signals(1, "stopping", "what is done is kept; the same command goes on");
+    ll_stop_on_signals(1, "stopping", "finished runs are kept; the same command continues");
     const ll_status status = ll_comparison_run(c, &how);
     if (f.number) ll_watch_end(&f.watch);
     return finish(c, how.folder, status, f.recipe);
@@ -227,13 +227,13 @@ const ll_command ll_command_table = {
     .least = 1,
     .most = 1,
     .summary = "run the systems of a paper's table under one budget",
-    .text = "Trains every system that a table of recipes/tables names, with some seeds, each run under the same\n"
-            "budget, and prints mean and standard deviation beside the published figures, and what differs from the\n"
-            "paper. A budget of time is turned into steps by timing one, once a system; so slower systems make fewer.\n"
-            "Runs warm up for a tenth of their steps at most, are evaluated after every tenth, and saved after every\n"
-            "twentieth, unless --set says otherwise.\n"
-            "It can be interrupted or killed at any time: the same command goes on, and what is done is not done\n"
-            "again. More seeds can be added later. table.csv and table.html are left beside the runs.\n\n"
+    .text = "Trains every system of a table (recipes/tables) with some seeds, each run under the same budget. Prints\n"
+            "mean and standard deviation beside the published figures, and the differences from the paper. A budget\n"
+            "of time is converted into steps by timing one step of each system, so slower systems make fewer steps.\n"
+            "Unless --set says otherwise, a run warms up for at most a tenth of its steps, is evaluated after every\n"
+            "tenth, and is saved after every twentieth.\n"
+            "It can be interrupted or killed at any time: the same command continues and repeats no finished run.\n"
+            "Seeds can be added later. table.csv and table.html are written beside the runs.\n\n"
             "  longline table recipes/tables/wikitext2.ini --budget 30m --seeds 3\n"
             "  longline table recipes/tables/lra-listops.ini --list\n"
             "  longline table recipes/tables/proteins-masked.ini --only performer-relu --budget 500steps",

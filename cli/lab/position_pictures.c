@@ -1,4 +1,4 @@
-/* longline analyse positions, as pictures: what each position makes of two places. */
+/* longline analyse positions, as pictures: the weight that each position gives to two tokens. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static int number(const ll_model *model, const char *key) {
     return text ? atoi(text) : 0;
 }
 
-/* One layer's weights: a panel for each head, or for the first alone. */
+/* The weights of one layer: a panel for each head, or only for the first. */
 static ll_status add(panels *p, const ll_model *model, int layer, const char *label, int all, int64_t seed) {
     const int heads = number(model, "model.heads"), first = p->n;
     float *P = calloc((size_t)heads * TOKENS * TOKENS, sizeof *P);
@@ -77,9 +77,9 @@ int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const ch
     char path[4200];
     snprintf(path, sizeof path, "%s/positions-matrix.%s", folder, ending);
     ll_status status = gather(p, model, seed);
-    const ll_heat_map map = {.title = "What a position makes of two places by itself",
-                             .x_label = "across: the token that is looked at",
-                             .y_label = "down: the token that looks",
+    const ll_heat_map map = {.title = "Weights that a position alone gives",
+                             .x_label = "across: key, the token that is read",
+                             .y_label = "down: query, the token that reads",
                              .across = model ? number(model, "model.heads") : 0,
                              .shades = LL_SHADES_RANGE,
                              .n = p->n,

@@ -1,4 +1,4 @@
-/* What goes to stderr, and the exit codes. */
+/* Messages on stderr, and exit codes. */
 #include "output/print.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@ void ll_print_as(const char *command) {
     name = command;
 }
 
-/* One line. Names of files and keys come from outside: what could steer a terminal or break the line becomes '?'. */
+/* Prints one line. Names of files and keys may contain any bytes; what could steer a terminal or break the line becomes
+ * '?'. */
 void ll_print_text(char *line, size_t size, const char *text, const char *more) {
     const int n = snprintf(line, size, "longline%s%s: %s%s", name ? " " : "", name ? name : "", text, more);
     const size_t end = n < 0 ? 0 : (size_t)n < size - 2 ? (size_t)n : size - 2;
@@ -26,8 +27,8 @@ void ll_print_text(char *line, size_t size, const char *text, const char *more) 
     memcpy(line + end, "\n", 2);
 }
 
-/* In one write. */
-static void say(const char *format, va_list list) {
+/* In a single write. */
+static void print_line(const char *format, va_list list) {
     char text[1200], line[1300];
     if (!ll_dist_ranks().speaks) return;
     vsnprintf(text, sizeof text, format, list);
@@ -39,14 +40,14 @@ static void say(const char *format, va_list list) {
 void ll_print(const char *format, ...) {
     va_list list;
     va_start(list, format);
-    say(format, list);
+    print_line(format, list);
     va_end(list);
 }
 
 int ll_fail_message(const char *format, ...) {
     va_list list;
     va_start(list, format);
-    say(format, list);
+    print_line(format, list);
     va_end(list);
     return 1;
 }
@@ -61,7 +62,7 @@ int ll_usage(const char *format, ...) {
     return 2;
 }
 
-/* Is it there, and may we read it? */
+/* Does it exist, and may we read it? */
 static int readable(const char *path) {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return 0;
@@ -95,7 +96,8 @@ static int is_of(const char *path, const char *set) {
     return !strncmp(path, "data/", 5) && !strncmp(path + 5, set, n) && (path[5 + n] == '/' || !path[5 + n]);
 }
 
-/* What makes a missing file, where recipes name it: "; longline data get mnist fetches it". Else text stays. */
+/* The command that makes a missing file of the recipes: "; longline data get mnist fetches it". Otherwise text is
+ * unchanged. */
 static void remedy(char text[120], const char *path) {
     static const char *const drawn[] = {"listops", "pathfinder", "music"};
     char error[4300];
@@ -106,7 +108,7 @@ static void remedy(char text[120], const char *path) {
             snprintf(text, 120, "; longline data get %s fetches it", ll_data_known(i)->set);
     for (int i = 0; i < 3; i++)
         if (is_of(path, drawn[i]))
-            snprintf(text, 120, "; longline data make %s draws it, the recipe's comment says how", drawn[i]);
+            snprintf(text, 120, "; longline data make %s draws it, as the recipe's comment says", drawn[i]);
 }
 
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {

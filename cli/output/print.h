@@ -1,11 +1,11 @@
-/* Messages carry the name of the command; main sets it. */
+/* Messages begin with the name of the command, which main sets. */
 #ifndef LL_PRINT_H
 #define LL_PRINT_H
 
 #include <stddef.h>
 
 void ll_print_as(const char *command);
-/* The line that ll_print would write of two texts, without writing it. */
+/* The line that ll_print would write for two texts, without writing it. */
 void ll_print_text(char *line, size_t size, const char *text, const char *more);
 
 #endif

@@ -1,4 +1,4 @@
-/* How far something has come that takes longer than two seconds. */
+/* Progress of work that takes longer than two seconds. */
 #include <stdio.h>
 
 #include "cli.h"
@@ -7,7 +7,7 @@ ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what) {
     return (ll_progress_line){.line = ll_line_start(), .unit = unit, .what = what, .start = ll_now()};
 }
 
-/* "31 MB of 170 MB", "1200 of 96000", "34 %"; what is done where nobody knows of how much. */
+/* "31 MB of 170 MB", "1200 of 96000", "34 %"; only what is done if the total is unknown. */
 static void describe(char *text, size_t size, const ll_progress_line *t, double done, double total) {
     char a[24], b[24];
     if (t->unit == LL_PROGRESS_SHARE)

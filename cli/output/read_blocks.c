@@ -1,4 +1,4 @@
-/* Files that are read from front to back as they are, but unpacked where they are packed. */
+/* Reads files from front to back, and unpacks them meanwhile. */
 #include <string.h>
 
 #include "cli.h"

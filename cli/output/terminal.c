@@ -1,4 +1,4 @@
-/* A line that moves. */
+/* A moving line. */
 #include "output/terminal.h"
 
 #include <stdio.h>
@@ -9,15 +9,15 @@
 
 #include "longline-dist.h"
 
-/* A terminal that can move back in its line, and whose user has not asked for plain output. */
+/* Is it a terminal that can move back in its line, and does its user want that? */
 ll_line ll_line_start(void) {
     const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
     return (ll_line){.moves = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") && !(plain && *plain)};
 }
 
-static ll_line *shown; /* the line that is there */
+static ll_line *shown; /* the text that the line shows */
 
-/* Cut to the terminal's width: a line that wraps cannot be gone back on. */
+/* Cut to the terminal's width, because one cannot go back on a line that wraps. */
 void ll_line_show(ll_line *line, char *text) {
     struct winsize window;
     if (!ll_dist_ranks().speaks) return;

@@ -1,4 +1,4 @@
-/* longline classify: what a classifier says of sequences and images. */
+/* longline classify: classes of sequences and images. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,17 +11,17 @@ static int64_t top = 1;
 static int json;
 
 static const ll_arg args[] = {
-    {LL_ARG_INTEGER, 0, "top", "N", &top, 1, 1000, "print the N likeliest classes"},
-    {LL_ARG_TEXT, 0, "labels", "FILE", &labels, 0, 0, "idx file of the true classes of images, to count who is right"},
-    {LL_ARG_TEXT, 0, "label-key", "KEY", &label_key, 0, 0, "key of the true class in JSONL, to count who is right"},
-    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "a JSON object a line instead of TSV"},
+    {LL_ARG_INTEGER, 0, "top", "N", &top, 1, 1000, "prints the N most likely classes"},
+    {LL_ARG_TEXT, 0, "labels", "FILE", &labels, 0, 0, "idx file of the true classes of images, for the accuracy"},
+    {LL_ARG_TEXT, 0, "label-key", "KEY", &label_key, 0, 0, "key of the true class in JSONL, for the accuracy"},
+    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line instead of TSV"},
     {.type = LL_ARG_END},
 };
 
 static int classes;
-static const char *names; /* "neg,pos", or "" where classes are numbers */
+static const char *names; /* "neg,pos", or "" if classes are numbers */
 static int64_t right, labelled, unknown;
-static char *stranger; /* the first label that is no class */
+static char *stranger; /* the first label that is not a class */
 
 /* The name of a class as text of up to 300 bytes. */
 static const char *name_of(int class, char text[300]) {
@@ -37,7 +37,7 @@ static const char *name_of(int class, char text[300]) {
     return text;
 }
 
-/* Does a label give the class as a number, also where classes have names? */
+/* Does a label give the class as a number, even if classes have names? */
 static int is_number(const char *label, int class) {
     char text[16];
     snprintf(text, sizeof text, "%d", class);
@@ -49,7 +49,7 @@ static int is_class(const char *label, int class) {
     return !strcmp(name_of(class, text), label) || is_number(label, class);
 }
 
-/* Is the likeliest class the true one? */
+/* Is the most likely class the true one? */
 static void count(const char *label, int first) {
     int known = 0;
     for (int c = 0; c < classes && !known; c++) known = is_class(label, c);
@@ -59,8 +59,8 @@ static void count(const char *label, int first) {
     if (!known && !stranger) stranger = strdup(label);
 }
 
-/* The likeliest class that comes after number `last` (-1: the first) in the order of probability; of equals the
- * smaller first. */
+/* The next class after number `last` (-1: the first) in the order of probability; of equal ones the smaller number
+ * first. */
 static int next_class(const float *logp, int last) {
     int best = -1;
     for (int c = 0; c < classes; c++) {
@@ -124,7 +124,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
     classes = ll_model_size(model).classes;
     if (!classes) {
         const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
-        ll_print("the model (model.task = %s) has no classes of single sequences; see %s", task, ll_uses(model));
+        ll_print("the model (model.task = %s) does not classify sequences; use %s", task, ll_uses(model));
         return 2;
     }
     names = ll_recipe_get(ll_model_recipe(model), "data.classes");
@@ -138,7 +138,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
                         .labels = labels};
     const int code = ll_sequences(&job, files, paths);
     if (!code && unknown)
-        ll_print("%lld of %lld labels are no class of the model, the first is '%s'; they count as mistakes",
+        ll_print("%lld of %lld labels are not classes of the model, the first is '%s'; they count as mistakes",
                (long long)unknown, (long long)labelled, stranger ? stranger : "");
     free(stranger);
     if (!code && labelled)
@@ -156,9 +156,9 @@ const ll_command ll_command_classify = {
     .words = "MODEL [FILE...]",
     .least = 1,
     .most = 1 << 20,
-    .summary = "name the classes of sequences or images",
+    .summary = "print the classes of sequences or images",
     .text =
-        "Prints the likeliest class of every sequence and its probability, as TSV in the order of the input. Files\n"
+        "Prints the most likely class of every sequence and its probability, as TSV in the order of the input. Files\n"
         "(or standard input) have a text a line, JSONL, FASTA or idx images; plain, .gz or .xz.\n\n"
         "  longline classify runs/mnist-1/best.safetensors t10k-images-idx3-ubyte.gz --top 3\n"
         "  longline classify MODEL images --labels labels\n"

@@ -1,4 +1,4 @@
-/* longline encode: vectors that represent sequences. */
+/* longline encode: embeddings of sequences. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, ".safetensors, .npy or .csv; else CSV on standard output"},
     {LL_ARG_TEXT, 0, "pool", "KIND", &pool, 0, 0, "mean, first, last or all tokens"},
     {LL_ARG_INTEGER, 0, "layer", "K", &layer, -1, 1000,
-     "what leaves block K, 0 = the embedding, -1 = what the output layer reads"},
-    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "a JSON object a line on standard output"},
+     "output of block K; 0 = the embedding, -1 = the input of the output layer"},
+    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line on standard output"},
     {.type = LL_ARG_END},
 };
 
@@ -58,12 +58,12 @@ static int encode_with(ll_model *model, int files, const char **paths) {
     const int all = kind == LL_EMBED_ALL;
     if (ll_dist_ranks().rank) out = NULL; /* rank 0 writes */
     if (!strcmp(ll_recipe_get(ll_model_recipe(model), "model.task"), "seq2seq")) {
-        ll_print("the model (model.task = seq2seq) has no vectors of single sequences; see %s", ll_uses(model));
+        ll_print("the model (model.task = seq2seq) has no vectors of single sequences; use %s", ll_uses(model));
         return 2;
     }
     const char *layers = ll_recipe_get(ll_model_recipe(model), "model.layers");
     if (layer > atoi(layers))
-        return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is what enters the first",
+        return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is the input of the first",
                         (long long)layer, layers);
     width = ll_model_size(model).width;
     const ll_job job = {
@@ -101,7 +101,7 @@ const ll_command ll_command_encode = {
     .text =
         "Writes an embedding of every sequence, in the order of the input: the mean of its tokens' vectors in the\n"
         "last layer, or what --pool and --layer say. Files (or standard input) have a text a line, JSONL, FASTA or\n"
-        "idx images; plain, .gz or .xz. The file that -o names is whole or not there.\n\n"
+        "idx images; plain, .gz or .xz. The file of -o is written as a whole or not at all.\n\n"
         "  longline encode runs/text-bytes-1/best.safetensors lines.txt > vectors.csv\n"
         "  longline encode MODEL proteins.fasta.gz -o vectors.safetensors\n"
         "  longline encode MODEL book.txt --whole --pool all --layer 3 -o tokens.npy",

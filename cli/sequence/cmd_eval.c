@@ -1,4 +1,4 @@
-/* longline eval: how well a model predicts data it was not trained on. */
+/* longline eval: the loss and accuracy of a model on data that it was not trained on. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,16 +10,16 @@ static const char *data, *labels, *split, *weights = "f32";
 static int64_t batches, shift, class = -1;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "evaluate on this file or folder; else on a split of the recipe"},
-    {LL_ARG_TEXT, 0, "labels", "PATH", &labels, 0, 0, "the labels that belong to --data, for images"},
-    {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid or test; else test if the recipe names it, or valid"},
-    {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluate on N batches, evenly spread; 0 = on all"},
+    {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "evaluates on this file or folder; default: a split of the recipe"},
+    {LL_ARG_TEXT, 0, "labels", "PATH", &labels, 0, 0, "labels of --data, for images"},
+    {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid, test; default: test if the recipe has it, or valid"},
+    {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluates on N batches, evenly spread; 0 = on all"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "f32; or round weights to bf16 or int8 first, as generate can"},
+     "number format of weights: f32, bf16 or int8, as for generate"},
     {LL_ARG_INTEGER, 0, "shift", "N", &shift, 0, 4096,
-     "accuracy of images with N empty columns on both sides, moved by -N to N pixels"},
-    {LL_ARG_INTEGER, 0, "class", "K", &class, 0, 255, "with --shift: of images of this class alone"},
-    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of [data] or [train]; may be given again"},
+     "accuracy of images with N empty columns on both sides, shifted by -N to N pixels"},
+    {LL_ARG_INTEGER, 0, "class", "K", &class, 0, 255, "with --shift: only images of this class"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes a key of [data] or [train]; may be repeated"},
     {.type = LL_ARG_END},
 };
 
@@ -30,7 +30,7 @@ static ll_status change(ll_model *model, const char *key, const char *value) {
     return ll_model_set(model, assignment);
 }
 
-/* Images with a published name have their labels beside them, which the library finds where no others are named. */
+/* Images with a published name have their labels beside them. The library finds these if no others are named. */
 static int has_labels_beside(const ll_model *model) {
     return data && !strcmp(ll_recipe_get(ll_model_recipe(model), "data.format"), "idx") &&
            (strstr(data, "images-idx3-ubyte") || strstr(data, "images.idx3-ubyte"));
@@ -43,7 +43,7 @@ static ll_status change_all(ll_model *model) {
     return status;
 }
 
-/* All passes over the data are one thing to wait for. */
+/* Progress counts all passes over the data together. */
 typedef struct {
     ll_progress_line teller;
     int64_t pass, passes;
@@ -60,7 +60,7 @@ static ll_status set_number(ll_model *model, const char *key, int64_t value) {
     return change(model, key, text);
 }
 
-/* Labels of these images, if there are any, are in a file of their own. */
+/* Images have their labels in a file of their own. */
 static int lacks_labels(const ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
     const char *given = ll_recipe_get(recipe, "data.test-labels");
@@ -68,7 +68,8 @@ static int lacks_labels(const ll_model *model) {
            !has_labels_beside(model);
 }
 
-/* The same images, which stay whole, at every place: what a model has learnt that holds for other places, too. */
+/* The same images at every shift; they have empty columns, so nothing is lost. This shows whether what a model has
+ * learned holds at other positions. */
 static int shift_all(ll_model *model, waiting *w) {
     const ll_recipe *recipe = ll_model_recipe(model);
     ll_evaluation e;
@@ -94,7 +95,7 @@ static int evaluate(ll_model *model, waiting *w) {
         const char *test = ll_recipe_get(recipe, "data.test");
         split = data || (test && *test) ? "test" : "valid";
     }
-    if (shift && !ll_reads_images(recipe)) return ll_usage("--shift moves images; this model reads something else");
+    if (shift && !ll_reads_images(recipe)) return ll_usage("--shift moves images, and this model does not read images");
     if (shift) return shift_all(model, w);
     ll_evaluation e;
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
@@ -140,8 +141,8 @@ const ll_command ll_command_eval = {
     .least = 1,
     .most = 1,
     .summary = "measure a model on data",
-    .text = "Prints the loss (nats), bits a byte for text, and the fraction of bytes or images guessed right.\n"
-            "Text is cut into windows of train.length; longer ones show what a model makes of more context.\n\n"
+    .text = "Prints the loss (nats), bits a byte for text, and the fraction of bytes or images predicted right. Text\n"
+            "is cut into windows of train.length; with longer ones the model sees more context.\n\n"
             "  longline eval runs/text-bytes-1/best.safetensors --data other.txt\n"
             "  longline eval runs/text-bytes-1/best.safetensors --set train.length=8192 --set train.batch=1\n"
             "  longline eval runs/mnist-1/best.safetensors --shift 8",

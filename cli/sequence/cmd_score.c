@@ -1,4 +1,4 @@
-/* longline score: how likely a model thinks sequences are. */
+/* longline score: log-probabilities of sequences. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,18 +10,18 @@ static int per_token, json;
 
 static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "per-token", NULL, &per_token, 0, 0, "a line for every token; with --json a list of numbers"},
-    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "a JSON object a line instead of TSV"},
+    {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line instead of TSV"},
     {LL_ARG_TEXT, 0, "before", "TEXT", &before, 0, 0,
-     "in front of every sequence, so that its first token is scored, too"},
-    {LL_ARG_TEXT, 0, "after", "TEXT", &after, 0, 0, "behind every sequence, and scored"},
+     "text before every sequence, so that its first token is scored, too"},
+    {LL_ARG_TEXT, 0, "after", "TEXT", &after, 0, 0, "text after every sequence, which is scored"},
     {.type = LL_ARG_END},
 };
 
 static const char *unit;
-static double sum, all; /* of the sequence that is shown, in nats; of all before it */
+static double sum, all; /* of the current sequence, in nats; of all sequences before it */
 static int64_t scored, all_scored, sequences;
 
-/* Of token i of a part: does one precede it? */
+/* Is there a token before token i of a part? */
 static int is_scored(const ll_item *item, int i) {
     return !item->begins || i > 0;
 }
@@ -95,7 +95,7 @@ static int score_with(ll_model *model, int files, const char **paths) {
     unit = ll_unit(ll_model_recipe(model));
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     if (!task || strcmp(task, "lm") != 0) {
-        ll_print("the model (model.task = %s) does not tell how likely a sequence is; see %s", task, ll_uses(model));
+        ll_print("the model (model.task = %s) gives no probabilities of sequences; use %s", task, ll_uses(model));
         return 2;
     }
     const double start = ll_now();
@@ -117,12 +117,12 @@ const ll_command ll_command_score = {
     .words = "MODEL [FILE...]",
     .least = 1,
     .most = 1 << 20,
-    .summary = "tell how likely sequences are",
+    .summary = "print the log-probabilities of sequences",
     .text =
         "Prints for every sequence its log-probability (nats), bits a token and perplexity, as TSV in the order of\n"
-        "the input. The first token, which nothing precedes, is not scored, unless --before says what does. Files\n"
-        "(or standard input) have a text a line, JSONL, FASTA, or music; plain, .gz or .xz. Memory does not grow with\n"
-        "the input, nor, with linear attention, with the length of a sequence.\n\n"
+        "the input. The first token is not scored, because nothing comes before it; --before gives a text that does.\n"
+        "Files (or standard input) have a text a line, JSONL, FASTA or music; plain, .gz or .xz. Memory does not grow\n"
+        "with the input, nor, with linear attention, with the length of a sequence.\n\n"
         "  longline score runs/text-bytes-1/best.safetensors lines.txt\n"
         "  longline score MODEL proteins.fasta.gz --json > scores.jsonl\n"
         "  longline score MODEL book.txt --whole --per-token",

@@ -1,4 +1,5 @@
-/* The loop over sequences: read, made tokens, gathered in a window; long ones scored piece by piece as a stream. */
+/* The loop over sequences. They are read, made into tokens, and gathered in a window. Long ones are scored piece by
+ * piece as a stream. */
 #include "sequence/sequences.h"
 
 #include <limits.h>
@@ -14,11 +15,11 @@ static int64_t length, window = 1024;
 
 const ll_arg ll_sequence_args[] = {
     {LL_ARG_TEXT, 0, "format", "KIND", &format, 0, 0,
-     "lines, jsonl, fasta, idx or midi; else by the first byte of each file, or the model"},
+     "lines, jsonl, fasta, idx or midi; default: by the first byte of each file, or the model"},
     {LL_ARG_FLAG, 0, "whole", NULL, &whole, 0, 0, "each file is one sequence"},
-    {LL_ARG_TEXT, 0, "text-key", "KEY", &text_key, 0, 0, "key of the text in JSONL; else text or sequence"},
-    {LL_ARG_TEXT, 0, "id-key", "KEY", &id_key, 0, 0, "key of the name in JSONL; else id"},
-    {LL_ARG_INTEGER, 0, "length", "N", &length, 0, 1e9, "use the first N tokens of a sequence; 0 = all"},
+    {LL_ARG_TEXT, 0, "text-key", "KEY", &text_key, 0, 0, "key of the text in JSONL; default text or sequence"},
+    {LL_ARG_TEXT, 0, "id-key", "KEY", &id_key, 0, 0, "key of the name in JSONL; default id"},
+    {LL_ARG_INTEGER, 0, "length", "N", &length, 0, 1e9, "uses the first N tokens of a sequence; 0 = all"},
     {LL_ARG_INTEGER, 0, "window", "N", &window, 1, 1e6,
      "sequences read ahead and batched by length; 1 answers each at once"},
     {.type = LL_ARG_END},
@@ -30,26 +31,26 @@ typedef struct {
     ll_input *input;
     ll_tokenizer *tokenizer;
     ll_stream *stream;          /* NULL: long sequences go through the model like others */
-    int *before, *after, image; /* tokens around every sequence; how many an image has, 0: the model reads no images */
+    int *before, *after, image; /* tokens around every sequence; pixels of an image, 0: the model reads no images */
     size_t before_n, after_n;
-    ll_item item; /* the sequence that is being read ... */
-    char *text;   /* ... and what of it is not yet tokens */
+    ll_item item; /* the current sequence ... */
+    char *text;   /* ... and its text that is not tokens yet */
     size_t n, capacity;
-    int64_t taken; /* bytes of its text so far, or tokens where these are not one a byte */
+    int64_t taken; /* bytes of its text so far, or tokens if bytes are not tokens */
     int streaming; /* it goes through the stream */
-    int by_byte;   /* a piece of text is a piece of its tokens, one a byte; else lines are */
+    int by_byte;   /* a piece of text can be coded by itself, byte by byte; else lines can */
     float logp[LL_PIECE + 1];
     int64_t sequences;
     ll_line line;
-    int headed;    /* what stands above all answers is written */
+    int headed;    /* the header of the answers is written */
     double start, shown;
     int64_t answered; /* bytes of the input whose sequences have been answered */
 } run;
 
 /* ---- Progress ---- */
 
-/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: how much of what was read since r->before_read
- * has been answered. Non-zero, and it is said, where a signal ends the run. */
+/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: the part of what was read since r->before_read
+ * that has been answered. Non-zero, after a message, if a signal ends the run. */
 static int progress(void *arg, double share) {
     run *r = arg;
     const double now = ll_now();
@@ -83,13 +84,13 @@ static int flush(run *r) {
 
 /* ---- Tokens ---- */
 
-/* How much of r->text has the same tokens whatever follows it. */
+/* The part of r->text whose tokens do not depend on what follows. */
 static size_t ready(const run *r) {
     const char *last = r->by_byte || r->item.ends || !r->n ? NULL : memrchr(r->text, '\n', r->n);
     return r->by_byte || r->item.ends ? r->n : last ? (size_t)(last - r->text) + 1 : 0;
 }
 
-/* The tokens of that; the text is then left with what follows. */
+/* The tokens of that part, which is removed from the text. */
 static ll_status take_tokens(run *r, int **tokens, size_t *n) {
     const size_t size = ready(r);
     const ll_status status = size ? ll_tokenizer_encode(r->tokenizer, r->text, size, tokens, n) : LL_OK;
@@ -102,7 +103,7 @@ static ll_status take_tokens(run *r, int **tokens, size_t *n) {
     return LL_OK;
 }
 
-/* before (where the sequence begins) + r->text + after (where it ends) as the tokens of r->item. */
+/* Makes tokens of before (at the beginning of the sequence) + r->text + after (at its end), as r->item. */
 static int make_tokens(run *r) {
     ll_item *item = &r->item;
     int *text = NULL;
@@ -161,12 +162,12 @@ static int begin(run *r, const ll_sequence *s) {
     return r->item.id && r->item.file && (r->item.label || !s->label) ? -1 : ll_fail_message("out of memory");
 }
 
-/* What has been gathered, through the stream and shown. */
+/* Runs what has been gathered through the stream, and shows it. */
 static int stream_part(run *r, int ends) {
     ll_item *item = &r->item;
     item->ends = ends;
     int code = make_tokens(r);
-    const int shows = !ll_dist_ranks().rank; /* a stream goes from token to token: one rank has it */
+    const int shows = !ll_dist_ranks().rank; /* a stream goes from token to token, so one rank has it */
     for (int done = 0, n; shows && code < 0 && (done < item->n || ends); done += n) {
         n = item->n - done < LL_PIECE ? item->n - done : LL_PIECE;
         const ll_status status = n ? ll_stream_score(r->stream, r->logp, item->tokens + done, n) : LL_OK;
@@ -222,7 +223,7 @@ static int loop(run *r) {
         if (progress(r, 0)) return 1;
         const ll_status status = ll_input_next(r->input, &s, &found);
         if (status) {
-            /* What came before the error is answered; and its text is kept while that is done. */
+            /* What was read before an error is answered first; the text of the error is kept meanwhile. */
             char text[1000];
             snprintf(text, sizeof text, "%s", ll_error());
             const int code = flush(r);
@@ -245,7 +246,7 @@ static const char *value(const ll_job *job, const char *key) {
     return text ? text : "";
 }
 
-/* Pixels of the images that the model knows; 0: it knows none. */
+/* The pixels of the model's images; 0: it reads no images. */
 static int image_of(const ll_job *job) {
     const int pixels = atoi(value(job, "position.width")) * atoi(value(job, "position.height"));
     if (!ll_reads_images(ll_model_recipe(job->model))) return 0;
@@ -262,10 +263,10 @@ static ll_status make_stream(run *r) {
     const size_t bytes = ll_model_cost(m, 1).stream_bytes;
     if (!r->job->scored || !bytes || bytes != ll_model_cost(m, 1 << 20).stream_bytes) return LL_OK;
     const ll_status status = ll_stream_create(&r->stream, m);
-    return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens: gathered, then */
+    return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens gathers them */
 }
 
-/* Files of music are pieces of it, unless it is said that their lines are. */
+/* A file of music is one piece, unless --format says lines. */
 static int choose_format(ll_input_format *kind, int music) {
     static const struct {
         const char *name;
@@ -311,7 +312,7 @@ static int open_all(run *r, int files, const char **paths) {
         return ll_usage("--label-key is for JSONL");
     for (int i = 0; i < files || (!files && !i); i++)
         if (ll_dist_ranks().size > 1 && (!files || !strcmp(paths[i], "-")))
-            return ll_usage("standard input goes to one rank alone; name files");
+            return ll_usage("only one rank can read standard input; name files");
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);

@@ -1,7 +1,7 @@
-/* Sequences through a model: what score, encode and classify share. They are read one after the other and gathered in a
- * window; those of similar length make a batch; answers come in the order of the input.
+/* Sequences through a model, for score, encode and classify. They are read one after the other and gathered in a
+ * window. Those of similar length form a batch. Answers come in the order of the input.
  *
- *   sequences.c   the loop over the input     window.c   batches out of a window
+ *   sequences.c   the loop over the input     window.c   batches from a window
  *   show.c        names and numbers as TSV and JSON */
 #ifndef LL_SEQUENCES_H
 #define LL_SEQUENCES_H
@@ -12,24 +12,24 @@
 typedef struct {
     char *id, *file, *label; /* label: the true class, or NULL */
     int64_t line;
-    int *tokens, n; /* what went through the model */
-    int64_t first;  /* the number of tokens[0] in the sequence: parts */
+    int *tokens, n; /* tokens that went through the model */
+    int64_t first;  /* index of tokens[0] in the sequence, if it is a part */
     int begins, ends;
-    size_t at, size; /* its answer: floats in the window's */
+    size_t at, size; /* its answer: floats in the window's memory */
     const float *answer;
 } ll_item;
 
-/* What a command does. */
+/* What a command defines. */
 typedef struct {
     ll_model *model;
-    size_t width; /* floats that a token (per_token) or a sequence is answered with */
+    size_t width; /* floats of the answer to a token (per_token) or a sequence */
     int per_token;
     const char *before, *after; /* texts around every sequence; NULL: none */
-    void (*header)(void);       /* writes what stands above all answers; NULL: nothing */
-    /* What the model says of a batch, (B, T, width) or (B, width). */
+    void (*header)(void);       /* writes the header of the answers; NULL: none */
+    /* Runs the model on a batch: (B, T, width) or (B, width). */
     ll_status (*run)(ll_model *model, float *out, const int *tokens, const int *lengths, int B, int T);
     int scored; /* run is ll_model_score: long sequences may go through a stream */
-    /* Writes an answer. -1, or the exit code after saying why. */
+    /* Writes an answer. -1, or the exit code after printing why. */
     int (*show)(const ll_item *item);
     const char *label_key, *labels; /* as in ll_input_options */
     int quiet;                      /* answers do not go to standard output */
@@ -37,38 +37,38 @@ typedef struct {
 
 extern const ll_arg ll_sequence_args[];
 
-/* All sequences of the files (none: standard input); gives the exit code. */
+/* All sequences of the files (none: standard input); returns the exit code. */
 int ll_sequences(const ll_job *job, int files, const char **paths);
-/* A command of the words MODEL [FILE...]: loads the model, and `use` has it and the files. */
+/* A command with arguments MODEL [FILE...]: loads the model, and calls `use` with it and the files. */
 int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int files, const char **paths));
 
 /* ---- window.c ---- */
 
-enum { LL_PIECE = 8192 }; /* tokens of a batch; of longer sequences what is read at a time */
+enum { LL_PIECE = 8192 }; /* tokens of a batch; longer sequences are read in pieces of this size */
 
 typedef struct {
     const ll_job *job;
-    int (*tick)(void *arg, double share); /* called with what of the window is done; non-zero stops, after saying so */
+    int (*tick)(void *arg, double share); /* gets the part of the window that is done; non-zero stops */
     void *arg;
-    ll_status failed; /* of this rank's batch number failed_at, with several ranks */
+    ll_status failed; /* status of this rank's batch number failed_at, with several ranks */
     int failed_at;
-    int64_t done, now; /* tokens of what is in the window: answered, and in the batch that is at work */
+    int64_t done, now; /* tokens of the window: answered, and in the current batch */
     int n, capacity;
     ll_item *item;
     int64_t tokens;
     float *answers, *out; /* of all; of a batch */
-    size_t answers_room, out_room;
+    size_t answers_capacity, out_capacity;
     int *batch, *order; /* tokens and lengths of a batch; items by length */
-    size_t batch_room;
+    size_t batch_capacity;
     int order_capacity;
 } ll_window;
 
-/* Takes over id, file and tokens; -1, or the exit code. */
+/* Takes ownership of id, file and tokens; -1, or the exit code. */
 int ll_window_add(ll_window *w, const ll_item *item);
 int ll_window_full(const ll_window *w, int64_t most);
 /* An ll_done_fn for ll_model_watch: a batch may be one long sequence. */
 int ll_window_report(int64_t done, int64_t total, void *window);
-/* Runs, shows and forgets what is in the window. */
+/* Runs, shows and removes what is in the window. */
 int ll_window_flush(ll_window *w);
 void ll_window_free(ll_window *w);
 /* "cannot do FILE, line N: why" and the exit code of a status. */
@@ -76,9 +76,9 @@ int ll_item_failed(ll_status status, const ll_item *item);
 
 /* ---- show.c ---- */
 
-/* A field of TSV: what would break it becomes a blank. */
+/* A field of TSV; characters that would break it become blanks. */
 void ll_put_field(const char *text);
-/* A string of JSON with its quotes; bytes that are no UTF-8 become U+FFFD. */
+/* A string of JSON with its quotes; bytes that are not UTF-8 become U+FFFD. */
 void ll_put_string(const char *text);
 /* A number of JSON, or null. */
 void ll_put_number(const char *format, double x);

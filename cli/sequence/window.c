@@ -1,5 +1,5 @@
-/* A window of sequences: those of similar length go through the model together, so that little is padding; what a
- * sequence gets does not depend on its company, and answers are shown in the order of the input. */
+/* A window of sequences. Those of similar length go through the model together, so that there is little padding. The
+ * answer to a sequence does not depend on the others, and answers come in the order of the input. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int no_memory(void) {
     return ll_fail_message("out of memory");
 }
 
-/* Room for n things of a size at *p, whose content is kept. */
+/* Grows *p to n items of a size; the contents are kept. */
 static int reserve(void **p, size_t *capacity, size_t n, size_t size) {
     if (n <= *capacity) return 1;
     const size_t more = n < 2 * *capacity ? 2 * *capacity : n;
@@ -54,11 +54,11 @@ int ll_item_failed(ll_status status, const ll_item *item) {
     return status == LL_EINVAL || status == LL_EFORMAT ? 2 : 1;
 }
 
-/* For a batch (B, T), and any smaller one. */
-static int batch_room(ll_window *w, int B, int T) {
+/* Memory for a batch (B, T), and any smaller one. */
+static int batch_capacity(ll_window *w, int B, int T) {
     const size_t rows = (size_t)B;
-    return reserve((void **)&w->batch, &w->batch_room, rows * (size_t)T + rows, sizeof *w->batch) &&
-           reserve((void **)&w->out, &w->out_room, rows * answer_size(w->job, T), sizeof *w->out);
+    return reserve((void **)&w->batch, &w->batch_capacity, rows * (size_t)T + rows, sizeof *w->batch) &&
+           reserve((void **)&w->out, &w->out_capacity, rows * answer_size(w->job, T), sizeof *w->out);
 }
 
 int ll_window_report(int64_t done, int64_t total, void *arg) {
@@ -67,7 +67,7 @@ int ll_window_report(int64_t done, int64_t total, void *arg) {
     return w->tick(w->arg, w->tokens > 0 ? ((double)w->done + batch) / (double)w->tokens : 1);
 }
 
-/* Items order[0 .. B), the longest first, through the model; there is room. */
+/* Runs items order[0 .. B), the longest first, through the model; the memory is there. */
 static ll_status run_batch(ll_window *w, const int *order, int B) {
     const ll_job *job = w->job;
     const int longest = w->item[order[0]].n, T = longest > 0 ? longest : 1;
@@ -89,20 +89,20 @@ static ll_status run_batch(ll_window *w, const int *order, int B) {
     return status;
 }
 
-/* The first of a batch that cannot be done alone is at fault. */
+/* If a batch fails, its sequences are run alone; the first that fails is named. */
 static int blame(ll_window *w, const int *order, int B, ll_status status) {
     int first = -1;
     for (int b = 0; b < B && (status == LL_EINVAL || status == LL_EDIVERGED); b++)
         if ((first < 0 || order[b] < first) && run_batch(w, order + b, 1)) first = order[b];
     if (first >= 0) {
-        for (int b = 0; b < B; b++) /* its own words */
+        for (int b = 0; b < B; b++) /* its own message */
             if (order[b] == first) status = run_batch(w, order + b, 1);
         return ll_item_failed(status, &w->item[first]);
     }
     return ll_failed(status, NULL);
 }
 
-/* What a rank found of a batch goes to rank 0. A batch that failed is done again there, to say why. */
+/* What a rank has computed of a batch goes to rank 0. A failed batch runs there again, for its message. */
 static ll_status hand_over(ll_window *w, const int *order, int B, int from, ll_status found) {
     const int me = ll_dist_ranks().rank, longest = w->item[order[0]].n, T = longest > 0 ? longest : 1;
     const size_t row = answer_size(w->job, T);
@@ -128,14 +128,14 @@ static int by_length(const void *a, const void *b) {
     return n != m ? (n < m) - (n > m) : (i > j) - (i < j);
 }
 
-/* How many items from number i of the order on make a batch, and room for it; 0: no memory. */
+/* The number of items from number i of the order on that form a batch, with memory for it; 0: no memory. */
 static int next_batch(ll_window *w, int i) {
     const int longest = w->item[w->order[i]].n, T = longest > 0 ? longest : 1;
     const int most = T < LL_PIECE ? LL_PIECE / T : 1, B = most < w->n - i ? most : w->n - i;
-    return batch_room(w, B, T) ? B : 0;
+    return batch_capacity(w, B, T) ? B : 0;
 }
 
-/* All batches, or those of this rank, in turn. */
+/* Runs all batches, or those of this rank in turn. */
 static int run_own(ll_window *w) {
     const ll_ranks ranks = ll_dist_ranks();
     w->failed = LL_OK;
@@ -153,7 +153,7 @@ static int run_own(ll_window *w) {
     return -1;
 }
 
-/* Then what the other ranks found. A rank goes on after a failure, which rank 0 says when its turn comes. */
+/* Then receives the results of the other ranks. A rank continues after a failure, which rank 0 reports in order. */
 static int collect_all(ll_window *w) {
     const ll_ranks ranks = ll_dist_ranks();
     for (int i = 0, number = 0, B; i < w->n && ranks.size > 1; i += B, number++) {
@@ -172,7 +172,7 @@ static int run_all(ll_window *w) {
     size_t capacity = (size_t)w->order_capacity;
     const ll_item *last = &w->item[w->n - 1];
     if (!reserve((void **)&w->order, &capacity, (size_t)w->n, sizeof *w->order) ||
-        !reserve((void **)&w->answers, &w->answers_room, last->at + last->size + 1, sizeof *w->answers))
+        !reserve((void **)&w->answers, &w->answers_capacity, last->at + last->size + 1, sizeof *w->answers))
         return no_memory();
     w->order_capacity = (int)capacity;
     for (int i = 0; i < w->n; i++) w->order[i] = i;
@@ -203,7 +203,7 @@ int ll_window_flush(ll_window *w) {
         code = w->job->show(&w->item[i]);
     }
     forget(w);
-    return code < 0 && fflush(stdout) ? 1 : code; /* main says why */
+    return code < 0 && fflush(stdout) ? 1 : code; /* main prints why */
 }
 
 void ll_window_free(ll_window *w) {

@@ -1,4 +1,4 @@
-/* longline demo: the whole main job in two minutes, on text that is part of the program. */
+/* longline demo: trains, measures and generates in two minutes, on text that is part of the program. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const char recipe_text[] = "[model]\n"
                                   "[data]\n"
                                   "format = demo\n";
 
-enum { GENERATED = 2048 }; /* bytes: eight times the length trained on */
+enum { GENERATED = 2048 }; /* bytes: eight times the length of training */
 static const char opening[] = "Linear attention";
 
 static double minutes = 2;
@@ -37,18 +37,18 @@ static const char *out;
 
 static const ll_arg args[] = {
     {LL_ARG_NUMBER, 0, "minutes", "M", &minutes, 0.05, 10000, "time to take, about"},
-    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; else runs/demo-1, -2, ..."},
+    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; default runs/demo-1, -2, ..."},
     {.type = LL_ARG_END},
 };
 
-/* As many steps as fit: a step is timed, and the rest of the recipe follows from their number. */
+/* As many steps as fit. One step is timed, and the rest of the recipe follows from their number. */
 static ll_status plan(ll_recipe *recipe) {
     double seconds = 0;
     char line[64];
     const char *const parts[] = {"train.warmup", "train.eval-every", "train.checkpoint-every"};
     ll_status status = ll_train_step_time(recipe, 3, &seconds);
     if (status) return status;
-    /* A sixth of the time is for evaluation, generation, and machines that slow down as they get warm. */
+    /* A sixth of the time is for evaluation and generation, and for machines that slow down when they get warm. */
     const double fit = minutes * 60 * 5 / 6 / fmax(seconds, 1e-6);
     const int steps = (int)fmin(fmax(fit, 20), 1e9);
     const int share[] = {steps / 20 + 1, steps / 8 + 1, steps / 4 + 1};
@@ -62,7 +62,7 @@ static ll_status plan(ll_recipe *recipe) {
     return status;
 }
 
-/* Text to stdout; bytes a second into *rate. */
+/* Writes text to stdout; *rate: bytes a second. */
 static int write_text(ll_model *model, double *rate) {
     const ll_sampling how = {.temperature = 0.9f, .top_p = 0.95f, .seed = 1};
     ll_text_output s = {0};
@@ -85,7 +85,7 @@ static int write_text(ll_model *model, double *rate) {
         fflush(stdout);
         char then[24], now[24];
         if (!status)
-            ll_print("%d bytes generated; the stream held %s before and %s after", GENERATED,
+            ll_print("%d bytes generated; the stream used %s before and %s after", GENERATED,
                    ll_size(then, (double)state), ll_size(now, (double)ll_stream_bytes(s.stream)));
         if (status) code = ll_failed(status, NULL);
     }
@@ -93,7 +93,7 @@ static int write_text(ll_model *model, double *rate) {
     return code;
 }
 
-/* What a trained model comes to. */
+/* The loss of the trained model. */
 static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
     ll_model *model = NULL;
     ll_evaluation e = {0};
@@ -152,10 +152,10 @@ static int demo(int n, const char **words) {
 const ll_command ll_command_demo = {
     .name = "demo",
     .words = "",
-    .summary = "train, measure, and write text, in two minutes",
-    .text = "Trains a small causal PermuteFormer on text that is part of the program (its own\n"
-            "documentation), compares it on held-out text with a table of byte pairs, writes text several times\n"
-            "as long as it was trained on, and says where the model and the picture of its training are.\n\n"
+    .summary = "train, measure and generate in two minutes",
+    .text = "Trains a small causal PermuteFormer on text that is part of the program (its own documentation).\n"
+            "Compares it on held-out text with a table of byte pairs, and generates text several times as long as\n"
+            "the sequences of training. Prints the paths of the model and of the picture of its training.\n\n"
             "  longline demo\n"
             "  longline demo --minutes 10 --out runs/longer",
     .args = args,

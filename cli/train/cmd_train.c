@@ -1,4 +1,4 @@
-/* longline train: a run from a recipe, or a run that goes on. */
+/* longline train: trains a model from a recipe, or resumes a run. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,15 +12,15 @@ static ll_arg_list set;
 static const char *data, *from, *out, *resume;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "train on this; the same as --set data.train=PATH"},
-    {LL_ARG_TEXT, 0, "from", "MODEL", &from, 0, 0, "begin with its weights; the same as --set train.from=MODEL"},
-    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "change a key of the recipe; may be given again"},
-    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; else runs/NAME-1, -2, ..."},
-    {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "go on with the run in this folder"},
+    {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "training data; the same as --set data.train=PATH"},
+    {LL_ARG_TEXT, 0, "from", "MODEL", &from, 0, 0, "starts with its weights; the same as --set train.from=MODEL"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes a key of the recipe; may be repeated"},
+    {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; default runs/NAME-1, -2, ..."},
+    {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "resumes the run in this folder"},
     {.type = LL_ARG_END},
 };
 
-/* What --data and --from say, if they do. */
+/* Applies --data and --from, if they are given. */
 static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) {
     char assignment[5000];
     if (!path) return LL_OK;
@@ -28,13 +28,13 @@ static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) 
     return ll_recipe_set(recipe, assignment);
 }
 
-/* The recipe file, or the one that a resumed run wrote; then what the options set. NULL where a resumed run
- * shall stay as it is. -1, or the exit code. */
+/* The recipe file, or the one that a resumed run has written; then the options. NULL if a resumed run keeps its recipe.
+ * -1, or the exit code. */
 static int get_recipe(ll_recipe **recipe, const char *path) {
     char own[4096];
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
-    if (resume && from) return ll_usage("--from begins a new run, and --resume goes on with one");
+    if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
     if (!path && !set.n && !data) return -1;
     if (!path) {
         snprintf(own, sizeof own, "%s/recipe.ini", resume);
@@ -57,7 +57,7 @@ static void name_run(char *folder, size_t size, const char *path) {
     ll_new_run(folder, size, name);
 }
 
-/* Where its page is. */
+/* Prints the path of its page. */
 static void name_report(ll_trainer *trainer) {
     char page[4200];
     const int n = snprintf(page, sizeof page, "%s/report.html", ll_trainer_folder(trainer));
@@ -66,7 +66,7 @@ static void name_report(ll_trainer *trainer) {
         printf("train.report=%s\n", page);
 }
 
-/* The run's curves, as a picture beside its metrics. A run is not less done where it cannot be drawn. */
+/* The run's curves, as a picture beside its metrics. A run whose picture fails is finished all the same. */
 static void draw(ll_trainer *trainer) {
     char picture[4200];
     const int n = snprintf(picture, sizeof picture, "%s/loss.svg", ll_trainer_folder(trainer));
@@ -96,19 +96,19 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
 }
 
-/* Does a model that is asked for the next token see it? What is asked for masked tokens sees all the others. */
+/* Does a model that predicts the next token see it? One that predicts masked tokens sees all others. */
 static int sees_ahead(const ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
     return ll_unit(recipe) && strcmp(ll_recipe_get(recipe, "model.task"), "mlm") && ll_model_can_stream(model);
 }
 
-/* Of a run that had made all of its steps before. */
-static void say_finished(const ll_trainer *trainer, const ll_progress *p) {
+/* A run that had finished before. */
+static void print_finished(const ll_trainer *trainer, const ll_progress *p) {
     ll_print("finished already: step %lld of %lld; go on with: longline train --resume '%s' --set train.steps=N",
              (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
 }
 
-/* What a recipe asks for and hardly means. */
+/* Warnings about settings that are probably mistakes. */
 static void question_schedule(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
     const long long most = strtoll(steps, NULL, 10), rising = strtoll(warmup, NULL, 10);
@@ -117,7 +117,7 @@ static void question_schedule(const ll_recipe *recipe) {
                  "train.learning-rate", warmup, steps, 100.0 * (double)most / (double)rising);
 }
 
-/* A disk that is full, or all that the user may have of it; then the place of a file in the error is not all of it. */
+/* Is the disk full, or the user's quota? The error then names only the file. */
 static int is_full(const char *error) {
     static const int reasons[] = {ENOSPC, EDQUOT, EFBIG};
     for (int i = 0; i < 3; i++)
@@ -125,7 +125,7 @@ static int is_full(const char *error) {
     return 0;
 }
 
-/* A run that could not write: its checkpoint is whole, and it goes on when there is room. */
+/* A run that could not write. Its checkpoint is complete, and the run can be resumed when there is space. */
 static int not_written(const ll_trainer *trainer, const ll_watch *watch) {
     const char *folder = ll_trainer_folder(trainer), *what = is_full(ll_error()) ? "free some space, then " : "";
     char step[40] = "";
@@ -154,14 +154,14 @@ static int run_it(ll_trainer *trainer) {
     }
     if (status == LL_EIO) return not_written(trainer, &watch);
     if (status) return ll_failed(status, NULL);
-    if (!watch.steps && watch.last.step > 0) say_finished(trainer, &watch.last);
+    if (!watch.steps && watch.last.step > 0) print_finished(trainer, &watch.last);
     report(trainer, &watch);
     if (!ll_dist_ranks().rank) draw(trainer);
     name_report(trainer);
     return 0;
 }
 
-/* A run that cannot begin or go on: for its checkpoint, or for the data that a recipe names. */
+/* A run that cannot begin or resume: because of its checkpoint, or of the data that its recipe names. */
 static int not_begun(ll_status status, const ll_recipe *recipe) {
     char last[4200];
     if (!resume) return ll_failed_data(status, recipe);
@@ -169,7 +169,7 @@ static int not_begun(ll_status status, const ll_recipe *recipe) {
     return access(last, R_OK) ? ll_failed(status, last) : ll_failed_data(status, recipe);
 }
 
-/* Of a run that stays as it is: what its recipe says, or NULL. */
+/* The value of a key in the recipe of a resumed run, or NULL. */
 static ll_recipe *own_recipe(void) {
     char path[4200];
     ll_recipe *recipe = NULL;
@@ -186,7 +186,7 @@ static int train(int n, const char **words) {
     if (code < 0 && !recipe) own = own_recipe();
     if (code < 0) {
         if (!out && !resume) {
-            /* One rank makes the folder, and all that is in it. */
+            /* One rank creates the folder, and all that is in it. */
             if (ll_dist_ranks().rank)
                 snprintf(folder, sizeof folder, "runs");
             else
@@ -208,9 +208,9 @@ const ll_command ll_command_train = {
     .words = "[RECIPE]",
     .most = 1,
     .summary = "train a model as a recipe says, or go on with a run",
-    .text = "Trains a model and leaves a folder: recipe.ini, metrics.csv, last.safetensors (everything needed\n"
-            "to go on), best.safetensors (lowest held-out loss), loss.svg (the curves), report.html (all\n"
-            "that there is to see). Ctrl-C and SIGTERM save and stop.\n\n"
+    .text = "Trains a model. Its folder gets recipe.ini, metrics.csv, last.safetensors (everything needed to resume),\n"
+            "best.safetensors (lowest held-out loss), loss.svg (the curves) and report.html (all results). Ctrl-C\n"
+            "and SIGTERM save and stop.\n\n"
             "  longline train recipes/text-bytes.ini --data my.txt --set train.steps=2000\n"
             "  longline train --resume runs/text-bytes-1\n"
             "  longline train my-reviews.ini --from runs/text-bytes-1     (a new run, with that model's weights)\n\n"

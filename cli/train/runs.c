@@ -1,4 +1,4 @@
-/* Recipes as the command line changes them, and where runs are. */
+/* Recipes as the command line changes them, and folders of runs. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ int ll_target_check(const char *option, const char *path) {
 }
 
 static void note(const char *path) {
-    ll_print("%s has no checksums (files of before version 0.2.0), so that damage to it would not be noticed", path);
+    ll_print("%s has no checksums (written before version 0.2.0), so damage to it would not be noticed", path);
 }
 
 void ll_note_unchecked(const char *path) {

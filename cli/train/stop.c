@@ -1,5 +1,5 @@
-/* Signals that ask the program to come to an end in order: the first one sets a flag, the second one ends the program.
- * Both say so: nobody should wonder whether the first was heard, nor what the second one left. */
+/* Signals that ask the program to stop. The first one sets a flag, the second one ends the program. Both print a line:
+ * that the first was received, and what the second one leaves. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 static volatile sig_atomic_t stop;
 
-/* Made before the signal comes, since a handler can only write: two places for each text, of which one is in use. */
+/* Made before the signal arrives, because a handler can only write. There are two buffers for each text, one of which
+ * is in use. */
 enum { TEXT = 4600 };
 typedef struct {
     char room[2][TEXT];
@@ -20,7 +21,7 @@ typedef struct {
 static message at_first, at_second;
 
 static void prepare(message *m, const char *text, const char *more) {
-    if (!ll_dist_ranks().speaks) return; /* a launcher hands a signal to all ranks: one of them says so */
+    if (!ll_dist_ranks().speaks) return; /* a launcher sends a signal to all ranks; one of them prints */
     char *room = m->room[m->now == m->room[0]];
     ll_print_text(room, TEXT, text, more);
     m->now = room;
@@ -33,7 +34,7 @@ static void on_signal(int number) {
     if (text && write(STDERR_FILENO, text, strlen(text)) < 0) errno = reason; /* nobody reads it */
     if (again) {
         signal(number, SIG_DFL);
-        raise(number); /* who waits for the program sees that the signal ended it */
+        raise(number); /* the parent sees that a signal ended the program */
     }
     errno = reason;
 }

@@ -1,4 +1,4 @@
-/* A run as its user sees it: one line that moves on a terminal, a line now and then elsewhere. */
+/* Progress of a run: one moving line on a terminal, a line now and then elsewhere. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,14 +6,14 @@
 
 #include "cli.h"
 
-/* What a second signal leaves of the run. */
+/* What is left of the run after a second signal. */
 static void leaves(const ll_watch *w) {
     char text[4500], step[40] = "";
     if (w->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)w->saved);
     if (!w->folder)
-        snprintf(text, sizeof text, "what is done is kept; the same command goes on");
+        snprintf(text, sizeof text, "finished runs are kept; the same command continues");
     else if (!ll_has_checkpoint(w->folder))
-        snprintf(text, sizeof text, "%s has no checkpoint yet, so that nothing was kept", w->folder);
+        snprintf(text, sizeof text, "%s has no checkpoint yet, so nothing is kept", w->folder);
     else
         snprintf(text, sizeof text,
                  "the steps since the checkpoint are lost; go on%s with: longline train --resume '%s'", step,
@@ -30,7 +30,7 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder
     const char *preempt = ll_recipe_get(recipe, "train.preempt");
     if (!strcmp(preempt, "SIGUSR1")) ll_stop_on(SIGUSR1);
     if (!strcmp(preempt, "SIGUSR2")) ll_stop_on(SIGUSR2);
-    signal(SIGPIPE, SIG_IGN); /* hours of training must not end because a reader of messages did */
+    signal(SIGPIPE, SIG_IGN); /* a run of hours must not end because a reader of messages is gone */
 }
 
 /* "step 120/2000  2.314 bits/byte  valid 2.410  38.2k tokens/s  eta 1:23  412 MB", with a name in front and what comes
@@ -52,8 +52,8 @@ static void describe(char *line, size_t size, const ll_watch *w) {
              all, ll_size(memory, (double)ll_memory_now()));
 }
 
-/* Does this event get a line of its own? An evaluation does. The end does where its step has no line yet, unless the
- * run made no step, as its speed is then unknown. */
+/* Does this event get a line of its own? An evaluation does. So does the end if its step has no line yet; but not if
+ * the run made no step, because its speed is then unknown. */
 static int is_news(const ll_watch *w, const ll_progress *p) {
     if (p->step == 1 && !p->event) return 1;
     if (!p->event) return 0;

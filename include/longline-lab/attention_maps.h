@@ -1,4 +1,4 @@
-/* What attention does: its matrix, of operators and of models, the error of long streams, cases in files. */
+/* Attention maps: the matrices of operators and of models; the numerical error of long streams; cases in files. */
 #ifndef LL_LAB_ATTENTION_API_H
 #define LL_LAB_ATTENTION_API_H
 
@@ -9,27 +9,26 @@ LL_C_BEGIN
 
 /* ---- Weights ---- */
 
-/* A (H, T, S), row-major: the weight with which query i takes the value of key j, found by pushing one-hot values
- * through the operator (Choromanski et al. 2021, appendix C.4). It works for every kernel, position and divisor. One
- * sequence: q (H, T, D), k (H, S, D), gate (H, T, 1) of gla, else without data. streaming: by a stream, of as many
- * queries as keys. ceil(S / E) passes. */
+/* A (H, T, S), row-major: the weight of query i for the value of key j. It is computed from one-hot values (Choromanski
+ * et al. 2021, appendix C.4), for every kernel, position and divisor. One sequence: q (H, T, D), k (H, S, D), gate (H,
+ * T, 1) for gla, else without data. streaming: by a stream, with as many queries as keys. ceil(S / E) passes. */
 LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
                                                  int S, int streaming, float *A);
-/* Rows of the same: A (H, count, S), of queries (count) in [0, T), by ceil(count / E) backward passes. */
+/* Rows of the same: A (H, count, S), for queries (count) in [0, T), by ceil(count / E) backward passes. */
 LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
                                                int S, const int *query, int count, float *A);
 
-/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), row i the weights of
- * query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
+/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model); row i has the weights
+ * of query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
  * tokens. LL_EDIVERGED, here and below, names a weight that is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
                                                 int streaming, float *A);
-/* Some rows of the same: A (heads, count, n), of queries (count) in [0, n). Rows are derivatives, so that they cost
- * count / E backward passes over n tokens instead of n / E forward ones: the choice for few queries of long sequences.
- * The same to within rounding. */
+/* Some rows of the same: A (heads, count, n), for queries (count) in [0, n). Rows are derivatives and cost count / E
+ * backward passes over n tokens instead of n / E forward passes. Use it for few queries of long sequences. The same up
+ * to rounding. */
 LL_API LL_MUST_USE ll_status ll_model_attention_rows(const ll_model *model, const int *tokens, int T, int layer,
                                                      const int *query, int count, float *A);
-/* Tokens that the model puts in front of a sequence: 1 with model.pool = first, else 0. */
+/* Number of tokens that the model puts before a sequence: 1 with model.pool = first, else 0. */
 LL_API int ll_model_cls_tokens(const ll_model *model);
 
 /* ---- Streams, against double precision ---- */
@@ -37,9 +36,9 @@ LL_API int ll_model_cls_tokens(const ll_model *model);
 enum { LL_STREAM_ERROR_MOST = 16, LL_STREAM_ERROR_LONGEST = 100000000 };
 typedef struct {
     int count;
-    int64_t tokens[LL_STREAM_ERROR_MOST];   /* 100, 1000, 10000, ... and how many there were in all */
-    double deviation[LL_STREAM_ERROR_MOST]; /* of the 100 answers up to there: max |y - y'| / max |y'| */
-    double tiles[LL_STREAM_ERROR_MOST];     /* of all answers since the entry before: max |y - y"| / max |y| */
+    int64_t tokens[LL_STREAM_ERROR_MOST];   /* 100, 1000, 10000, ... and the total number */
+    double deviation[LL_STREAM_ERROR_MOST]; /* over the 100 outputs up to there: max |y - y'| / max |y'| */
+    double tiles[LL_STREAM_ERROR_MOST];     /* over all outputs since the entry before: max |y - y"| / max |y| */
 } ll_stream_error;
 /* The numerical error of a long stream. `tokens` random tokens are fed in blocks of random sizes, which gives y. It is
  * compared with y', the same recurrence in double including feature maps and positions, and with y", the whole sequence
@@ -51,10 +50,10 @@ LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *error, c
 
 /* ---- Cases in files ---- */
 
-/* Reads a case (inputs, draws and mechanism in one safetensors file, docs/format.md), computes y and,
- * if the case has g, every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming:
- * y comes from a stream, token by token; LL_EINVAL with the reason where it needs later tokens. LL_EDIVERGED where y
- * or a gradient is not finite; `out` is then not written. */
+/* Reads a case (inputs, draws and settings in one safetensors file, docs/format.md), computes y and, if the case has g,
+ * every grad.NAME, and writes them to `out`. tile: tokens a tile, 0 = default. streaming: y comes from a stream, token
+ * by token; LL_EINVAL with the reason if it needs later tokens. LL_EDIVERGED if y or a gradient is not finite; `out` is
+ * then not written. */
 LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
 
 LL_C_END

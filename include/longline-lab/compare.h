@@ -1,4 +1,4 @@
-/* Systems of a paper's table, trained under one budget each and set beside the published figures. */
+/* The systems of a paper's table, each trained under one budget, beside the published figures. */
 #ifndef LL_COMPARE_API_H
 #define LL_COMPARE_API_H
 
@@ -7,23 +7,23 @@
 
 LL_C_BEGIN
 
-/* ---- What a model must beat, and what a step costs ---- */
+/* ---- Baselines, and the time of a step ---- */
 
-/* Bits per byte that a bigram model with add-one smoothing, counted on the train split, needs on the other split
- * (all but its first byte, which nothing precedes). */
+/* Bits per byte of a bigram model with add-one smoothing, which is counted on the train split and evaluated on the
+ * other split (on all but its first byte). */
 LL_API LL_MUST_USE ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *bits);
 
 typedef struct {
     double loss;     /* nats a token */
-    double accuracy; /* of always saying the likeliest token */
+    double accuracy; /* of always predicting the most frequent token */
     int64_t count;   /* tokens of the split */
 } ll_baseline;
-/* The loss of a model that knows only how often each token is in the train split, with add-one smoothing: the empirical
- * baseline of language models, masked or not. */
+/* The loss of the token frequencies of the train split, with add-one smoothing: the empirical baseline of language
+ * models, masked or not. */
 LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
 
-/* Seconds for one full training step (forward, backward, update) on random tokens, data and files
- * untouched: what `longline bench` times. */
+/* Seconds of one full training step (forward, backward, update) on random tokens, without data or files: what `longline
+ * bench` times. */
 LL_API LL_MUST_USE ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds);
 
 /* ---- Tables ---- */
@@ -44,58 +44,58 @@ typedef struct {
 } ll_difference;
 
 typedef struct {
-    const char *title, *paper; /* which table of which paper */
+    const char *title, *paper; /* table and paper */
     const char *metric;        /* "perplexity", "accuracy" (per cent), "bits", "loss" */
-    int rises, decimals;       /* larger is better; digits after the point that are worth printing */
-    const char *split;         /* what it is measured on: "test" or "valid" */
-    int batches;               /* of that; 0 = all */
+    int rises, decimals;       /* larger is better; number of digits to print */
+    const char *split;         /* split of the results: "test" or "valid" */
+    int batches;               /* number of its batches; 0 = all */
     int differences;
-    const ll_difference *difference; /* from the paper, as the table states them */
+    const ll_difference *difference; /* differences from the paper, as the table states them */
 } ll_comparison_about;
 LL_API const ll_comparison_about *ll_comparison_report(const ll_comparison *comparison);
 
 typedef struct {
     const char *name, *label;
-    double published;              /* NaN: the paper has none */
-    int runs, diverged;            /* that are done; of these, without a result */
-    double mean, deviation;        /* of the metric over runs; NaN without one, or two */
+    double published;              /* NaN: the paper has no figure */
+    int runs, diverged;            /* finished runs; those of them that diverged */
+    double mean, deviation;        /* of the metric over runs; NaN without one, or two, runs */
     double steps, tokens, seconds; /* means over runs */
-    double parameters, count;      /* of the model; of what was predicted when it was measured */
+    double parameters, count;      /* parameters of the model; number of predictions */
 } ll_system;
-/* System number i as far as its runs are done; 0 past the last. */
+/* System number i with its finished runs; 0 after the last. */
 LL_API int ll_comparison_system(const ll_comparison *comparison, int i, ll_system *system);
-/* Of the pairs of systems that have both a mean and a published figure: how many there are, and how many come in the
- * order of the published figures. */
+/* Of the pairs of systems that have both a mean and a published figure: their number, and the number of those in the
+ * published order. */
 LL_API void ll_comparison_order(const ll_comparison *comparison, int *pairs, int *agree);
 
 typedef struct {
     const ll_system *system;
     const ll_recipe *recipe; /* of its runs */
-    int seed, number, of;    /* this run is the number-th (from 1) of those left to make */
+    int seed, number, of;    /* this run is the number-th (from 1) of those that remain */
     const char *stage;       /* "begin"; "pace": a step is timed; "train"; "evaluate" */
-    const ll_progress *run;  /* "train": as ll_progress_fn has it, else NULL */
-    double after;            /* seconds that the runs after this one take, about; NaN while unknown */
+    const ll_progress *run;  /* "train": as in ll_progress_fn, else NULL */
+    double after;            /* expected seconds of the later runs; NaN while unknown */
 } ll_comparison_progress;
 /* Non-zero stops: the run is saved, and ll_comparison_run returns LL_ESTOPPED. */
 typedef int ll_comparison_fn(const ll_comparison_progress *progress, void *arg);
 
 typedef struct {
-    double seconds; /* of training for each run; the steps that fit are counted once a system, and then kept */
-    int64_t steps;  /* or steps for each run, where seconds is 0 */
+    double seconds; /* training time of each run; it is converted to steps once for each system */
+    int64_t steps;  /* or steps of each run, if seconds is 0 */
     int seeds;      /* 1 .. seeds; train.seed of the runs */
-    int only;       /* number of systems to run, by name: those below; 0: all */
+    int only;       /* number of systems to run, by name (below); 0: all */
     const char *const *names;
-    const char *folder;         /* where runs and results go */
+    const char *folder;         /* folder of runs and results */
     ll_comparison_fn *progress; /* or NULL */
     void *arg;
 } ll_comparison_how;
 
-/* Makes all runs that `folder` does not have yet, seed by seed, and goes on with the one that was interrupted; then the
- * comparison has all results. A run that diverges is a result, too. LL_EINVAL where the folder has runs of other
- * settings or of another budget. LL_ESTOPPED, and after a crash the next call goes on. The folder holds NAME-SEED,
- * run folders with a result.ini. */
+/* Makes all runs that `folder` does not have yet, seed by seed, and continues an interrupted one; then the comparison
+ * has all results. A run that diverges is a result, too. LL_EINVAL if the folder has runs with other settings or
+ * another budget. LL_ESTOPPED on request; after that, and after a crash, the next call continues. The folder contains
+ * NAME-SEED, run folders with a result.ini. */
 LL_API LL_MUST_USE ll_status ll_comparison_run(ll_comparison *comparison, const ll_comparison_how *how);
-/* Writes table.csv and table.html (the table, the curves of the first seeds, what differs) into a folder of runs. */
+/* Writes table.csv and table.html (the table, the curves of the first seeds, the differences) into a folder of runs. */
 LL_API LL_MUST_USE ll_status ll_comparison_write(const ll_comparison *comparison, const char *folder);
 
 LL_C_END

@@ -6,17 +6,16 @@
 
 LL_C_BEGIN
 
-/* A model from a folder with config.json and weights: model.safetensors, or the files that
- * model.safetensors.index.json names, of F32, F16, BF16 or F64. Families: GPT-2, GPT-NeoX, LLaMA (Mistral, Qwen2),
- * BERT, RoBERTa, RoFormer, ESM-2. Every tensor there has a place in the model, or is kept for ll_model_export with the
- * other files of the folder. progress may be NULL; it is told of tensors. LL_EINVAL: what cannot be imported, with the
- * remedy; LL_EFORMAT names the file with the key or tensor that is missing, left over, or not what it must be.
- * O(size). */
+/* A model from a folder with config.json and weights: model.safetensors, or the files that model.safetensors.index.json
+ * names, of F32, F16, BF16 or F64. Families: GPT-2, GPT-NeoX, LLaMA (Mistral, Qwen2), BERT, RoBERTa, RoFormer, ESM-2.
+ * Every tensor of the folder is used, or kept for ll_model_export with the other files of the folder. progress may be
+ * NULL; it counts tensors. LL_EINVAL: something cannot be imported; the error has the remedy. LL_EFORMAT names the file
+ * with the key or tensor that is missing, left over or wrong. O(size). */
 LL_API LL_MUST_USE ll_status ll_model_import(ll_model **model, const char *folder, ll_done_fn *progress, void *arg);
 
-/* The folder again that a model was imported from, with the weights that the model has now, in the number types and
- * files of before: byte for byte the same where nothing was trained. LL_EINVAL where the model was not imported, or
- * where its recipe is no longer what the folder's config.json says. */
+/* Writes the folder that a model was imported from, with the weights that the model has now, in the original files and
+ * number types; if nothing was trained, all bytes are the original ones. LL_EINVAL if the model was not imported, or if
+ * its recipe is no longer what the folder's config.json says. */
 LL_API LL_MUST_USE ll_status ll_model_export(const ll_model *model, const char *folder);
 
 LL_C_END

@@ -1,4 +1,4 @@
-/* Limits of the machine, measured: the yardsticks of benchmarks. */
+/* Limits of the machine, as yardsticks for benchmarks. */
 #ifndef LL_MEASURE_API_H
 #define LL_MEASURE_API_H
 
@@ -9,13 +9,13 @@ LL_C_BEGIN
 /* Fused multiply-add rate in GFLOP/s of the tier in use on `threads` threads, measured for about
  * `seconds`: the yardstick for fractions of peak. */
 LL_API double ll_measure_peak(int threads, double seconds);
-/* The other yardsticks. GFLOP/s of this library's product of two n x n matrices; 0 where there is no memory for it. */
+/* GFLOP/s of this library's product of two n x n matrices; 0 if there is not enough memory. */
 LL_API double ll_measure_product(int n, int threads, double seconds);
-/* GB/s read and GB/s written together, copying 256 MiB back and forth; 0 where there is no memory for it. */
+/* GB/s read and GB/s written together, copying 256 MiB back and forth; 0 if there is not enough memory. */
 LL_API double ll_measure_copy(int threads, double seconds);
-/* GB/s of reading 128 MiB: what generation with large weights waits for; 0 where there is no memory for it. */
+/* GB/s of reading 128 MiB, which limits generation with large weights; 0 if there is not enough memory. */
 LL_API double ll_measure_read(int threads, double seconds);
-/* Bytes that this process held in memory at most. */
+/* The most memory that this process has held, in bytes. */
 LL_API size_t ll_memory_peak(void);
 
 LL_C_END

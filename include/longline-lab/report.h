@@ -42,12 +42,12 @@ typedef enum { LL_SHADES_PANEL, LL_SHADES_ROW, LL_SHADES_ALL, LL_SHADES_RANGE } 
 
 typedef struct {
     const char *title, *x_label, *y_label;
-    int width, height; /* pixels; 0 = 960 wide, as high as the panels need */
-    int across;        /* panels side by side; 0 = what fits well */
+    int width, height; /* pixels; 0 = 960 wide, and as high as the panels need */
+    int across;        /* panels side by side; 0 = chosen to fit */
     ll_shades shades;
     int n;
     const ll_panel *panels;
-    const char *const *names; /* of rows, and of columns where they are short; panels have as many of both. Or NULL */
+    const char *const *names; /* names of rows, and of columns if they are short, the same for all panels; or NULL */
 } ll_heat_map;
 
 /* Draws a heat map into a .svg or .png file (by its ending). */
@@ -56,15 +56,15 @@ LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const cha
 /* ---- Reports ---- */
 
 /* Writes the report of a run folder: one HTML file that needs no other, with the curves, the results of the best model,
- * and examples of what it does: text it generates, loss against position, attention maps, or misclassified images.
- * path NULL: report.html in the folder. Every figure is also written as .svg and .csv into a folder beside the page:
- * "figures", or NAME-figures for a page that is not report.html. Takes seconds. Parts that need data which are not
- * there are left out, and the page says so. progress: called meanwhile, or NULL; LL_ESTOPPED where it asks for that. */
+ * and examples of what it does: generated text, loss against position, attention maps, or misclassified images. path
+ * NULL: report.html in the folder. Every figure is also written as .svg and .csv into a folder beside the page:
+ * "figures", or NAME-figures for a page that is not report.html. Takes seconds. Parts whose data are missing are left
+ * out, and the page says so. progress: called meanwhile, or NULL; LL_ESTOPPED if it asks to stop. */
 LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
-/* The report of a run during training, for ll_trainer_on_report(trainer, ll_trainer_report, NULL). Until the end it is
- * made of the run's files alone; whole = 1 writes what ll_run_report writes. arg is not used. */
+/* The report of a run during training, for ll_trainer_on_report(trainer, ll_trainer_report, NULL). Until the end it
+ * uses only the run's files; whole = 1 writes what ll_run_report writes. arg is not used. */
 LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole, void *arg);
-/* Writes a page of n runs (1 to 32) beside each other: curves, results, and where their recipes differ. */
+/* Writes a page with n runs (1 to 32) side by side: curves, results, and differences between their recipes. */
 LL_API LL_MUST_USE ll_status ll_runs_report(const char *const *runs, int n, const char *path);
 
 /* Draws the loss curves of a run folder's metrics.csv. */

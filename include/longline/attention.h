@@ -1,4 +1,4 @@
-/* The attention operator by itself: whole sequences forward and backward, streams, cases in files. */
+/* The attention operator by itself: whole sequences forward and backward, and streams. */
 #ifndef LL_ATTENTION_API_H
 #define LL_ATTENTION_API_H
 
@@ -19,12 +19,12 @@ typedef enum {
     LL_KERNEL_EXP, LL_KERNEL_SIGMOID, LL_KERNEL_ABS, LL_KERNEL_GELU,
     LL_KERNEL_COS, LL_KERNEL_TANH, LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
     LL_KERNEL_GLA, /* features x; every call brings a gate (below); causal */
-    /* What papers compare with: */
-    LL_KERNEL_VALUE, /* y = v, q and k are not read (may be NULL, as dq and dk): identity attention, OPT */
+    /* Approximate operators, which the papers compare with: */
+    LL_KERNEL_VALUE, /* identity attention (OPT): y = v; q and k are not read (may be NULL, as dq and dk) */
     LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
     LL_KERNEL_LINFORMER, /* softmax over `rank` sums of keys and of values; not causal, at most `length` keys */
     LL_KERNEL_NYSTROM,   /* softmax through `landmarks` means of queries and keys; not causal */
-    LL_KERNEL_REFORMER   /* softmax over what a hash puts near; queries are the keys: k is not read (as of value) */
+    LL_KERNEL_REFORMER   /* softmax over tokens with the same hash; queries are the keys, k is not read */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -37,16 +37,15 @@ typedef enum {
     LL_POSITION_NONE,
     LL_POSITION_SINUSOIDAL, LL_POSITION_LEARNED, /* added to the vectors of tokens by a model: an operator has none */
     LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
-    LL_POSITION_ROPE,        /* q and k turned by angles that grow with the position; any kernel */
-    LL_POSITION_ROPE_LINEAR, /* features turned in the weighted sum, plain in the divisor; linear kernels */
+    LL_POSITION_ROPE,        /* q and k rotated by angles proportional to the position; any kernel */
+    LL_POSITION_ROPE_LINEAR, /* features rotated in the weighted sum, not in the divisor; linear kernels */
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
     LL_POSITION_CONV_SPE,
-    LL_POSITION_RELATIVE_S1, /* q and k grow by a learnt cosine of the distance: D + 2 scales (4 for images) */
-    LL_POSITION_RELATIVE_S2, /* the last heads have a learnt vector for each distance, up to a clip, in place of keys;
-                              * linear kernels and softmax, O(T (clip + window)) */
-    LL_POSITION_T5,          /* softmax: learnt numbers added to the logits, by head and bucket of the distance */
-    LL_POSITION_SHAW,        /* softmax: learnt vectors added to keys, values or both, by distance up to a clip */
-    LL_POSITION_ORTHOGONAL   /* linear kernels: features by powers of a random rotation, in place of a permutation */
+    LL_POSITION_RELATIVE_S1, /* q and k extended by a learned cosine of the distance: D + 2 scales (4 for images) */
+    LL_POSITION_RELATIVE_S2, /* the last heads have a learned vector for each distance, up to a clip, instead of keys */
+    LL_POSITION_T5,          /* softmax: learned numbers added to the logits, by head and bucket of the distance */
+    LL_POSITION_SHAW,        /* softmax: learned vectors added to keys, values or both, by distance up to a clip */
+    LL_POSITION_ORTHOGONAL   /* linear kernels: powers of a random rotation of the features, instead of a permutation */
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
@@ -72,7 +71,7 @@ typedef enum {
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     double base;        /* rope, in place of 10000; 0: 10000 */
-    int rotary;         /* rope: the first channels of a head turn, an even number, and the others stay; 0: all turn */
+    int rotary;         /* rope: number of channels of a head that are rotated, even; 0: all */
     const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
                          * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */
@@ -103,13 +102,13 @@ typedef struct {
     float *bias, *distance_k, *distance_v;
 } ll_position_gradients;
 
-/* What the kernels that papers compare with need. linformer_k and linformer_v are parameters that may train: they
- * stay the caller's, must outlive the operator, and are read at every call. */
+/* What the approximate operators need. linformer_k and linformer_v are parameters that may train: they stay the
+ * caller's, must outlive the operator, and are read at every call. */
 typedef struct {
     int window;                              /* local */
     int length, rank;                        /* linformer */
     const float *linformer_k, *linformer_v;  /* (length, rank) */
-    int landmarks, iterations;               /* nystrom: of the inverse between landmarks */
+    int landmarks, iterations;               /* nystrom: iterations of the inverse of the landmarks' matrix */
     int buckets, chunk, rounds;              /* reformer: even; tokens that see each other and those before; hashes */
     const float *rotations; /* reformer: (rounds, H, D, buckets/2), kept as a copy; NULL: drawn by (seed, layer) */
     uint64_t seed;

@@ -6,7 +6,7 @@
 static const struct {
     ll_experiment about;
     ll_status (*run)(ll_table **table, const ll_analysis *how);
-    const char *old_name; /* of version 0.1, or NULL */
+    const char *old_name; /* name in version 0.1, or NULL */
 } experiments[] = {
     {{"features", "error of linear attention against the number of random features", "Performer, Fig. 4"},
      ll_analyse_features},
@@ -14,7 +14,7 @@ static const struct {
      ll_analyse_moments},
     {{"layers", "error of random features through the layers of a Transformer", "Performer, Fig. 14"},
      ll_analyse_layers},
-    {{"periods", "distances that permutations of the features can tell apart", "PermuteFormer, section 3"},
+    {{"periods", "distances that permutations of the features can distinguish", "PermuteFormer, section 3"},
      ll_analyse_periods},
     {{"positions", "weights that positions give by themselves: invariance, monotonicity", "SPE, Fig. 4"},
      ll_analyse_positions},

@@ -1,6 +1,6 @@
-/* How the error of random features grows through a Transformer (Choromanski et al. 2021, Figure 14): the same weights,
- * once with softmax attention and once with its estimate, and the difference of what leaves each layer. Weights are
- * random, of a size that gives queries and keys unit variance; the features' draw is new in every repeat. */
+/* How the error of random features grows through a Transformer (Choromanski et al. 2021, Figure 14). The same weights
+ * run once with softmax attention and once with its estimate; the error is the difference of the outputs of each layer.
+ * Weights are random, of a size that gives queries and keys unit variance. Every repeat draws new features. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static ll_status create(side *s, const char *kernel, int features, int T, const 
     if (status) return status;
     float *embedding = ll_param_in(s->model, s->model->data, s->model->at.embedding);
     for (int i = 0; i < VOCAB * width; i++) embedding[i] *= (float)sqrt(width); /* as in Vaswani et al. 2017 */
-    return ll_workspace_create(&s->ws, s->model, 1, T, 1);                      /* which keeps every layer's output */
+    return ll_workspace_create(&s->ws, s->model, 1, T, 1); /* training keeps the output of every layer */
 }
 
 static void destroy(side *s) {
@@ -49,7 +49,7 @@ static ll_status forward(const side *s, const int *tokens, int T) {
     return ll_network_forward(&run);
 }
 
-/* |a - b| / |b| of what leaves block `layer`. */
+/* |a - b| / |b| for the output of block `layer`. */
 static double distance(const side *a, const side *b, int layer, int T) {
     const float *x = a->ws->residual[2 * layer], *y = b->ws->residual[2 * layer];
     double error = 0, size = 0;

@@ -1,6 +1,6 @@
-/* How good an estimate of softmax attention random features are, by their kind, their draw and their number
- * (Choromanski et al. 2021, Figure 4): standard normal queries, keys and values, 4096 tokens, 16 numbers a head. The
- * output is that of the operator; the matrix, too, comes out of it, for some of the queries. */
+/* How well random features estimate softmax attention, by kind, draw and number of features (Choromanski et al. 2021,
+ * Figure 4). Queries, keys and values are standard normal: 4096 tokens, 16 numbers a head. The output is that of the
+ * operator; so is the matrix, for some of the queries. */
 #include <math.h>
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static const struct {
 };
 
 typedef struct {
-    int L, rows; /* tokens; queries whose weights are looked at */
+    int L, rows; /* tokens; queries whose weights are compared */
     float *q, *k, *v, *exact, *y, *weights, *A;
     ll_mean mse[KINDS][NUMBERS], l2[KINDS][NUMBERS], matrix[KINDS][NUMBERS];
 } experiment;

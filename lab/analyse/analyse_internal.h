@@ -1,14 +1,14 @@
 /* Inside the experiments.
  *
- *   analyse.c    the list of experiments         analyse_table.c  tables as they grow
- *   features.c   error of random features against their number
- *   moments.c    mean squared errors of the estimators against their formulas
- *   deep.c       error through the layers of a model
- *   periods.c    distances that permutations can tell apart
- *   places.c     what positions weigh by themselves
+ *   analyse.c            the list of experiments         analyse_table.c  tables that grow row by row
+ *   analyse_features.c   error of random features against their number
+ *   analyse_moments.c    mean squared errors of the estimators against their formulas
+ *   analyse_depth.c      error through the layers of a model
+ *   analyse_periods.c    distances that permutations can distinguish
+ *   analyse_positions.c  weights that positions alone give
  *   analyse_stream_error.c  numerical error of long streams against double precision
  *
- * Each experiment cuts its work into steps and says after each how far it is. */
+ * Each experiment divides its work into steps and reports progress after each. */
 #ifndef LL_ANALYSE_H
 #define LL_ANALYSE_H
 
@@ -17,25 +17,25 @@
 
 enum { LL_TABLE_LABEL = 64 };
 
-/* An empty table; the texts and plots are the caller's, static. columns: up to NULL. */
+/* An empty table. Texts and plots are static, of the caller; columns end with NULL. */
 LL_MUST_USE ll_status ll_table_create(ll_table **table, const char *title, const char *series,
                                       const char *const *columns, int plots, const ll_plot *plot);
-/* One more row; the label is copied. */
+/* Adds a row; the label is copied. */
 LL_MUST_USE ll_status ll_table_add(ll_table *table, const char *label, const double *numbers);
 void ll_table_verdict(ll_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* LL_ESTOPPED where the caller wants no more. */
+/* LL_ESTOPPED if the caller asks to stop. */
 LL_MUST_USE ll_status ll_analyse_step(const ll_analysis *how, int done, int steps);
 
-/* Mean and deviation of numbers as they come. */
+/* Running mean and deviation of numbers. */
 typedef struct {
     int n;
     double mean, square;
 } ll_mean;
 void ll_mean_add(ll_mean *m, double x);
-double ll_mean_deviation(const ll_mean *m); /* of one number; NaN below two */
+double ll_mean_deviation(const ll_mean *m); /* deviation of one number; NaN for fewer than two */
 
-/* A new model from keys, parted by |, with permutations as published. */
+/* A new model from keys, separated by |, with permutations as published. */
 LL_MUST_USE ll_status ll_analyse_model(ll_model **model, const char *keys);
 
 LL_MUST_USE ll_status ll_analyse_features(ll_table **table, const ll_analysis *how);

@@ -16,7 +16,7 @@
 
 enum { D = 16, M = 16, ANGLES = 9, KINDS = 5 };
 enum { TRIGONOMETRIC, POSITIVE, HYPERBOLIC, ORTHOGONAL, ORTHOGONAL_HYPERBOLIC };
-static const double LENGTH = 0.5; /* of x and y: longer vectors have errors whose mean takes too many draws to see */
+static const double LENGTH = 0.5; /* length of x and y: longer vectors have errors whose mean needs too many draws */
 
 typedef struct {
     double x[D], y[D], cosine, product, sum, difference; /* <x, y>, |x + y|^2, |x - y|^2 */
@@ -62,7 +62,7 @@ static double bound(const pair *p) {
     return formula(p, POSITIVE) - 2 * (1 - 1.0 / M) / (D + 2) * gap * gap;
 }
 
-/* Estimates of one draw: the means over its rows. */
+/* The estimates of one draw: means over its rows. */
 static void draw(pair *p, const float *W, int orthogonal) {
     double positive = 0, hyperbolic = 0, trigonometric = 0;
     const double s = exp(p->product), n = LENGTH * LENGTH;

@@ -1,6 +1,6 @@
-/* How far permutations reach (Chen 2021): the i-th power of a permutation is the identity when i is a multiple of the
- * lengths of all its cycles, so a head tells apart distances below their least common multiple, and all heads together
- * below that of all their cycles. */
+/* How far permutations reach (Chen 2021). The i-th power of a permutation is the identity if i is a multiple of the
+ * lengths of all its cycles. So a head distinguishes distances below the least common multiple of its cycles, and all
+ * heads together those below that of all their cycles. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 
 enum { MOST = 4096 };
 
-/* A least common multiple as powers of primes: it may have more digits than any number here. */
+/* A least common multiple as powers of primes, because it may be too large for any number type. */
 typedef struct {
-    unsigned char power[MOST + 1]; /* of the prime p, at p */
+    unsigned char power[MOST + 1]; /* exponent of the prime p, at p */
 } multiple;
 
 static void take(multiple *m, int n) {
@@ -39,7 +39,7 @@ static double value(const multiple *m) {
     return x;
 }
 
-/* The cycles of p (n); also its fixed points. */
+/* The lengths of the cycles of p (n), with fixed points. */
 static void take_cycles(multiple *m, const int32_t *p, int n, unsigned char *seen, double *fixed) {
     memset(seen, 0, (size_t)n);
     for (int a = 0; a < n; a++) {
@@ -86,12 +86,12 @@ static ll_status draws(ll_table *t, const ll_analysis *how, int m, int H, int re
     return status;
 }
 
-/* The permutations that a model has: a row for each head, then one for all. */
+/* The permutations of a model: a row for each head, then one for all. */
 static ll_status of_model(ll_table *t, const ll_model *model) {
     const ll_attention_config *c = &model->attention[0]->c;
     const int m = ll_feature_count(c) / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1);
     if (model->stacks > 1)
-        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; models with one alone can be analysed");
+        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; only models with one can be analysed");
     if (!c->permutation) return ll_fail(LL_EINVAL, "the model has no permutations; its position.type is not permute");
     if (m > MOST) return ll_fail(LL_EINVAL, "permutations of %d features: at most %d are analysed", m, (int)MOST);
     unsigned char *seen = ll_alloc((size_t)m, 1);
@@ -118,7 +118,7 @@ static ll_status of_model(ll_table *t, const ll_model *model) {
 ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how) {
     static const char *const columns[] = {
         "features", "heads", "head_tenth", "head_median", "all_heads_tenth", "all_heads_median", "fixed_points", NULL};
-    static const ll_plot plots[] = {{"periods", "Distances that all heads together tell apart, median of many draws",
+    static const ll_plot plots[] = {{"periods", "Distances that all heads together distinguish, median of many draws",
                                      "heads", "least common multiple of the cycles", 1, 5, -1, 1, 1}};
     static const int sizes[] = {16, 32, 64, 128, 256}, heads[] = {1, 2, 4, 8, 16};
     const int repeats = how->repeats ? how->repeats : how->quick ? 50 : 1000;
@@ -134,7 +134,7 @@ ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how) {
     if (status) return status;
     const double *row = (*table)->number + (size_t)(2 * 5 + 3) * (size_t)(*table)->columns;
     ll_table_verdict(*table,
-                     "claim: distances far beyond any sequence are told apart. 8 heads of 64 features (the released "
+                     "claim: distances far beyond any sequence are distinguished. 8 heads of 64 features (the released "
                      "language model: one draw, 3.2e11) have a median of %.3g, nine of ten draws more than %.3g",
                      row[5], row[4]);
     return LL_OK;

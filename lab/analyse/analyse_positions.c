@@ -1,7 +1,8 @@
-/* What a position by itself makes of a distance. The same random vector x stands at every token; the weight of token j
- * for token i is then the position's alone. Positions that act in attention are asked through an operator whose
- * features are x itself and whose sums are not divided; those of the embedding through their vectors. A translation
- * invariant position gives the same weight all along a diagonal; a monotonic one less the farther away. */
+/* The weight that a position alone gives to a distance. The same random vector x stands at every token, so the weight
+ * of token j for token i comes from the position alone. Positions in attention are measured through an operator whose
+ * features are x itself and whose sums are not divided; positions at the embedding through their vectors. A translation
+ * invariant position gives the same weight along each diagonal. A monotonic one gives less weight to larger
+ * distances. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 /* ---- The weights ---- */
 
-/* The operator's position with features x, dividing by nothing; of all else only the decay stays. */
+/* The operator's position, with features x and without a divisor; nothing else but the decay stays. */
 static ll_attention_config bare(const ll_attention *op, int T) {
     ll_attention_config c = op->premap ? op->premap->c : op->c;
     const int after = c.position == LL_POSITION_PERMUTE || c.position == LL_POSITION_PERMUTE2D ||
@@ -30,7 +31,7 @@ static ll_attention_config bare(const ll_attention *op, int T) {
     return c;
 }
 
-/* P (H, T, T) += <x at i, x at j> of one draw of x for every head. */
+/* P (H, T, T) += <x at i, x at j>, for one draw of x for every head. */
 static ll_status add_draw(const ll_attention *op, const ll_attention_config *c, int T, uint64_t seed, int draw,
                           float *x, float *A, float *P) {
     const size_t D = (size_t)c->D, all = (size_t)c->H * (size_t)T * (size_t)T;
@@ -54,7 +55,7 @@ static ll_status in_attention(const ll_model *m, int layer, int T, int contents,
     return status;
 }
 
-/* <e + p_i, e + p_j> in the mean over the model's token vectors e and random signs: |e|^2 + <p_i, p_j>. */
+/* <e + p_i, e + p_j>, averaged over the model's token vectors e with random signs: |e|^2 + <p_i, p_j>. */
 static ll_status in_embedding(const ll_model *m, int T, float *P) {
     const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, heads = (size_t)c->model.heads, n = (size_t)T;
@@ -81,7 +82,7 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     const ll_model_config *c = m->c;
     const size_t heads = (size_t)c->model.heads, n = (size_t)T;
     if (m->stacks > 1)
-        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; models with one alone can be analysed");
+        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; only models with one can be analysed");
     if (layer < 0 || layer >= c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
@@ -99,7 +100,7 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     return status;
 }
 
-/* ---- What they look like ---- */
+/* ---- Statistics of the weights ---- */
 
 typedef struct {
     int T, reach;
@@ -107,14 +108,14 @@ typedef struct {
     double invariance, monotonicity;
 } profile;
 
-/* Ranks of y (n), the largest first; equal ones share the mean. */
+/* Ranks of y (n), the largest first; equal values share the mean rank. */
 static double rank_of(const double *y, int n, int i) {
     double rank = 0;
     for (int k = 0; k < n; k++) rank += (y[k] > y[i]) + 0.5 * (k != i && fabs(y[k] - y[i]) <= 1e-9);
     return rank;
 }
 
-/* Spearman's correlation between nearness and weight: 1 where every step away weighs less. */
+/* Spearman's correlation between nearness and weight: 1 if every step away has less weight. */
 static double monotonicity(const double *y, int n) {
     double xy = 0, xx = 0, yy = 0;
     for (int i = 0; i < n; i++) {
@@ -124,7 +125,7 @@ static double monotonicity(const double *y, int n) {
     return yy > 0 ? xy / sqrt(xx * yy) : 0;
 }
 
-/* Adds one head's matrix: token i looks back at i - d. */
+/* Adds the matrix of one head: token i reads token i - d. */
 static void add_head(profile *p, const float *P, int heads, double *row) {
     double off = 0, all = 0;
     for (int d = 0; d <= p->reach; d++) {
@@ -171,7 +172,7 @@ static ll_status fresh(ll_model **model, const char *position, const char *decay
     return ll_analyse_model(model, keys);
 }
 
-/* New models of every position of the table that has its place in causal linear attention, and of the decay. */
+/* New models of every position in the table that is legal in causal linear attention, and of the decay. */
 static ll_status all_positions(ll_table *t, int T, const ll_analysis *how) {
     int count = 0, done = 0;
     while (ll_position_row(count)) count++;

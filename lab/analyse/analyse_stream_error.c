@@ -1,5 +1,6 @@
-/* Long streams of every kernel with every position: fed in blocks of random sizes, against double precision and against
- * tiles. Operators are those of new models; softmax, whose time grows with the square of the length, stops earlier. */
+/* Long streams of every kernel with every position. They are fed in blocks of random sizes and compared with double
+ * precision and with tiles. Operators are those of new models. softmax, whose time grows with the square of the length,
+ * stops earlier. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +16,10 @@
 #include "base/text.h"
 #include "model/network.h"
 
-enum { SQUARE_MOST = 30000 /* tokens of softmax */ };
+enum { SQUARE_MOST = 30000 /* tokens for softmax */ };
 static const char decay[] = "decay";
 
-/* Is the name among those of a list, parted by commas? NULL: no list. */
+/* Is the name in a list separated by commas? NULL: no list. */
 static int listed(const char *list, const char *name) {
     const size_t n = strlen(name);
     if (!strcmp(list, "all")) return 1;
@@ -27,7 +28,7 @@ static int listed(const char *list, const char *name) {
     return 0;
 }
 
-/* Every name of a list is one of the table; `more` is one besides. */
+/* Checks that every name of a list is in the table; `more` is one further name. */
 static ll_status check_list(const char *list, const char *what, const ll_mechanism *(*row)(int), const char *more) {
     for (const char *at = list; list && strcmp(list, "all") && at; at = strchr(at, ','), at += at != NULL) {
         char name[64];
@@ -42,7 +43,7 @@ static ll_status check_list(const char *list, const char *what, const ll_mechani
     return LL_OK;
 }
 
-/* A pair, or (position past the table's last) a kernel with decay. */
+/* A pair; if the position is past the table's last one, a kernel with decay. */
 typedef struct {
     int kernel, position, last;
 } pair;
@@ -51,7 +52,7 @@ static const char *position_name(const pair *p) {
     return p->position == p->last ? decay : ll_position_at(p->position)->name;
 }
 
-/* Without lists: each kernel without a position, and favor and softmax with each. */
+/* Without lists: each kernel without a position, and favor and softmax with each position. */
 static int wanted(const ll_analysis *how, const pair *p) {
     const char *position = position_name(p);
     const int kernel = how->kernels ? listed(how->kernels, ll_kernel_at(p->kernel)->name) : 1;
@@ -60,7 +61,7 @@ static int wanted(const ll_analysis *how, const pair *p) {
     return p->kernel == LL_KERNEL_FAVOR || p->kernel == LL_KERNEL_SOFTMAX || p->position == LL_POSITION_NONE;
 }
 
-/* Does the pair stream, and is it another operator than the one without a position? */
+/* Does the pair stream, and is it another operator than without the position? */
 static int streams(const pair *p) {
     const ll_mechanism *kernel = ll_kernel_at(p->kernel);
     if (!kernel->causal || kernel->stream == LL_STREAM_NONE) return 0;
@@ -71,7 +72,7 @@ static int streams(const pair *p) {
 
 static ll_status create(ll_model **model, const pair *p, const ll_analysis *how) {
     const ll_map *map = ll_map_of((ll_kernel)p->kernel);
-    /* Sums of weights of either sign come near 0, where a quotient shows nothing but that. */
+    /* Leaves out sums of weights of both signs: they come near 0, and the quotient then shows only that. */
     const int orthogonal = p->position == LL_POSITION_ORTHOGONAL, either = orthogonal || (map && map->sign);
     char keys[600];
     snprintf(keys, sizeof keys,
@@ -85,7 +86,7 @@ static ll_status create(ll_model **model, const pair *p, const ll_analysis *how)
     return ll_analyse_model(model, keys);
 }
 
-/* What starts at 0 or near it, as after training. */
+/* Parameters that start at 0 or near it are set to values as after training. */
 static void train(ll_model *m, uint64_t seed) {
     static const char *const names[] = {"position.rpe", "position.bias", "position.distance_k", "position.distance_v"};
     for (int i = 0; i < m->count; i++) {
@@ -98,7 +99,7 @@ static void train(ll_model *m, uint64_t seed) {
     }
 }
 
-/* Progress of one pair among all, by the tokens that they have. */
+/* Progress of one pair among all, in tokens. */
 typedef struct {
     const ll_analysis *how;
     double before, here, all;
@@ -131,7 +132,7 @@ static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) 
     return status;
 }
 
-/* Pair number i of those that are wanted; 0: there are no more. */
+/* Pair number i of the chosen ones; 0: there are no more. */
 static int next(const ll_analysis *how, pair *p) {
     for (p->position++;; p->position = 0, p->kernel++) {
         if (!ll_kernel_at(p->kernel)) return 0;

@@ -1,4 +1,4 @@
-/* What experiments share: steps, models, the tables that they fill, means. */
+/* What experiments share: progress, models, the tables that they fill, means. */
 #include "analyse/analyse_internal.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ ll_status ll_analyse_model(ll_model **model, const char *keys) {
 
 /* ---- Tables ---- */
 
-/* The public part first, so that one pointer serves both. */
+/* The public part comes first, so that one pointer serves both. */
 typedef struct {
     ll_table t;
     int capacity;

@@ -1,4 +1,4 @@
-/* What any model of text must beat: tables of how often tokens, and pairs of bytes, are in the train split. */
+/* Baselines that any model of text must beat: counts of tokens, and of pairs of bytes, in the train split. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 
 /* ---- Bigrams ---- */
 
-/* pair[a][b] += how often byte b follows byte a. */
+/* pair[a][b] += number of times that byte b follows byte a. */
 static void count_pairs(int64_t (*pair)[256], const uint8_t *text, size_t size) {
     for (size_t i = 1; i < size; i++) pair[text[i - 1]][text[i]]++;
 }
@@ -66,7 +66,7 @@ static ll_status count_tokens(int64_t **count, const ll_config *c, const ll_read
     return status;
 }
 
-/* Cross-entropy of p(v) = (train[v] + 1) / (sum of train + V), and how often the likeliest token is right. */
+/* Cross-entropy of p(v) = (train[v] + 1) / (sum of train + V), and how often the most frequent token is right. */
 static void compare(ll_baseline *b, const int64_t *train, const int64_t *test, int V) {
     double all = 0, loss = 0;
     int64_t count = 0;

@@ -1,4 +1,5 @@
-/* All runs of a comparison: seed by seed, so that a table is there early and gets surer. */
+/* All runs of a comparison, seed by seed, so that there is a table early, which becomes more certain with every
+ * seed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +18,11 @@ typedef struct {
     ll_comparison *c;
     const ll_comparison_how *how;
     char budget[32];
-    double spent; /* seconds of the runs that were made here, and ... */
-    int made;     /* ... how many */
+    double spent; /* seconds of the runs made in this call, and ... */
+    int made;     /* ... their number */
     ll_comparison_progress now;
     ll_system system;
-    double run_total; /* seconds that the run at hand takes, as far as is known */
+    double run_total; /* expected seconds of the current run, if known */
 } session;
 
 char *ll_contender_folder(const ll_contender *x, const char *folder, int seed) {
@@ -30,7 +31,7 @@ char *ll_contender_folder(const ll_contender *x, const char *folder, int seed) {
     return ll_path_join(folder, name);
 }
 
-/* ---- What is there ---- */
+/* ---- Finished runs ---- */
 
 static int wanted(const session *s, const ll_contender *x, int seed) {
     if (x->result[seed - 1].state >= LL_RESULT_DONE || (x->baseline && seed > 1)) return 0;
@@ -45,12 +46,12 @@ static ll_status check_result(const session *s, const ll_contender *x, const ll_
     if (status || r->state == LL_RESULT_NONE) return status;
     if (strcmp(r->settings, settings))
         return ll_fail(LL_EINVAL,
-                       "%s is a run of [%s] with other settings; remove that folder to make it again, or give another "
+                       "%s is a run of [%s] with other settings; remove that folder to repeat it, or give another "
                        "folder for the results",
                        run, x->name);
     if (strcmp(r->budget, s->budget))
         return ll_fail(LL_EINVAL,
-                       "%s was made under a budget of %s, not %s, which does not compare; give the same budget, or "
+                       "%s was made under a budget of %s, not %s, and the two do not compare; give the same budget, or "
                        "another folder for the results",
                        run, r->budget, s->budget);
     return LL_OK;
@@ -94,12 +95,12 @@ static int on_step(const ll_progress *run, void *arg) {
 }
 
 static ll_status stopped(void) {
-    return ll_fail(LL_ESTOPPED, "stopped; what is done is kept, and the same call goes on");
+    return ll_fail(LL_ESTOPPED, "stopped; finished runs are kept, and the same command continues");
 }
 
 /* ---- A plan ---- */
 
-/* Seconds a step of this system takes here, with the sizes that its data give it. */
+/* Seconds that a step of this system takes here, with the sizes that its data give. */
 static ll_status time_step(const ll_recipe *recipe, double *seconds) {
     ll_recipe *full = NULL;
     ll_reader *reader = NULL;
@@ -115,7 +116,7 @@ static ll_status time_step(const ll_recipe *recipe, double *seconds) {
     return status;
 }
 
-/* All seeds of a system make the same steps: those that the first one found time for. */
+/* All seeds of a system make the same number of steps: that of the first seed, which had to fit its time. */
 static ll_status plan(session *s, const ll_contender *x, ll_result *r) {
     double step = 0;
     int64_t steps = s->how->steps;
@@ -142,7 +143,7 @@ static ll_status set_number(ll_recipe *recipe, const char *key, int64_t value) {
     return ll_recipe_set(recipe, text);
 }
 
-/* The recipe of a run: a budget sets its steps, and with them when it warms up, looks and saves. */
+/* The recipe of a run. The budget sets its steps, and with them its warm-up, evaluations and checkpoints. */
 static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_result *r, int seed) {
     ll_recipe *recipe = NULL;
     ll_status status = ll_recipe_copy(&recipe, x->recipe);
@@ -163,7 +164,7 @@ static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_resu
 
 /* ---- A run ---- */
 
-/* *planned is written once the run can begin: its data are there. */
+/* *planned is written when the run can begin, because its data exist. */
 static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_result *planned, ll_result *r) {
     ll_trainer *trainer = NULL;
     char *last = ll_path_join(run, "last.safetensors");
@@ -185,13 +186,13 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     return status;
 }
 
-/* The model with the lowest held-out loss, on the table's split. */
+/* Evaluates the model with the lowest held-out loss on the table's split. */
 static ll_status evaluate(session *s, const char *run, ll_result *r) {
     ll_model *model = NULL;
     ll_evaluation e;
     if (tell(s, "evaluate", NULL)) return stopped();
     ll_status status = ll_run_load(&model, run);
-    if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to make it again", run);
+    if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to repeat the run", run);
     if (!status) status = ll_evaluate(model, s->c->about.split, s->c->about.batches, &e);
     if (!status) r->loss = e.loss, r->accuracy = e.accuracy, r->count = (double)e.count;
     ll_model_free(model);
@@ -221,7 +222,7 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
     return status;
 }
 
-/* It sees the train split once, under any budget. */
+/* The unigram baseline reads the train split once, under any budget. */
 static ll_status measure_baseline(session *s, ll_contender *x) {
     ll_result r = {.state = LL_RESULT_DONE, .steps = 1};
     ll_baseline b;
@@ -260,9 +261,9 @@ static ll_status make_all(session *s) {
 
 static ll_status check_how(const ll_comparison *c, const ll_comparison_how *how) {
     if (how->seeds < 1 || how->seeds > LL_SEEDS_MOST)
-        return ll_fail(LL_EINVAL, "%d seeds; there can be 1 to %d", how->seeds, (int)LL_SEEDS_MOST);
+        return ll_fail(LL_EINVAL, "%d seeds; 1 to %d are possible", how->seeds, (int)LL_SEEDS_MOST);
     if (!(how->seconds > 0) && how->steps < 1)
-        return ll_fail(LL_EINVAL, "a budget is some seconds, or at least one step");
+        return ll_fail(LL_EINVAL, "the budget must be some seconds, or at least one step");
     for (int k = 0; k < how->only; k++) {
         int found = 0;
         for (int i = 0; i < c->systems; i++) found |= !strcmp(how->names[k], c->system[i].name);

@@ -1,11 +1,11 @@
-/* Inside a comparison: systems of a table, each a recipe, each run with some seeds.
+/* Inside a comparison: the systems of a table. Each is a recipe, which is run with some seeds.
  *
- *   systems.c     the table's file to recipes      result.c      what a run came to, in a file beside it
+ *   systems.c     the table's file to recipes      result.c      the result of a run, in a file beside it
  *   compare.c     all runs, one after the other    outcome.c     means, deviations, the order of systems
  *   table_page.c  table.csv and table.html
  *
- * What is done is what the folder says: a run whose result.ini says "done" is one, whoever made it and when. So a
- * comparison can be killed at any time, and systems can be shared out among processes. */
+ * The folder says what is done: a run whose result.ini says "done" is finished, whoever made it and when. So a
+ * comparison can be killed at any time, and processes can divide the systems among them. */
 #ifndef LL_COMPARE_H
 #define LL_COMPARE_H
 
@@ -19,27 +19,28 @@ typedef enum { LL_RESULT_NONE, LL_RESULT_BEGUN, LL_RESULT_DONE, LL_RESULT_DIVERG
 
 typedef struct {
     ll_result_state state;
-    char budget[32], settings[24]; /* as given, and a digest of the recipe: results of others do not compare */
-    int64_t steps;                 /* that were planned */
+    char budget[32], settings[24]; /* the budget as given; a digest of the recipe: others do not compare */
+    int64_t steps;                 /* planned steps */
     double tokens, seconds, parameters, loss, accuracy, count;
 } ll_result;
 
-/* What a budget and its seeds set: the first two always, the others unless the table or ll_comparison_set has. */
+/* Keys that a budget and the seeds set: the first two always, the others unless the table or ll_comparison_set has set
+ * them. */
 enum { LL_BUDGET_STEPS, LL_BUDGET_SEED, LL_BUDGET_WARMUP, LL_BUDGET_LOOKS, LL_BUDGET_SAVES, LL_BUDGET_KEYS };
 
 typedef struct {
     char *name, *label;
     double published;
-    int baseline; /* no model: what the frequencies of tokens alone come to; it has one run */
+    int baseline; /* no model: the loss of token frequencies alone; it has one run */
     ll_recipe *recipe;
-    int said[LL_BUDGET_KEYS]; /* by the table or ll_comparison_set */
-    ll_result result[LL_SEEDS_MOST]; /* of seed i + 1 */
+    int said[LL_BUDGET_KEYS]; /* keys set by the table or ll_comparison_set */
+    ll_result result[LL_SEEDS_MOST]; /* results of seed i + 1 */
 } ll_contender;
 
 struct ll_comparison {
     ll_comparison_about about;
     ll_difference difference[LL_DIFFERENCES_MOST];
-    int metric, systems, seeds; /* seeds: of the last ll_comparison_run */
+    int metric, systems, seeds; /* seeds of the last ll_comparison_run */
     ll_contender system[LL_SYSTEMS_MOST];
 };
 
@@ -47,9 +48,9 @@ struct ll_comparison {
 
 /* LL_BUDGET_... of "key" or "key=value"; -1: another key. */
 int ll_budget_key(const char *assignment);
-/* The digest of a recipe: all of it but what the budget sets, which is what was not `said`, and train.report. */
+/* The digest of a recipe, without train.report and without the keys that the budget sets (those not in `said`). */
 LL_MUST_USE ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const int said[LL_BUDGET_KEYS]);
-/* LL_RESULT_NONE where the run folder has none. */
+/* LL_RESULT_NONE if the run folder has none. */
 LL_MUST_USE ll_status ll_result_read(ll_result *result, const char *run);
 LL_MUST_USE ll_status ll_result_write(const ll_result *result, const char *run);
 
@@ -60,7 +61,7 @@ char *ll_contender_folder(const ll_contender *x, const char *folder, int seed);
 
 /* ---- outcome.c ---- */
 
-/* The metric of a run; NaN where it has none. */
+/* The metric of a run; NaN if it has none. */
 double ll_result_metric(const ll_comparison *c, const ll_result *result);
 
 #endif

@@ -1,4 +1,4 @@
-/* Means and deviations over seeds, and whether systems come in the published order. */
+/* Means and deviations over seeds, and whether the systems come in the published order. */
 #include <math.h>
 
 #include "compare/compare_internal.h"

@@ -1,9 +1,9 @@
-/* What a run came to: result.ini in its folder, written when the run is planned and again when it is done. */
+/* The result of a run: result.ini in its folder. It is written when the run is planned, and again when it is done. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL /* no library to link; the function is fixed since xxHash 0.8 */
+#define XXH_INLINE_ALL /* nothing to link; the function is fixed since xxHash 0.8 */
 #include <xxhash.h>
 
 #include "base/file.h"

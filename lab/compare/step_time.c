@@ -1,10 +1,10 @@
-/* How long a training step takes, without data. */
+/* The time of a training step, without data. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "train/train_internal.h"
 #include "longline-lab.h"
 
-/* Random tokens: the time of a step does not depend on what they are. */
+/* Random tokens: the time of a step does not depend on their values. */
 static void fill(ll_batch *b, const ll_config *c) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
     const size_t n = (size_t)b->B * (size_t)b->T;
@@ -18,7 +18,7 @@ static void fill(ll_batch *b, const ll_config *c) {
     for (size_t i = 0; b->source && i < n; i++) b->source[i] = b->tokens[n - 1 - i];
 }
 
-/* The median: a machine that is busy for a moment does not move it. */
+/* The median, which a short disturbance of the machine does not change. */
 static double median(double *x, int n) {
     for (int i = 1; i < n; i++)
         for (int j = i; j > 0 && x[j] < x[j - 1]; j--) {
@@ -43,7 +43,7 @@ static ll_status time_steps(ll_engine *e, int repeats, double *times) {
 
 ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *seconds) {
     const ll_config *c = &recipe->c;
-    if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step cannot be timed; ask for at least 1", repeats);
+    if (repeats < 1) return ll_fail(LL_EINVAL, "%d repeats of a step; at least 1 is needed", repeats);
     if (c->model.vocab < 1 || (!ll_config_per_token(c) && c->model.classes < 1))
         return ll_fail(LL_EINVAL, "without data, model.vocab and model.classes must be set to be timed");
     ll_model *model = NULL;

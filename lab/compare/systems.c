@@ -18,7 +18,7 @@
 enum { SETTINGS_MOST = 512 };
 
 typedef struct {
-    int system, line; /* -1: all systems */
+    int system, line; /* -1: for all systems */
     char *text;       /* "key=value" */
 } setting;
 
@@ -26,7 +26,7 @@ typedef struct {
     ll_comparison *c;
     const char *path;
     int in_table, is_table, settings;
-    char *recipe[LL_SYSTEMS_MOST + 1]; /* of systems, then the table's; NULL: not named */
+    char *recipe[LL_SYSTEMS_MOST + 1]; /* recipes of systems, then the table's; NULL: not named */
     setting set[SETTINGS_MOST];
 } reading;
 
@@ -88,7 +88,7 @@ static ll_status set_baseline(ll_contender *x, const char *value) {
     return LL_OK;
 }
 
-/* A key of recipes, tried when all recipes are there. */
+/* A key of recipes, which is checked when all recipes are known. */
 static ll_status set_later(reading *r, int system, const char *key, const char *value, int line) {
     if (r->settings == SETTINGS_MOST) return ll_fail(LL_EINVAL, "a table sets at most %d keys", (int)SETTINGS_MOST);
     const size_t size = strlen(key) + strlen(value) + 4;
@@ -153,16 +153,16 @@ static ll_status read_key(void *arg, const char *section, const char *key, const
         r->is_table |= r->in_table;
         if (r->in_table) return LL_OK;
         if (!r->is_table)
-            return ll_fail(LL_EFORMAT, "[%.60s] stands before [table]; is this a table of systems?", section);
+            return ll_fail(LL_EFORMAT, "[%.60s] comes before [table]; is this a table of systems?", section);
         return begin_system(r->c, section);
     }
-    if (!*section) return ll_fail(LL_EFORMAT, "%.60s stands before [table]; is this a table of systems?", key);
+    if (!*section) return ll_fail(LL_EFORMAT, "%.60s comes before [table]; is this a table of systems?", key);
     return r->in_table ? table_key(r, key, value, line) : system_key(r, key, value, line);
 }
 
 /* ---- Recipes ---- */
 
-/* Where a recipe is: its name, seen from the table's folder. */
+/* The path of a recipe: its name, relative to the table's folder. */
 static char *path_of(const reading *r, const char *name) {
     const char *slash = strrchr(r->path, '/');
     const size_t n = slash && name[0] != '/' ? (size_t)(slash - r->path) + 1 : 0, size = n + strlen(name) + 1;
@@ -179,7 +179,7 @@ static ll_status load_recipe(const reading *r, int i) {
     char *path = path_of(r, name);
     const ll_status status = path ? ll_recipe_load(&r->c->system[i].recipe, path) : LL_ENOMEM;
     ll_free(path);
-    return status == LL_EIO ? ll_fail_in(LL_EINVAL, r->path) : status; /* what is wrong is the table */
+    return status == LL_EIO ? ll_fail_in(LL_EINVAL, r->path) : status; /* the error is in the table */
 }
 
 static ll_status set_key(ll_contender *x, const char *assignment) {
@@ -202,7 +202,7 @@ static ll_status apply(const reading *r, const setting *s, int i) {
     return ll_fail_in(status, where);
 }
 
-/* Said before hours of other runs, not after them. */
+/* Is reported before hours of other runs, not after them. */
 static ll_status check_pair(const reading *r, int i) {
     const ll_recipe *recipe = r->c->system[i].recipe;
     const int causal = !strcmp(ll_recipe_get(recipe, "model.task"), "lm");
@@ -214,7 +214,7 @@ static ll_status check_pair(const reading *r, int i) {
     return ll_fail_in(status, where);
 }
 
-/* Settings of the table first, so that those of a system win. */
+/* Settings of the table come first, so that those of a system override them. */
 static ll_status make_recipes(const reading *r) {
     ll_status status = LL_OK;
     for (int i = 0; i < r->c->systems && !status; i++) {

@@ -1,4 +1,5 @@
-/* The table in files: table.csv, and table.html with the curves of the first seeds and what differs from the paper. */
+/* The table as files: table.csv, and table.html with the curves of the first seeds and the differences from the
+ * paper. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static ll_status put_text(ll_writer *w, const char *text) {
     return status ? status : ll_writer_put(w, "\"", 1);
 }
 
-/* Empty where there is none. */
+/* Empty if there is no value. */
 static ll_status put_number(ll_writer *w, double value) {
     char text[LL_NUMBER_TEXT + 1] = ",", digits[LL_NUMBER_TEXT] = "";
     if (isfinite(value)) ll_print_number(digits, value);
@@ -140,7 +141,7 @@ static void write_curves(ll_html *h, const ll_comparison *c, const ll_run *runs)
     }
 }
 
-/* runs[i].folder stays NULL where the first seed has none yet. */
+/* runs[i].folder stays NULL if the first seed has no loss yet. */
 static ll_status open_runs(ll_run *runs, char **paths, const ll_comparison *c, const char *folder) {
     for (int i = 0; i < c->systems; i++) {
         if (!(paths[i] = ll_contender_folder(&c->system[i], folder, 1))) return LL_ENOMEM;
@@ -152,7 +153,7 @@ static ll_status open_runs(ll_run *runs, char **paths, const ll_comparison *c, c
     return LL_OK;
 }
 
-/* A link, where the run has written a page. */
+/* A link, if the run has written a page. */
 static void write_run(ll_html *h, const ll_contender *x, const char *folder, int seed) {
     char *run = ll_contender_folder(x, folder, seed), *page = run ? ll_path_join(run, "report.html") : NULL;
     const int there = page && !access(page, F_OK);

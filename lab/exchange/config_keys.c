@@ -1,4 +1,4 @@
-/* A config.json, key by key. The first error stays. */
+/* Reads a config.json key by key. The first error is kept. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "exchange/family.h"
 
-/* The value; NULL where it is missing or null. */
+/* The value; NULL if it is missing or null. */
 static json_t *value_of(ll_reading *r, const char *key, int needed) {
     json_t *value = json_object_get(r->json, key);
     if (json_is_null(value)) value = NULL;
@@ -56,7 +56,7 @@ const char *ll_hf_text(ll_reading *r, const char *key, const char *fallback) {
     return json_string_value(value);
 }
 
-/* A value as a word, or in general what it is. */
+/* A value as a word, or what kind of value it is. */
 static void describe(char text[64], const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_STRING: snprintf(text, 64, "%s", json_string_value(value)); break;

@@ -1,4 +1,4 @@
-/* Families of language models: GPT-2, GPT-NeoX, and what is like LLaMA. */
+/* Families of language models: GPT-2, GPT-NeoX, and those like LLaMA. */
 #include <stdio.h>
 #include <string.h>
 
@@ -111,7 +111,7 @@ static void read_neox(ll_reading *r) {
 
 const ll_family ll_family_neox = {"gpt_neox", "GPT-NeoX", "gpt_neox.", neox_rules, read_neox};
 
-/* ---- LLaMA and its kin (Touvron et al. 2023) ---- */
+/* ---- LLaMA and similar models (Touvron et al. 2023) ---- */
 
 static const ll_tensor_rule llama_rules[] = {
     {"*embed_tokens.weight", "embedding.weight", LL_TABLE, 0, 0},

@@ -4,7 +4,7 @@
 
 #include "exchange/families.h"
 
-/* Blocks after BERT: the norm comes after the sum. FLAGS: of queries and keys. */
+/* Blocks as in BERT: the norm comes after the sum. FLAGS: of queries and keys. */
 #define LINEAR(theirs, ours, flags)                                                                                    \
     {theirs ".weight", ours ".weight", LL_OUT_IN | (flags), 0, 0}, { theirs ".bias", ours ".bias", (flags), 0, 0 }
 #define NORM(theirs, ours)                                                                                             \
@@ -39,9 +39,9 @@
          "cls.predictions.decoder")
 #define LM_HEAD HEAD("lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder")
 
-/* ---- What they share ---- */
+/* ---- What the families share ---- */
 
-/* Heads of other tasks have tensors that would be left over; their name says it better. */
+/* Heads for other tasks have tensors that would be left over. An error that names the head is clearer. */
 static void check_head(ll_reading *r) {
     const char *name = json_string_value(json_array_get(json_object_get(r->json, "architectures"), 0));
     static const char *const fine[] = {"Model", "ForMaskedLM", "ForPreTraining"};
@@ -84,7 +84,7 @@ static void read_post_norm(ll_reading *r, const char *head_bias) {
     ll_hf_set(r, "model.token-types", "%lld", (long long)ll_hf_integer(r, "type_vocab_size", 2));
 }
 
-/* Learned positions, of which the first `offset` are not of tokens. */
+/* Learned positions; the first `offset` of them do not belong to tokens. */
 static void read_positions(ll_reading *r, int64_t offset) {
     const int64_t rows = ll_hf_integer(r, "max_position_embeddings", 512), reach = rows - offset;
     ll_hf_only(r, "position_embedding_type", "absolute");
@@ -140,7 +140,7 @@ static void read_roberta(ll_reading *r) {
 
 const ll_family ll_family_roberta = {"roberta", "RoBERTa", "roberta.", roberta_rules, read_roberta};
 
-/* ---- RoFormer (Su et al. 2021): neighbouring channels turn, as here ---- */
+/* ---- RoFormer (Su et al. 2021): neighbouring channels are rotated, as here ---- */
 
 static const ll_tensor_rule roformer_rules[] = {
     WORDS,
@@ -187,7 +187,7 @@ static void read_esm(ll_reading *r) {
     read_encoder(r, "lm_head.bias");
     ll_hf_only(r, "is_folding_model", "false");
     if (!r->status && strcmp(ll_hf_text(r, "position_embedding_type", "absolute"), "rotary"))
-        r->status = ll_fail(LL_EINVAL, "%s: position_embedding_type is not rotary: this is no ESM-2", r->path);
+        r->status = ll_fail(LL_EINVAL, "%s: position_embedding_type is not rotary: this is not ESM-2", r->path);
     ll_hf_set(r, "model.embedding-norm", ll_hf_flag(r, "emb_layer_norm_before", 0) ? "on" : "off");
     ll_hf_set(r, "position.type", "rope");
     if (ll_hf_flag(r, "token_dropout", 0))

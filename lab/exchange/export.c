@@ -1,5 +1,5 @@
-/* A model back into the folder that it was imported from. Headers of the weights are written as they were; the numbers
- * after them are the model's. */
+/* Writes a model back as the folder that it was imported from. The headers of the weights are the original ones; the
+ * numbers are the model's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "exchange/family.h"
 #include "longline-lab.h"
 
-enum { WEIGHTS_MOST = 1 << 30 }; /* elements of one tensor: more than any has, and sizes cannot overflow */
+enum { WEIGHTS_MOST = 1 << 30 }; /* elements of one tensor: sizes cannot overflow */
 
 typedef struct {
     const ll_model *model;
@@ -28,24 +28,24 @@ static json_t *header_of(const ll_origin *o) {
     return json_loadb((const char *)o->bytes.data, o->bytes.size, JSON_REJECT_DUPLICATES, NULL);
 }
 
-/* The tensors of all headers; model files may come from anybody. */
+/* The tensors of all headers. Model files may come from anybody, so they are checked. */
 static ll_status list_names(export *x) {
     x->names = json_object();
     if (!x->names) return LL_ENOMEM;
     for (int i = 0; i < x->model->origins; i++) {
         const ll_origin *o = &x->model->origin[i];
         if (!is_kept(o->name) && (strchr(o->name, '/') || *o->name == '.'))
-            return ll_fail(LL_EFORMAT, "the model keeps a file %s, which is no name in a folder", o->name);
+            return ll_fail(LL_EFORMAT, "the model has a file %s, which is not the name of a file in a folder", o->name);
         if (!is_weights(o->name) || is_kept(o->name)) continue;
         json_t *header = header_of(o);
         const int failed = !json_is_object(header) || json_object_update(x->names, header);
         json_decref(header);
-        if (failed) return ll_fail(LL_EFORMAT, "the model keeps a header of %s that is damaged", o->name);
+        if (failed) return ll_fail(LL_EFORMAT, "the model has a damaged header of %s", o->name);
     }
     return LL_OK;
 }
 
-/* Keys that may differ: they are of training alone, or were found in the vocabulary. */
+/* Keys that may differ: they concern training alone, or were found in the vocabulary. */
 static int may_differ(const char *key) {
     static const char *const free_keys[] = {"model.dropout", "model.init-std", "model.type-separator"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
@@ -62,14 +62,14 @@ static ll_status check_recipe(const export *x) {
         const char *now = ll_recipe_get(x->model->recipe, key->name);
         if (strcmp(then, now))
             return ll_fail(LL_EINVAL,
-                           "the model is no %s any more: %s is %s, and its config.json says %s; only what is still the "
+                           "the model is no longer a %s: %s is %s, and its config.json says %s; only what is still the "
                            "same kind of model can be exported",
                            x->reading.family->name, key->name, now, then);
     }
     return LL_OK;
 }
 
-/* The rule of a tensor: the first that our model has, duplicates last. */
+/* The rule of a tensor: the first one for a tensor that our model has; duplicates come last. */
 static int find_rule(const export *x, const char *name, ll_mapped *found, int part) {
     for (int i = 0; ll_mapped_at(found, x->model, x->reading.family, x->reading.prefix, i); i++)
         if (!strcmp(found->theirs, name) && (found->rule->flags & LL_KEPT || (found->tensor >= 0 && !part--))) return 1;
@@ -86,17 +86,17 @@ static size_t dtype_size(enum ll_dtype dtype) { return dtype == LL_F64 ? 8 : dty
 
 static void put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
     const double wide = (double)x;
-    const uint16_t half = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_half_of_float(dtype, x) : 0;
+    const uint16_t bits16 = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_float16_from_float(dtype, x) : 0;
     out += i * dtype_size(dtype);
     switch (dtype) {
     case LL_F64: memcpy(out, &wide, 8); break;
     case LL_F32: memcpy(out, &x, 4); break;
-    default: memcpy(out, &half, 2);
+    default: memcpy(out, &bits16, 2);
     }
 }
 
 static ll_status damaged(const char *name) {
-    return ll_fail(LL_EFORMAT, "the model keeps a header whose tensor %s is damaged", name);
+    return ll_fail(LL_EFORMAT, "the model has a header whose tensor %s is damaged", name);
 }
 
 static ll_status read_wanted(wanted *w, const char *name, const json_t *about) {
@@ -198,7 +198,7 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     const ll_bytes *config = ll_model_origin(model, "config.json");
     if (!config)
         return ll_fail(LL_EINVAL,
-                       "the model was not imported, so that no other program has its architecture; only what "
+                       "the model was not imported, so no other program has its architecture; only what "
                        "'longline import' made, and what was trained from that, can be exported");
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, "config.json", x.names);

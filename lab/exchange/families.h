@@ -10,12 +10,12 @@ extern const ll_family ll_family_gpt2, ll_family_neox, ll_family_llama, ll_famil
 typedef struct {
     int64_t layers, heads, width, ff, length;
     double eps;
-    const char *activation; /* as config.json calls it, or swiglu */
+    const char *activation; /* the activation as config.json calls it, or swiglu */
 } ll_family_size;
 
-/* Sets the keys of these, and the vocabulary's. */
+/* Sets these keys, and those of the vocabulary. */
 void ll_family_sizes(ll_reading *r, ll_family_size size);
-/* position.type = rope with this base; fails where rope_scaling or rope_parameters ask for more. */
+/* position.type = rope with this base; fails if rope_scaling or rope_parameters ask for more. */
 void ll_family_rope(ll_reading *r, double base);
 
 #endif

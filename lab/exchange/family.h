@@ -1,5 +1,5 @@
-/* Families of pretrained models, as Hugging Face's library writes them: what a config.json means as a recipe, and which
- * of its tensors is which of ours. One table a family serves import and export. */
+/* Families of pretrained models, as Hugging Face's library writes them: how a config.json becomes a recipe, and which
+ * of its tensors is which of ours. One table for each family serves import and export. */
 #ifndef LL_FAMILY_H
 #define LL_FAMILY_H
 
@@ -8,21 +8,21 @@
 #include "base/safetensors.h"
 #include "model/model_internal.h"
 
-/* How a tensor of theirs lies. */
+/* The layout of a foreign tensor. */
 enum {
-    LL_TABLE = 0,     /* as ours: vectors, embeddings, weights (in, out) of GPT-2 */
+    LL_TABLE = 0,     /* like ours: vectors, embeddings, weights (in, out) of GPT-2 */
     LL_OUT_IN = 1,    /* weights (out, in) */
-    LL_ROTATED = 2,   /* channels i and i + n/2 turn together, ours 2i and 2i + 1 */
-    LL_BY_HEAD = 4,   /* a fused tensor has its parts side by side within each head, not one after the other */
-    LL_DUPLICATE = 8, /* the same numbers as another tensor; it may be missing */
-    LL_KEPT = 16      /* not of our model: kept for an export; it may be missing */
+    LL_ROTATED = 2,   /* channels i and i + n/2 are rotated together; ours are 2i and 2i + 1 */
+    LL_BY_HEAD = 4,   /* the parts of a fused tensor are interleaved head by head */
+    LL_DUPLICATE = 8, /* a duplicate of another tensor; it may be missing */
+    LL_KEPT = 16      /* not in our model; stored for an export; it may be missing */
 };
 
 typedef struct {
     const char *theirs; /* '*' stands for the family's prefix, '#' for the number of a layer */
-    const char *ours;   /* likewise '#'; NULL for what is kept */
+    const char *ours;   /* likewise '#'; NULL for tensors that are only stored */
     int flags;
-    int part, parts; /* of a fused tensor; parts = 0: it is not one */
+    int part, parts; /* part of a fused tensor; parts = 0: it is not fused */
 } ll_tensor_rule;
 
 typedef struct ll_family ll_family;
@@ -35,14 +35,14 @@ typedef struct {
     int files;
 } ll_weights;
 
-/* A config.json that is read into a recipe. The first error stays: later calls then do nothing. */
+/* A config.json that is read into a recipe. The first error is kept; later calls then do nothing. */
 typedef struct {
     const ll_family *family;
     const char *path;
     json_t *json;
     json_t *names; /* an object with the names of all tensors */
     ll_recipe *recipe;
-    char prefix[32]; /* of this folder's tensors: the family's, or "" */
+    char prefix[32]; /* prefix of this folder's tensors: the family's, or "" */
     ll_status status;
 } ll_reading;
 
@@ -50,7 +50,7 @@ struct ll_family {
     const char *type; /* config.json's model_type */
     const char *name;
     const char *prefix;
-    const ll_tensor_rule *rules; /* up to theirs = NULL */
+    const ll_tensor_rule *rules; /* ends with theirs = NULL */
     void (*read)(ll_reading *r);
 };
 
@@ -66,8 +66,8 @@ const ll_st_tensor *ll_weights_find(const ll_weights *w, const char *name);
 
 /* ---- config_keys.c: keys of config.json ---- */
 
-/* An integer, a number, a flag, a text; a key that is missing or null is `fallback`, or an error where it is LL_NEEDED
- * or NULL. */
+/* An integer, a number, a flag, a text. If the key is missing or null, the result is `fallback`; if that is LL_NEEDED
+ * or NULL, it is an error. */
 enum { LL_NEEDED = -1000000 };
 int64_t ll_hf_integer(ll_reading *r, const char *key, int64_t fallback);
 double ll_hf_number(ll_reading *r, const char *key, double fallback);
@@ -83,7 +83,7 @@ int ll_hf_has(const ll_reading *r, const char *theirs);
 /* ---- mapping.c ---- */
 
 enum { LL_TENSOR_NAME = 160 };
-/* A rule for one layer: its name there, and our tensor. tensor < 0: our model has none of it. */
+/* A rule for one layer: the foreign name, and our tensor. tensor < 0: our model has none. */
 typedef struct {
     const ll_tensor_rule *rule;
     char theirs[LL_TENSOR_NAME];
@@ -92,15 +92,15 @@ typedef struct {
 
 /* The rules of a family for a model, layer by layer: for (i = 0; ll_mapped_at(&m, ..., i); i++). */
 int ll_mapped_at(ll_mapped *m, const ll_model *model, const ll_family *family, const char *prefix, int i);
-/* Shape of the whole tensor there, of which ours may be a part; returns its rank. */
+/* Shape of the whole foreign tensor, of which ours may be a part; returns its rank. */
 int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[2]);
-/* Where element (row, col) of ours is in theirs. */
+/* The index in the foreign tensor of our element (row, col). */
 size_t ll_mapped_index(const ll_model *model, const ll_mapped *m, int row, int col);
 
 /* ---- reading.c ---- */
 
-/* The recipe that config.json and the names of all tensors mean, which are borrowed. path: for errors. r is to be freed
- * with ll_reading_free, also on failure. */
+/* The recipe of a config.json and the names of all tensors, which are borrowed. path: for errors. Free r with
+ * ll_reading_free, also on failure. */
 LL_MUST_USE ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *path, json_t *names);
 void ll_reading_free(ll_reading *r);
 

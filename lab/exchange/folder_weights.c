@@ -34,7 +34,7 @@ static ll_status open_file(ll_weights *w, const char *name) {
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* The different files of an index, sorted, opened. */
+/* Opens the different files of an index, sorted. */
 static ll_status open_named(ll_weights *w, json_t *map, const char *path) {
     const size_t n = json_object_size(map);
     const char **names = ll_alloc(n + 1, sizeof *names), *key;
@@ -76,9 +76,9 @@ static ll_status open_shards(ll_weights *w) {
     json_t *json = status ? NULL : ll_json_load(bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, &refused);
     json_t *map = json_object_get(json, "weight_map");
     if (refused) status = ll_fail(LL_ENOMEM, "no memory for %s", path);
-    if (!status && !json) status = ll_fail(LL_EFORMAT, "%s: no JSON at byte %d: %s", path, error.position, error.text);
+    if (!status && !json) status = ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
     if (!status && !json_is_object(map))
-        status = ll_fail(LL_EFORMAT, "%s has no weight_map, which says what file has which tensor", path);
+        status = ll_fail(LL_EFORMAT, "%s has no weight_map, which says which file has which tensor", path);
     if (!status) status = open_named(w, map, path);
     json_decref(json);
     ll_bytes_free(&bytes);

@@ -1,4 +1,4 @@
-/* A folder of Hugging Face's into a model. */
+/* From a Hugging Face folder to a model. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include "exchange/family.h"
 #include "longline-lab.h"
 
-enum { FILE_MOST = 1 << 26 }; /* of files beside the weights */
+enum { FILE_MOST = 1 << 26 }; /* prefix of files beside the weights */
 
-/* Files that belong to a model, kept for an export where they are there. */
+/* Files of a model, stored for an export if they exist. */
 static const char *const beside[] = {
     "config.json",
     "generation_config.json",
@@ -34,9 +34,9 @@ typedef struct {
     const char *folder;
     ll_weights weights;
     ll_reading reading;
-    json_t *names, *used; /* of all tensors; of those that have a place */
+    json_t *names, *used; /* of all tensors; of those that a rule has used */
     ll_model *model;
-    unsigned char *filled; /* our tensors that have their numbers */
+    unsigned char *filled; /* our tensors that have received their numbers */
     ll_done_fn *progress;
     void *arg;
 } import;
@@ -82,7 +82,7 @@ static void copy_row(void *arg, size_t row) {
         p->value[row * (size_t)p->cols + (size_t)col] = c->theirs[ll_mapped_index(c->model, c->m, (int)row, col)];
 }
 
-/* Tied weights that stand there twice must be the same. */
+/* If both copies of a tied weight are stored, they must be equal. */
 static ll_status check_duplicate(const import *x, const ll_mapped *m, const float *theirs, size_t n) {
     const ll_param *p = &x->model->param[m->tensor];
     for (size_t i = 0; i < n; i++)
@@ -120,13 +120,13 @@ static ll_status keep(const import *x, const char *name, const ll_st_tensor *t) 
     return ll_model_keep_origin(x->model, full, t->data, t->bytes);
 }
 
-/* One rule for one layer. */
+/* Applies one rule for one layer. */
 static ll_status apply(import *x, const ll_mapped *m) {
     const ll_st_tensor *t = ll_weights_find(&x->weights, m->theirs);
     const int duplicate = m->rule->flags & LL_DUPLICATE, kept = m->rule->flags & LL_KEPT;
     if (!t && (kept || duplicate || m->tensor < 0)) return LL_OK;
     if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", x->folder, m->theirs);
-    if (!kept && m->tensor < 0) return LL_OK; /* it is left over, unless another rule has it */
+    if (!kept && m->tensor < 0) return LL_OK; /* it is left over, unless another rule uses it */
     if (duplicate && json_object_get(x->used, m->theirs)) return LL_OK;
     if (json_object_set_new(x->used, m->theirs, json_true())) return LL_ENOMEM;
     return kept ? keep(x, m->theirs, t) : fill(x, m, t);
@@ -136,11 +136,11 @@ static ll_status check_all(const import *x) {
     const char *name;
     json_t *value;
     json_object_foreach(x->names, name, value) if (!json_object_get(x->used, name)) return ll_fail(
-        LL_EFORMAT, "%s: tensor %s is left over: a %s of this config.json has none of this name", x->folder, name,
+        LL_EFORMAT, "%s: tensor %s is left over: a %s of this config.json has no tensor of this name", x->folder, name,
         x->reading.family->name);
     for (int i = 0; i < x->model->count; i++)
         if (!x->filled[i])
-            return ll_fail(LL_EFORMAT, "%s: no tensor there is our %s", x->folder, x->model->param[i].name);
+            return ll_fail(LL_EFORMAT, "%s: no tensor of this folder is our %s", x->folder, x->model->param[i].name);
     return LL_OK;
 }
 
@@ -159,7 +159,7 @@ static ll_status fill_all(import *x) {
     return status ? status : check_all(x);
 }
 
-/* The headers of the weights and the files beside them, for an export. */
+/* Stores the headers of the weights and the files beside them, for an export. */
 static ll_status keep_files(const import *x) {
     ll_status status = LL_OK;
     for (int i = 0; i < x->weights.files && !status; i++) {
@@ -181,7 +181,7 @@ static ll_status keep_files(const import *x) {
     return status;
 }
 
-/* The number of a token in vocab.txt, which has one a line; -1: it has none. */
+/* The number of a token in vocab.txt, which has one a line; -1: not found. */
 static int token_of(const ll_bytes *vocabulary, const char *token) {
     const size_t n = strlen(token);
     const char *line = (const char *)vocabulary->data;
@@ -194,7 +194,7 @@ static int token_of(const ll_bytes *vocabulary, const char *token) {
     return -1;
 }
 
-/* Types of tokens change after [SEP], which the vocabulary alone knows. */
+/* The type of tokens changes after [SEP]; only the vocabulary tells its number. */
 static void set_separator(import *x) {
     char *path = ll_path_join(x->folder, "vocab.txt");
     ll_bytes bytes = {0};
@@ -212,7 +212,7 @@ static ll_status read_folder(import *x) {
     ll_bytes config = {0};
     ll_status status = path ? LL_OK : LL_ENOMEM;
     if (!status && !ll_is_folder(x->folder))
-        status = ll_fail(LL_EINVAL, "%s is no folder; give the one that has the model's config.json", x->folder);
+        status = ll_fail(LL_EINVAL, "%s is not a folder; give the one that has the model's config.json", x->folder);
     if (!status && access(path, F_OK))
         status = ll_fail(LL_EINVAL, "%s has no config.json; give the folder that a model was saved to", x->folder);
     if (!status) status = ll_file_read(&config, path, FILE_MOST);

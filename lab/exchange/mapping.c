@@ -1,4 +1,4 @@
-/* Which element of their tensors is which of ours. Import and export both walk over these. */
+/* Which element of a foreign tensor is which of ours. Import and export both walk over these rules. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int tensor_of(const ll_model *m, const char *name) {
 int ll_mapped_at(ll_mapped *out, const ll_model *m, const ll_family *family, const char *prefix, int i) {
     const ll_tensor_rule *rule = family->rules;
     int layer = 0;
-    for (; rule->theirs; rule++) { /* a rule of layers counts as many times as there are */
+    for (; rule->theirs; rule++) { /* a rule of layers counts once for each layer */
         const int times = strchr(rule->theirs, '#') ? m->c->model.layers : 1;
         if (i < times) break;
         i -= times;
@@ -60,7 +60,7 @@ int ll_mapped_shape(const ll_model *m, const ll_mapped *x, size_t shape[2]) {
     return 2;
 }
 
-/* The channel of theirs, within all parts, that is output number o of ours. */
+/* The foreign channel, within all parts, of our output number o. */
 static size_t output_of(const ll_model *m, const ll_mapped *x, size_t o, size_t outputs) {
     const size_t D = (size_t)(m->queries / m->c->model.heads), n = (size_t)m->c->position.rotary;
     const size_t turned = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1),

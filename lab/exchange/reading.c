@@ -1,4 +1,4 @@
-/* A config.json becomes a recipe. */
+/* From a config.json to a recipe. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *pa
         return ll_fail(LL_EFORMAT, "%s: nested more than %d deep", path, CONFIG_DEPTH);
     r->json = ll_json_load(config->data, config->size, JSON_REJECT_DUPLICATES, &error, &refused);
     if (refused) return ll_fail(LL_ENOMEM, "no memory for %s", path);
-    if (!r->json) return ll_fail(LL_EFORMAT, "%s: no JSON at byte %d: %s", path, error.position, error.text);
+    if (!r->json) return ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
     if (!json_is_object(r->json)) return ll_fail(LL_EFORMAT, "%s: no JSON object", path);
     const char *type = ll_hf_text(r, "model_type", NULL);
     if (r->status) return r->status;

@@ -1,4 +1,4 @@
-/* What a layer of a model attends to: its attention matrices on a text. */
+/* Attention matrices of a model's layer on a text. */
 #include "attention/operator.h"
 #include "base/finite.h"
 #include "base/memory.h"
@@ -7,17 +7,17 @@
 
 int ll_model_cls_tokens(const ll_model *model) { return model->cls_tokens; }
 
-/* What a layer's attention is given: its operator, q, k and gate of one sequence. */
+/* The input of a layer's attention: its operator; q, k and gate of one sequence. */
 typedef struct {
     ll_workspace *ws;
     const ll_attention *op;
     ll_view q, k, gate;
-    int n; /* tokens, CLS token included */
+    int n; /* tokens, with the CLS token */
 } seen;
 
 static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int layer) {
     if (m->stacks > 1)
-        return ll_fail(LL_EINVAL, "attention matrices are of models with one stack; model.task = seq2seq has two");
+        return ll_fail(LL_EINVAL, "attention matrices need a model with one stack; model.task = seq2seq has two");
     if (layer < 0 || layer >= m->c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->model.layers - 1);
     ll_status status = ll_workspace_create(&s->ws, m, 1, T, 0);

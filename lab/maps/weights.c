@@ -1,9 +1,9 @@
-/* The attention matrix, which linear attention never makes: one-hot values pushed through the operator come out as its
- * columns (Choromanski et al. 2021, appendix C.4). What is seen so is what the operator does, with its kernel,
- * position, divisor and draws, in tiles or as a stream.
+/* The attention matrix, which linear attention never computes. One-hot values through the operator give its columns
+ * (Choromanski et al. 2021, appendix C.4). So this shows what the operator does, with its kernel, position, divisor and
+ * draws, in tiles or as a stream.
  *
- * Since y_i = sum_j A_ij v_j, A_ij is also the derivative of y_i[e] by v_j[e] for any e: a backward pass whose gradient
- * is 1 at (i, e) and 0 elsewhere leaves row i of A in dv[.][e]; E rows, of all heads, in one pass. */
+ * Since y_i = sum_j A_ij v_j, A_ij is also the derivative of y_i[e] with respect to v_j[e], for any e. A backward pass
+ * whose gradient is 1 at (i, e) and 0 elsewhere leaves row i of A in dv[.][e]. One pass gives E rows of all heads. */
 #include <string.h>
 
 #include "attention/attention_stream.h"
@@ -65,7 +65,7 @@ typedef struct {
     size_t values; /* floats of the gradient at y */
 } rows;
 
-/* A tensor of n tokens in rows of `width` for each head, at *at, which goes past it. */
+/* A tensor of n tokens in rows of `width` for each head, at *at, which advances. */
 static ll_view take(float **at, int H, int n, int width) {
     const ll_view v = {*at, 0, (size_t)n * (size_t)width, (size_t)width};
     *at += (size_t)H * v.head;
@@ -87,7 +87,7 @@ static ll_status rows_create(rows *r, const ll_attention *op, ll_view q, ll_view
     return LL_OK;
 }
 
-/* Rows of queries from .. from + n - 1 of those asked for, n <= E. */
+/* Rows of queries from .. from + n - 1 of the requested ones, n <= E. */
 static ll_status some_rows(const rows *r, const int *query, int count, int from, int n, float *A) {
     const size_t H = (size_t)r->op->c.H, S = (size_t)r->call.S;
     const ll_view g = r->call.g, dv = r->call.dv;

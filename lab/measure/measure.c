@@ -57,7 +57,7 @@ double ll_measure_product(int n, int threads, double seconds) {
     return best;
 }
 
-enum { SIDE = 1 << 25, PIECES = 256 }; /* floats that are read or written; number of tasks */
+enum { SIDE = 1 << 25, PIECES = 256 }; /* floats read or written; number of tasks */
 
 typedef struct {
     const ll_kernels *k;

@@ -1,4 +1,4 @@
-/* How much of a piece lies on the grids that music is put on. */
+/* How much of a piece lies on the grids of data.grid. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -6,13 +6,13 @@
 #include "data/reader.h"
 #include "longline-lab.h"
 
-/* Ticks from the nearest of so many positions of a quarter note. */
+/* Distance in ticks to the nearest of so many positions of a quarter note. */
 static double ticks_off(int64_t ticks, int division, int positions) {
     const double step = (double)division / positions, at = (double)ticks;
     return fabs(at - step * round(at / step));
 }
 
-/* Sums over notes; strokes of drums have no duration. */
+/* Sums over notes; drum notes have no duration. */
 static void add_score(ll_music_fit *fit, int64_t *durations, const ll_score *s) {
     fit->files++;
     fit->notes += s->notes;

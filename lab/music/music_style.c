@@ -1,6 +1,6 @@
-/* How alike two styles are (Cifka, Simsekli and Richard 2020, as used by Liutkus et al. 2021): the cosine between two
- * histograms of notes, which are of sixths of a quarter note; docs/math.md has the equations. Times are those of the
- * file, not of the grid; instruments do not mix, and drums are left out, whose pitches are no pitches. */
+/* Similarity of two styles (Cifka, Simsekli and Richard 2020, as used by Liutkus et al. 2021): the cosine between two
+ * histograms of notes, in sixths of a quarter note; equations in docs/math.md. Times are those of the file, not of the
+ * grid. Instruments are not mixed. Drums are left out, because their note numbers are not pitches. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -16,11 +16,11 @@ typedef struct {
     int64_t notes;
 } profile;
 
-/* The part of a quarter note that a time of so many ticks lies in. */
+/* The sixth of a quarter note that contains a time in ticks. */
 static int64_t part_of(int64_t ticks, int division) { return PARTS * ticks / division; }
 
-/* Ordered pairs of notes of an instrument of which the second begins less than four quarters after the first, or with
- * it; notes are in the order of their beginnings. */
+/* Ordered pairs of notes of an instrument of which the second begins less than four quarter notes after the first, or
+ * with it. Notes are sorted by their beginnings. */
 static ll_status count_pairs(profile *p, const ll_score *s, const char *name) {
     for (int64_t i = 0; i < s->notes; i++) {
         const ll_note *a = &s->note[i];
@@ -31,13 +31,13 @@ static ll_status count_pairs(profile *p, const ll_score *s, const char *name) {
                 return ll_fail(LL_EFORMAT, "%s: more than %d notes begin within four quarters", name, CROWD);
             if (a->instrument != b->instrument || a->instrument == LL_DRUMS || leap > LEAP || leap < -LEAP) continue;
             p->time_pitch[part_of(b->begin - a->begin, s->division)][LEAP + leap]++;
-            if (a->begin == b->begin) p->time_pitch[0][LEAP - leap]++; /* the same pair in its other order */
+            if (a->begin == b->begin) p->time_pitch[0][LEAP - leap]++; /* the same pair in the other order */
         }
     }
     return LL_OK;
 }
 
-/* The meter whose bars hold at a time: the last before it, unless it is one that no score is to trust. */
+/* The meter in force at a time: the last one before it, unless it is not plausible. */
 static void count_places(profile *p, const ll_score *s) {
     static const ll_meter usual = {.numerator = 4, .denominator = 4};
     ll_meter meter = usual;
@@ -54,7 +54,7 @@ static void count_places(profile *p, const ll_score *s) {
         const int64_t position = (note->begin - meter.at) * meter.denominator % bar / meter.denominator;
         const int64_t onset = part_of(position, s->division), length = note->end - note->begin;
         p->notes++;
-        /* The last part holds two quarters, too; longer notes are not counted. */
+        /* The last bin includes two quarter notes; longer notes are not counted. */
         int64_t duration = part_of(length, s->division);
         if (length == 2 * (int64_t)s->division) duration = SHORT - 1;
         if (duration < SHORT && onset < BAR) p->onset_duration[onset][duration]++;
@@ -86,7 +86,7 @@ static ll_status cosine(double *out, const double *x, const double *y, size_t n,
         yy += y[i] * y[i];
         xy += x[i] * y[i];
     }
-    if (xx <= 0 || yy <= 0) return ll_fail(LL_EINVAL, "there are no %s to be compared in one of the two", what);
+    if (xx <= 0 || yy <= 0) return ll_fail(LL_EINVAL, "there are no %s to compare in one of the two", what);
     *out = xy / (sqrt(xx) * sqrt(yy));
     return LL_OK;
 }

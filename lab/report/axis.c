@@ -1,5 +1,5 @@
-/* Axes: where the numbers stand and how they are written. Ticks are at 1, 2 or 5 times a power of ten; a
- * logarithmic axis has one at every decade and, where there is room, at 2 and 5, and small ones between. */
+/* Axes: the positions of the numbers, and how they are written. Ticks are at 1, 2 or 5 times a power of ten. A
+ * logarithmic axis has one at every decade, at 2 and 5 if there is space, and small ones between. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ int ll_axis_takes(int log, double v) {
     return log ? v >= 1e-100 && v <= 1e100 : a <= 1e100;
 }
 
-double ll_axis_place(const ll_axis *x, double v) {
+double ll_axis_position(const ll_axis *x, double v) {
     const double t = x->log ? log(v / x->lo) / log(x->hi / x->lo) : (v - x->lo) / (x->hi - x->lo);
     return x->from + t * (x->to - x->from);
 }
@@ -84,8 +84,8 @@ static void write_power(char *out, size_t size, int digit, int e) {
         n += (size_t)snprintf(out + n, size - n, "%s", raised[*c - '0']);
 }
 
-/* Ticks at 1, 2, .. 9 times powers of ten; `labels` of "1", "12" (as in bills: 1, 2, 5) carry numbers: powers where
- * one of them could not be written out. */
+/* Ticks at 1, 2, .. 9 times powers of ten. `labels` of "1", "12" (1, 2, 5) have numbers, written as powers if one of
+ * them is too long. */
 static void log_ticks(ll_axis *x, const char *labels, int every, int small) {
     const int first = (int)floor(log10(x->lo)), last = (int)ceil(log10(x->hi));
     const int powers = x->lo < 1e-5 * (1 - 1e-9) || x->hi >= 1e12;
@@ -115,7 +115,7 @@ static void set_log(ll_axis *x, double length, double gap, int open) {
         log_ticks(x, "1", (int)fmax(1, ceil(gap / decade)), decades <= 9);
     }
     if (numbered(x) >= 2) return;
-    x->n = 0; /* so short a stretch that round numbers of its own size serve it better */
+    x->n = 0; /* a range so small that round numbers of its own size serve better */
     linear_ticks(x, round_step((x->hi - x->lo) / fmax(1, length / gap)));
 }
 

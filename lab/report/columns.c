@@ -1,5 +1,5 @@
-/* Tables of numbers in CSV, as runs write them: columns are found by their names, fields may be empty, and a last row
- * without an end (a run that is writing it just now) does not count. */
+/* Tables of numbers in CSV, as runs write them. Columns are found by name, and fields may be empty. A last line without
+ * a line end, which a run is just writing, does not count. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static size_t field_length(const char *s) {
     return strcspn(s, ",\r\n");
 }
 
-/* Field number of each column, or -1; returns how many fields there are. */
+/* The field number of each column, or -1; returns the number of fields. */
 static int read_header(const char *s, const char *const *names, int columns, int *at) {
     int fields = 0;
     for (int c = 0; c < columns; c++) at[c] = -1;
@@ -65,7 +65,7 @@ static ll_status read_text(ll_columns *t, const char *path, const char *s, const
                            int needed) {
     layout l = {.path = path, .columns = columns};
     for (const char *p = s; (p = strchr(p, '\n')); p++) t->n++;
-    t->n -= 1; /* the first line is no row */
+    t->n -= 1; /* the first line has the names */
     if (t->n < 0) {
         t->n = 0;
         return ll_fail(LL_EFORMAT, "%s is empty or cut off in its first line", path);

@@ -1,4 +1,4 @@
-/* Runs beside each other: their curves in one figure, their results and recipes in columns. */
+/* Runs side by side: their curves in one figure, their results and recipes in columns. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { MOST = LL_CURVES_MOST };
 
-/* Names, or folders where two names are the same. */
+/* Names, or folders if two names are equal. */
 static void name_all(const ll_run *runs, int n, const char **names) {
     for (int i = 0; i < n; i++) {
         names[i] = runs[i].name;
@@ -39,7 +39,7 @@ static void figure(ll_html *h, const ll_run *runs, int n, const char **names, in
     ll_html_plot(h, about, &f, NULL);
 }
 
-/* Loss against position of the runs whose reports have it. */
+/* Loss against position, of the runs whose reports have it. */
 static void positions(ll_html *h, const ll_run *runs, int n, const char **names) {
     static const char *const columns[2] = {"position in the text", "loss"};
     static const ll_html_about about = {"loss-by-position", "Held-out loss by the number of tokens before it, as the "

@@ -1,4 +1,4 @@
-/* The numbers of figures, in files that any program reads. */
+/* The numbers of figures, in CSV files. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void count(file *f, int value) {
     put(f, text);
 }
 
-/* A name in quotes where it has to be. */
+/* A name, in quotes if necessary. */
 static void name(file *f, const char *text) {
     if (!text) return;
     if (!text[strcspn(text, ",\"\r\n")]) {
@@ -97,7 +97,7 @@ static void label(file *f, const ll_heat_map *m, int number) {
         count(f, number);
 }
 
-/* Panels may be of different widths: the first row of numbers names the columns of the widest. */
+/* Panels may differ in width: the first row of numbers names the columns of the widest. */
 ll_status ll_csv_heat_map(const char *path, const ll_heat_map *m) {
     file f = {0};
     int widest = 0;

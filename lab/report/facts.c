@@ -1,4 +1,4 @@
-/* What a run came to, as words and numbers: from its metrics, its recipe, and what only its model could tell. */
+/* The results of a run as words and numbers: from its metrics, its recipe, and from its model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static double value(const ll_run *run, int column, int row) {
 
 static double largest(const ll_columns *t, int column) {
     double most = NAN;
-    for (int i = 0; i < t->n; i++) most = fmax(most, t->column[column][i]); /* fmax passes NaN over */
+    for (int i = 0; i < t->n; i++) most = fmax(most, t->column[column][i]); /* fmax ignores NaN */
     return most;
 }
 
@@ -64,7 +64,7 @@ static int classifies(const ll_run *run) {
     return !strcmp(run->unit, "example");
 }
 
-/* Bits, and what follows from them. */
+/* Bits, and what is computed from them. */
 static void loss(char *out, size_t size, const ll_run *run, double bits) {
     const double nats = bits * log(2);
     if (!isfinite(bits))

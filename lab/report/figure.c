@@ -1,5 +1,5 @@
-/* A figure as a file: the picture goes to the disk while cairo makes it, through the writer that replaces
- * the target only when everything has arrived. */
+/* A figure as a file. cairo's output goes to the disk through the writer that replaces the target only when it is
+ * complete. */
 #include <cairo/cairo-svg.h>
 #include <string.h>
 #include <strings.h>
@@ -35,9 +35,9 @@ static ll_status check(const char *path, int width, int height) {
     return LL_OK;
 }
 
-/* cairo and fontconfig, which it takes letters from, crash where memory runs out in some of their functions. So it is
- * looked for before they begin: what they take for a page of text and curves, and two copies of the pixels. */
-static ll_status look_for_memory(const char *path, int width, int height, int svg) {
+/* cairo, and fontconfig, which finds its fonts, crash in some functions if memory runs out. So enough memory is
+ * allocated and freed before: what they need for a page of text and curves, and two copies of the pixels. */
+static ll_status check_memory(const char *path, int width, int height, int svg) {
     enum { TAKEN = 16 << 20, PIXEL = 4 };
     void *block = ll_alloc(TAKEN + (svg ? 0 : 2 * PIXEL * (size_t)width * (size_t)height), 1);
     if (!block) return ll_fail_in(LL_ENOMEM, path);
@@ -45,10 +45,10 @@ static ll_status look_for_memory(const char *path, int width, int height, int sv
     return LL_OK;
 }
 
-/* The picture into the writer, with cairo's verdict turned into ours. */
+/* Writes the picture, and turns cairo's status into ours. */
 static ll_status draw(const char *path, int width, int height, ll_painter *paint, const void *what, sink *out) {
     const int svg = has_ending(path, ".svg");
-    const ll_status status = look_for_memory(path, width, height, svg);
+    const ll_status status = check_memory(path, width, height, svg);
     if (status) return status;
     cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(put, out, width, height)
                                    : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
@@ -59,7 +59,7 @@ static ll_status draw(const char *path, int width, int height, ll_painter *paint
     if (!verdict) verdict = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
     if (out->status) return out->status;
-    if (drawn == 0) return ll_fail(LL_EINVAL, "%s: no point of the figure is a number that its axes can show", path);
+    if (drawn == 0) return ll_fail(LL_EINVAL, "%s: the figure has no point that its axes can show", path);
     if (verdict == CAIRO_STATUS_NO_MEMORY || (drawn < 0 && !verdict))
         return ll_fail(LL_ENOMEM, "%s: no memory for the picture", path);
     if (drawn < 0 || verdict) return ll_fail(LL_EIO, "%s cannot be drawn: %s", path, cairo_status_to_string(verdict));

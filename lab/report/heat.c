@@ -1,6 +1,6 @@
-/* Matrices as colours: panels in a grid, each an image under its label; below, what the colours
- * mean. The blues and oranges run from paper to dark in steps of equal lightness, so that prints and eyes without red
- * or green see the same order. */
+/* Matrices as colours: panels in a grid, each an image with its label; below, the scale of colours. Blues and oranges
+ * go from paper to dark in steps of equal lightness, so that prints, and readers who do not see red or green, show the
+ * same order. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "report/report_internal.h"
 
 enum { WIDTH = 960, SIDE = 24, GAP = 14, LABEL = 20, BAR = 160, STEPS = 5, PANELS_MOST = 1024 };
-/* Pixels of a panel's image at least: what shows an SVG may blur single ones. */
+/* Least pixels of a panel's image: programs that show SVG may blur smaller ones. */
 enum { FINE = 512 };
 static const int BLUE[STEPS] = {0xffffff, 0xb3cde9, 0x6aa5d6, 0x2171b5, 0x08306b};
 static const int ORANGE[STEPS] = {0xffffff, 0xfdc99b, 0xf5924a, 0xd94801, 0x7f2704};
@@ -82,11 +82,11 @@ int ll_shades_signed(const ll_heat_map *m) {
 
 typedef struct {
     int across, down;
-    double cell, tall;  /* sides of a cell, for a page WIDTH wide */
-    double top, height; /* of the grid's top, of the page */
+    double cell, tall;  /* size of a cell, for a page of WIDTH */
+    double top, height; /* y of the grid, height of the page */
 } grid;
 
-/* How high a panel is for its width. Values are squares, unless that would make a strip. */
+/* The height of a panel for its width. Cells are square, unless the panel would be too flat. */
 static double shape_of(const ll_panel *p) {
     return fmin(fmax((double)p->rows / p->cols, 0.2), 5);
 }
@@ -143,8 +143,8 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
     return 0;
 }
 
-/* Names of rows, to the right of which there is room for a matrix of the side that is left; of columns below it, long
- * ones from bottom to top. */
+/* Names of rows, to the right of which a matrix fits into the remaining width; names of columns below it, long ones
+ * vertical. */
 static double draw_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double side) {
     char text[64];
     double widest = 0;
@@ -169,7 +169,7 @@ static double draw_names(cairo_t *cr, const ll_heat_map *m, int n, double x, dou
     return left;
 }
 
-/* A strip of all colours, and what its ends mean. */
+/* The scale: a strip of all colours, and the meaning of its ends. */
 static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     static const char *const right[] = {
         [LL_SHADES_PANEL] = "largest of its panel; colours go with the square root",

@@ -1,4 +1,4 @@
-/* The page: opened and closed, its text and tables. */
+/* The page: opens and closes it, writes its text and tables. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static char *folder_of(const char *path) {
 static void begin(ll_html *h, const char *title) {
     ll_html_put(h, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                   /* What cannot be asked for cannot be missing: nothing outside this file, and no script. */
+                   /* The page loads nothing from outside and has no script, so nothing can be missing. */
                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                    "style-src 'unsafe-inline'; img-src data:\">\n"
                    "<meta name=\"color-scheme\" content=\"light dark\">\n");
@@ -106,7 +106,7 @@ void ll_html_print(ll_html *h, const char *format, ...) {
     ll_html_put(h, text);
 }
 
-/* What stands for one byte of HTML's own characters, or NULL. */
+/* The escape of one of HTML's own characters, or NULL. */
 static const char *entity(unsigned char c) {
     switch (c) {
     case '&': return "&amp;";
@@ -186,7 +186,7 @@ static void cells(ll_html *h, const char *first, const char *other, const char *
 }
 
 void ll_html_table_begin(ll_html *h, const ll_html_table *t) {
-    /* What is wider than the screen scrolls by itself, with the keyboard, too. */
+    /* A table wider than the screen scrolls by itself, also with the keyboard. */
     ll_html_put(h, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"");
     ll_html_text(h, t->label);
     ll_html_print(h, "\">\n<table%s>\n", t->numbers ? " class=\"numbers\"" : "");
@@ -208,7 +208,7 @@ void ll_html_table_end(ll_html *h) {
     ll_html_put(h, "</tbody>\n</table>\n</div>\n");
 }
 
-/* ---- What figures share ---- */
+/* ---- What the figures share ---- */
 
 char *ll_html_path(ll_html *h, const char *name, const char *ending) {
     char file[128];

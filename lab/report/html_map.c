@@ -1,5 +1,5 @@
-/* Matrices and images on the page. A group of matrices that is one of several stands on a tab: radio buttons, which
- * every browser lets one reach and change with the keyboard, and styles that show what is chosen. */
+/* Matrices and images on the page. Of several groups of matrices each has a tab. Tabs are radio buttons, which every
+ * browser makes usable by keyboard, with styles that show the chosen one. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static void write_files(ll_html *h, const char *name, const ll_heat_map *p) {
     ll_free(csv);
 }
 
-/* Buttons come first, so that a style can say: what follows the chosen one. */
+/* Buttons come first, so that a style can select what follows the chosen one. */
 static void tabs(ll_html *h, const char *name, const ll_html_maps *m) {
     ll_html_put(h, "<fieldset class=\"tabs\">\n<legend>");
     ll_html_text(h, m->tab);
@@ -127,7 +127,7 @@ void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_ma
 
 /* ---- Images ---- */
 
-enum { SIDE = 64 }; /* larger images are made smaller: the page shows what they are, not every pixel */
+enum { SIDE = 64 }; /* larger images are reduced: the page shows their content, not every pixel */
 
 /* Means of rectangles of (down, along) pixels. */
 static void shrink(const ll_html_images *m, int number, int down, int along, unsigned char *out) {

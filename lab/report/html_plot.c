@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "report/html.h"
 
-/* The drawing's own units; ticks are chosen for a box of this many pixels. */
+/* The size of the drawing in its own units; ticks are chosen for a box of this many pixels. */
 enum {
     ACROSS = 2000,
     UP = 1000,
@@ -26,7 +26,7 @@ typedef struct {
     int *index[LL_CURVES_MOST], n[LL_CURVES_MOST]; /* the points that are drawn */
 } plot;
 
-/* Four digits, all of a whole number: "2.131", "40", "1,024", "1.5M". */
+/* Four digits, or all of a whole number: "2.131", "40", "1,024", "1.5M". */
 static const char *number(char out[32], double v) {
     const double size = fabs(v);
     const double step = size > 0 ? pow(10, floor(log10(size)) - 3) : 1;
@@ -56,10 +56,10 @@ static int any_points(plot *p) {
 }
 
 static int across(const plot *p, double v) {
-    return (int)lround(ll_axis_place(&p->x, v));
+    return (int)lround(ll_axis_position(&p->x, v));
 }
 static int up(const plot *p, double v) {
-    return (int)lround(ll_axis_place(&p->y, v));
+    return (int)lround(ll_axis_position(&p->y, v));
 }
 
 /* ---- Words ---- */
@@ -78,7 +78,7 @@ static void key(const plot *p) {
     ll_html_put(p->h, "</ul>\n");
 }
 
-/* What a reader sees, for one who hears. */
+/* A description of the figure for screen readers. */
 static void describe(const plot *p) {
     char a[4][32];
     ll_html_put(p->h, "Chart of ");
@@ -136,7 +136,7 @@ static void curve(const plot *p, int k) {
     }
     ll_html_put(p->h, "\"/>\n");
     if (p->n[k] > MARKED || (p->faint && p->faint[k])) return;
-    ll_html_print(p->h, "<path class=\"dots c%d\" d=\"", k % COLOURS); /* lines without length, with round ends */
+    ll_html_print(p->h, "<path class=\"dots c%d\" d=\"", k % COLOURS); /* lines of no length with round ends */
     for (int i = 0; i < p->n[k]; i++)
         ll_html_print(p->h, "M%d %dh0", across(p, c->x[p->index[k][i]]), up(p, c->y[p->index[k][i]]));
     ll_html_put(p->h, "\"/>\n");
@@ -170,7 +170,7 @@ static void drawing(const plot *p) {
     ll_html_print(p->h, "\">\n<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\n", ACROSS,
                   UP);
     grid(p);
-    for (int k = p->f->n - 1; k >= 0; k--) curve(p, k); /* the first one on top */
+    for (int k = p->f->n - 1; k >= 0; k--) curve(p, k); /* the first curve is on top */
     ll_html_put(p->h, "</svg>\n");
     ticks(p);
     mark(p);
@@ -184,7 +184,7 @@ static void drawing(const plot *p) {
 
 /* ---- The data ---- */
 
-/* Some points of a curve, evenly taken from those that are drawn. */
+/* Some points of a curve, evenly chosen from the drawn ones. */
 static void table(const plot *p, int k) {
     const ll_curve *c = &p->f->curves[k];
     char x[32], y[32];

@@ -1,11 +1,11 @@
-/* Names at the ends of curves: text that fits, and does not lie on other text. */
+/* Names at the ends of curves: text that fits, and does not cover other text. */
 #include <math.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "report/report_internal.h"
 
-/* Bytes of the UTF-8 character at s, 0 if there is none that may be drawn. */
+/* The size of the UTF-8 character at s; 0 if there is none that can be drawn. */
 static int character(const unsigned char *s, size_t left) {
     const int n = ll_utf8_length(s, left);
     return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe ? 0 : n; /* U+FFFE, U+FFFF: not in XML */
@@ -52,7 +52,7 @@ static void keep_inside(ll_label *l, double top, double bottom) {
 }
 
 void ll_labels_spread(ll_label *label, int n, double line, double top, double bottom) {
-    for (int i = 1; i < n; i++) /* from the top down */
+    for (int i = 1; i < n; i++) /* from top to bottom */
         for (int j = i; j > 0 && label[j].y < label[j - 1].y; j--) {
             const ll_label t = label[j];
             label[j] = label[j - 1];

@@ -1,13 +1,13 @@
-/* The picture of a figure: curves on white, their names where they end, thin lines at round numbers. The
- * palette follows Okabe and Ito, so that people with any of the usual colour deficiencies can tell the
- * curves apart. The drawing is made once, for a page of about 960 x 540, and scaled to the size asked for. */
+/* The picture of a figure: curves on white, their names at their ends, thin lines at round numbers. The palette follows
+ * Okabe and Ito, so that readers with any of the usual colour deficiencies can distinguish the curves. The drawing is
+ * made for a page of about 960 x 540 and scaled to the requested size. */
 #include <math.h>
 #include <string.h>
 
 #include "report/pen.h"
 #include "report/report_internal.h"
 
-enum { COLOURS = 7, MARKED = 30 /* points a curve may have to show each */ };
+enum { COLOURS = 7, MARKED = 30 /* a curve of at most so many points shows each of them */ };
 static const int COLOUR[COLOURS] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x3c3c3c};
 static const double LINE = 17;
 
@@ -28,7 +28,7 @@ static int drawable(const page *p, const ll_curve *c, int i) {
     return ll_axis_takes(p->figure->log_x, c->x[i]) && ll_axis_takes(p->figure->log_y, c->y[i]);
 }
 
-/* Half the height of a curve's band at point i; 0: there is none. */
+/* Half the height of a curve's band at point i; 0: no band. */
 static double deviation(const page *p, int curve, int i) {
     const double *half = p->figure->deviation ? p->figure->deviation[curve] : NULL;
     return half && half[i] > 0 ? half[i] : 0;
@@ -74,7 +74,7 @@ static double widest(cairo_t *cr, const ll_axis *axis) {
 }
 
 /* The plot ends where every name still fits beside the end of its curve. */
-static void place_right(page *p) {
+static void set_right_margin(page *p) {
     p->right = p->width - 26;
     for (int k = 0; k < p->figure->n; k++) {
         const ll_curve *c = &p->figure->curves[k];
@@ -83,7 +83,7 @@ static void place_right(page *p) {
         if (last < 0 || !c->label || !*c->label) continue;
         *l = (ll_label){.curve = k, .x = c->x[last], .y = c->y[last]};
         l->width = ll_label_fit(p->cr, l->text, sizeof l->text, c->label, 0.3 * p->width);
-        const double along = ll_axis_place(&p->x, l->x); /* the axis lies over 0..1 so far */
+        const double along = ll_axis_position(&p->x, l->x); /* until now the axis covers 0..1 */
         const double space = p->width - 16 - 10 - l->width - p->left;
         if (along > 1e-6) p->right = fmin(p->right, p->left + space / along);
         p->labels++;
@@ -105,13 +105,13 @@ static int arrange(page *p) {
     ll_axis_set(&p->x, f->log_x, x[0], x[1], p->width - 26 - p->left, 84, 0);
     p->x.to = 1;
     font(p->cr, TEXT_SIZE, 1);
-    place_right(p);
+    set_right_margin(p);
     ll_axis_set(&p->x, f->log_x, x[0], x[1], p->right - p->left, 84, 0);
     p->x.from = p->left;
     p->x.to = p->right;
     for (int i = 0; i < p->labels; i++) {
-        p->label[i].x = ll_axis_place(&p->x, p->label[i].x) + 10;
-        p->label[i].y = ll_axis_place(&p->y, p->label[i].y);
+        p->label[i].x = ll_axis_position(&p->x, p->label[i].x) + 10;
+        p->label[i].y = ll_axis_position(&p->y, p->label[i].y);
     }
     ll_labels_spread(p->label, p->labels, LINE, p->top, p->bottom - 4);
     return 1;
@@ -132,7 +132,7 @@ static void draw_axes(const page *p) {
     font(cr, TEXT_SIZE, 0);
     for (int i = 0; i < p->y.n; i++) {
         const ll_tick *t = &p->y.tick[i];
-        const double y = ll_axis_place(&p->y, t->at);
+        const double y = ll_axis_position(&p->y, t->at);
         if (!t->text[0]) continue;
         line(cr, p->left, y, p->right, y, 1, GRID);
         colour(cr, QUIET, 1);
@@ -141,18 +141,18 @@ static void draw_axes(const page *p) {
     line(cr, p->left, p->bottom, p->right, p->bottom, 1, AXIS);
     for (int i = 0; i < p->x.n; i++) {
         const ll_tick *t = &p->x.tick[i];
-        const double x = ll_axis_place(&p->x, t->at);
+        const double x = ll_axis_position(&p->x, t->at);
         line(cr, x, p->bottom, x, p->bottom + (t->text[0] ? 6 : 3), 1, AXIS);
         colour(cr, QUIET, 1);
         write_text(cr, x, p->bottom + 21, 0.5, t->text);
     }
 }
 
-/* A vertical line with a name, where the figure has one. */
+/* A vertical line with a name, if the figure has one. */
 static void draw_mark(const page *p) {
     const ll_figure *f = p->figure;
     if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return;
-    const double x = ll_axis_place(&p->x, f->mark_at), dash[2] = {4, 4};
+    const double x = ll_axis_position(&p->x, f->mark_at), dash[2] = {4, 4};
     char text[128];
     cairo_set_dash(p->cr, dash, 2, 0);
     line(p->cr, x, p->top, x, p->bottom, 1, AXIS);
@@ -187,13 +187,13 @@ static void draw_words(const page *p) {
     }
 }
 
-/* Of the points that fall into one half of a unit of the page only the lowest and highest matter: a curve of
- * a million points stays a small file. */
+/* Within half a unit of the page only the lowest and the highest point are drawn, so that a curve of a million points
+ * is a small file. */
 static void trace(const page *p, const ll_curve *c) {
     double column = NAN, low = 0, high = 0;
     for (int i = 0; i < c->n; i++) {
         if (!drawable(p, c, i)) continue;
-        const double x = ll_axis_place(&p->x, c->x[i]), y = ll_axis_place(&p->y, c->y[i]);
+        const double x = ll_axis_position(&p->x, c->x[i]), y = ll_axis_position(&p->y, c->y[i]);
         const double at = c->n > 2000 ? floor(2 * x) : NAN;
         if (at == column && y >= low && y <= high) continue;
         cairo_line_to(p->cr, x, y);
@@ -209,7 +209,7 @@ static void draw_points(const page *p, const ll_curve *c, int rgb) {
     for (int i = 0; i < c->n; i++) {
         if (!drawable(p, c, i) || (n > MARKED && i != last)) continue;
         cairo_new_sub_path(p->cr);
-        cairo_arc(p->cr, ll_axis_place(&p->x, c->x[i]), ll_axis_place(&p->y, c->y[i]), 3.6, 0, 2 * M_PI);
+        cairo_arc(p->cr, ll_axis_position(&p->x, c->x[i]), ll_axis_position(&p->y, c->y[i]), 3.6, 0, 2 * M_PI);
     }
     colour(p->cr, rgb, 1);
     cairo_fill_preserve(p->cr);
@@ -218,14 +218,13 @@ static void draw_points(const page *p, const ll_curve *c, int rgb) {
     cairo_stroke(p->cr);
 }
 
-/* Where a band's edge is drawn. On a logarithmic axis it reaches as far down as up, for y - deviation may be no
- * number there. */
+/* The y of a band's edge. On a logarithmic axis it reaches as far down as up, because y - deviation may be negative. */
 static void edge(const page *p, int curve, int i, double sign) {
     const ll_curve *c = &p->figure->curves[curve];
     const double half = deviation(p, curve, i), y = c->y[i];
     if (!drawable(p, c, i)) return;
-    const double at = ll_axis_place(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
-    cairo_line_to(p->cr, ll_axis_place(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
+    const double at = ll_axis_position(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
+    cairo_line_to(p->cr, ll_axis_position(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
 }
 
 static void draw_bands(const page *p) {
@@ -243,13 +242,13 @@ static void draw_bands(const page *p) {
 static void draw_curves(const page *p) {
     cairo_set_line_join(p->cr, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_cap(p->cr, CAIRO_LINE_CAP_ROUND);
-    for (int k = p->figure->n - 1; k >= 0; k--) { /* the first one on top */
+    for (int k = p->figure->n - 1; k >= 0; k--) { /* the first curve is on top */
         const int pale = p->faint && p->faint[k], rgb = COLOUR[k % COLOURS];
         const double dash[2] = {7, 5};
-        cairo_set_dash(p->cr, dash, k < COLOURS ? 0 : 2, 0); /* the second round through the palette */
+        cairo_set_dash(p->cr, dash, k < COLOURS ? 0 : 2, 0); /* the second use of the palette */
         colour(p->cr, rgb, pale ? 0.5 : 1);
         cairo_set_line_width(p->cr, pale ? 1.1 : 2.4);
-        cairo_new_path(p->cr); /* text leaves a point behind */
+        cairo_new_path(p->cr); /* text leaves a current point */
         trace(p, &p->figure->curves[k]);
         cairo_stroke(p->cr);
         cairo_set_dash(p->cr, dash, 0, 0);

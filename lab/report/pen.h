@@ -1,4 +1,4 @@
-/* What all pictures are drawn with. */
+/* Drawing functions of all pictures. */
 #ifndef LL_PEN_H
 #define LL_PEN_H
 
@@ -17,7 +17,7 @@ static inline void font(cairo_t *cr, double size, int bold) {
     cairo_set_font_size(cr, size);
 }
 
-/* Letters as they are, neither coloured at their rims nor moved to whole pixels. */
+/* Font rendering without subpixel colours and without hinting. */
 static inline void plain_text(cairo_t *cr) {
     cairo_font_options_t *options = cairo_font_options_create();
     cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
@@ -27,7 +27,7 @@ static inline void plain_text(cairo_t *cr) {
     cairo_font_options_destroy(options);
 }
 
-/* Text at (x, y), its baseline; align 0 left, 0.5 middle, 1 right. */
+/* Text with its baseline at (x, y); align 0 left, 0.5 middle, 1 right. */
 static inline void write_text(cairo_t *cr, double x, double y, double align, const char *text) {
     cairo_text_extents_t e;
     cairo_text_extents(cr, text, &e);

@@ -1,6 +1,6 @@
-/* Small PNG images with a palette, for pages. The shades of heat maps are one colour that covers the page more or less,
- * so that the same image is right on white and on black. (cairo's writer makes true colour alone, with which
- * premultiplied transparency would lose the palest shades.) Format: PNG 1.2, W3C 2003. */
+/* Small PNG images with a palette, for pages. The shades of heat maps are one colour with different opacity, so that
+ * the same image fits white and black pages. (cairo only writes true colour, and its premultiplied alpha would lose the
+ * palest shades.) Format: PNG 1.2, W3C 2003. */
 #include <limits.h>
 #include <string.h>
 #include <zlib.h>
@@ -14,7 +14,7 @@ static void put32(unsigned char *p, size_t v) {
     for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
 }
 
-/* Ends the chunk that begins at p and holds n bytes; gives the place of the next one. */
+/* Ends the chunk that begins at p and has n bytes; returns the position of the next one. */
 static unsigned char *chunk(unsigned char *p, const char *type, size_t n) {
     put32(p, n);
     memcpy(p + 4, type, 4);
@@ -22,7 +22,7 @@ static unsigned char *chunk(unsigned char *p, const char *type, size_t n) {
     return p + CHUNK + n;
 }
 
-/* Colours, and how much they cover. */
+/* Colours and their opacity. */
 static void palette(int kind, unsigned char rgb[256][3], unsigned char alpha[256]) {
     for (int i = 0; i < 256; i++) {
         const int offset = i - 127, negative = kind == LL_PNG_SIGNED && offset < 0;
@@ -51,7 +51,7 @@ ll_status ll_png(unsigned char **png, size_t *size, int kind, int rows, int cols
     unsigned char *p = out + sizeof magic;
     put32(p + 8, (size_t)cols);
     put32(p + 12, (size_t)rows);
-    memcpy(p + 16, (const unsigned char[]){8, 3, 0, 0, 0}, 5); /* 8 bits, palette, no filter but none */
+    memcpy(p + 16, (const unsigned char[]){8, 3, 0, 0, 0}, 5); /* 8 bits, palette, no filter */
     p = chunk(p, "IHDR", 13);
     memcpy(p + 8, rgb, sizeof rgb);
     p = chunk(p, "PLTE", sizeof rgb);

@@ -1,14 +1,12 @@
 /* Inside the pictures.
  *
  *   axis.c    a range of numbers, its ticks and how they are written
- *   labels.c  names at the ends of curves
- *   page.c    the picture
- *   figure.c  its file
- *   heat.c    matrices as colours
+ *   labels.c  names at the ends of curves   page.c    the picture
+ *   figure.c  its file                      heat.c    matrices as colours
  *   columns.c columns of numbers from a file  run.c  a run folder and the curves of its loss
  *
- * A picture has no box around it and no legend beside it: each curve carries its name where it ends, in its
- * own colour, and thin lines at round numbers are all that stands behind it. */
+ * A picture has no frame and no legend. Each curve has its name at its end, in its own colour. Behind the curves are
+ * only thin lines at round numbers. */
 #ifndef LL_REPORT_H
 #define LL_REPORT_H
 
@@ -29,61 +27,61 @@ typedef struct {
 typedef struct {
     int log;
     double lo, hi;   /* numbers at its ends, lo < hi */
-    double from, to; /* where these are drawn */
+    double from, to; /* coordinates of these ends */
     int n;
     ll_tick tick[LL_TICKS_MOST];
 } ll_axis;
 
-/* Can this number be drawn on such an axis? NaN, infinities and absurd sizes cannot. */
+/* Can this number be drawn on such an axis? NaN, infinities and extreme sizes cannot. */
 int ll_axis_takes(int log, double v);
-/* An axis for numbers lo..hi that is `length` long, with numbers at least `gap` apart. open: leave some
- * room above and begin at a round number; otherwise it spans lo..hi. A linear axis that would begin close to
- * zero begins at zero. */
+/* An axis for numbers lo..hi that is `length` long, with numbers at least `gap` apart. open: leaves a margin above and
+ * begins at a round number; otherwise it spans exactly lo..hi. A linear axis that would begin close to zero begins at
+ * zero. */
 void ll_axis_set(ll_axis *axis, int log, double lo, double hi, double length, double gap, int open);
-double ll_axis_place(const ll_axis *axis, double v);
+double ll_axis_position(const ll_axis *axis, double v);
 
-/* A number for people: "65,536", "1.5M", "0.002"; as many decimals as `step` has. */
+/* A number as people write it: "65,536", "1.5M", "0.002"; as many decimals as `step` has. */
 void ll_number_text(char *out, size_t size, double v, double step, double largest);
 
 /* ---- Labels ---- */
 
 typedef struct {
     char text[128];     /* UTF-8, shortened to fit */
-    double x, y, width; /* where the curve ends; then, where the text is written */
+    double x, y, width; /* the y of the curve's end; then the y of the text */
     int curve;
 } ll_label;
 
-/* Copies text without what is not UTF-8, shortened to `most` wide in the current font; returns its width. */
+/* Copies text without what is not UTF-8, shortened to a width of `most` in the current font; returns its width. */
 double ll_label_fit(cairo_t *cr, char *out, size_t size, const char *text, double most);
-/* Moves labels that would overlap apart, within top..bottom. */
+/* Moves overlapping labels apart, within top..bottom. */
 void ll_labels_spread(ll_label *labels, int n, double line, double top, double bottom);
 
 /* ---- Figures ---- */
 
-/* Draws onto a surface of width x height units. 0: there is no point that can be drawn; -1: cairo failed. */
+/* Draws onto a surface of width x height units. 0: no point can be drawn; -1: cairo failed. */
 int ll_page_draw(cairo_surface_t *surface, const ll_figure *figure, const int *faint, int width, int height);
 
-/* A picture of this size into a .svg or .png file, replaced when it is whole. paint: as ll_page_draw. */
+/* A picture of this size in a .svg or .png file, which is replaced when complete. paint: as ll_page_draw. */
 typedef int ll_painter(cairo_surface_t *surface, const void *what, int width, int height);
 LL_MUST_USE ll_status ll_picture_write(const char *path, int width, int height, ll_painter *paint, const void *what);
 
-/* ll_figure_write with more: faint (n) or NULL tells which curves are drawn thin and pale. */
+/* As ll_figure_write; faint (n) or NULL says which curves are thin and pale. */
 LL_MUST_USE ll_status ll_figure_draw(const ll_figure *figure, const int *faint, const char *path);
 
 /* ---- Heat maps ---- */
 
-/* What the colours in a row of a panel are relative to. */
+/* To what the colours in a row of a panel are relative. */
 typedef struct {
     int full_range;
     double low, high, strongest;
 } ll_shade_range;
 
 ll_shade_range ll_shade_range_of(const ll_heat_map *map, int panel, int row);
-/* A value's place among the colours, -1..1; 0 for what is no number. */
+/* A value on the scale of colours, -1..1; 0 for NaN. */
 double ll_shade_of(const ll_shade_range *range, double v);
 /* Are there colours for negative values? */
 int ll_shades_signed(const ll_heat_map *map);
-/* Are the names of rows so short that those of columns need not be turned? */
+/* Are the names so short that those of columns can be horizontal? */
 int ll_heat_map_short_names(const ll_heat_map *map);
 
 /* ---- Columns ---- */
@@ -93,14 +91,14 @@ enum { LL_COLUMNS_MOST = 16 };
 typedef struct {
     int n;                           /* rows */
     const char *key;                 /* name of the first column, which has no empty fields */
-    double *column[LL_COLUMNS_MOST]; /* (n), NaN where a field is empty, or all of them: no such column */
+    double *column[LL_COLUMNS_MOST]; /* (n), NaN for an empty field; NULL: no such column */
 } ll_columns;
 
-/* The columns of these names, of which the first `needed` must be there. */
+/* Reads the columns of these names; the first `needed` must exist. */
 LL_MUST_USE ll_status ll_columns_read(ll_columns *t, const char *path, const char *const *names, int columns,
                                       int needed);
 void ll_columns_free(ll_columns *t);
-/* Rows of a column's last and least number, or -1; its median, NaN where there is none. */
+/* The row of a column's last and of its least number, or -1; its median, NaN if there is none. */
 int ll_columns_last(const ll_columns *t, int column);
 int ll_columns_least(const ll_columns *t, int column);
 double ll_columns_median(const ll_columns *t, int column);
@@ -110,7 +108,7 @@ double ll_columns_median(const ll_columns *t, int column);
 enum {
     LL_RUN_STEP,
     LL_RUN_BITS,
-    LL_RUN_VALID, /* those before must be there */
+    LL_RUN_VALID, /* the columns before are required */
     LL_RUN_ACCURACY,
     LL_RUN_SECONDS,
     LL_RUN_TOKENS,
@@ -124,12 +122,12 @@ enum {
 typedef struct {
     const char *folder; /* borrowed */
     char name[256];
-    const char *unit;   /* what a bit is of: "byte", "token", "example" */
-    ll_recipe *recipe;  /* NULL: not to be read */
+    const char *unit;   /* unit of the losses: bits per "byte", "token", "example" */
+    ll_recipe *recipe;  /* NULL: cannot be read */
     ll_columns metrics; /* columns LL_RUN_... */
 } ll_run;
 
-/* LL_EFORMAT also where there is no loss yet. */
+/* LL_EFORMAT also if there is no loss yet. */
 LL_MUST_USE ll_status ll_run_open(ll_run *run, const char *folder);
 void ll_run_close(ll_run *run);
 

@@ -1,4 +1,4 @@
-/* A run folder as it is seen from outside: its recipe, its metrics, and the picture of its loss. */
+/* A run folder seen from outside: its recipe, its metrics, and the picture of its loss. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const char *const NAME[LL_RUN_COLUMNS] = {
     "step",   "bits",          "valid_bits",    "valid_accuracy",    "seconds",
     "tokens", "learning_rate", "gradient_norm", "tokens_per_second", "memory_mib"};
 
-/* The last part of a path, with no slash at its end. */
+/* The last part of a path, without a slash at its end. */
 static void base_name(char *out, size_t size, const char *path) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') n--;
@@ -28,15 +28,15 @@ ll_status ll_run_open(ll_run *run, const char *folder) {
     *run = (ll_run){.folder = folder};
     char real[PATH_MAX];
     const char *last = strrchr(folder, '/');
-    const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are no names */
+    const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are not names */
     base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
     char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
     ll_status status = metrics && recipe ? ll_run_folder_check(folder, "metrics.csv") : LL_ENOMEM;
     if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
-    if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* its curves can be drawn all the same */
-    if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* what a bit is of */
+    if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* the curves can be drawn even so */
+    if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* unit of the losses: bits per ... */
     if (!status && ll_columns_last(&run->metrics, LL_RUN_BITS) < 0 && ll_columns_last(&run->metrics, LL_RUN_VALID) < 0)
-        status = ll_fail(LL_EFORMAT, "%s holds no loss yet; draw it when the run has made some steps", metrics);
+        status = ll_fail(LL_EFORMAT, "%s has no loss yet; draw it when the run has made some steps", metrics);
     ll_free(metrics);
     ll_free(recipe);
     if (status) ll_run_close(run);

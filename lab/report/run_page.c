@@ -1,4 +1,4 @@
-/* What the page of every run has: results, loss, what it cost, the recipe. */
+/* The common parts of every page of a run: results, loss, cost, the recipe. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "report/run_page.h"
 
-/* A model that knows nothing has all answers alike. The trainer says the same while it trains. */
+/* Chance: a model that gives all answers the same probability. The trainer prints the same warning during training. */
 static void warn_of_chance(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     if (!run->recipe) return;
     const char *task = ll_recipe_get(run->recipe, "model.task");
@@ -125,7 +125,7 @@ static void keys(ll_html *h, const ll_run *run, int all) {
 void ll_run_page_recipe(ll_html *h, const ll_run *run) {
     if (!run->recipe) return;
     ll_html_section(h, "recipe", "Recipe");
-    ll_html_paragraph(h, "What differs from the defaults:");
+    ll_html_paragraph(h, "Differences from the defaults:");
     keys(h, run, 0);
     ll_html_put(h, "<details>\n<summary>All keys</summary>\n");
     keys(h, run, 1);

@@ -1,5 +1,5 @@
-/* A long curve with few points that looks the same: of all points that fall into a narrow column of the picture, the
- * first, the least, the largest and the last. */
+/* Reduces a long curve to few points that look the same: in each narrow column of the picture the first, the least, the
+ * largest and the last point. */
 #include <math.h>
 
 #include "report/html.h"
@@ -8,7 +8,7 @@ static int drawable(const ll_figure *f, const ll_curve *c, int i) {
     return ll_axis_takes(f->log_x, c->x[i]) && ll_axis_takes(f->log_y, c->y[i]);
 }
 
-/* Ends of the x axis as it is drawn, linear or not. */
+/* Ends of the x axis as drawn, linear or logarithmic. */
 static double along(const ll_figure *f, double x) {
     return f->log_x ? log(x) : x;
 }
@@ -17,7 +17,7 @@ typedef struct {
     int first, least, most, last;
 } column;
 
-/* The points of a column in their order, without repeating one. */
+/* The points of a column in their order, each once. */
 static int leave(const column *c, int *index, int n) {
     const int low = c->least < c->most ? c->least : c->most, high = c->least < c->most ? c->most : c->least;
     const int order[4] = {c->first, low, high, c->last};

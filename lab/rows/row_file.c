@@ -1,6 +1,6 @@
-/* Rows of floats into files whose heads say how many there are: a head of fixed size is written first, and again when
- * the number is known. What safetensors holds besides, names and numbers of rows, waits in files of its own that have
- * no name. */
+/* Writes rows of floats to files whose headers contain the number of rows. A header of fixed size is written first, and
+ * again when the number is known. For safetensors, names and numbers of rows are collected in temporary files without a
+ * name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct ll_row_file {
     int64_t bytes[SPOOLS];
 };
 
-/* ---- Heads ---- */
+/* ---- Headers ---- */
 
 static void npy_head(char head[NPY_HEAD], const ll_row_file *r) {
     memset(head, ' ', NPY_HEAD);
@@ -83,7 +83,7 @@ static int ends_with(const char *path, const char *end) {
     return n > m && !strcmp(path + n - m, end);
 }
 
-/* A file beside the target that goes when it is closed. */
+/* A file beside the target that disappears when it is closed. */
 static ll_status open_spool(FILE **spool, const char *path, int number) {
     const size_t size = strlen(path) + 48;
     char *name = ll_alloc(size, 1);
@@ -114,8 +114,8 @@ ll_status ll_row_file_create(ll_row_file **rows, const char *path, int C, int pe
     while (kind <= SAFETENSORS && !ends_with(path, ending[kind])) kind++;
     if (!strcmp(path, "-")) kind = CSV;
     if (kind > SAFETENSORS)
-        return ll_fail(LL_EINVAL, "%s: a file of embeddings ends with .safetensors, .npy or .csv", path);
-    if (C < 1) return ll_fail(LL_EINVAL, "%s: rows of %d numbers; at least 1", path, C);
+        return ll_fail(LL_EINVAL, "%s: a file of embeddings must end with .safetensors, .npy or .csv", path);
+    if (C < 1) return ll_fail(LL_EINVAL, "%s: rows of %d numbers; there must be at least 1", path, C);
     ll_row_file *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     *r = (ll_row_file){.C = C, .per_token = per_token};
@@ -131,7 +131,7 @@ ll_status ll_row_file_create(ll_row_file **rows, const char *path, int C, int pe
 
 /* ---- Rows ---- */
 
-/* A field of RFC 4180. */
+/* A field as in RFC 4180. */
 static ll_status put_field(ll_row_file *r, const char *text) {
     if (!text[strcspn(text, ",\"\r\n")]) return ll_writer_put(r->file, text, strlen(text));
     ll_status status = ll_writer_put(r->file, "\"", 1);
@@ -163,7 +163,7 @@ static ll_status spool_put(ll_row_file *r, int which, const void *data, size_t s
     return LL_OK;
 }
 
-/* A line; what would break it becomes a blank. */
+/* A line; characters that would break it become blanks. */
 static ll_status spool_name(ll_row_file *r, const char *id) {
     ll_status status = LL_OK;
     for (; *id && !status; id++) status = spool_put(r, NAMES, *id == '\n' ? " " : id, 1);

@@ -1,4 +1,4 @@
-/* Files that are whole or not there, and how to see that one still is. */
+/* Files that are written as a whole, and checks that one still exists. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SHA-256 of files, by libmd, a block at a time: what is fetched may be larger than memory. */
+/* SHA-256 of files, by libmd, a block at a time, because downloads may be larger than memory. */
 #include <errno.h>
 #include <sha2.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* A file from the network: into "path.part", gone on with where it was left, named when it is whole and right. What the
- * server says of the file's version is kept in "path.part.version", so that no part of another version is added. */
+/* Downloads a file to "path.part". An interrupted download continues. The file gets its name when it is complete and
+ * its checksum is right. The version of the file, as the server tells it, is stored in "path.part.version", so that
+ * parts of different versions are never joined. */
 #include "sets/fetch.h"
 
 #include <errno.h>
@@ -12,8 +13,7 @@
 
 static ll_status unwritable(const char *path) { return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno)); }
 
-/* Where neither a version nor a checksum will tell whether the rest is of the same file, it comes from its beginning.
- */
+/* If neither a version nor a checksum can tell whether the rest belongs to the same file, the download starts again. */
 static ll_status fetch_part(const char *path, const char *note, const char *url, int checked, ll_done_fn *progress,
                             void *arg) {
     ll_partial part = {.file = fopen(path, "abe"), .url = url, .note = note};
@@ -33,7 +33,7 @@ static ll_status check(const char *part, const char *url, const char *sha256) {
     int64_t bytes = 0;
     ll_status status = ll_data_checksum(part, digits, &bytes);
     if (status || !sha256 || !strcasecmp(digits, sha256)) return status;
-    status = ll_fail(LL_EFORMAT, "%s has the checksum %s, expected %s; it is damaged, or no longer what it was", url,
+    status = ll_fail(LL_EFORMAT, "%s has the checksum %s, expected %s; it is damaged, or has changed there", url,
                      digits, sha256);
     unlink(part);
     return status;

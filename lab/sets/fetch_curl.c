@@ -11,9 +11,9 @@ enum { PATIENCE = 60 /* seconds without a byte */ };
 typedef struct {
     ll_partial *part;
     CURL *curl;
-    int64_t asked; /* bytes that the part had when this transfer began */
+    int64_t asked; /* bytes of the part when this transfer began */
     int begun, failed;
-    int other;            /* the server has another file, or less of it: all is to come again */
+    int other;            /* the server has another file, or a shorter one: start again */
     int64_t first, total; /* of the answer's Content-Range; -1: none */
     char tag[LL_VERSION_TEXT], date[LL_VERSION_TEXT];
     ll_done_fn *progress;
@@ -22,7 +22,7 @@ typedef struct {
 
 /* ---- Headers ---- */
 
-/* The value of the header `name` in a line of n bytes: 1, or 0 where it is another header, or too long. */
+/* The value of header `name` in a line of n bytes: 1; or 0 if it is another header, or too long. */
 static int take_value(const char *line, size_t n, const char *name, char value[LL_VERSION_TEXT]) {
     const size_t length = strlen(name);
     if (n <= length || strncasecmp(line, name, length) || line[length] != ':') return 0;
@@ -34,7 +34,7 @@ static int take_value(const char *line, size_t n, const char *name, char value[L
     return 1;
 }
 
-/* Called for every line of every answer: those that lead elsewhere, too, of which nothing is kept. */
+/* Is called for every header line of every answer. Those of redirects are forgotten. */
 static size_t take_header(char *line, size_t size, size_t count, void *arg) {
     transfer *t = arg;
     const size_t n = size * count;
@@ -53,13 +53,14 @@ static size_t take_header(char *line, size_t size, size_t count, void *arg) {
     return n;
 }
 
-/* A weak tag ("W/...") is for files that are alike, not the same byte for byte. */
+/* A weak tag ("W/...") marks files that are equivalent, but not equal byte for byte. */
 static const char *version_of(const transfer *t) { return t->tag[0] && strncmp(t->tag, "W/", 2) ? t->tag : t->date; }
 
 /* ---- The file ---- */
 
-/* Before the first byte. A server that knows no ranges, or has another version, sends all of it: what is there goes.
- * A rest must begin where the part ends, and be of the same version, also where the server did not look at If-Range. */
+/* Is called before the first byte. A server without ranges, or with another version, sends the whole file; then the
+ * part is emptied. A rest must begin where the part ends and have the same version, even if the server ignored
+ * If-Range. */
 static int begin(transfer *t) {
     long code = 0;
     const char *version = version_of(t), *before = t->part->version;
@@ -111,7 +112,7 @@ static void set_options(transfer *t) {
     curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
 }
 
-/* The rest, if it is of the same version; else the server sends all of it (RFC 9110, 13.1.5). */
+/* Requests the rest if it has the same version; else the server sends the whole file (RFC 9110, 13.1.5). */
 static CURLcode perform(transfer *t) {
     char range[32], line[LL_VERSION_TEXT + 16];
     struct curl_slist *headers = NULL;
@@ -131,7 +132,7 @@ static ll_status explain(transfer *t, CURLcode code) {
     const char *url = t->part->url;
     long answer = 0;
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &answer);
-    /* Nothing after the end: the part is whole, or longer than the file. */
+    /* There is nothing after the end: the part is complete, or longer than the file. */
     if (code == CURLE_HTTP_RETURNED_ERROR && answer == 416 && t->asked > 0) {
         t->other = t->total >= 0 && t->total != t->asked;
         return LL_OK;
@@ -139,13 +140,13 @@ static ll_status explain(transfer *t, CURLcode code) {
     if (t->other) return LL_OK;
     if (code == CURLE_OK) return t->begun || answer != 200 ? LL_OK : ll_partial_begin(t->part, ""); /* an empty file */
     if (code == CURLE_ABORTED_BY_CALLBACK)
-        return ll_fail(LL_ESTOPPED, "stopped; what came of %s is kept, and gone on with the next time", url);
-    if (t->failed) return ll_fail(LL_EIO, "cannot write what comes from %s; is the disk full?", url);
+        return ll_fail(LL_ESTOPPED, "stopped; what came of %s is kept, and the next download continues it", url);
+    if (t->failed) return ll_fail(LL_EIO, "cannot write the download from %s; is the disk full?", url);
     if (code == CURLE_HTTP_RETURNED_ERROR) return ll_fail(LL_EIO, "%s: the server answers %ld", url, answer);
     if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_PROXY)
-        return ll_fail(LL_EIO, "cannot reach %s (%s); is the network there? Else fetch it by other means", url,
+        return ll_fail(LL_EIO, "cannot reach %s (%s); check the network, or download it by other means", url,
                        curl_easy_strerror(code));
-    return ll_fail(LL_EIO, "%s: %s; what came is kept, and gone on with the next time", url, curl_easy_strerror(code));
+    return ll_fail(LL_EIO, "%s: %s; what came is kept; the next download continues it", url, curl_easy_strerror(code));
 }
 
 static ll_status transfer_once(transfer *t) {

@@ -1,4 +1,4 @@
-/* Data sets as their makers publish them, and those that are drawn here. Checksums are of the published files. */
+/* Published data sets, and those that are generated here. Checksums are of the published files. */
 #include <string.h>
 
 #include "base/file.h"

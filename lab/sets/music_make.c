@@ -1,6 +1,6 @@
-/* Simple pieces that are drawn: four bars of chords and a tune over them make a phrase, two phrases a piece of the form
- * A A B A, played by a melody, chords, a bass and, in half of those in 4/4, drums. So there is something to learn at
- * every distance: steps of the scale, beats of the bar, chords of the phrase, and phrases that come again. */
+/* Generates simple pieces of music. Four bars of chords with a tune make a phrase, and two phrases a piece of the form
+ * A A B A. It is played by a melody, chords, a bass and, in half of the pieces in 4/4, drums. So there is something to
+ * learn at every distance: steps of the scale, beats of the bar, chords of the phrase, and phrases that repeat. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "sets/music_make.h"
 
 enum { PHRASE = 4, BASS = 32, PIANO = 0, KICK = 36, SNARE = 38, HAT = 42, BARS_MOST = 4096, NOTES_A_BAR = 64 };
-enum { QUARTER = 4 }; /* Time is in sixteenths here, up to `play`. */
+enum { QUARTER = 4 }; /* Times are in sixteenths here, up to `play`. */
 
 static const int scales[2][7] = {{0, 2, 4, 5, 7, 9, 11}, {0, 2, 3, 5, 7, 8, 10}};
 static const int chords[][PHRASE] = {{0, 4, 5, 3}, {0, 5, 3, 4}, {0, 3, 4, 0}, {5, 3, 0, 4},
@@ -26,14 +26,14 @@ typedef struct {
     uint64_t seed, stream, index;
     int tonic, minor, steps; /* key; steps of a bar */
     int tune, accompaniment, bass, drums;
-    int chord, next; /* degrees of this bar's chord and the next one's */
-    int64_t bar;     /* where it begins */
-    int degree;      /* of the tune's last note */
+    int chord, next; /* degrees of this bar's chord and of the next one's */
+    int64_t bar;     /* its first step */
+    int degree;      /* pitch of the tune's last note */
 } draft;
 
 static int draw(draft *d, int below) { return (int)ll_below((uint32_t)below, d->seed, d->stream, d->index++); }
 
-/* A degree of the scale, 7 an octave, as a pitch; the chord of the fifth degree is major also in minor. */
+/* A degree of the scale (7 an octave) as a pitch. The chord of the fifth degree is major also in minor. */
 static int pitch_of(const draft *d, int degree) {
     const int octave = (degree + 70) / 7 - 10, step = degree - 7 * octave;
     return 48 + d->tonic + 12 * octave + scales[d->minor][step] + (d->minor && d->chord == 4 && step == 6);
@@ -46,7 +46,7 @@ static void play(draft *d, int instrument, int pitch, int at, int steps) {
                   (uint8_t)(loud - quiet)};
 }
 
-/* On a quarter the tone of the chord that is nearest; else a step up or down. */
+/* On a quarter note the nearest tone of the chord; else a step up or down. */
 static void draw_tune(draft *d) {
     const int *length = d->steps == 16 ? of_four[draw(d, 8)] : of_three[draw(d, 8)];
     for (int i = 0, at = 0; i < 8 && length[i]; at += length[i++]) {
@@ -90,7 +90,7 @@ static void play_bass(draft *d) {
     case 2:
         for (int at = 0; at < d->steps; at += 2) play(d, BASS, pitch_of(d, root), at, 2);
         break;
-    default: /* it walks: the last quarter is a step from the next root */
+    default: /* the last quarter note of the bass is a step from the next root */
         for (int at = 0; at < d->steps - 4; at += 4) play(d, BASS, pitch_of(d, root + at / 2), at, 4);
         play(d, BASS, pitch_of(d, target + (target > root ? -1 : 1)), d->steps - 4, 4);
     }
@@ -104,7 +104,7 @@ static void play_drums(draft *d) {
     }
 }
 
-/* A bar of a phrase: what is drawn depends on its position in the phrase alone, so that it recurs. */
+/* A bar of a phrase. Random choices depend only on its position in the phrase, so that it repeats. */
 static void play_bar(draft *d, int section, int position, const int *chord) {
     d->index = (uint64_t)(1000 * (1 + PHRASE * section + position));
     if (position == 0) d->degree = 12 + 2 * draw(d, 4);
@@ -169,7 +169,7 @@ static ll_status write_piece(const char *folder, int bars, uint64_t seed, int64_
     return status;
 }
 
-/* A piece of an earlier set would be taken for one of this. */
+/* Pieces of an earlier set would count as pieces of this one. */
 static ll_status check_rest(const char *folder, int64_t count) {
     char name[40];
     snprintf(name, sizeof name, "music-%06lld.mid", (long long)count);

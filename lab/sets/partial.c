@@ -1,4 +1,4 @@
-/* The note beside what there is of a download: the address, and the version of the file there, a line each. */
+/* The file beside an unfinished download: its address and the version of the file, a line each. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

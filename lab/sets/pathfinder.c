@@ -1,11 +1,11 @@
-/* Pathfinder, by the published construction (drewlinsley/pathfinder): two long dashed paths grow segment by segment
- * from ends that are near each other, each segment turned from the one before with a probability that falls with the
- * angle; short paths are strewn in between to distract; one dot is put on the first end of a path, another on the last
- * end of the same path (class 1) or of the other one (class 0). No segment comes nearer to another than the margin, but
- * to the one it continues.
+/* Pathfinder, by the published construction (drewlinsley/pathfinder). Two long dashed paths grow segment by segment
+ * from ends that are near each other. A segment is turned from the one before, with a probability that falls with the
+ * angle. Short paths between them distract. One dot is at the first end of a path; another is at the last end of the
+ * same path (class 1) or of the other one (class 0). No segment is nearer to another than the margin, except to the one
+ * it continues.
  *
- * Ours: segments are drawn and kept apart by exact distances instead of blown up rasters and dilations; angles and
- * positions are real numbers. Image i is a function of (seed, i). */
+ * Ours differs: segments are kept apart by exact distances instead of rasters and dilations, and angles and positions
+ * are real numbers. Image i is a function of (seed, i). */
 #include "sets/pathfinder.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 static const double PI = 3.14159265358979323846;
 
 enum { FINE = 4 /* samples of a pixel along each axis */, SIDE_MOST = 1024, SEGMENTS_MOST = 4096 };
-/* How often is tried: a segment, a distracting path, a whole image. */
+/* Most tries: for a segment, for a distracting path, for an image. */
 enum { SEGMENT_TRIES = 20, DISTRACTOR_TRIES = 5, SEED_TRIES = 50, RETREATS = 100, IMAGE_TRIES = 2000 };
 
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
     int count;
 } scene;
 
-/* A path on its way: the end of its last segment, and the direction of that. */
+/* A growing path: the end of its last segment, and the direction there. */
 typedef struct {
     point first, head;
     double angle;
@@ -75,7 +75,7 @@ static int inside(const ll_pathfinder *p, point q) {
     return q.x >= p->padding && q.y >= p->padding && q.x <= p->side - p->padding && q.y <= p->side - p->padding;
 }
 
-/* May this segment be where it is? The one that it continues is `last`, or -1. */
+/* May this segment be here? The one that it continues is `last`, or -1. */
 static int fits(const scene *s, const segment *new, int last) {
     const double least = s->p->thickness + s->p->margin;
     if (!inside(s->p, new->a) || !inside(s->p, new->b)) return 0;
@@ -95,8 +95,8 @@ static int begin(scene *s, snake *k, point at, int path) {
     return 1;
 }
 
-/* The angle a between segments has the weight cos^2(continuity a), 0 where that is beyond a right angle: drawn by
- * refusal. */
+/* The angle a between segments has the weight cos^2(continuity a), and 0 beyond a right angle. It is drawn by
+ * rejection. */
 static double bend(scene *s) {
     const double most = fmin(PI, PI / 2 / s->p->continuity);
     for (;;) {
@@ -105,7 +105,7 @@ static double bend(scene *s) {
     }
 }
 
-/* A gap, which is two margins wide and bends in its middle, and a segment. */
+/* A gap, two margins wide and bent in its middle, and a segment. */
 static int extend(scene *s, snake *k, int last) {
     const point pivot = ahead(k->head, k->angle, s->p->margin);
     for (int i = 0; i < SEGMENT_TRIES && s->count < SEGMENTS_MOST; i++) {
@@ -128,7 +128,7 @@ static int last_of(const scene *s, int path) {
     return i;
 }
 
-/* Takes the last segments of a path away again, but for its first; 0: there is none to take. */
+/* Removes the last segments of a path, but not its first; 0: there is none to remove. */
 static int retreat(scene *s, snake *k, int *length) {
     int back = 1 + (int)(4 * uniform(s));
     if (*length < 2) return 0;
@@ -143,7 +143,7 @@ static int retreat(scene *s, snake *k, int *length) {
     return 1;
 }
 
-/* Ends far from the border, and the two paths in turns. A path that comes to a dead end goes back a little. */
+/* Ends are far from the border, and the two paths grow in turns. A path that cannot grow is shortened a little. */
 static int two_paths(scene *s, snake k[2]) {
     const ll_pathfinder *p = s->p;
     const double edge = fmin(2 * p->distance, p->side / 2.0 - 1), space = p->side - 2 * edge;
@@ -163,7 +163,7 @@ static int two_paths(scene *s, snake k[2]) {
     return 1;
 }
 
-/* What does not fit after some tries is left out. */
+/* A path that does not fit after some tries is left out. */
 static void distract(scene *s, int path) {
     for (int i = 0; i < DISTRACTOR_TRIES; i++) {
         const int before = s->count;
@@ -185,7 +185,7 @@ static void range(int *first, int *end, double a, double b, double spread, int s
     if (*end > side) *end = side;
 }
 
-/* The brightest of what is there and a capsule of this radius, covered parts of a pixel counted on a grid. */
+/* The maximum of the image and a capsule of this radius; partly covered pixels are sampled on a grid. */
 static void stroke(uint8_t *pixels, int side, const segment *s, double radius, double brightness) {
     int x0, x1, y0, y1;
     range(&x0, &x1, s->a.x, s->b.x, radius, side);
@@ -207,7 +207,7 @@ static void render(uint8_t *pixels, const scene *s, point one, point other) {
     const int side = s->p->side;
     const segment dot[2] = {{one, one, 0}, {other, other, 0}};
     memset(pixels, 0, (size_t)side * (size_t)side);
-    /* Thinner than a pixel, a line would come and go with where it lies. */
+    /* A line thinner than a pixel would appear and vanish with its position. */
     const double radius = fmax(s->p->thickness, 1) / 2;
     for (int i = 0; i < s->count; i++) stroke(pixels, side, &s->segment[i], radius, s->p->contrast);
     for (int i = 0; i < 2; i++) stroke(pixels, side, &dot[i], s->p->radius, 1);
@@ -265,7 +265,8 @@ ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].side != side) continue;
         *p = known[i];
-        /* Distractors are a third as long as paths; of shorter ones there are more, so that about as much distracts. */
+        /* Distractors are a third as long as paths. If they are shorter there are more, so that about as much
+         * distracts. */
         const int distracting = p->distractors * p->distractor_segments;
         p->segments = segments;
         p->distractor_segments = segments < 6 ? 1 : segments / 3;

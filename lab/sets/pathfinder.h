@@ -5,25 +5,25 @@
 #include "base/file.h"
 
 typedef struct {
-    int side;             /* of the image */
+    int side;             /* side of the image */
     int padding;          /* pixels at its borders where no path is */
-    int segments, length; /* of each of the two paths, and pixels of a segment */
+    int segments, length; /* segments of each of the two paths, and pixels of a segment */
     int margin;           /* free pixels around segments */
-    double thickness;     /* of a segment */
-    double distance;      /* between the first ends of the two paths */
-    double continuity;    /* how straight a path is: the angle between segments counts so many times */
-    double radius;        /* of a dot */
+    double thickness;     /* width of a segment */
+    double distance;      /* distance between the first ends of the two paths */
+    double continuity;    /* how straight a path is: factor of the angle between segments */
+    double radius;        /* radius of a dot */
     double contrast;      /* brightness of segments */
     int distractors, distractor_segments;
 } ll_pathfinder;
 
-/* As the Long-Range Arena has it, for images of side 32, 64, 128 and 256, and paths of 6, 9 and 14 segments: its easy
- * ("curv_baseline"), intermediate and hard images. How many distractors the first two have is our choice. Our own, to
- * learn the first steps from: paths of 1 to 5 segments with nothing to distract, and images of side 16, which have room
- * for 6. LL_EINVAL for others. */
+/* The settings of the Long-Range Arena, for images of side 32, 64, 128 and 256, and paths of 6, 9 and 14 segments: its
+ * easy ("curv_baseline"), intermediate and hard images. The number of distractors of the first two is our choice. Also
+ * ours, for the first steps of learning: paths of 1 to 5 segments without distractors, and images of side 16, in which
+ * 6 segments fit. LL_EINVAL for others. */
 LL_MUST_USE ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments);
-/* Image number i of a seed: `pixels` (side, side) and its class, 1 where the dots are joined. LL_EINVAL where the paths
- * do not fit into the image. */
+/* Image number i of a seed: `pixels` (side, side) and its class, 1 if the dots are joined. LL_EINVAL if the paths do
+ * not fit into the image. */
 LL_MUST_USE ll_status ll_pathfinder_draw(uint8_t *pixels, uint8_t *label, const ll_pathfinder *p, uint64_t seed,
                                          int64_t i);
 /* Writes `count` of them as two idx files; progress as ll_data_make. */

@@ -1,4 +1,4 @@
-/* Archives, tar (packed or not) and zip, by libarchive: from a download to the files that recipes name. */
+/* Unpacks archives, tar (packed or not) and zip, by libarchive, to the files that recipes name. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ typedef struct {
     struct archive *in;
     const char *archive, *folder;
     int strip;
-    int64_t size; /* of the archive */
+    int64_t size; /* position in the archive */
     ll_done_fn *progress;
     void *arg;
     uint8_t piece[PIECE];
@@ -35,10 +35,10 @@ static ll_status unwritable(const char *path) {
 
 static ll_status go_on(const unpacking *u) {
     if (!u->progress || !u->progress(archive_filter_bytes(u->in, -1), u->size, u->arg)) return LL_OK;
-    return ll_fail(LL_ESTOPPED, "%s was unpacked in part only, as asked", u->archive);
+    return ll_fail(LL_ESTOPPED, "%s was unpacked only in part, as asked", u->archive);
 }
 
-/* What is left of a member's name without its first folders; NULL: nothing. */
+/* The name of a member without its first folders; NULL: nothing is left. */
 static const char *shorter(const char *name, int strip) {
     while (!strncmp(name, "./", 2)) name += 2;
     for (; strip > 0; strip--) {
@@ -79,8 +79,8 @@ static ll_status copy_member(unpacking *u, int fd, const char *path) {
     }
 }
 
-/* Beside its name first, so that a file is whole or not there; not forced to disk one by one, as an
- * archive may have tens of thousands and can be unpacked again. */
+/* A file is first written under another name, so that it is complete or absent. It is not forced to disk, because an
+ * archive may have tens of thousands of files, and can be unpacked again. */
 static ll_status write_member(unpacking *u, const char *path) {
     const size_t n = strlen(path) + 6;
     char *part = ll_alloc(n, 1);

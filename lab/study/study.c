@@ -18,7 +18,7 @@ ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, 
     ll_batch batch = {0};
     const ll_status status = ll_batch_create(&batch, &s->window);
     if (status) return status;
-    const int64_t last = ll_reader_eval_batches(s->data) - 1; /* which may be short */
+    const int64_t last = ll_reader_eval_batches(s->data) - 1; /* the last one may be short */
     ll_reader_eval_batch(s->data, &batch, (int64_t)(where * (double)last));
     *length = batch.lengths[0] < n ? batch.lengths[0] : n;
     memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);

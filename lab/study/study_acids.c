@@ -1,7 +1,7 @@
-/* What a model of proteins makes of amino acids, beside BLOSUM62 (Henikoff and Henikoff 1992), which counted what takes
- * whose place in related proteins. Two ways to look: the cosine between what two letters are at the input; and, as the
- * Performer paper does (Choromanski et al. 2021, C.4, after Vig et al. 2021), the correlation, over all heads, of the
- * share of a head's attention that each of two letters gets on held-out sequences. */
+/* How similar amino acids are to a model of proteins, beside BLOSUM62 (Henikoff and Henikoff 1992), which counts how
+ * often one replaces the other in related proteins. Two measures: the cosine between their embeddings; and, as in the
+ * Performer paper (Choromanski et al. 2021, C.4, after Vig et al. 2021), the correlation, over all heads, of the share
+ * of a head's attention that each of the two letters gets on held-out sequences. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { ACIDS = 20, PAIRS = ACIDS * (ACIDS - 1) / 2, EXCERPTS = 8, TOKENS = 128 };
 
-/* So that groups of a kind stand together: small, acid and amide, basic, hydrophobic, aromatic. */
+/* The order groups similar ones: small, acid and amide, basic, hydrophobic, aromatic. */
 static const char LETTERS[ACIDS + 1] = "CSTPAGNDEQHRKMILVFYW";
 static const signed char BLOSUM62[ACIDS][ACIDS] = {
     {9},
@@ -42,7 +42,7 @@ static int blosum62(int a, int b) {
     return a > b ? BLOSUM62[a][b] : BLOSUM62[b][a];
 }
 
-/* Pearson's correlation of n pairs; NaN where one side does not vary. */
+/* Pearson's correlation of n pairs; NaN if one variable is constant. */
 static double correlation(const double *x, const double *y, int n) {
     double mx = 0, my = 0, xx = 0, yy = 0, xy = 0;
     for (int i = 0; i < n; i++) mx += x[i] / n, my += y[i] / n;
@@ -53,7 +53,7 @@ static double correlation(const double *x, const double *y, int n) {
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
 }
 
-/* ---- What is alike ---- */
+/* ---- Similarity ---- */
 
 typedef struct {
     float cosine[ACIDS][ACIDS], attention[ACIDS][ACIDS], blosum[ACIDS][ACIDS];
@@ -77,7 +77,7 @@ static void compare_embeddings(alike *a, const ll_study *s) {
         }
 }
 
-/* Adds to share (heads of all layers, ACIDS) what each letter gets of each head's attention. */
+/* Adds to share (heads of all layers, ACIDS) the attention that each letter gets from each head. */
 static ll_status add_shares(const ll_study *s, const int *tokens, int length, float *A, double *share) {
     const int layers = s->c->model.layers, heads = s->c->model.heads, cls_tokens = s->model->cls_tokens,
               n = length + cls_tokens;
@@ -132,7 +132,7 @@ static ll_status compare_attention(alike *a, const ll_study *s) {
 
 /* ---- On the page ---- */
 
-/* Of the pairs of different letters, with BLOSUM62. */
+/* For pairs of different letters: the correlation with BLOSUM62. */
 static double agreement(const float *m) {
     double x[PAIRS], y[PAIRS];
     int n = 0;
@@ -148,7 +148,7 @@ static void show(const ll_study *s, const alike *a) {
     const ll_panel all[3] = {{"BLOSUM62", ACIDS, ACIDS, a->blosum[0]},
                              {"cosine of embeddings", ACIDS, ACIDS, a->cosine[0]},
                              {"attention received", ACIDS, ACIDS, a->attention[0]}};
-    const int more = isfinite(a->attention[0][1]); /* one head alone is like itself */
+    const int more = isfinite(a->attention[0][1]); /* a single head correlates with itself */
     if (more)
         ll_format_text(
             second, sizeof second,

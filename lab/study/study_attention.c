@@ -1,5 +1,5 @@
-/* What attention looks at. Of a text, or any sequence: the matrix of each head over a short excerpt. Of an image: what
- * the pixel in the middle takes from every other pixel, as an image. */
+/* What attention reads. For text, or any sequence: the matrix of each head over a short excerpt. For images: the
+ * weights of all pixels for the pixel in the middle, as an image. */
 #include <math.h>
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ static void attention_study_free(attention_study *l) {
     ll_free(l->text);
 }
 
-/* As many layers, evenly spread, as there is room for. */
+/* As many layers, evenly spread, as fit. */
 static ll_status prepare(attention_study *l, const ll_study *s) {
     const int layers = s->c->model.layers, heads = s->c->model.heads;
     l->heads = heads < HEADS ? heads : HEADS;
@@ -68,8 +68,8 @@ static void describe_groups(attention_study *l, ll_shades shades, const char *x,
 
 /* ---- Sequences ---- */
 
-/* Means over queries: own weight, that of the token before, distance, and e^entropy: how many tokens as good as share
- * the weight. Weights that may be negative count by their size. */
+/* Means over queries: own weight, weight of the token before, distance, and e^entropy: the number of tokens that share
+ * the weight. Negative weights count by their size. */
 static void sum_up(const attention_study *l, const ll_study *s, int layer, int head, double mean[4]) {
     for (int k = 0; k < 4; k++) mean[k] = 0;
     for (int i = 0; i < l->n; i++) {
@@ -106,7 +106,7 @@ static void fill_sequence(attention_study *l, const ll_study *s) {
                 for (int j = 0; j < l->N; j++)
                     panel[q * l->cols + j] = j > q && s->c->model.task == LL_TASK_LM ? NAN : row_of(l, s, i, h, q)[j];
         }
-    describe_groups(l, LL_SHADES_ROW, "the token that is looked at", "the token that looks, from the top");
+    describe_groups(l, LL_SHADES_ROW, "key: the token that is read", "query: the token that reads, from the top");
 }
 
 static void show_sequence(attention_study *l, const ll_study *s, const int *tokens, int length) {
@@ -123,7 +123,7 @@ static void show_sequence(attention_study *l, const ll_study *s, const int *toke
     fill_sequence(l, s);
     for (int i = 0; i < length; i++) size += ll_study_token(s, tokens[i], text + size, sizeof text - size);
     ll_html_maps_write(s->h, &about, &maps);
-    while (from < size && text[from] == '\n') from++; /* the token of a beginning: a line that is empty says nothing */
+    while (from < size && text[from] == '\n') from++; /* the token of a beginning, which has no text */
     ll_html_sample(s->h, "The text of these tokens", "", 0, text + from, size - from);
 }
 
@@ -135,7 +135,7 @@ static void show_image(attention_study *l, const ll_study *s, const int *tokens,
     const char *const captions[1] = {caption};
     const ll_html_about about = {
         "attention",
-        "What the pixel in the middle takes from every pixel of a held-out image, each head shaded up to its "
+        "The weights of every pixel for the pixel in the middle of a held-out image, each head shaded up to its "
         "own largest weight."};
     unsigned char *pixels = ll_alloc((size_t)n, 1);
     if (!pixels) {

@@ -1,5 +1,5 @@
-/* What a classifier takes for what: a table of classes, and the images it is wrong about and surest of. Of pairs of
- * texts each has one class. */
+/* The confusions of a classifier: a table of classes, and the wrong answers of which it is most certain. For pairs of
+ * texts the class belongs to the pair. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@ enum { EXAMPLES = 1000, SHOWN = 24, CLASSES = 100, NAME = 16 };
 
 typedef struct {
     int is, said;
-    double sure; /* probability of what was said */
+    double sure; /* probability of the answer */
     int *tokens; /* (T) */
 } mistake;
 
 typedef struct {
     int T, classes, batch, width, height;
-    double *table; /* (classes, classes): is, said */
+    double *table; /* (classes, classes): class, answer */
     int examples, wrong;
     int shown;
-    mistake most[SHOWN]; /* the surest first */
-    int *tokens;         /* what these point into */
+    mistake most[SHOWN]; /* the most certain first */
+    int *tokens;         /* the memory of these */
 } verdicts;
 
-/* Puts a mistake where it belongs, in place of the least sure one. */
+/* Inserts a mistake at its rank, in place of the least certain one. */
 static void keep(verdicts *v, int is, int said, double sure, const int *tokens) {
     if (v->shown == SHOWN && sure <= v->most[SHOWN - 1].sure) return;
     int *buffer = v->shown < SHOWN ? v->tokens + (size_t)v->shown * (size_t)v->T : v->most[SHOWN - 1].tokens;
@@ -74,7 +74,7 @@ static ll_status classify(const ll_study *s, verdicts *v) {
 
 /* ---- On the page ---- */
 
-/* Its name where the data have names, "neg,pos"; else its number. */
+/* The name of a class if the data have names, "neg,pos"; else its number. */
 static void class_name(char out[NAME], const ll_study *s, int number) {
     const char *at = s->c->data.class_names ? s->c->data.class_names : "";
     for (int i = 0; i < number && *at; i++) {
@@ -87,7 +87,7 @@ static void class_name(char out[NAME], const ll_study *s, int number) {
         snprintf(out, NAME, "%d", number);
 }
 
-/* Shares of each class, that rows compare whatever their number. */
+/* Shares of each class, so that rows compare whatever their number. */
 static ll_status show_table(const ll_study *s, const verdicts *v) {
     static const char *const head[3] = {"class", "right", "mostly taken for"};
     const int n = v->classes;
@@ -110,8 +110,8 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
     const char *names[CLASSES];
     for (int i = 0; i < n; i++) class_name(name[i], s, i), names[i] = name[i];
     const ll_heat_map map = {.title = "Classes",
-                             .x_label = "class that the model says",
-                             .y_label = "class that it is, from the top",
+                             .x_label = "answer of the model",
+                             .y_label = "class, from the top",
                              .n = 1,
                              .panels = &panel,
                              .names = names};

@@ -1,4 +1,4 @@
-/* What a model makes of held-out sources, beside what it should have: the likeliest token each time, until the one that
+/* The answers of a model to held-out sources, beside the targets: the most likely token each time, up to the one that
  * ends an answer. */
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct {
     int right;
 } example;
 
-/* Bytes of the text that tokens are; the tokens that begin and end it are left out. */
+/* Bytes of the text of tokens, without the tokens that begin and end it. */
 static void read_text(char out[MOST + 4], const int *tokens, int n) {
     size_t size = 0;
     for (int i = 0; i < n && size < MOST; i++)

@@ -1,5 +1,5 @@
-/* Positions that learn, as functions of the distance d = i - j between a query and a key (docs/math.md, 7): what a code
- * is worth in expectation, for each feature of a head; or what is added to the logits, for each head. */
+/* Learned positions as functions of the distance d = i - j between a query and a key (docs/math.md, 7): the expected
+ * value of a code, for each feature of a head; or the number added to the logits, for each head. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,19 +79,20 @@ static double wave(const learned_position *p, size_t head, double d) {
     return sum;
 }
 
-/* What t5 adds for a key that is d tokens before the query. */
+/* What t5 adds for a key d tokens before the query. */
 static double bias(const learned_position *p, size_t head, int d) {
     int buckets = 0;
     const float *b = parameter(p, "bias", &buckets);
     return (double)b[head * (size_t)buckets + (size_t)ll_t5_bucket(-d, p->s->c->model.task == LL_TASK_LM)];
 }
 
-/* Are they numbers that heads add to logits? */
+/* Are they numbers that are added to logits? */
 static int is_added(const ll_study *s) {
     return s->c->position.type == LL_POSITION_RELATIVE_S1 || s->c->position.type == LL_POSITION_T5;
 }
 
-/* Row `row` of a panel: a feature of the panel's head, or of what is added a head (along the panel's axis). */
+/* Row `row` of a panel: a feature of the panel's head; or, for numbers added to logits, a head (along the panel's
+ * axis). */
 static double value(const learned_position *p, int row, int d) {
     if (p->s->c->position.type == LL_POSITION_T5) return bias(p, (size_t)row, d);
     if (is_added(p->s)) return wave(p, (size_t)row, d);

@@ -1,5 +1,5 @@
-/* What a classifier of images makes of the same images at other places: accuracy against the pixels by which they are
- * moved to the right. Taken are images with enough empty columns on both sides, so that they stay whole. */
+/* Accuracy of an image classifier against the pixels by which images are shifted to the right. It takes images with
+ * enough empty columns on both sides, so that nothing is lost. */
 #include <stdio.h>
 
 #include "study/study.h"
@@ -13,8 +13,8 @@ typedef struct {
     int64_t examples;
 } shifts;
 
-/* Images with as many empty columns as can be had: 8 as in the paper, or a quarter of the width, or less where images
- * are full. */
+/* Images with as many empty columns as possible: 8 as in the paper, or a quarter of the width, or less if images are
+ * full. */
 static ll_status choose(ll_reader **reader, ll_config *c, int width) {
     ll_status status = LL_OK;
     for (c->data.margin = width / 4 < MOST ? width / 4 : MOST; c->data.margin > 0; c->data.margin /= 2) {
@@ -71,7 +71,7 @@ ll_status ll_study_shift(const ll_study *s) {
     ll_reader_image(s->data, &width, &height);
     if (width < 4 || height < 2) return LL_OK;
     ll_status status = choose(&reader, &c, width);
-    if (status == LL_EINVAL) return LL_OK; /* no image is empty at both sides */
+    if (status == LL_EINVAL) return LL_OK; /* no image has empty columns on both sides */
     shifts all = {.margin = c.data.margin, .n = 2 * c.data.margin + 1};
     if (!status) status = ll_batch_create(&batch, &c);
     if (!status) status = ll_workspace_create(&ws, s->model, ll_config_sequences(&c), c.train.length, 0);

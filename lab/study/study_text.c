@@ -1,4 +1,4 @@
-/* What a language model writes, and how well it predicts at each place of a text. */
+/* Text that a language model generates, and its loss at each position of a text. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const double LN2 = 0.69314718055994530942;
 
 /* ---- Text ---- */
 
-enum { PROMPT = 64, WRITTEN = 480, BYTES = 16 /* of a token, on average at most */ };
+enum { PROMPT = 64, WRITTEN = 480, BYTES = 16 /* longest token on average */ };
 
 typedef struct {
     char text[(PROMPT + WRITTEN) * BYTES];
@@ -22,7 +22,7 @@ static void append(writing *w, const ll_study *s, int token) {
     w->size += ll_study_token(s, token, w->text + w->size, sizeof w->text - w->size);
 }
 
-/* Feeds the prompt again and draws n tokens after it. */
+/* Feeds the prompt again and samples n tokens after it. */
 static ll_status continue_text(const ll_study *s, ll_stream *stream, float *logits, const int *prompt, int length,
                                int n, const ll_sampling *how, writing *w) {
     ll_stream_reset(stream);

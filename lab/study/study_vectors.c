@@ -1,6 +1,6 @@
-/* Vectors that are learned for distances (docs/math.md, 7 and 9): what each of their numbers is at a distance, as of
- * other learned positions, and how long they are. shaw has vectors that are added to keys and, if wanted, to values;
- * relative-s2 has them in place of the keys of half of the heads. */
+/* Learned vectors of distances (docs/math.md, 7 and 9): their numbers against the distance, as for other learned
+ * positions, and their lengths. shaw adds vectors to keys and optionally to values; relative-s2 has them in place of
+ * the keys of half of the heads. */
 #include <math.h>
 #include <stdio.h>
 
@@ -29,8 +29,8 @@ typedef struct {
     char title[LAYERS][48], label[LAYERS * SIDES][48];
 } vectors;
 
-/* The row of distance number i: shaw's go from the farthest key after the query to the farthest before it, by
- * j - i = -clip .. clip, and its columns are reversed here, so that distances are i - j. */
+/* The row of distance number i. shaw's rows go from the farthest key after the query to the farthest before it, j - i =
+ * -clip .. clip. Here the order is reversed, so that distances are i - j. */
 static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL_POSITION_SHAW ? v->n - 1 - i : i; }
 
 /* A panel: rows are the numbers of the vectors, columns distances. */
@@ -80,7 +80,7 @@ static void show(vectors *v) {
     const char *what = s2 && c->position.image           ? "pixels away"
                        : c->model.task == LL_TASK_LM ? "tokens back"
                        : s2                    ? "tokens away"
-                                               : "tokens back (below 0: ahead)";
+                                               : "tokens back (below 0: after the query)";
     char axis[96], caption[400];
     snprintf(axis, sizeof axis, "distance to the key, %d to %d %s", v->least, v->least + v->n - 1, what);
     fill(v, axis);

@@ -1,4 +1,4 @@
-/* Reports of runs: the page's common parts from the files of the run, and between them what its model does. */
+/* Reports of runs: the common parts from the files of the run, and between them what its model does. */
 #include <string.h>
 
 #include "base/file.h"
@@ -78,7 +78,7 @@ static const struct {
     {"acids", "Amino acids", is_protein, 1, ll_study_acids},
 };
 
-/* What cannot be shown is said; what stops the page (memory, disk) stops it. */
+/* A part that cannot be shown leaves a note. Failures of the page (memory, disk) end it. */
 static void tell(ll_html *h, ll_status status) {
     if (status == LL_ENOMEM)
         ll_html_fail(h, status);
@@ -86,7 +86,7 @@ static void tell(ll_html *h, ll_status status) {
         ll_html_note(h, ll_error());
 }
 
-/* How far a page has come. Its parts, and the test before them, are taken to last equally long. */
+/* Progress of a page. All parts, and the test before them, count as equally long. */
 typedef struct {
     ll_done_fn *progress;
     void *arg;
@@ -94,8 +94,8 @@ typedef struct {
     int64_t reported; /* thousandths */
 } pace;
 
-/* Progress of a call with the model. A part may make several calls; the reported share never goes down. */
-static int hear(int64_t done, int64_t total, void *arg) {
+/* Progress of a call with the model. A part may make several calls; the reported share never falls. */
+static int on_progress(int64_t done, int64_t total, void *arg) {
     pace *p = arg;
     const int64_t far = (1000 * p->part + 1000 * done / total) / p->parts;
     if (far > p->reported) p->reported = far;
@@ -104,7 +104,7 @@ static int hear(int64_t done, int64_t total, void *arg) {
 }
 
 static void next_part(ll_html *h, pace *p) {
-    hear(1, 1, p);
+    on_progress(1, 1, p);
     p->part++;
     if (p->stopped) ll_html_fail(h, ll_fail(LL_ESTOPPED, "stopped on request"));
 }
@@ -124,7 +124,7 @@ static void write_parts(ll_study *s, pace *p) {
     close_study(s);
 }
 
-/* On all of the test data, or as much as the work allows. Without any, or where they are gone, there is no result. */
+/* Tests on all of the test data, or on as much as the work allows. If there is none, there is no result. */
 static ll_status test(ll_model *model, ll_run_facts *facts) {
     const ll_config *c = &model->recipe->c;
     if (!c->data.test || !c->data.test[0]) return LL_OK;
@@ -158,7 +158,7 @@ static int count_parts(const ll_config *c) {
     return n;
 }
 
-/* parameters: of the model, where it shall not be loaded and studied; else 0. */
+/* parameters: number of parameters, if the model is not to be loaded and studied; else 0. */
 static ll_status write_report(const char *folder, const char *path, double parameters, pace *p) {
     ll_run run;
     ll_html h;
@@ -171,7 +171,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     if (model) {
         facts.parameters = (double)ll_model_size(model).parameters;
         p->parts = count_parts(&model->recipe->c);
-        ll_model_watch(model, hear, p);
+        ll_model_watch(model, on_progress, p);
         status = test(model, &facts);
     }
     if (!status) status = ll_html_open(&h, path, run.name);

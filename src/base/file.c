@@ -23,7 +23,7 @@ static ll_status unreadable(const char *path) {
 }
 
 /* Space for at least one more byte. The block is one byte longer than `capacity`, because text ends with a zero. */
-static ll_status make_room(reading *f, size_t hint) {
+static ll_status reserve(reading *f, size_t hint) {
     if (f->out.size > f->limit)
         return ll_fail(LL_EFORMAT, "%s holds more than %zu bytes unpacked, the most that is accepted here", f->path,
                        f->limit);
@@ -46,7 +46,7 @@ static ll_status read_all(reading *f, ll_unpack *u) {
     const size_t size = known > 0 ? (size_t)known : 1 << 16;
     const size_t hint = ll_unpack_is_packed(u) ? 4 * size : size + 1;
     for (size_t got = 1; got;) {
-        ll_status status = make_room(f, hint);
+        ll_status status = reserve(f, hint);
         if (!status) status = ll_unpack_read(u, &got, f->out.data + f->out.size, f->capacity - f->out.size);
         if (status) return status;
         f->out.size += got;

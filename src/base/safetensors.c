@@ -131,7 +131,7 @@ static ll_status read_meta(ll_safetensors *f, json_t *meta) {
 }
 
 /* Sorted by offset; an empty tensor comes before the one that begins at the same byte. */
-static int by_place(const void *a, const void *b) {
+static int by_offset(const void *a, const void *b) {
     const entry *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     if (x->end != y->end) return x->end < y->end ? -1 : 1;
@@ -140,7 +140,7 @@ static int by_place(const void *a, const void *b) {
 
 static ll_status check_cover(ll_safetensors *f) {
     size_t at = 0;
-    if (f->count) qsort(f->entry, (size_t)f->count, sizeof *f->entry, by_place);
+    if (f->count) qsort(f->entry, (size_t)f->count, sizeof *f->entry, by_offset);
     for (int i = 0; i < f->count; at = f->entry[i++].end)
         if (f->entry[i].begin != at)
             return ll_fail(LL_EFORMAT, "%s: tensor %s begins at byte %zu of the data, %s the one before ends at %zu",
@@ -273,7 +273,7 @@ static double element(const ll_st_tensor *t, size_t i) {
     double d;
     int32_t i32;
     int64_t i64;
-    uint16_t half;
+    uint16_t bits;
     switch (t->dtype) {
     case LL_F32: return memcpy(&f, p + 4 * i, 4), (double)f;
     case LL_F64: return memcpy(&d, p + 8 * i, 8), d;
@@ -281,7 +281,7 @@ static double element(const ll_st_tensor *t, size_t i) {
     case LL_I64: return memcpy(&i64, p + 8 * i, 8), (double)i64;
     case LL_U8: return p[i];
     case LL_ST_F16:
-    case LL_ST_BF16: return memcpy(&half, p + 2 * i, 2), (double)ll_half_to_float(t->dtype, half);
+    case LL_ST_BF16: return memcpy(&bits, p + 2 * i, 2), (double)ll_float16_to_float(t->dtype, bits);
     case LL_OTHER: break;
     }
     return NAN;

@@ -39,8 +39,8 @@ void ll_st_floats(float *out, const ll_st_tensor *tensor);
 void ll_st_doubles(double *out, const ll_st_tensor *tensor);
 
 /* An LL_ST_F16 or LL_ST_BF16 number as a float, and a float rounded to such a number, ties to even. */
-float ll_half_to_float(enum ll_dtype dtype, uint16_t bits);
-uint16_t ll_half_of_float(enum ll_dtype dtype, float x);
+float ll_float16_to_float(enum ll_dtype dtype, uint16_t bits);
+uint16_t ll_float16_from_float(enum ll_dtype dtype, float x);
 
 /* Writing: add metadata and tensors, then save atomically. Data are borrowed until then. The data begin at a multiple
  * of 64 in the file. Since the format allows no gaps, a tensor is aligned only to the size of its element. */

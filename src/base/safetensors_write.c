@@ -112,7 +112,7 @@ static const size_t units[] = {ALIGN, 8, 4, 1}; /* in this order */
 enum { UNITS = sizeof units / sizeof *units };
 
 /* Sets the offset of every tensor of this unit, and adds its header entry. */
-static int place(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
+static int set_offsets(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
     for (int i = 0; i < w->count; i++) {
         entry *e = &w->entry[i];
         if (unit(e) != size) continue;
@@ -143,7 +143,7 @@ static json_t *make_header(ll_st_writer *w) {
     json_t *header = json_object(), *meta = make_meta(w);
     size_t at = 0;
     int ok = header && meta && (!json_object_size(meta) || !json_object_set(header, "__metadata__", meta));
-    for (int i = 0; i < UNITS && ok; i++) ok = place(w, header, units[i], &at);
+    for (int i = 0; i < UNITS && ok; i++) ok = set_offsets(w, header, units[i], &at);
     json_decref(meta);
     if (ok) return header;
     json_decref(header);

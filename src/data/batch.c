@@ -16,7 +16,7 @@ static int64_t draw_below(int64_t n, uint64_t seed, int64_t number) {
 
 /* A window of a text begins anywhere that leaves space for T tokens and the one after them. This also holds for texts
  * of their own that are longer than a window. */
-static int64_t train_place(const ll_reader *r, int T, uint64_t seed, int64_t number) {
+static int64_t train_index(const ll_reader *r, int T, uint64_t seed, int64_t number) {
     if (r->endless) return number;
     if (!r->examples) return draw_below(r->size - T, seed, number);
     const int64_t i = ll_shuffle(number % r->size, r->size, seed, (uint32_t)(number / r->size));
@@ -25,7 +25,7 @@ static int64_t train_place(const ll_reader *r, int T, uint64_t seed, int64_t num
     return r->begin[i] + (spare > 0 ? draw_below(spare + 1, seed, number) : 0);
 }
 
-static int64_t eval_place(const ll_reader *r, int64_t number) {
+static int64_t eval_index(const ll_reader *r, int64_t number) {
     if (!r->row) return number * r->stride;
     const int64_t i = ll_interval_of(r->row, r->size, number);
     return r->begin[i] + (number - r->row[i]) * r->stride;
@@ -35,12 +35,12 @@ static int64_t eval_place(const ll_reader *r, int64_t number) {
 typedef struct {
     int64_t window, first; /* the beginning of the row's stream or, if that is later, of its text */
     int64_t text, pass;
-} stream_place;
+} stream_position;
 
-static stream_place stream_at(const ll_reader *r, int row, int n, int64_t index) {
+static stream_position stream_at(const ll_reader *r, int row, int n, int64_t index) {
     const int64_t from = r->rows / n * row + r->rows % n * row / n;
     const int64_t to = r->rows / n * (row + 1) + r->rows % n * (row + 1) / n;
-    stream_place p = {.window = from + index % (to - from), .first = from, .pass = index / (to - from)};
+    stream_position p = {.window = from + index % (to - from), .first = from, .pass = index / (to - from)};
     if (!r->row) return p;
     p.text = ll_interval_of(r->row, r->size, p.window);
     if (r->row[p.text] > from) p.first = r->row[p.text];
@@ -49,7 +49,7 @@ static stream_place stream_at(const ll_reader *r, int row, int n, int64_t index)
 
 void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index) {
     for (int row = 0; row < n; row++) {
-        const stream_place p = stream_at(r, row, n, index);
+        const stream_position p = stream_at(r, row, n, index);
         offset[row] = (p.window - p.first) * r->stride;
     }
 }
@@ -57,8 +57,8 @@ void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index
 /* A text is augmented in the same way in all of its windows, and in another way in the next pass. */
 static void fill_streams(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
     for (int row = 0; row < batch->B; row++) {
-        const stream_place p = stream_at(r, row, batch->B, index);
-        r->format->fill(r, batch, row, eval_place(r, p.window));
+        const stream_position p = stream_at(r, row, batch->B, index);
+        r->format->fill(r, batch, row, eval_index(r, p.window));
         if (r->format->augment) r->format->augment(r, batch, row, seed, p.pass * r->size + p.text);
     }
 }
@@ -80,7 +80,7 @@ void ll_reader_rows(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t 
     }
     for (int row = 0; row < n; row++) {
         const int64_t number = first + row;
-        r->format->fill(r, batch, row, train_place(r, batch->T, seed, number));
+        r->format->fill(r, batch, row, train_index(r, batch->T, seed, number));
         if (r->format->augment) r->format->augment(r, batch, row, seed, number);
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, seed, number);
     }
@@ -117,7 +117,7 @@ void ll_reader_eval_rows(const ll_reader *r, ll_batch *batch, int64_t first) {
             leave_empty(r, batch, row);
             continue;
         }
-        r->format->fill(r, batch, row, eval_place(r, number));
+        r->format->fill(r, batch, row, eval_index(r, number));
         if (r->task == LL_TASK_MLM) ll_mask_row(r, batch, row, 0, number);
     }
 }
@@ -126,7 +126,7 @@ void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t *count) {
     const int masked = r->task == LL_TASK_MLM;
     const int *of = masked ? batch->tokens : batch->targets;
     for (int64_t number = 0; number < r->rows && !r->classes; number++) {
-        r->format->fill(r, batch, 0, eval_place(r, number));
+        r->format->fill(r, batch, 0, eval_index(r, number));
         for (int t = 0; t < batch->lengths[0]; t++)
             if (of[t] >= (masked ? r->maskable : 0)) count[of[t]]++;
     }

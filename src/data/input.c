@@ -155,7 +155,7 @@ void ll_input_progress(const ll_input *in, int64_t *done, int64_t *total) {
 /* ---- Open and close ---- */
 
 /* Missing files are reported now, not after the files before them have been read. */
-static ll_status look_at(ll_input *in, const char *path) {
+static ll_status check_path(ll_input *in, const char *path) {
     struct stat info;
     if (!strcmp(path, "-") ? fstat(0, &info) : stat(path, &info)) {
         if (!strcmp(path, "-")) return ll_fail(LL_EIO, "cannot read standard input: %s", strerror(errno));
@@ -191,7 +191,7 @@ static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_
     if (!status) status = copy(&in->label_key, how->label_key);
     if (!status) status = copy(&in->labels, how->labels);
     for (; in->files < n && !status; in->files++) {
-        status = look_at(in, paths[in->files]);
+        status = check_path(in, paths[in->files]);
         if (!status) status = copy(&in->path[in->files], paths[in->files]);
     }
     return status;

@@ -4,6 +4,7 @@
  *   watch.c       signs of life, failures, the end  collective.c  operations of all ranks
  *   tree.c        the order of a sum                exchange.c    sums of gradients, parts of parameters
  *   dist_keys.c   the part [dist] of a recipe       mpi_plugin.c  the plug-in
+ *   rehearse.c    what messages and steps cost
  *
  * One thread of each rank makes all calls of MPI. It moves messages while other threads compute, and twice a second it
  * sends a sign of life to the next rank. A rank that is silent for too long is lost; all calls that wait then fail. */
@@ -28,7 +29,7 @@ typedef struct ll_message {
 } ll_message;
 
 /* Tags of messages. Messages of one tag between two ranks arrive in the order in which they were sent. */
-enum { LL_TAG_CONTROL = 1, LL_TAG_COLLECT, LL_TAG_GROUP, LL_TAG_STATE, LL_TAG_SHARED, LL_TAG_BUCKET = 16 };
+enum { LL_TAG_CONTROL = 1, LL_TAG_COLLECT, LL_TAG_GROUP, LL_TAG_STATE, LL_TAG_SHARED, LL_TAG_PING, LL_TAG_BUCKET = 16 };
 
 /* Begins to send or receive `bytes` bytes, which must stay in place until ll_dist_wait. */
 void ll_dist_send(ll_message *m, const void *data, size_t bytes, int to, int tag);

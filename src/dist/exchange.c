@@ -11,6 +11,7 @@
 
 enum {
     BUCKET = 1 << 18,    /* fewest floats of a bucket */
+    SEGMENT = 1 << 14,   /* fewest floats of a segment, where a bucket is cut equally */
     MOST_BUCKETS = 4096, /* tags end at 32767 */
     TASK = 1 << 14       /* floats of one task of a sum */
 };
@@ -50,10 +51,12 @@ static int nodes_of(const ll_exchange *x, int rank) {
 
 /* ---- Create and free ---- */
 
-/* Cuts the block into buckets of whole pieces, as equal as possible, and these into segments. */
+/* Cuts the block into buckets of whole pieces, as equal as possible, and these into segments. With many ranks buckets
+ * are larger, so that each rank gets a segment of each, and messages do not become small. */
 static void cut(ll_exchange *x) {
     size_t least = ll_ceil_div_size(x->size, MOST_BUCKETS / 2);
     if (least < BUCKET) least = BUCKET;
+    if (least < (size_t)x->ranks * SEGMENT) least = (size_t)x->ranks * SEGMENT;
     x->buckets = 0;
     for (size_t p = 0; p < x->pieces; x->buckets++) {
         bucket *b = &x->bucket[x->buckets];

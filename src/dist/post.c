@@ -15,10 +15,12 @@ ll_post ll_posts = {.lock = PTHREAD_MUTEX_INITIALIZER,
                     .work = PTHREAD_COND_INITIALIZER,
                     .done = PTHREAD_COND_INITIALIZER,
                     .size = 1,
+                    .posted_end = &ll_posts.posted,
                     .lost = -1,
                     .timeout = 60};
 
 static ll_message *active; /* used by the thread alone */
+static ll_message **active_end = &active;
 
 /* ---- In the thread ---- */
 
@@ -55,6 +57,7 @@ static void give_up(void) {
         m->state = FAILED;
     }
     active = NULL;
+    active_end = &active;
 }
 
 /* Tries each message once and returns how many have moved. Finished messages leave the list under the lock, because a
@@ -79,6 +82,7 @@ static int move_messages(void) {
         } else {
             at = &(*at)->next;
         }
+        active_end = at;
     }
     if (done) pthread_cond_broadcast(&ll_posts.done);
     pthread_mutex_unlock(&ll_posts.lock);
@@ -88,10 +92,12 @@ static int move_messages(void) {
 /* Takes over the posted messages in their order. */
 static void take_posted(void) {
     pthread_mutex_lock(&ll_posts.lock);
-    ll_message **end = &active;
-    while (*end) end = &(*end)->next;
-    *end = ll_posts.posted;
-    ll_posts.posted = NULL;
+    if (ll_posts.posted) {
+        *active_end = ll_posts.posted;
+        active_end = ll_posts.posted_end;
+        ll_posts.posted = NULL;
+        ll_posts.posted_end = &ll_posts.posted;
+    }
     if (ll_posts.failed) {
         give_up();
         pthread_cond_broadcast(&ll_posts.done);
@@ -184,9 +190,12 @@ ll_ranks ll_dist_ranks(void) {
 static void post(ll_message *m, char *data, size_t bytes, int peer, int tag, int sends) {
     *m = (ll_message){.data = data, .bytes = bytes, .peer = peer, .tag = tag, .sends = sends, .state = POSTED};
     pthread_mutex_lock(&ll_posts.lock);
-    ll_message **end = &ll_posts.posted;
-    while (*end) end = &(*end)->next;
-    *end = m;
+    *ll_posts.posted_end = m;
+    ll_posts.posted_end = &m->next;
+    if (sends) {
+        ll_posts.traffic.messages++;
+        ll_posts.traffic.sent += (double)bytes;
+    }
     pthread_cond_signal(&ll_posts.work);
     pthread_mutex_unlock(&ll_posts.lock);
 }
@@ -208,6 +217,13 @@ ll_status ll_dist_wait(ll_message *m, int n) {
     }
     pthread_mutex_unlock(&ll_posts.lock);
     return status;
+}
+
+ll_traffic ll_dist_traffic(void) {
+    pthread_mutex_lock(&ll_posts.lock);
+    const ll_traffic traffic = ll_posts.traffic;
+    pthread_mutex_unlock(&ll_posts.lock);
+    return traffic;
 }
 
 ll_status ll_dist_collect(void *data, size_t n, int from) {

@@ -18,9 +18,11 @@ typedef struct {
     int rank, size;
     int started; /* 0: not yet, 1: the thread runs, -1: MPI could not start */
     char host[LL_HOST];
-    ll_message *posted; /* posted messages that the thread has not taken yet */
-    int failed, lost;   /* has something failed; the rank that is lost, or -1 */
-    char failure[480];  /* the text of the failure */
+    ll_message *posted;      /* posted messages that the thread has not taken yet */
+    ll_message **posted_end; /* where the next one goes */
+    ll_traffic traffic;
+    int failed, lost;  /* has something failed; the rank that is lost, or -1 */
+    char failure[480]; /* the text of the failure */
     int agreed;         /* all ranks know why they end */
     int leaving, code, left; /* ll_dist_end was called, with this code; all ranks have left */
     double timeout;

@@ -91,7 +91,7 @@ static ll_status check_tensor(const ll_param *p, const ll_safetensors *file) {
 }
 
 /* Can a tensor be used in place? */
-static int is_in_place(const ll_model *m, const ll_safetensors *file) {
+static int is_usable(const ll_model *m, const ll_safetensors *file) {
     int aligned = 1;
     for (int i = 0; i < m->count; i++)
         aligned &= (uintptr_t)ll_safetensors_find(file, m->param[i].name)->data % _Alignof(float) == 0;
@@ -107,7 +107,7 @@ static size_t size_of(const ll_param *p) {
     return (size_t)p->rows * (size_t)p->cols;
 }
 
-static void look_at(void *arg, size_t i) {
+static void find_infinite(void *arg, size_t i) {
     const survey *s = arg;
     const ll_param *p = &s->m->param[i];
     s->infinite[i] = ll_find_infinite(p->value, size_of(p));
@@ -119,7 +119,7 @@ static ll_status check_finite(const ll_model *m, const char *path) {
     const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.infinite)};
     ll_status status = LL_OK;
     if (!s.infinite) return LL_ENOMEM;
-    ll_parallel_for((size_t)m->count, look_at, (void *)&s);
+    ll_parallel_for((size_t)m->count, find_infinite, (void *)&s);
     for (int i = 0; i < m->count && !status; i++)
         if (s.infinite[i] < size_of(&m->param[i]))
             status = ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name,
@@ -132,7 +132,7 @@ static ll_status check_finite(const ll_model *m, const char *path) {
 static ll_status read_tensors(ll_model *m, const ll_safetensors *file, int in_place) {
     ll_status status = LL_OK;
     for (int i = 0; i < m->count && !status; i++) status = check_tensor(&m->param[i], file);
-    if (!status && in_place) in_place = is_in_place(m, file);
+    if (!status && in_place) in_place = is_usable(m, file);
     if (!status && !in_place) status = ll_params_allocate(m);
     if (status) return status;
     for (int i = 0; i < m->count; i++) {

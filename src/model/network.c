@@ -60,7 +60,7 @@ ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
 }
 
 /* The tensors of a block of layers lie side by side. */
-static void tell_ready(const ll_batch_run *run, int layer) {
+static void report_ready(const ll_batch_run *run, int layer) {
     const ll_model *m = run->model;
     const int first = ll_block_tensor(run->stack, layer, 0), next = ll_block_tensor(run->stack, layer + 1, 0);
     if (run->ws->ready)
@@ -72,7 +72,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
         ll_status status = ll_block_again(run, l);
         if (!status) status = ll_block_backward(run, l);
         if (status) return status;
-        tell_ready(run, l);
+        report_ready(run, l);
     }
     ll_embed_back(run);
     return LL_OK;

@@ -180,7 +180,7 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
 }
 
 /* Is reported once. The run may recover, but somebody who trains for a week needs to know on the first day. */
-static void tell_of_chance(ll_trainer *t, watcher *w) {
+static void report_chance(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
     if (t->warned || t->state.step < LL_ROW_EVERY || !ll_fit_is_above_chance(c, loss)) return;
@@ -206,7 +206,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         if (status) return status;
         s->row = s->step;
         t->unsaved = 1;
-        tell_of_chance(t, w);
+        report_chance(t, w);
     }
     if (evaluated) report(t, w, "eval");
     if (due(t, c->train.checkpoint_every) && t->unsaved) {
@@ -233,7 +233,7 @@ static ll_status stopped(ll_trainer *t, watcher *w) {
 }
 
 /* The run continues if its folder cannot be locked. The user must then see to it that two runs do not write there. */
-static void tell_of_lock(ll_trainer *t, watcher *w) {
+static void report_lock(ll_trainer *t, watcher *w) {
     if (t->unlocked && ll_fail(LL_EIO, "%s cannot be locked (%s); make sure that no other run writes to it", t->folder,
                                strerror(t->unlocked)))
         report(t, w, "no lock");
@@ -244,7 +244,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
-    tell_of_lock(t, &w);
+    report_lock(t, &w);
     for (;;) {
         ll_status status = in_folder(t, &w, settle);
         if (status) return status;

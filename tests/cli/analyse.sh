@@ -31,7 +31,7 @@ refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse
 refused "the nearest is decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
 refused "are for stream-error" "$longline" analyse periods --kernels relu
-refused "longer streams are for stream-error" "$longline" analyse periods --length 70000
+refused "only stream-error takes longer streams" "$longline" analyse periods --length 70000
 
 # Of a model.
 small_text

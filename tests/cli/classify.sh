@@ -36,7 +36,7 @@ t 2 "$longline" classify $model text
 err "text: .*9 tokens; the model reads images of 16"
 t 0 "$longline" encode $model images --pool first
 check "an embedding of every image" test "$(wc -l <out)" -eq 65
-refused "model.task = classify.* does not tell how likely.*; see classify, encode, eval$" "$longline" score $model images
+refused "model.task = classify.* gives no probabilities.*; use classify, encode, eval$" "$longline" score $model images
 
 # JSONL with texts of 16 bytes, which are images to this model, and labels.
 awk 'BEGIN {for (i = 0; i < 30; i++) printf "{\"text\": \"%016d\", \"label\": %s}\n", i, i % 2 ? i % 3 : "\"" i % 3 "\""}' >jsonl
@@ -44,7 +44,7 @@ t 0 "$longline" classify $model jsonl --label-key label
 out "^30	2	[012]	0"
 right=$(awk 'NR > 1 {n += $2 == $3} END {print n}' out)
 err "accuracy 0.[0-9]+: $right of 30 right"
-not_err "no class of the model"
+not_err "not classes of the model"
 refused 'jsonl: line 1: the object has no "class"' "$longline" classify $model jsonl --label-key class
 sed 's/"label": *[^}]*/"label": 0.5/' jsonl >half
 refused "half: line 1: the object's \"label\" is neither string nor integer" "$longline" classify $model half \
@@ -53,8 +53,8 @@ refused "text is not JSONL.*\"label\"" "$longline" classify $model text --label-
 refused "label-key is for JSONL" "$longline" classify $model jsonl --label-key label --format lines
 sed '2,4s/"label": *[^}]*/"label": "cat"/' jsonl >strangers
 t 0 "$longline" classify $model strangers --label-key label
-err "3 of 30 labels are no class of the model, the first is 'cat'"
+err "3 of 30 labels are not classes of the model, the first is 'cat'"
 err "accuracy 0.[0-9]+: [0-9]+ of 30 right"
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out lm $small
-refused "model.task = lm.* has no classes" "$longline" classify lm/best.safetensors text
+refused "model.task = lm.* does not classify" "$longline" classify lm/best.safetensors text

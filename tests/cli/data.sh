@@ -55,9 +55,9 @@ t 0 "$longline" data verify lra --out wrong
 t 1 "$longline" data verify wrong/train-images-idx3-ubyte.gz
 out " WRONG$"
 t 1 "$longline" data verify mnist --out wrong
-err "not the published checksum"
+err "not have the published checksum"
 t 1 "$longline" data get lra --out got --from http://127.0.0.1:1
-err "is the network there|without libcurl"
+err "check the network|without libcurl"
 check "nothing has the file's name" test ! -e got/lra_release.gz
 if command -v python3 >/dev/null && ! grep -q "without libcurl" err; then
     python3 -c '

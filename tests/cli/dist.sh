@@ -148,7 +148,7 @@ check "eval: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
 t 0 ranks "$found" 2 "$longline" inspect $model
 check "what ranks do not share is said once" [ "$(grep -c 'inspect.parameters\|parameters' out)" -ge 1 ]
 t 2 ranks "$found" 2 "$longline" score $model
-err 'standard input goes to one rank alone'
+err 'only one rank can read standard input'
 
 # ---- A text of 100 GB, of which little is read ----
 if truncate -s 100G huge.txt 2>/dev/null; then

@@ -52,7 +52,7 @@ cp vectors.npy old.npy
 t 2 "$longline" encode $model wrong -o old.npy
 check "the old file stays" cmp old.npy vectors.npy
 check "nothing is left behind" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
-refused "ends with .safetensors, .npy or .csv" "$longline" encode $model lines -o vectors.txt
+refused "must end with .safetensors, .npy or .csv" "$longline" encode $model lines -o vectors.txt
 refused "\-\-layer: there is no layer 3: the model has 2" "$longline" encode $model lines --layer 3
 refused "needs mean, first, last or all" "$longline" encode $model lines --pool some
 refused "missing" "$longline" encode $model missing -o new.npy

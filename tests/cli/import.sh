@@ -53,7 +53,7 @@ damage "the head of BertForSequenceClassification is not supported" \
 
 rm -rf bad && mkdir bad
 refused "bad has no config.json" "$longline" import bad
-refused "there is no folder|is no folder" "$longline" import nothing
+refused "there is no folder|is not a folder" "$longline" import nothing
 cp models/gpt2/config.json bad
 refused "bad has neither model.safetensors nor model.safetensors.index.json" "$longline" import bad
 : >bad/pytorch_model.bin

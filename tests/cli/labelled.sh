@@ -69,8 +69,8 @@ out "^eval.count=60$"
 refused "not in data.docs" "$longline" eval pairs/best.safetensors --set data.docs=lists.tsv
 refused "missing" "$longline" eval pairs/best.safetensors --set data.docs=missing
 refused "classifier|language" "$longline" generate pairs/best.safetensors
-refused "model.task = match.* has no classes.*; see encode, eval$" "$longline" classify pairs/best.safetensors docs.tsv
-refused "model.task = match.* does not tell.*; see encode, eval$" "$longline" score pairs/best.safetensors docs.tsv
+refused "model.task = match.* does not classify.*; use encode, eval$" "$longline" classify pairs/best.safetensors docs.tsv
+refused "model.task = match.* gives no probabilities.*; use encode, eval$" "$longline" score pairs/best.safetensors docs.tsv
 refused "has no pairs for model.task=match; these have: retrieval$" "$longline" train "$root/recipes/text-bytes.ini" \
     --data docs.tsv --out w --set model.task=match
 t 0 "$longline" encode pairs/best.safetensors docs.tsv --json

@@ -34,4 +34,4 @@ if command -v python3 >/dev/null; then
         assert len(x["pairs"]) == len(x["kernels"]) * len(x["positions"])'
 fi
 refused "not both" "$longline" list --json --pairs
-refused "does not know" "$longline" list softmax
+refused "unexpected argument" "$longline" list softmax

@@ -124,7 +124,7 @@ check "music from a state is there" test -s later.mid
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --set train.steps=2 --set train.warmup=1 --out text
-refused "model is of something else" "$longline" generate text/last.safetensors --out song.mid
+refused "this model does not" "$longline" generate text/last.safetensors --out song.mid
 t 0 "$longline" generate text/last.safetensors --prompt 'line 3' --prompt-tokens 4 --echo --tokens 1
 out "^line.?$"
 

@@ -19,11 +19,11 @@ t 0 "$longline" eval $model --split test --batches 2 --set train.length=50 --set
 out "^eval.sequences=8$"
 t 0 "$longline" generate $model --prompt abc --tokens 5 --seed 3
 cp out first
-err "bytes; the stream holds"
+err "bytes; the stream uses"
 check "at most 5 bytes and a new line" test "$(wc -c <out)" -le 6
 echo abc >source.txt
-refused "model.task = seq2seq.* does not tell.*; see generate, eval$" "$longline" score $model source.txt
-refused "^longline encode: the model .model.task = seq2seq. has no vectors.*; see generate, eval" "$longline" encode \
+refused "model.task = seq2seq.* gives no probabilities.*; use generate, eval$" "$longline" score $model source.txt
+refused "^longline encode: the model .model.task = seq2seq. has no vectors.*; use generate, eval" "$longline" encode \
     $model source.txt
 refused "data.format=bytes has no pairs for model.task=seq2seq; these have: pairs, copy, reverse, copy-reverse$" \
     "$longline" train "$root/recipes/text-bytes.ini" --data source.txt --out w --set model.task=seq2seq
@@ -50,7 +50,7 @@ tr -d '\n' <out >>part
 check "4 bytes and 4 more are 8" cmp part whole2
 refused "has a source already" "$longline" generate $model --load-state read.state --prompt abc
 refused "not the state of a stream" "$longline" generate $model --load-state $model
-refused "nothing else would be left" "$longline" generate $model --prompt abc --only-read
+refused "would leave no result" "$longline" generate $model --prompt abc --only-read
 
 t 0 "$longline" inspect $model
 out "^tensor decoder.blocks.0.cross.query.weight 16x32$"

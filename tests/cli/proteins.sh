@@ -38,8 +38,8 @@ check "what is no protein is refused" sh -c "'$longline' score lm/best.safetenso
 err "wrong: line 1: .*not a letter of a protein"
 t 0 "$longline" encode run-permuteformer.ini/best.safetensors more.fasta.gz --json
 out '"id":"q","tokens":15,"embedding":\['
-refused "model.task = mlm.* does not tell" "$longline" score run-exact.ini/best.safetensors more.fasta.gz
-refused "model.task = mlm.* has no classes" "$longline" classify run-exact.ini/best.safetensors more.fasta.gz
+refused "model.task = mlm.* gives no probabilities" "$longline" score run-exact.ini/best.safetensors more.fasta.gz
+refused "model.task = mlm.* does not classify" "$longline" classify run-exact.ini/best.safetensors more.fasta.gz
 echo 'no proteins, but text' >text
 # shellcheck disable=SC2086
 refused "text: line 1 comes before" "$longline" train "$root/recipes/protein/exact.ini" --data text $tiny --out w

@@ -103,7 +103,7 @@ printf '\377\377\377\377\377\377\377\377' | dd of=patched.state bs=1 seek=$(($(w
 t 2 sampled linear --load-state patched.state
 err "not finite"
 silent
-refused "place of the model" sampled linear --save-state linear/best.safetensors
+refused "overwrite the model" sampled linear --save-state linear/best.safetensors
 mkdir folder
 refused "folder" sampled linear --save-state folder
 refused "name of a file" sampled linear --save-state ''
@@ -112,7 +112,7 @@ t 1 sampled linear --save-state nowhere/a.state
 err "nowhere/a.state: cannot write there"
 silent
 refused "only-read needs --save-state" sampled linear --only-read --prompt a
-refused "something to read" sampled linear --only-read --save-state a.state
+refused "needs a prompt" sampled linear --only-read --save-state a.state
 refused "load-sate.*--load-state" sampled linear --load-sate a.state
 check "nothing was left behind" test ! -e a.state
 last="generate with files limited to 1 kB"

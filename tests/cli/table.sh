@@ -88,7 +88,7 @@ while [ ! -s err ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done
 kill -TERM $pid
 ended $pid
 check "exit 0 when asked to stop" test $? -eq 0
-err "the same command goes on"
+err "the same command continues"
 out "^Transformer +- +30.18 +0 "
 
 t 0 "$longline" table systems.ini --budget 1s --seeds 1 --only exact --out timed
@@ -138,7 +138,7 @@ check "what --set says is what is done" sh -c \
     "grep -q '^eval-every = 7' own/permute-1/recipe.ini && grep -q '^warmup = 9' own/permute-1/recipe.ini"
 sed 's/metric = .*/metric = speed/' systems.ini >bad.ini
 refused "bad.ini:5: metric is" "$longline" table bad.ini
-refused "stands before" "$longline" table base.ini
+refused "comes before" "$longline" table base.ini
 : >file
 t 1 "$longline" table systems.ini --budget 5steps --seeds 1 --out file/x
 err "file"

@@ -178,7 +178,7 @@ refused "data.test" "$longline" eval $m --split test
 # ---- Text ----
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5
 check "as many bytes as asked for" test "$(wc -c <out)" -eq 300
-err "^longline generate: 300 bytes, [0-9]+ a second; the stream holds"
+err "^longline generate: 300 bytes, [0-9]+ a second; the stream uses"
 cp out first
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --threads 1
 check "same seed, same text" cmp -s out first

@@ -24,7 +24,7 @@ refused "needs a command" "$longline"
 refused "no command 'trian'; did you mean 'train'" "$longline" trian
 refused "no command 'zzzzzz'" "$longline" zzzzzz
 refused "did you mean 'generate'" "$longline" help genrate
-refused "does not know what to do with 'b'" "$longline" help a b
+refused "unexpected argument 'b'" "$longline" help a b
 refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect x --lenght 3
 refused "unknown option '-x'" "$longline" inspect -x
 refused "unknown option '--nothing-like-it'" "$longline" eval --nothing-like-it=3 x
@@ -36,7 +36,7 @@ refused "needs MODEL" "$longline" inspect
 refused "needs CASE" "$longline" attend
 refused "needs -o FILE" "$longline" attend case.safetensors
 refused "needs a RECIPE, or --resume" "$longline" train
-refused "does not know what to do with 'b'" "$longline" train a b
+refused "unexpected argument 'b'" "$longline" train a b
 refused "--tokens needs a value" "$longline" generate x --tokens
 refused "--tokens ten: needs a whole number" "$longline" generate x --tokens ten
 refused "--tokens 1.5: needs a whole number" "$longline" generate x --tokens=1.5

@@ -108,37 +108,37 @@ typedef struct {
     int begun, fresh; /* has a bar begun; has nothing but its meter followed? */
     ll_meter meter;
     int program, instrument, pitch, duration; /* the current note; pitch < 0: none; duration 0: not read yet */
-} listener;
+} decoder;
 
-static void forget(listener *l) {
+static void forget(decoder *l) {
     l->pitch = -1;
     l->duration = 0;
 }
 
-static void begin_bar(listener *l) {
+static void begin_bar(decoder *l) {
     if (l->begun) l->bar += ll_bar_steps(&l->meter);
     l->now = l->bar;
     l->program = 0;
     l->begun = l->fresh = 1;
 }
 
-static void set_meter(listener *l, ll_meter meter) {
+static void set_meter(decoder *l, ll_meter meter) {
     l->meter = meter;
     meter.at = l->bar;
     l->score->meter[l->score->meters++] = meter;
 }
 
-static void set_tempo(listener *l, int class) {
+static void set_tempo(decoder *l, int class) {
     l->score->tempo[l->score->tempos++] = (ll_tempo){.at = l->now, .micros = ll_tempo_micros(class)};
 }
 
-static void add_note(listener *l, int velocity) {
+static void add_note(decoder *l, int velocity) {
     const ll_note note = {l->now, l->now + l->duration, (uint8_t)l->instrument, (uint8_t)l->pitch, (uint8_t)velocity};
     if (l->pitch >= 0 && l->duration) l->score->note[l->score->notes++] = note;
 }
 
 /* Tokens outside of notes: a position in the bar, or a token below LL_MUSIC_PITCH. */
-static void hear_frame(listener *l, int token, int position) {
+static void read_frame(decoder *l, int token, int position) {
     forget(l);
     if (position >= 0) {
         if (position < ll_bar_steps(&l->meter)) l->now = l->bar + position;
@@ -160,11 +160,11 @@ static void hear_frame(listener *l, int token, int position) {
     l->fresh = 0;
 }
 
-static void hear(listener *l, int token) {
+static void read_token(decoder *l, int token) {
     const int position = steps_of(token, &positions), duration = steps_of(token, &durations);
     if (token < 0 || token >= LL_MUSIC_VOCAB_FINE) return;
     if (position >= 0 || token < LL_MUSIC_PITCH) {
-        hear_frame(l, token, position);
+        read_frame(l, token, position);
         return;
     }
     l->fresh = 0;
@@ -198,11 +198,11 @@ ll_status ll_music_decode(ll_score *grid, const int32_t *tokens, int64_t count, 
     const size_t capacity = (size_t)count + 2;
     ll_status status = ll_score_reserve(&s, capacity, capacity, capacity);
     if (status) return status;
-    listener l = {.score = &s, .meter = {.numerator = 4, .denominator = 4}, .pitch = -1};
+    decoder l = {.score = &s, .meter = {.numerator = 4, .denominator = 4}, .pitch = -1};
     int64_t from = 0;
     for (int64_t i = 0; i < count; i++) {
         if (i == first) s.notes = 0;
-        hear(&l, tokens[i]);
+        read_token(&l, tokens[i]);
         if (i == first) from = l.bar;
     }
     if (first >= count) {

@@ -14,7 +14,7 @@ static const size_t ANY_SIZE = SIZE_MAX / 4;
 /* ---- Names of classes ---- */
 
 /* The number of a name in a list "neg,pos"; -1: it is not in the list. */
-static int place_in(const char *list, const ll_slice *name) {
+static int index_in(const char *list, const ll_slice *name) {
     for (int i = 0; *list; i++) {
         const size_t n = strcspn(list, ",");
         if (n == name->size && !memcmp(list, name->at, n)) return i;
@@ -98,7 +98,7 @@ static ll_status number_labels(ll_reader *r, const ll_reader_options *c, const l
         list = r->class_names;
     }
     for (int64_t i = 0; i < r->size; i++) {
-        const int number = list ? place_in(list, &label[i]) : as_number(&label[i]);
+        const int number = list ? index_in(list, &label[i]) : as_number(&label[i]);
         if (number < 0 || number >= CLASSES_MOST)
             return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", name,
                            (long long)i + 1, (int)(label[i].size < 60 ? label[i].size : 60), (char *)label[i].at, list);
@@ -139,7 +139,7 @@ static int class_of(ll_slice *label, const char *path, const char *file, const c
     const char *end = strchr(name, '/');
     if (!end) return 0;
     *label = (ll_slice){(uint8_t *)name, (size_t)(end - name)};
-    return !list[0] || place_in(list, label) >= 0;
+    return !list[0] || index_in(list, label) >= 0;
 }
 
 static ll_status read_files(ll_reader *r, ll_slice **labels, char **names, int count, const ll_reader_options *c,

@@ -15,26 +15,27 @@ static double defined(unsigned bits, int E, int F) {
 /* All patterns are read as defined, and come back. */
 static void check_patterns(enum ll_dtype dtype, int E, int F) {
     for (unsigned bits = 0; bits < 65536; bits++) {
-        const float x = ll_half_to_float(dtype, (uint16_t)bits);
+        const float x = ll_float16_to_float(dtype, (uint16_t)bits);
         const double exact = defined(bits, E, F);
         if (isnan(exact)) {
-            assert_true(isnan(x) && isnan(ll_half_to_float(dtype, ll_half_of_float(dtype, x))));
+            assert_true(isnan(x) && isnan(ll_float16_to_float(dtype, ll_float16_from_float(dtype, x))));
             continue;
         }
         assert_true((double)x == exact && !signbit(x) == !signbit(exact));
-        assert_int_equal(ll_half_of_float(dtype, x), bits);
+        assert_int_equal(ll_float16_from_float(dtype, x), bits);
     }
 }
 
 /* Between neighbours the nearer one is taken, in the middle the even one. */
 static void check_rounding(enum ll_dtype dtype, unsigned infinity) {
     for (unsigned bits = 0; bits + 1 < infinity; bits++) {
-        const float a = ll_half_to_float(dtype, (uint16_t)bits), b = ll_half_to_float(dtype, (uint16_t)(bits + 1));
+        const float a = ll_float16_to_float(dtype, (uint16_t)bits);
+        const float b = ll_float16_to_float(dtype, (uint16_t)(bits + 1));
         const float middle = (float)(((double)a + (double)b) / 2);
-        assert_int_equal(ll_half_of_float(dtype, middle), bits + bits % 2);
-        assert_int_equal(ll_half_of_float(dtype, -middle), 0x8000 | (bits + bits % 2));
-        assert_int_equal(ll_half_of_float(dtype, nextafterf(middle, 0)), bits);
-        assert_int_equal(ll_half_of_float(dtype, nextafterf(middle, INFINITY)), bits + 1);
+        assert_int_equal(ll_float16_from_float(dtype, middle), bits + bits % 2);
+        assert_int_equal(ll_float16_from_float(dtype, -middle), 0x8000 | (bits + bits % 2));
+        assert_int_equal(ll_float16_from_float(dtype, nextafterf(middle, 0)), bits);
+        assert_int_equal(ll_float16_from_float(dtype, nextafterf(middle, INFINITY)), bits + 1);
     }
 }
 
@@ -44,9 +45,9 @@ static void test_halves(void **state) {
     check_patterns(LL_ST_BF16, 8, 7);
     check_rounding(LL_ST_F16, 0x7c00);
     check_rounding(LL_ST_BF16, 0x7f80);
-    assert_int_equal(ll_half_of_float(LL_ST_F16, 65519), 0x7bff);
-    assert_int_equal(ll_half_of_float(LL_ST_F16, 65520), 0x7c00);
-    assert_int_equal(ll_half_of_float(LL_ST_F16, -1e30f), 0xfc00);
+    assert_int_equal(ll_float16_from_float(LL_ST_F16, 65519), 0x7bff);
+    assert_int_equal(ll_float16_from_float(LL_ST_F16, 65520), 0x7c00);
+    assert_int_equal(ll_float16_from_float(LL_ST_F16, -1e30f), 0xfc00);
 }
 
 int main(void) {

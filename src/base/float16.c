@@ -4,7 +4,7 @@
 
 #include "base/safetensors.h"
 
-float ll_half_to_float(enum ll_dtype dtype, uint16_t bits) {
+float ll_float16_to_float(enum ll_dtype dtype, uint16_t bits) {
     if (dtype == LL_ST_BF16) {
         const uint32_t wide = (uint32_t)bits << 16;
         float x;
@@ -38,4 +38,4 @@ static uint16_t to_f16(float x) {
     return (uint16_t)(sign | (steps + ((shift + 24) << 10)));
 }
 
-uint16_t ll_half_of_float(enum ll_dtype dtype, float x) { return dtype == LL_ST_BF16 ? to_bf16(x) : to_f16(x); }
+uint16_t ll_float16_from_float(enum ll_dtype dtype, float x) { return dtype == LL_ST_BF16 ? to_bf16(x) : to_f16(x); }

@@ -1,0 +1,346 @@
+/* The engine: one thread that has all streams to itself. Every step feeds one token to each choice that generates, and
+ * a block of tokens, shared out among them, to those that read a prompt. Choices join and leave between steps. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/serve.h"
+
+static pthread_t thread;
+static atomic_int stopping;
+static _Atomic double deadline;
+
+static ll_choice **active; /* (batch) that have a stream, or wait for the one that reads their prompt */
+static int actives;
+static ll_serve_job *waiting; /* the first job that there is no place for yet */
+static ll_batch_item *items;
+static ll_choice **fed;
+static float *logits;
+static int turn; /* which reader begins */
+
+/* ---- Joining ---- */
+
+static void refuse_status(ll_serve_job *job, ll_status status) {
+    ll_refusal why = {0};
+    ll_refuse(&why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, "", "%s", ll_error());
+    ll_job_refuse(job, &why);
+}
+
+/* The choices of a job, the first of each prompt with a stream. */
+static ll_status make_choices(ll_serve_job *job) {
+    const ll_request *r = &job->request;
+    const int n = (int)r->n;
+    ll_status status = LL_OK;
+    job->choice = ll_serve_alloc((size_t)(job->inputs * n), sizeof *job->choice);
+    job->choices = job->left = job->inputs * n;
+    for (int i = 0; i < job->choices && !status; i++) {
+        ll_choice *c = &job->choice[i];
+        const ll_input_tokens *prompt = &job->input[i / n];
+        *c = (ll_choice){.job = job, .index = i, .prompt = prompt, .most = ll_most_tokens(job)};
+        c->samples = r->ask != LL_ASK_SCORE && c->most > 0;
+        c->scores = r->ask == LL_ASK_SCORE || (r->echo && r->logprobs >= 0);
+        c->how = (ll_sampling){(float)r->temperature, (int)r->top_k, (float)r->top_p,
+                               (uint64_t)r->seed + (uint64_t)(i % n) * UINT64_C(0x9E3779B97F4A7C15)};
+        if (i % n == 0) {
+            status = ll_batcher_stream(&c->stream, job->model->batcher);
+            job->prompt_tokens += prompt->n;
+        }
+    }
+    return status;
+}
+
+static void begin(ll_serve_job *job) {
+    for (int i = 0; i < job->choices; i++) active[actives++] = &job->choice[i];
+    ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
+    ll_count_set(LL_COUNT_ACTIVE, actives);
+}
+
+/* Is there place for a job now? */
+static int fits(const ll_serve_job *job) {
+    const int sessions = job->request.ask >= LL_ASK_CREATE;
+    return actives + (sessions ? 1 : (int)job->request.n * job->inputs) <= ll_serve.batch;
+}
+
+/* ---- Leaving ---- */
+
+static void release(ll_choice *c) {
+    c->done = 1;
+    if (c->session) {
+        c->session->busy = 0;
+        ll_session_used(c->session);
+    } else {
+        ll_stream_free(c->stream);
+    }
+    c->stream = NULL;
+}
+
+static void leave(ll_choice *c) {
+    ll_serve_job *job = c->job;
+    release(c);
+    if (--job->left == 0) ll_reply_end(job);
+}
+
+/* Takes those that are done out of the list; a job is dropped with its last one. */
+static void sweep(void) {
+    int kept = 0;
+    for (int i = 0; i < actives; i++) {
+        ll_choice *c = active[i];
+        if (!c->done) {
+            active[kept++] = c;
+            continue;
+        }
+        ll_serve_job *job = c->job;
+        int others = 0;
+        for (int k = i + 1; k < actives && !others; k++) others = active[k]->job == job;
+        for (int k = 0; k < kept && !others; k++) others = active[k]->job == job;
+        if (!others) ll_job_drop(job);
+    }
+    actives = kept;
+    ll_count_set(LL_COUNT_ACTIVE, actives);
+}
+
+static void fail_job(ll_serve_job *job, const ll_refusal *why) {
+    for (int i = 0; i < job->choices; i++) {
+        ll_choice *c = &job->choice[i];
+        if (!c->done) release(c);
+    }
+    ll_job_refuse(job, why);
+}
+
+/* A choice that has no more to feed leaves; one of a session first feeds what it made last. */
+static void go_on(ll_choice *c, float *row) {
+    if (!c->samples && !c->finish) {
+        c->finish = "length";
+        ll_reply_text(c, "", 0);
+    }
+    if (c->finish) {
+        leave(c);
+        return;
+    }
+    ll_choice_next(c, row);
+    if (c->finish && (!c->session || c->token < 0)) leave(c);
+}
+
+/* Generation without a prompt goes on from the logits that the session's stream has. */
+static void start_session(ll_serve_job *job) {
+    if (ll_session_call(job)) {
+        ll_job_drop(job);
+        return;
+    }
+    begin(job);
+    ll_choice *c = job->choice;
+    if (c->prompt->n) return;
+    if (ll_stream_logits(c->stream, logits)) {
+        ll_refusal why = {0};
+        ll_refuse(&why, 500, "session", "%s", ll_error());
+        fail_job(job, &why);
+    } else {
+        go_on(c, logits);
+    }
+}
+
+static void start_job(ll_serve_job *job) {
+    if (ll_job_gone(job)) {
+        ll_job_drop(job);
+        return;
+    }
+    if (job->request.ask >= LL_ASK_CREATE) {
+        start_session(job);
+        return;
+    }
+    const ll_status status = make_choices(job);
+    if (!status) {
+        begin(job);
+        return;
+    }
+    refuse_status(job, status);
+    ll_job_drop(job);
+}
+
+/* Jobs in the order in which they came, as long as there is place. */
+static void take_jobs(void) {
+    for (;;) {
+        if (!waiting) waiting = ll_queue_take(&ll_engine_queue, !actives);
+        if (!waiting || !fits(waiting)) return;
+        ll_serve_job *job = waiting;
+        waiting = NULL;
+        start_job(job);
+    }
+}
+
+/* ---- A step ---- */
+
+static int reads(const ll_choice *c) { return c->fed < c->prompt->n; }
+
+/* Does it take part in a step? */
+static int moves(const ll_choice *c, const ll_served *m) { return !c->done && c->stream && c->job->model == m; }
+
+static void add_item(ll_choice *c, int *count, const int *tokens, int n, float **place) {
+    const int every = reads(c) && c->scores;
+    fed[*count] = c;
+    items[(*count)++] =
+        (ll_batch_item){.stream = c->stream, .tokens = tokens, .n = n, .every = every, .logits = *place};
+    *place += (size_t)(every ? n : 1) * (size_t)c->job->model->vocab;
+}
+
+/* The items of a step. Readers share a block: each gets its part of what the ones before it left. */
+static int gather(const ll_served *m) {
+    int count = 0, readers = 0, first = 0;
+    float *place = logits;
+    for (int i = 0; i < actives; i++) {
+        ll_choice *c = active[i];
+        if (!moves(c, m)) continue;
+        if (reads(c))
+            readers++;
+        else
+            add_item(c, &count, &c->token, 1, &place);
+    }
+    int left = (int)ll_serve.block, others = readers;
+    if (readers > left) first = turn++ % readers; /* not all of them fit */
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0, number = 0; i < actives && left && others; i++) {
+            ll_choice *c = active[i];
+            if (!moves(c, m) || !reads(c)) continue;
+            const int now = pass ? number < first : number >= first;
+            number++;
+            if (!now) continue;
+            const int part = (left + others - 1) / others, rest = c->prompt->n - c->fed, n = rest < part ? rest : part;
+            add_item(c, &count, c->prompt->token + c->fed, n, &place);
+            left -= n, others--;
+        }
+    return count;
+}
+
+/* The choices that wait for this one's prompt go on from here, each with a copy of its stream. */
+static ll_status fork_choices(ll_choice *c) {
+    const int n = (int)c->job->request.n;
+    for (int i = 1; i < n && !c->session; i++) {
+        ll_choice *other = c + i;
+        const ll_status status = ll_stream_clone(&other->stream, c->stream);
+        if (status) return status;
+        other->fed = c->fed;
+    }
+    return LL_OK;
+}
+
+/* All choices that its prompt is for begin to generate; a session may generate without one. */
+static void begin_choices(ll_choice *c, float *row) {
+    const int n = c->session ? 1 : (int)c->job->request.n, vocab = c->job->model->vocab;
+    float *copy = n > 1 ? ll_serve_alloc((size_t)vocab, sizeof *copy) : NULL;
+    if (copy) memcpy(copy, row, (size_t)vocab * sizeof *copy);
+    for (int i = 0; i < n; i++) {
+        if (i) memcpy(row, copy, (size_t)vocab * sizeof *copy);
+        if (c[i].scores && i) { /* what is known of the prompt belongs to all */
+            c[i].logp = ll_serve_alloc(c->prompt->n, sizeof *c->logp);
+            memcpy(c[i].logp, c->logp, (size_t)c->prompt->n * sizeof *c->logp);
+            c[i].logps = c[i].logp_capacity = (size_t)c->prompt->n;
+        }
+        go_on(&c[i], row);
+    }
+    free(copy);
+}
+
+static void take_result(ll_choice *c, const ll_batch_item *item) {
+    const int vocab = c->job->model->vocab;
+    if (c->done) return;
+    if (item->status) {
+        ll_refusal why = {0};
+        ll_refuse(&why, item->status == LL_ENOMEM ? 503 : 500, "",
+                  item->status == LL_ENOMEM ? "out of memory" : "what the model gives is not finite");
+        fail_job(c->job, &why);
+        return;
+    }
+    if (!reads(c)) {
+        go_on(c, item->logits);
+        return;
+    }
+    if (c->scores) ll_choice_scores(c, item->logits, item->n);
+    c->fed += item->n;
+    if (reads(c)) return;
+    const ll_status status = fork_choices(c);
+    if (status) {
+        ll_refusal why = {0};
+        ll_refuse(&why, 503, "", "%s", ll_error());
+        fail_job(c->job, &why);
+        return;
+    }
+    begin_choices(c, item->logits + (size_t)(c->scores ? item->n - 1 : 0) * (size_t)vocab);
+}
+
+/* Clients that went away. */
+static void drop_gone(void) {
+    static const ll_refusal gone = {499, "", "the client went away", NULL};
+    for (int i = 0; i < actives; i++)
+        if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &gone);
+}
+
+static void step(const ll_served *m) {
+    const int count = gather(m);
+    if (!count) return;
+    const double start = ll_now();
+    int rows = 0;
+    for (int i = 0; i < count; i++) rows += items[i].n;
+    const ll_status status = ll_batcher_feed(m->batcher, items, count);
+    if (status == LL_EINVAL)
+        for (int i = 0; i < count; i++) { /* nothing was fed: it is said to whom it concerns */
+            items[i].status = ll_batcher_feed(m->batcher, &items[i], 1);
+            if (items[i].status == LL_EINVAL) refuse_status(fed[i]->job, LL_EINVAL), fed[i]->done = 1;
+        }
+    ll_count(LL_COUNT_STEPS, 1);
+    ll_count(LL_COUNT_ROWS, rows);
+    ll_time(LL_TIME_STEP, ll_now() - start);
+    for (int i = 0; i < count; i++) take_result(fed[i], &items[i]);
+}
+
+/* ---- The thread ---- */
+
+static void refuse_all(const char *message) {
+    ll_refusal why = {0};
+    ll_refuse(&why, 503, "", "%s", message);
+    for (int i = 0; i < actives; i++)
+        if (!active[i]->done) fail_job(active[i]->job, &why);
+    sweep();
+    for (ll_serve_job *job; (job = waiting ? waiting : ll_queue_take(&ll_engine_queue, 0));) {
+        waiting = NULL;
+        ll_job_refuse(job, &why);
+        ll_job_drop(job);
+    }
+}
+
+static void *run(void *arg) {
+    (void)arg;
+    for (;;) {
+        take_jobs();
+        if (atomic_load(&stopping) && ((!actives && !waiting) || ll_now() > atomic_load(&deadline))) break;
+        drop_gone();
+        for (int i = 0; i < ll_served_models; i++)
+            if (ll_served_model[i].batcher) step(&ll_served_model[i]);
+        sweep();
+    }
+    refuse_all("the server is going down");
+    ll_sessions_close();
+    return NULL;
+}
+
+int ll_engine_start(void) {
+    int widest = 0;
+    for (int i = 0; i < ll_served_models; i++)
+        if (ll_served_model[i].vocab > widest) widest = ll_served_model[i].vocab;
+    const size_t rows = (size_t)(ll_serve.batch + ll_serve.block);
+    active = ll_serve_alloc((size_t)ll_serve.batch, sizeof *active);
+    items = ll_serve_alloc(rows, sizeof *items);
+    fed = ll_serve_alloc(rows, sizeof *fed);
+    logits = ll_serve_alloc(rows * (size_t)widest, sizeof *logits);
+    if (pthread_create(&thread, NULL, run, NULL)) return ll_fail_message("cannot start a thread");
+    return -1;
+}
+
+void ll_engine_stop(void) {
+    atomic_store(&deadline, ll_now() + (double)ll_serve.drain);
+    atomic_store(&stopping, 1);
+    ll_queue_close(&ll_engine_queue);
+    pthread_join(thread, NULL);
+    free(active);
+    free(items);
+    free(fed);
+    free(logits);
+}

@@ -1,0 +1,376 @@
+/* HTTP by libmicrohttpd: one thread that polls all connections. A request becomes a job; its connection sleeps until
+ * the engine has something for it. What a client sends is bounded in size and in time, before it is looked at. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/serve.h"
+
+static struct MHD_Daemon *daemon_;
+static atomic_int quiet, exchanges;
+static int loopback;
+
+/* ---- Connections, and how long each has been sending a request ---- */
+
+typedef struct connection {
+    int fd;
+    double since; /* when it began to send; 0: its request is here */
+    struct connection *next, *before;
+} connection;
+static connection *connections;
+static pthread_mutex_t connections_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void on_connection(void *arg, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what) {
+    (void)arg;
+    pthread_mutex_lock(&connections_lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        connection *new = ll_serve_alloc(1, sizeof *new);
+        *new = (connection){MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd, ll_now(),
+                            connections, NULL};
+        if (connections) connections->before = new;
+        connections = *own = new;
+        ll_count(LL_COUNT_CONNECTIONS, 1);
+    } else if (*own) {
+        connection *old = *own;
+        *(old->before ? &old->before->next : &connections) = old->next;
+        if (old->next) old->next->before = old->before;
+        free(old);
+        *own = NULL;
+        ll_count(LL_COUNT_CONNECTIONS, -1);
+    }
+    pthread_mutex_unlock(&connections_lock);
+}
+
+static void set_since(struct MHD_Connection *c, double since) {
+    connection *own = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    pthread_mutex_lock(&connections_lock);
+    if (own) own->since = since;
+    pthread_mutex_unlock(&connections_lock);
+}
+
+void ll_http_watch(void) {
+    const double now = ll_now();
+    pthread_mutex_lock(&connections_lock);
+    for (connection *c = connections; c; c = c->next)
+        if (c->since > 0 && now - c->since > (double)ll_serve.idle) shutdown(c->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&connections_lock);
+}
+
+/* ---- One request ---- */
+
+typedef struct {
+    char method[12], path[200];
+    char session[LL_SESSION_ID];
+    ll_ask ask;
+    int key, status, answered;
+    ll_buffer body;
+    ll_refusal why;
+    ll_serve_job *job;
+    double start;
+    size_t sent; /* of job->out */
+} exchange;
+
+static enum MHD_Result send_response(struct MHD_Connection *c, exchange *x, struct MHD_Response *r, int status,
+                                     const char *type) {
+    if (!r) return MHD_NO;
+    MHD_add_response_header(r, "Content-Type", type);
+    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(r, "Cache-Control", "no-store");
+    if (status == 429 || status == 503) MHD_add_response_header(r, "Retry-After", "1");
+    if (status == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
+    if (status == 413 || atomic_load(&quiet)) MHD_add_response_header(r, "Connection", "close");
+    x->status = status;
+    x->answered = 1;
+    const enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+/* A text from malloc, which the response frees. */
+static enum MHD_Result send_text(struct MHD_Connection *c, exchange *x, int status, const char *type, char *text) {
+    if (!text) return MHD_NO;
+    return send_response(c, x, MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE), status,
+                         type);
+}
+
+static enum MHD_Result send_refusal(struct MHD_Connection *c, exchange *x, const ll_refusal *why) {
+    return send_text(c, x, why->status, "application/json", ll_refusal_text(why));
+}
+
+static enum MHD_Result send_page(struct MHD_Connection *c, exchange *x) {
+    struct MHD_Response *r = MHD_create_response_from_buffer((size_t)(ll_page_end - ll_page), (void *)ll_page,
+                                                             MHD_RESPMEM_PERSISTENT);
+    if (!r) return MHD_NO;
+    char *policy = ll_page_policy();
+    MHD_add_response_header(r, "Content-Security-Policy", policy);
+    free(policy);
+    MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+    return send_response(c, x, r, 200, "text/html; charset=utf-8");
+}
+
+/* ---- Sleeping ---- */
+
+static void wake(void *arg) { MHD_resume_connection(arg); }
+
+/* Under the job's lock. */
+static void sleep_until_woken(struct MHD_Connection *c, ll_serve_job *job) {
+    job->asleep = 1;
+    job->wake = wake;
+    job->arg = c;
+    MHD_suspend_connection(c);
+}
+
+typedef struct {
+    struct MHD_Connection *connection;
+    exchange *x;
+} reader;
+
+/* The next bytes of a stream of events. */
+static ssize_t read_events(void *arg, uint64_t at, char *to, size_t most) {
+    const reader *r = arg;
+    ll_serve_job *job = r->x->job;
+    (void)at;
+    pthread_mutex_lock(&job->lock);
+    const size_t left = job->out.size - r->x->sent, n = left < most ? left : most;
+    ssize_t result = (ssize_t)n;
+    if (n) {
+        memcpy(to, job->out.data + r->x->sent, n);
+        r->x->sent += n;
+        if (r->x->sent == job->out.size) job->out.size = r->x->sent = 0;
+    } else if (job->done) {
+        result = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        sleep_until_woken(r->connection, job);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return result;
+}
+
+static enum MHD_Result send_events(struct MHD_Connection *c, exchange *x) {
+    reader *r = ll_serve_alloc(1, sizeof *r);
+    *r = (reader){c, x};
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_events, r, free);
+    if (response) MHD_add_response_header(response, "X-Accel-Buffering", "no"); /* nginx passes each event on */
+    return send_response(c, x, response, 200, "text/event-stream");
+}
+
+/* The answer of a job, or sleep until there is one. */
+static enum MHD_Result answer(struct MHD_Connection *c, exchange *x) {
+    ll_serve_job *job = x->job;
+    pthread_mutex_lock(&job->lock);
+    const int status = job->status, done = job->done, events = job->request.stream && status == 200;
+    if (!status || (!events && !done)) sleep_until_woken(c, job);
+    pthread_mutex_unlock(&job->lock);
+    if (!status || (!events && !done)) return MHD_YES;
+    if (events) return send_events(c, x);
+    char *text = strndup(job->out.data, job->out.size); /* nobody writes to it any more */
+    return send_text(c, x, status, "application/json", text);
+}
+
+/* ---- What is asked ---- */
+
+static const char *header(struct MHD_Connection *c, const char *name) {
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+/* A page of another site, whose name its owner turned to 127.0.0.1, is not to reach a server that asks for no key. */
+static int host_is_ours(struct MHD_Connection *c) {
+    const char *host = header(c, "Host");
+    char name[80];
+    unsigned char address[16];
+    if (!loopback || ll_serve.keys || !host) return 1;
+    const size_t n = *host == '[' ? strcspn(host, "]") : strcspn(host, ":"), skip = *host == '[';
+    if (n < skip || n - skip >= sizeof name) return 0;
+    memcpy(name, host + skip, n - skip);
+    name[n - skip] = 0;
+    return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, address) == 1 ||
+           inet_pton(AF_INET6, name, address) == 1;
+}
+
+static int check_headers(struct MHD_Connection *c, exchange *x) {
+    const char *length = header(c, "Content-Length"), *type = header(c, "Content-Type");
+    if (!host_is_ours(c)) return ll_refuse(&x->why, 403, "", "this server is for this machine; its name is localhost");
+    if ((x->key = ll_keys_find(header(c, "Authorization"))) < 0) {
+        x->why.code = "invalid_api_key";
+        return ll_refuse(&x->why, 401, "", "the header 'Authorization: Bearer KEY' has no key that is known here");
+    }
+    if (length && strtoull(length, NULL, 10) > (unsigned long long)ll_serve.body)
+        return ll_refuse(&x->why, 413, "", "the body has %.20s bytes; this server takes at most %lld", length,
+                         (long long)ll_serve.body);
+    if (!strcmp(x->method, "POST") && (!type || strncasecmp(type, "application/json", 16)) &&
+        (type || (length && strcmp(length, "0"))))
+        return ll_refuse(&x->why, 415, "", "the body must be JSON, with 'Content-Type: application/json'");
+    return 0;
+}
+
+/* What needs no engine. 1: it was that. */
+static int answer_at_once(struct MHD_Connection *c, exchange *x, enum MHD_Result *result) {
+    ll_refusal why = {0};
+    const int get = !strcmp(x->method, "GET") || !strcmp(x->method, "HEAD");
+    if (!get) return 0;
+    if (!strcmp(x->path, "/")) return *result = send_page(c, x), 1;
+    if (!strcmp(x->path, "/health")) {
+        *result = send_text(c, x, atomic_load(&quiet) ? 503 : 200, "application/json",
+                            strdup(atomic_load(&quiet) ? "{\"status\":\"ending\"}" : "{\"status\":\"ok\"}"));
+        return 1;
+    }
+    if (!strcmp(x->path, "/metrics"))
+        return *result = send_text(c, x, 200, "text/plain; version=0.0.4", ll_metrics_text()), 1;
+    if (strncmp(x->path, "/v1/models", 10) != 0 || (x->path[10] && x->path[10] != '/')) return 0;
+    json_t *models = ll_reply_models(x->path[10] ? x->path + 11 : "", &why);
+    if (!models) return *result = send_refusal(c, x, &why), 1;
+    *result = send_text(c, x, 200, "application/json", json_dumps(models, JSON_COMPACT));
+    json_decref(models);
+    return 1;
+}
+
+/* The body is here: it becomes a job. */
+static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
+    ll_refusal why = {0};
+    ll_request request = {0};
+    if (atomic_load(&quiet)) return ll_refuse(&why, 503, "", "the server is going down"), send_refusal(c, x, &why);
+    if (!ll_request_read(&request, x->ask, x->body.data, x->body.size, &why))
+        x->job = ll_job_create(&request, x->session, x->key, &why);
+    ll_request_free(&request);
+    ll_buffer_free(&x->body);
+    if (!x->job) return send_refusal(c, x, &why);
+    const int side = x->ask & (LL_ASK_EMBEDDING | LL_ASK_CLASSIFY);
+    if (ll_queue_add(side ? &ll_side_queue : &ll_engine_queue, x->job, (int)ll_serve.queue)) {
+        ll_count(LL_COUNT_REJECTED, 1);
+        ll_refuse(&why, 429, "", "too many requests wait; try again later");
+        return send_refusal(c, x, &why);
+    }
+    return answer(c, x);
+}
+
+static exchange *begin(const char *method, const char *path) {
+    exchange *x = ll_serve_alloc(1, sizeof *x);
+    snprintf(x->method, sizeof x->method, "%s", method);
+    snprintf(x->path, sizeof x->path, "%s", path);
+    x->start = ll_now();
+    atomic_fetch_add(&exchanges, 1);
+    return x;
+}
+
+static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *path, const char *method,
+                              const char *version, const char *data, size_t *size, void **own) {
+    exchange *x = *own;
+    enum MHD_Result result;
+    (void)arg, (void)version;
+    if (!x) { /* the headers are here: what is wrong with them is said before the body comes */
+        x = *own = begin(method, path);
+        const int open = !strcmp(path, "/health") || !strcmp(path, "/");
+        if (!open && check_headers(c, x)) return send_refusal(c, x, &x->why);
+        return MHD_YES;
+    }
+    if (x->answered) return MHD_YES;
+    if (*size) {
+        if (x->body.size + *size > (size_t)ll_serve.body) {
+            if (!x->why.status)
+                ll_refuse(&x->why, 413, "", "the body has more than the %lld bytes that this server takes",
+                          (long long)ll_serve.body);
+        } else {
+            ll_buffer_add(&x->body, data, *size);
+        }
+        *size = 0;
+        return MHD_YES;
+    }
+    set_since(c, 0);
+    if (x->job) return answer(c, x);
+    if (x->why.status) return send_refusal(c, x, &x->why);
+    if (answer_at_once(c, x, &result)) return result;
+    x->ask = ll_request_route(method, path, x->session, &x->why);
+    return x->ask ? submit(c, x) : send_refusal(c, x, &x->why);
+}
+
+static void on_end(void *arg, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode why) {
+    exchange *x = *own;
+    (void)arg, (void)why;
+    if (!x) return;
+    const double seconds = ll_now() - x->start;
+    set_since(c, ll_now());
+    if (x->job) {
+        pthread_mutex_lock(&x->job->lock);
+        x->job->gone = 1;
+        x->job->asleep = 0;
+        pthread_mutex_unlock(&x->job->lock);
+        ll_time(LL_TIME_REQUEST, seconds);
+    }
+    ll_count_request(x->answered ? x->status : 499);
+    ll_log_request(x->method, x->path, x->answered ? x->status : 499, x->job, seconds);
+    ll_job_drop(x->job);
+    ll_buffer_free(&x->body);
+    free(x);
+    *own = NULL;
+    atomic_fetch_sub(&exchanges, 1);
+}
+
+/* ---- The server ---- */
+
+/* "ADDR:PORT", "[ADDR]:PORT". */
+static int parse_address(struct addrinfo **found) {
+    char host[256];
+    const char *colon = strrchr(ll_serve.listen, ':');
+    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,
+                                   .ai_socktype = SOCK_STREAM};
+    if (!colon || (size_t)(colon - ll_serve.listen) >= sizeof host)
+        return ll_usage("--listen %s must be ADDRESS:PORT, as 127.0.0.1:8080", ll_serve.listen);
+    size_t n = (size_t)(colon - ll_serve.listen), skip = 0;
+    if (n >= 2 && *ll_serve.listen == '[' && ll_serve.listen[n - 1] == ']') skip = 1, n -= 2;
+    memcpy(host, ll_serve.listen + skip, n);
+    host[n] = 0;
+    if (!strcmp(host, "localhost")) snprintf(host, sizeof host, "127.0.0.1");
+    if (getaddrinfo(host, colon + 1, &hints, found))
+        return ll_usage("--listen %s: not an address and a port, as 127.0.0.1:8080 or [::1]:8080", ll_serve.listen);
+    return -1;
+}
+
+static int is_loopback(const struct sockaddr *a) {
+    if (a->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+/* MHD's own messages are about what clients do; they go nowhere. */
+static void no_message(void *arg, const char *format, va_list values) { (void)arg, (void)format, (void)values; }
+
+int ll_http_start(void) {
+    struct addrinfo *address = NULL;
+    int code = parse_address(&address);
+    if (code >= 0) return code;
+    const int six = address->ai_family == AF_INET6;
+    loopback = is_loopback(address->ai_addr);
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (six ? MHD_USE_IPv6 : 0u), 0,
+        NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, no_message, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)ll_serve.connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)ll_serve.idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, 512u,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    freeaddrinfo(address);
+    if (!daemon_) return ll_usage("--listen %s: the address cannot be used: %s", ll_serve.listen, strerror(errno));
+    if (!loopback && !ll_serve.keys)
+        ll_print("anybody who reaches %s may use this server; --api-keys FILE asks for keys", ll_serve.listen);
+    const union MHD_DaemonInfo *port = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);
+    const char *colon = strrchr(ll_serve.listen, ':');
+    ll_print("listening on http://%.*s:%u", (int)(colon - ll_serve.listen), ll_serve.listen, port->port);
+    return -1;
+}
+
+void ll_http_quiet(void) {
+    atomic_store(&quiet, 1);
+    const MHD_socket listening = MHD_quiesce_daemon(daemon_);
+    if (listening != MHD_INVALID_SOCKET) close(listening);
+}
+
+/* Answers that are ready are sent before, to clients that take them. */
+void ll_http_stop(void) {
+    const double end = ll_now() + 5;
+    while (atomic_load(&exchanges) && ll_now() < end) usleep(10000);
+    MHD_stop_daemon(daemon_);
+}

@@ -1,0 +1,12 @@
+/* In place of http.c where the program was built without libmicrohttpd. */
+#include "serve/serve.h"
+
+int ll_http_start(void) {
+    ll_print("this program was built without libmicrohttpd, so that it cannot serve; install libmicrohttpd-dev and "
+             "build it again");
+    return 1;
+}
+
+void ll_http_quiet(void) {}
+void ll_http_watch(void) {}
+void ll_http_stop(void) {}

@@ -1,0 +1,243 @@
+/* A request on its way from HTTP to the engine, and its answer on the way back. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/random.h>
+
+#include "serve/serve.h"
+
+/* ---- Made ---- */
+
+/* Tokens that a client gave. */
+static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, const char *field, ll_refusal *why) {
+    const size_t n = json_array_size(list);
+    in->token = ll_serve_alloc(n, sizeof *in->token);
+    for (size_t i = 0; i < n; i++) {
+        const json_int_t token = json_integer_value(json_array_get(list, i));
+        if (token < 0 || token >= m->vocab)
+            return ll_refuse(why, 400, field, "token %lld is not in 0..%d", (long long)token, m->vocab - 1);
+        in->token[i] = (int)token;
+    }
+    in->n = (int)n;
+    return 0;
+}
+
+static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, size_t size, const char *field,
+                     ll_refusal *why) {
+    size_t count = 0;
+    int *token = NULL;
+    in->text = text, in->size = size;
+    if (size && ll_tokenizer_encode(m->reader, text, size, &token, &count))
+        return ll_refuse(why, 400, field, "%s", ll_error());
+    in->token = ll_serve_alloc(count, sizeof *token);
+    if (count) memcpy(in->token, token, count * sizeof *token);
+    in->n = (int)count;
+    ll_text_free(token);
+    return 0;
+}
+
+/* A text must begin with something: where nothing is given, with the token between texts, or with a new line. */
+static int take_nothing(ll_input_tokens *in, const ll_served *m, ll_refusal *why) {
+    free(in->token);
+    *in = (ll_input_tokens){0};
+    if (m->end < 0 && take_text(in, m, "\n", 1, "prompt", why)) return -1;
+    if (m->end >= 0) {
+        in->token = ll_serve_alloc(1, sizeof *in->token);
+        *in->token = m->end;
+        in->n = 1;
+    }
+    in->text = "", in->size = 0;
+    return in->n ? 0 : ll_refuse(why, 400, "prompt", "this model needs a prompt");
+}
+
+static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *why) {
+    const ll_prompt *p = &job->request.prompt[i];
+    ll_input_tokens *in = &job->input[job->inputs++];
+    if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
+                  : take_text(in, job->model, p->text, p->size, field, why))
+        return -1;
+    if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_nothing(in, job->model, why);
+    if (in->n > ll_serve.prompt)
+        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a request", field,
+                         in->n, (long long)ll_serve.prompt);
+    if (!in->n && job->request.ask != LL_ASK_GENERATE && job->request.ask != LL_ASK_CREATE)
+        return ll_refuse(why, 400, field, "'%s' has no tokens", field);
+    return 0;
+}
+
+/* Is the model one that this can be asked of? */
+static int check_model(const ll_served *m, ll_ask ask, ll_refusal *why) {
+    if (ask == LL_ASK_EMBEDDING) return 0;
+    if (ask == LL_ASK_CLASSIFY)
+        return m->classes ? 0 : ll_refuse(why, 400, "model", "the model '%s' has no classes", m->name);
+    if (!m->batcher) return ll_refuse(why, 400, "model", "the model '%s' does not generate text", m->name);
+    if (ask == LL_ASK_CHAT && !m->chat)
+        return ll_refuse(why, 400, "model", "the model '%s' has no chat template; use /v1/completions", m->name);
+    return 0;
+}
+
+static int find_model(ll_serve_job *job, ll_refusal *why) {
+    const char *name = job->request.model;
+    if (job->request.ask == LL_ASK_LIST) return 0;
+    job->model = *job->session ? ll_served_of(job->session) : ll_served_find(name);
+    if (job->model) return *job->session ? 0 : check_model(job->model, job->request.ask, why);
+    if (*job->session) return ll_refuse(why, 404, "session", "there is no such session");
+    why->code = "model_not_found";
+    return ll_refuse(why, 404, "model", "there is no model '%.60s'; /v1/models has the list", name);
+}
+
+int64_t ll_most_tokens(const ll_serve_job *job) {
+    const int64_t asked = job->request.max_tokens;
+    if (asked >= 0) return asked;
+    return job->request.ask == LL_ASK_CHAT ? ll_serve.most : ll_serve.most < 16 ? ll_serve.most : 16;
+}
+
+static int fill(ll_serve_job *job, ll_refusal *why) {
+    ll_request *r = &job->request;
+    const char *field = r->ask & (LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY) ? "input" : "prompt";
+    if (find_model(job, why)) return -1;
+    if (r->ask == LL_ASK_CHAT) {
+        if (!(job->chat_prompt = ll_chat_prompt(job->model, r, why))) return -1;
+        r->prompt[r->prompts++] = (ll_prompt){.text = job->chat_prompt, .size = strlen(job->chat_prompt)};
+        field = "messages";
+    }
+    if (r->ask == LL_ASK_COMPLETION && !r->prompts) r->prompts = 1; /* an empty one */
+    if (r->prompts * r->n > ll_serve.batch)
+        return ll_refuse(why, 400, "n", "%d prompts of %lld choices; this server takes %lld together", r->prompts,
+                         (long long)r->n, (long long)ll_serve.batch);
+    if (r->max_tokens > ll_serve.most)
+        return ll_refuse(why, 400, "max_tokens", "'max_tokens' is %lld; this server makes at most %lld of a request",
+                         (long long)r->max_tokens, (long long)ll_serve.most);
+    for (int i = 0; i < r->prompts; i++)
+        if (take_input(job, i, field, why)) return -1;
+    return 0;
+}
+
+ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why) {
+    static const char *const kinds[] = {"cmpl", "chatcmpl", "embd", "score", "class", "call"};
+    unsigned long long word[2] = {0};
+    int kind = 0;
+    ll_serve_job *job = ll_serve_alloc(1, sizeof *job);
+    atomic_init(&job->holders, 1);
+    pthread_mutex_init(&job->lock, NULL);
+    job->request = *request;
+    request->body = NULL;
+    memcpy(job->session, session, strlen(session) + 1);
+    job->key = key;
+    job->start = ll_now();
+    if (getrandom(word, sizeof word, 0) != sizeof word) word[0] = (unsigned long long)time(NULL);
+    while (kind < 5 && !(job->request.ask >> kind & 1)) kind++;
+    snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], word[0], word[1] >> 32);
+    if (job->request.seed == LL_SEED_DRAWN) job->request.seed = (int64_t)(word[1] >> 11);
+    if (!fill(job, why)) return job;
+    ll_job_drop(job);
+    return NULL;
+}
+
+static void free_choice(ll_choice *s) {
+    if (!s->session) ll_stream_free(s->stream);
+    ll_buffer_free(&s->held);
+    ll_buffer_free(&s->text);
+    free(s->logp);
+    free(s->copy);
+    s->stream = NULL;
+    s->logp = NULL, s->copy = NULL;
+}
+
+void ll_job_drop(ll_serve_job *job) {
+    if (!job || atomic_fetch_sub(&job->holders, 1) > 1) return;
+    for (int i = 0; i < job->inputs; i++) free(job->input[i].token);
+    for (int i = 0; i < job->choices; i++) free_choice(&job->choice[i]);
+    free(job->choice);
+    free(job->chat_prompt);
+    ll_buffer_free(&job->out);
+    ll_request_free(&job->request);
+    pthread_mutex_destroy(&job->lock);
+    free(job);
+}
+
+/* ---- Answered ---- */
+
+static void wake(ll_serve_job *job) {
+    if (!job->asleep) return;
+    job->asleep = 0;
+    job->wake(job->arg);
+}
+
+static void write_answer(ll_serve_job *job, int status, const char *text, size_t size, int last) {
+    pthread_mutex_lock(&job->lock);
+    if (!job->status) job->status = status;
+    ll_buffer_add(&job->out, text, size);
+    job->done |= last;
+    wake(job);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void ll_job_write(ll_serve_job *job, const char *text, size_t size) { write_answer(job, 200, text, size, 0); }
+void ll_job_end(ll_serve_job *job) { write_answer(job, 200, "", 0, 1); }
+
+void ll_job_answer(ll_serve_job *job, int status, json_t *answer) {
+    char *text = json_dumps(answer, JSON_COMPACT);
+    json_decref(answer);
+    write_answer(job, text ? status : 500, text ? text : "{}", text ? strlen(text) : 2, 1);
+    free(text);
+}
+
+/* Of a stream that has begun, the last event. */
+void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
+    char *text = ll_refusal_text(why);
+    pthread_mutex_lock(&job->lock);
+    const int begun = job->status != 0;
+    pthread_mutex_unlock(&job->lock);
+    if (begun) ll_job_write(job, "data: ", 6);
+    write_answer(job, why->status, text ? text : "{}", text ? strlen(text) : 2, !begun);
+    if (begun) write_answer(job, 200, "\n\n", 2, 1);
+    free(text);
+}
+
+int ll_job_gone(ll_serve_job *job) {
+    pthread_mutex_lock(&job->lock);
+    const int gone = job->gone;
+    pthread_mutex_unlock(&job->lock);
+    return gone;
+}
+
+/* ---- Queues ---- */
+
+ll_job_queue ll_engine_queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0};
+ll_job_queue ll_side_queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0};
+
+int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most) {
+    pthread_mutex_lock(&q->lock);
+    const int refused = q->closed || q->n >= most;
+    if (!refused) {
+        atomic_fetch_add(&job->holders, 1);
+        job->next = NULL;
+        *(q->first ? &q->last->next : &q->first) = job;
+        q->last = job;
+        q->n++;
+        ll_count_set(LL_COUNT_WAITING, q->n);
+        pthread_cond_signal(&q->more);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return refused ? -1 : 0;
+}
+
+ll_serve_job *ll_queue_take(ll_job_queue *q, int wait) {
+    pthread_mutex_lock(&q->lock);
+    while (wait && !q->first && !q->closed) pthread_cond_wait(&q->more, &q->lock);
+    ll_serve_job *job = q->first;
+    if (job) {
+        q->first = job->next;
+        ll_count_set(LL_COUNT_WAITING, --q->n);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return job;
+}
+
+void ll_queue_close(ll_job_queue *q) {
+    pthread_mutex_lock(&q->lock);
+    q->closed = 1;
+    pthread_cond_broadcast(&q->more);
+    pthread_mutex_unlock(&q->lock);
+}

@@ -1,0 +1,236 @@
+/* Answers as JSON: in one piece, or as server-sent events. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "serve/serve.h"
+
+/* ---- Texts ---- */
+
+/* A token by itself: its text, or bytes that are no text written out. */
+static json_t *token_text(const ll_served *m, int token) {
+    size_t size = 0;
+    const char *text = token < m->spoken ? ll_tokenizer_text(m->tokenizer, token, &size) : "";
+    json_t *s = json_stringn(text, size);
+    if (s) return s;
+    char written[6 + 4 * 64 + 1] = "bytes:";
+    for (size_t i = 0; i < size && i < 64; i++)
+        snprintf(written + 6 + 4 * i, 5, "\\x%02x", (unsigned)(unsigned char)text[i]);
+    return json_string(written);
+}
+
+static json_t *token_bytes(const ll_served *m, int token) {
+    size_t size = 0;
+    const char *text = token < m->spoken ? ll_tokenizer_text(m->tokenizer, token, &size) : "";
+    json_t *list = json_array();
+    for (size_t i = 0; i < size; i++) json_array_append_new(list, json_integer((unsigned char)text[i]));
+    return list;
+}
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+/* ---- Log-probabilities ---- */
+
+/* Those whose text is given, from number `from` to `to`. */
+static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
+    const ll_served *m = s->job->model;
+    const size_t echoed = s->job->request.echo ? s->prompt->size : 0;
+    json_t *tokens = json_array(), *logps = json_array(), *tops = json_array(), *offsets = json_array();
+    for (size_t i = from; i < to; i++) {
+        const ll_token_logp *p = &s->logp[i];
+        json_array_append_new(tokens, token_text(m, p->token));
+        json_array_append_new(logps, number(p->logp));
+        json_array_append_new(offsets, json_integer((json_int_t)(p->offset + (p->prompt ? 0 : echoed))));
+        json_t *top = p->alternatives ? json_object() : json_null();
+        for (int k = 0; k < p->alternatives; k++) {
+            json_t *name = token_text(m, p->other[k]);
+            json_object_set_new(top, json_string_value(name), number(p->other_logp[k]));
+            json_decref(name);
+        }
+        json_array_append_new(tops, top);
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", logps, "top_logprobs", tops,
+                     "text_offset", offsets);
+}
+
+static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
+    const ll_served *m = s->job->model;
+    json_t *content = json_array();
+    for (size_t i = from; i < to; i++) {
+        const ll_token_logp *p = &s->logp[i];
+        json_t *top = json_array();
+        for (int k = 0; k < p->alternatives; k++)
+            json_array_append_new(top, json_pack("{s:o, s:o, s:o}", "token", token_text(m, p->other[k]), "logprob",
+                                                 number(p->other_logp[k]), "bytes", token_bytes(m, p->other[k])));
+        json_array_append_new(content, json_pack("{s:o, s:o, s:o, s:o}", "token", token_text(m, p->token), "logprob",
+                                                 number(p->logp), "bytes", token_bytes(m, p->token), "top_logprobs",
+                                                 top));
+    }
+    return json_pack("{s:o}", "content", content);
+}
+
+/* Those of text that was given since the last call. */
+static json_t *new_logprobs(ll_choice *s) {
+    if (s->job->request.logprobs < 0) return json_null();
+    const size_t from = s->logp_sent;
+    size_t to = from;
+    while (to < s->logps && (s->logp[to].prompt || s->logp[to].offset < s->given)) to++;
+    s->logp_sent = to;
+    return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, from, to);
+}
+
+/* ---- Completions and chats ---- */
+
+static int is_chat(const ll_serve_job *job) { return job->request.ask == LL_ASK_CHAT; }
+
+static json_t *usage(const ll_serve_job *job) {
+    return json_pack("{s:i, s:i, s:i}", "prompt_tokens", job->prompt_tokens, "completion_tokens", job->made_tokens,
+                     "total_tokens", job->prompt_tokens + job->made_tokens);
+}
+
+static json_t *answer(const ll_serve_job *job, json_t *choices) {
+    const char *object = !is_chat(job)            ? "text_completion"
+                         : job->request.stream ? "chat.completion.chunk"
+                                                  : "chat.completion";
+    json_t *a = json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", job->id, "object", object, "created",
+                          (json_int_t)time(NULL), "model", job->model->name, "choices", choices);
+    if (*job->session) json_object_set_new(a, "session", json_string(job->session));
+    return a;
+}
+
+static json_t *choice(ll_choice *s, json_t *text, int whole) {
+    json_t *logprobs = new_logprobs(s);
+    if (!is_chat(s->job))
+        return json_pack("{s:i, s:o, s:o, s:s?}", "index", s->index, "text", text, "logprobs", logprobs,
+                         "finish_reason", s->finish);
+    if (whole)
+        return json_pack("{s:i, s:{s:s, s:o}, s:o, s:s?}", "index", s->index, "message", "role", "assistant",
+                         "content", text, "logprobs", logprobs, "finish_reason", s->finish);
+    return json_pack("{s:i, s:{s:s, s:o}, s:o, s:s?}", "index", s->index, "delta", "role", "assistant", "content",
+                     text, "logprobs", logprobs, "finish_reason", s->finish);
+}
+
+static void send(ll_serve_job *job, json_t *event) {
+    char *text = json_dumps(event, JSON_COMPACT);
+    ll_buffer b = {0};
+    json_decref(event);
+    ll_buffer_text(&b, "data: ");
+    ll_buffer_text(&b, text ? text : "{}");
+    ll_buffer_text(&b, "\n\n");
+    ll_job_write(job, b.data, b.size);
+    ll_buffer_free(&b);
+    free(text);
+}
+
+void ll_reply_text(ll_choice *s, const char *text, size_t size) {
+    if (s->job->request.ask & (LL_ASK_CREATE | LL_ASK_APPEND)) return;
+    if (!s->job->request.stream) {
+        ll_buffer_add(&s->text, text, size);
+        return;
+    }
+    ll_buffer all = {0};
+    if (s->job->request.echo && !s->started && s->prompt->text)
+        ll_buffer_add(&all, s->prompt->text, s->prompt->size);
+    s->started = 1;
+    ll_buffer_add(&all, text, size);
+    send(s->job, answer(s->job, json_pack("[o]", choice(s, ll_json_text(all.data ? all.data : "", all.size), 0))));
+    ll_buffer_free(&all);
+}
+
+static void end_stream(ll_serve_job *job) {
+    if (job->request.usage) {
+        json_t *last = answer(job, json_array());
+        json_object_set_new(last, "usage", usage(job));
+        send(job, last);
+    }
+    ll_job_write(job, "data: [DONE]\n\n", 14);
+    ll_job_end(job);
+}
+
+static json_t *whole_text(const ll_choice *s) {
+    ll_buffer all = {0};
+    if (s->job->request.echo && s->prompt->text) ll_buffer_add(&all, s->prompt->text, s->prompt->size);
+    ll_buffer_add(&all, s->text.data, s->text.size);
+    json_t *text = ll_json_text(all.data ? all.data : "", all.size);
+    ll_buffer_free(&all);
+    return text;
+}
+
+/* ---- Scores ---- */
+
+static json_t *score(const ll_choice *s, int per_token) {
+    double sum = 0;
+    json_t *list = json_array();
+    char unit[32];
+    const size_t scored = s->logps ? s->logps - 1 : 0;
+    for (size_t i = 0; i < s->logps; i++) {
+        if (i) sum += s->logp[i].logp;
+        json_array_append_new(list, number(s->logp[i].logp));
+    }
+    const double mean = scored ? -sum / (double)scored : NAN;
+    snprintf(unit, sizeof unit, "bits_per_%.16s", s->job->model->unit);
+    json_t *a = json_pack("{s:s, s:i, s:I, s:f, s:o, s:o}", "object", "score", "index", s->index, "tokens",
+                          (json_int_t)scored, "logprob", sum, unit, number(mean / log(2)), "perplexity",
+                          number(exp(mean)));
+    if (per_token) json_object_set(a, "token_logprobs", list);
+    json_decref(list);
+    return a;
+}
+
+static void end_scores(ll_serve_job *job) {
+    json_t *data = json_array();
+    for (int i = 0; i < job->choices; i++)
+        json_array_append_new(data, score(&job->choice[i], job->request.per_token));
+    ll_job_answer(job, 200, json_pack("{s:s, s:s, s:o, s:o}", "object", "list", "model", job->model->name, "data", data,
+                                      "usage", usage(job)));
+}
+
+json_t *ll_reply_session(const ll_session *s) {
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:b, s:b, s:b}", "id", s->id, "object", "session", "model",
+                     s->model->name, "position", s->position < 0 ? json_null() : json_integer(s->position), "bytes",
+                     (json_int_t)s->bytes, "in_memory", s->stream != NULL, "saved", s->saved, "busy", s->busy);
+}
+
+void ll_reply_end(ll_serve_job *job) {
+    if (job->request.ask & (LL_ASK_CREATE | LL_ASK_APPEND)) {
+        ll_job_answer(job, 200, ll_reply_session(job->choice->session));
+        return;
+    }
+    if (job->request.ask == LL_ASK_SCORE) {
+        end_scores(job);
+        return;
+    }
+    if (job->request.stream) {
+        end_stream(job);
+        return;
+    }
+    json_t *choices = json_array();
+    for (int i = 0; i < job->choices; i++)
+        json_array_append_new(choices, choice(&job->choice[i], whole_text(&job->choice[i]), 1));
+    json_t *all = answer(job, choices);
+    json_object_set_new(all, "usage", usage(job));
+    ll_job_answer(job, 200, all);
+}
+
+/* ---- Models ---- */
+
+static json_t *model_of(const ll_served *m) {
+    const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:i, s:b}", "id", m->name, "object", "model", "created",
+                     (json_int_t)m->created, "owned_by", "longline", "task", task ? task : "", "parameters",
+                     (json_int_t)ll_model_size(m->model).parameters, "vocabulary", m->vocab, "chat", m->chat != NULL);
+}
+
+json_t *ll_reply_models(const char *name, ll_refusal *why) {
+    if (*name) {
+        const ll_served *m = ll_served_find(name);
+        if (m) return model_of(m);
+        why->code = "model_not_found";
+        ll_refuse(why, 404, "model", "there is no model '%.60s'", name);
+        return NULL;
+    }
+    json_t *data = json_array();
+    for (int i = 0; i < ll_served_models; i++) json_array_append_new(data, model_of(&ll_served_model[i]));
+    return json_pack("{s:s, s:o}", "object", "list", "data", data);
+}

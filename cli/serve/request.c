@@ -1,0 +1,335 @@
+/* The fields of requests: one table says which belong to what, of which type and range. */
+#include "serve/request.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...) {
+    va_list values;
+    why->status = status;
+    snprintf(why->param, sizeof why->param, "%s", param);
+    va_start(values, format);
+    vsnprintf(why->message, sizeof why->message, format, values);
+    va_end(values);
+    return -1;
+}
+
+static const char *type_of(int status) {
+    if (status == 401 || status == 403) return "authentication_error";
+    if (status == 429) return "rate_limit_error";
+    return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+char *ll_refusal_text(const ll_refusal *why) {
+    json_t *e = json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", why->message, "type",
+                          type_of(why->status), "param", *why->param ? why->param : NULL, "code", why->code);
+    if (!e) /* a message cut within a character */
+        e = json_pack("{s:{s:s, s:s, s:n, s:s?}}", "error", "message", "the request cannot be served", "type",
+                      type_of(why->status), "param", "code", why->code);
+    char *text = json_dumps(e, JSON_COMPACT);
+    json_decref(e);
+    return text;
+}
+
+/* ---- Fields ---- */
+
+typedef struct field {
+    const char *name;
+    unsigned asks;
+    int (*read)(ll_request *r, const struct field *f, json_t *value, ll_refusal *why);
+    size_t at; /* of its place in ll_request */
+    double min, max;
+} field;
+
+static void *place(ll_request *r, const field *f) { return (char *)r + f->at; }
+
+static int wrong_type(const field *f, const char *type, json_t *value, ll_refusal *why) {
+    static const char *const names[] = {"an object", "an array", "a string", "an integer",
+                                        "a number",  "true",     "false",    "null"};
+    return ll_refuse(why, 400, f->name, "'%s' must be %s, not %s", f->name, type, names[json_typeof(value)]);
+}
+
+static int in_range(const field *f, double x, ll_refusal *why) {
+    if (x >= f->min && x <= f->max) return 0;
+    return ll_refuse(why, 400, f->name, "'%s' is %.15g, must be from %.15g to %.15g", f->name, x, f->min, f->max);
+}
+
+static int read_integer(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_integer(v)) return wrong_type(f, "an integer", v, why);
+    *(int64_t *)place(r, f) = json_integer_value(v);
+    return in_range(f, (double)json_integer_value(v), why);
+}
+
+static int read_number(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_number(v)) return wrong_type(f, "a number", v, why);
+    *(double *)place(r, f) = json_number_value(v);
+    return in_range(f, json_number_value(v), why);
+}
+
+static int read_flag(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_boolean(v)) return wrong_type(f, "true or false", v, why);
+    *(int *)place(r, f) = json_is_true(v);
+    return 0;
+}
+
+static int read_text(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_string(v)) return wrong_type(f, "a string", v, why);
+    *(const char **)place(r, f) = json_string_value(v);
+    return 0;
+}
+
+static int add_stop(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_string(v)) return wrong_type(f, "a string or an array of strings", v, why);
+    if (r->stops == LL_STOPS) return ll_refuse(why, 400, f->name, "'%s' has more than %d texts", f->name, LL_STOPS);
+    if (!json_string_length(v)) return ll_refuse(why, 400, f->name, "'%s' has an empty text", f->name);
+    r->stop[r->stops].text = json_string_value(v);
+    r->stop[r->stops++].size = json_string_length(v);
+    return 0;
+}
+
+static int read_stop(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_array(v)) return add_stop(r, f, v, why);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (add_stop(r, f, json_array_get(v, i), why)) return -1;
+    return 0;
+}
+
+/* An array of tokens; their range is for the model to say. */
+static int is_tokens(json_t *v) {
+    const size_t n = json_is_array(v) ? json_array_size(v) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (!json_is_integer(json_array_get(v, i))) return 0;
+    return n > 0;
+}
+
+static int add_prompt(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (r->prompts == LL_PROMPTS)
+        return ll_refuse(why, 400, f->name, "'%s' has more than %d entries", f->name, LL_PROMPTS);
+    ll_prompt *p = &r->prompt[r->prompts++];
+    if (json_is_string(v)) {
+        *p = (ll_prompt){.text = json_string_value(v), .size = json_string_length(v)};
+        return 0;
+    }
+    if (!is_tokens(v)) return wrong_type(f, "a string, an array of strings, or tokens", v, why);
+    *p = (ll_prompt){.tokens = v};
+    return 0;
+}
+
+static int read_prompt(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_array(v) || is_tokens(v)) return add_prompt(r, f, v, why);
+    if (!json_array_size(v)) return ll_refuse(why, 400, f->name, "'%s' is empty", f->name);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (add_prompt(r, f, json_array_get(v, i), why)) return -1;
+    return 0;
+}
+
+/* A message's content: a text, or parts of type text, of which there may be one. */
+static json_t *content_of(json_t *message) {
+    json_t *content = json_object_get(message, "content");
+    if (!json_is_array(content) || json_array_size(content) != 1) return content;
+    json_t *part = json_array_get(content, 0), *type = json_object_get(part, "type");
+    return json_is_string(type) && !strcmp(json_string_value(type), "text") ? json_object_get(part, "text") : NULL;
+}
+
+static int read_messages(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_array(v)) return wrong_type(f, "an array of messages", v, why);
+    if (!json_array_size(v) || json_array_size(v) > LL_MESSAGES)
+        return ll_refuse(why, 400, f->name, "'messages' has %zu entries, must have 1 to %d", json_array_size(v),
+                         LL_MESSAGES);
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        json_t *m = json_array_get(v, i), *role = json_object_get(m, "role"), *content = content_of(m);
+        if (!json_is_string(role) || !json_is_string(content)) {
+            char param[64];
+            snprintf(param, sizeof param, "messages.%zu.%s", i, json_is_string(role) ? "content" : "role");
+            return ll_refuse(why, 400, param, "'%s' must be a string", param);
+        }
+        r->message[r->messages++] =
+            (ll_message){json_string_value(role), json_string_value(content), json_string_length(content)};
+    }
+    return 0;
+}
+
+/* Of completions a number of alternatives, of chats a flag. */
+static int read_logprobs(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (r->ask != LL_ASK_CHAT) return read_integer(r, f, v, why);
+    if (!json_is_boolean(v)) return wrong_type(f, "true or false", v, why);
+    if (json_is_true(v) && r->logprobs < 0) r->logprobs = 0;
+    return 0;
+}
+
+static int read_stream_options(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_object(v)) return wrong_type(f, "an object", v, why);
+    const char *key;
+    json_t *x;
+    json_object_foreach(v, key, x) {
+        if (strcmp(key, "include_usage") != 0 || !json_is_boolean(x))
+            return ll_refuse(why, 400, "stream_options", "'stream_options' may have include_usage, true or false");
+        r->usage = json_is_true(x);
+    }
+    return 0;
+}
+
+static int read_encoding(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    if (!json_is_string(v)) return wrong_type(f, "a string", v, why);
+    r->base64 = !strcmp(json_string_value(v), "base64");
+    if (!r->base64 && strcmp(json_string_value(v), "float") != 0)
+        return ll_refuse(why, 400, f->name, "'encoding_format' must be \"float\" or \"base64\"");
+    return 0;
+}
+
+/* Fields of other servers that change nothing; and those that are only understood where they ask for nothing. */
+static int read_ignored(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    (void)r, (void)f, (void)v, (void)why;
+    return 0;
+}
+
+static int read_neutral(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+    (void)r;
+    const double least = f->min;
+    if (json_is_number(v) && json_number_value(v) == least) return 0;
+    if ((json_is_object(v) && !json_object_size(v)) || (json_is_string(v) && !json_string_length(v))) return 0;
+    return ll_refuse(why, 400, f->name, "'%s' is not supported by this server", f->name);
+}
+
+#define AT(name) offsetof(ll_request, name)
+enum {
+    TEXTS = LL_ASK_COMPLETION | LL_ASK_CHAT,
+    DRAWS = TEXTS | LL_ASK_GENERATE,
+    INPUTS = LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY,
+    NAMED = TEXTS | INPUTS | LL_ASK_CREATE
+};
+static const field fields[] = {
+    {"model", NAMED, read_text, AT(model)},
+    {"prompt", LL_ASK_COMPLETION | LL_ASK_GENERATE | LL_ASK_CREATE | LL_ASK_APPEND, read_prompt, 0},
+    {"input", INPUTS, read_prompt, 0},
+    {"messages", LL_ASK_CHAT, read_messages, 0},
+    {"max_tokens", DRAWS, read_integer, AT(max_tokens), 0, 1e15},
+    {"max_completion_tokens", LL_ASK_CHAT, read_integer, AT(max_tokens), 0, 1e15},
+    {"temperature", DRAWS, read_number, AT(temperature), 0, 100},
+    {"top_p", DRAWS, read_number, AT(top_p), 0, 1},
+    {"top_k", DRAWS, read_integer, AT(top_k), 0, 1e6},
+    {"seed", DRAWS, read_integer, AT(seed), 0, 9e15},
+    {"n", TEXTS, read_integer, AT(n), 1, LL_CHOICES},
+    {"stop", DRAWS, read_stop, 0},
+    {"stream", DRAWS, read_flag, AT(stream)},
+    {"stream_options", DRAWS, read_stream_options, 0},
+    {"logprobs", DRAWS, read_logprobs, AT(logprobs), 0, LL_TOP_LOGPROBS},
+    {"top_logprobs", LL_ASK_CHAT, read_integer, AT(logprobs), 0, LL_TOP_LOGPROBS},
+    {"echo", LL_ASK_COMPLETION, read_flag, AT(echo)},
+    {"ignore_end", DRAWS, read_flag, AT(ignore_end)},
+    {"per_token", LL_ASK_SCORE, read_flag, AT(per_token)},
+    {"top", LL_ASK_CLASSIFY, read_integer, AT(top), 1, 1000},
+    {"encoding_format", LL_ASK_EMBEDDING, read_encoding, 0},
+    {"user", NAMED, read_ignored, 0},
+    {"metadata", NAMED, read_ignored, 0},
+    {"store", LL_ASK_CHAT, read_ignored, 0},
+    {"frequency_penalty", TEXTS, read_neutral, 0, 0},
+    {"presence_penalty", TEXTS, read_neutral, 0, 0},
+    {"best_of", LL_ASK_COMPLETION, read_neutral, 0, 1},
+    {"suffix", LL_ASK_COMPLETION, read_neutral, 0, 0},
+    {"logit_bias", TEXTS, read_neutral, 0, 0},
+};
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static int read_field(ll_request *r, const char *name, json_t *value, ll_refusal *why) {
+    for (int i = 0; i < FIELDS; i++)
+        if ((fields[i].asks & (unsigned)r->ask) && !strcmp(fields[i].name, name))
+            return json_is_null(value) ? 0 : fields[i].read(r, &fields[i], value, why);
+    return ll_refuse(why, 400, name, "there is no field '%.60s' here", name);
+}
+
+/* What no single field shows. */
+static int check_request(const ll_request *r, ll_refusal *why) {
+    const char *input = r->ask & INPUTS ? "input" : "prompt";
+    if (r->ask == LL_ASK_CHAT && !r->messages) return ll_refuse(why, 400, "messages", "'messages' is missing");
+    if ((r->ask & (INPUTS | LL_ASK_APPEND)) && !r->prompts)
+        return ll_refuse(why, 400, input, "'%s' is missing", input);
+    if ((r->ask & (LL_ASK_GENERATE | LL_ASK_CREATE | LL_ASK_APPEND)) && r->prompts > 1)
+        return ll_refuse(why, 400, "prompt", "'prompt' has %d entries; a session reads one", r->prompts);
+    if (r->prompts * r->n > LL_PROMPTS)
+        return ll_refuse(why, 400, "n", "%d prompts of %lld choices are more than %d", r->prompts, (long long)r->n,
+                         LL_PROMPTS);
+    if (r->usage && !r->stream)
+        return ll_refuse(why, 400, "stream_options", "'stream_options' goes with 'stream': true");
+    return 0;
+}
+
+int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll_refusal *why) {
+    json_error_t at;
+    const char *name;
+    json_t *value;
+    *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,
+                      .seed = LL_SEED_DRAWN, .logprobs = -1};
+    r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES, &at) : json_object();
+    if (!r->body)
+        return ll_refuse(why, 400, "", "the body is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
+    if (!json_is_object(r->body)) return ll_refuse(why, 400, "", "the body is JSON, but not an object");
+    json_object_foreach(r->body, name, value) if (read_field(r, name, value, why)) return -1;
+    return check_request(r, why);
+}
+
+void ll_request_free(ll_request *r) {
+    json_decref(r->body);
+    r->body = NULL;
+}
+
+/* ---- Paths ---- */
+
+/* A path, "*" standing for a session. */
+static const struct {
+    const char *method, *path;
+    ll_ask ask;
+} routes[] = {
+    {"POST", "/v1/completions", LL_ASK_COMPLETION},
+    {"POST", "/v1/chat/completions", LL_ASK_CHAT},
+    {"POST", "/v1/embeddings", LL_ASK_EMBEDDING},
+    {"POST", "/v1/score", LL_ASK_SCORE},
+    {"POST", "/v1/classify", LL_ASK_CLASSIFY},
+    {"POST", "/v1/sessions", LL_ASK_CREATE},
+    {"GET", "/v1/sessions", LL_ASK_LIST},
+    {"GET", "/v1/sessions/*", LL_ASK_SHOW},
+    {"DELETE", "/v1/sessions/*", LL_ASK_DELETE},
+    {"POST", "/v1/sessions/*/append", LL_ASK_APPEND},
+    {"POST", "/v1/sessions/*/generate", LL_ASK_GENERATE},
+    {"POST", "/v1/sessions/*/fork", LL_ASK_FORK},
+    {"POST", "/v1/sessions/*/save", LL_ASK_SAVE},
+    {"POST", "/v1/sessions/*/restore", LL_ASK_RESTORE},
+};
+
+/* sess_ and 32 hexadecimal digits: nothing else reaches the table of sessions, let alone a file. */
+static size_t session_length(const char *text) {
+    const size_t digits = strncmp(text, "sess_", 5) ? 0 : strspn(text + 5, "0123456789abcdef");
+    return digits == LL_SESSION_ID - 6 ? LL_SESSION_ID - 1 : 0;
+}
+
+static int matches(const char *pattern, const char *path, char session[LL_SESSION_ID]) {
+    const char *star = strchr(pattern, '*');
+    if (!star) return !strcmp(pattern, path);
+    const size_t before = (size_t)(star - pattern);
+    if (strncmp(pattern, path, before) != 0) return 0;
+    const size_t length = session_length(path + before);
+    if (!length || strcmp(star + 1, path + before + length) != 0) return 0;
+    memcpy(session, path + before, length);
+    session[length] = 0;
+    return 1;
+}
+
+ll_ask ll_request_route(const char *method, const char *path, char session[LL_SESSION_ID], ll_refusal *why) {
+    int known = 0;
+    *session = 0;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (!matches(routes[i].path, path, session)) continue;
+        if (!strcmp(method, routes[i].method)) return routes[i].ask;
+        known = 1;
+    }
+    if (known)
+        ll_refuse(why, 405, "", "this path is not for %.20s", method);
+    else if (!strncmp(path, "/v1/sessions/", 13))
+        ll_refuse(why, 404, "session", "there is no such session");
+    else
+        ll_refuse(why, 404, "", "there is no such path; see /v1/models, /v1/completions, /health");
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* Requests: the JSON of a body, checked as a whole before anything is done. No function here knows HTTP, threads or
+ * models, so that a fuzzer can have them to itself. */
+#ifndef LL_REQUEST_H
+#define LL_REQUEST_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a request asks for. */
+typedef enum {
+    LL_ASK_COMPLETION = 1 << 0,
+    LL_ASK_CHAT = 1 << 1,
+    LL_ASK_EMBEDDING = 1 << 2,
+    LL_ASK_SCORE = 1 << 3,
+    LL_ASK_CLASSIFY = 1 << 4,
+    LL_ASK_CREATE = 1 << 5, /* these of sessions */
+    LL_ASK_APPEND = 1 << 6,
+    LL_ASK_GENERATE = 1 << 7,
+    LL_ASK_FORK = 1 << 8,
+    LL_ASK_SAVE = 1 << 9,
+    LL_ASK_RESTORE = 1 << 10,
+    LL_ASK_DELETE = 1 << 11,
+    LL_ASK_SHOW = 1 << 12,
+    LL_ASK_LIST = 1 << 13
+} ll_ask;
+
+/* Why a request is refused, as OpenAI's clients read it. */
+typedef struct {
+    int status; /* of HTTP; 0: it is not refused */
+    char param[64];
+    char message[300];
+    const char *code; /* "model_not_found" or NULL */
+} ll_refusal;
+
+/* Gives -1. param "": no field. */
+int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* {"error": {"message", "type", "param", "code"}}, to be freed. */
+char *ll_refusal_text(const ll_refusal *why);
+
+/* One text or list of tokens, borrowed from the body. */
+typedef struct {
+    const char *text; /* NULL: tokens */
+    size_t size;
+    json_t *tokens;
+} ll_prompt;
+
+typedef struct {
+    const char *role, *content;
+    size_t size;
+} ll_message;
+
+enum { LL_STOPS = 16, LL_PROMPTS = 256, LL_MESSAGES = 1024, LL_TOP_LOGPROBS = 20, LL_CHOICES = 128 };
+static const int64_t LL_SEED_DRAWN = -1;
+
+typedef struct {
+    ll_ask ask;
+    json_t *body; /* owns all texts */
+    const char *model; /* NULL: the first */
+    ll_prompt prompt[LL_PROMPTS];
+    int prompts;
+    ll_message message[LL_MESSAGES];
+    int messages;
+    int64_t max_tokens; /* -1: not said */
+    double temperature, top_p;
+    int64_t top_k, n, seed, top;
+    int64_t logprobs; /* alternatives of each token; -1: no logprobs */
+    int echo, stream, usage, base64, per_token, ignore_end;
+    struct {
+        const char *text;
+        size_t size;
+    } stop[LL_STOPS];
+    int stops;
+} ll_request;
+
+/* Reads a body of `size` bytes (0: no fields) for what is asked. Returns 0, or -1 with `why`: malformed JSON, a field
+ * that is unknown, of a wrong type, out of range, or one that this server cannot honour. */
+int ll_request_read(ll_request *request, ll_ask ask, const void *body, size_t size, ll_refusal *why);
+void ll_request_free(ll_request *request);
+
+/* What a path asks for with a method, and the session that it names ("" or 37 characters); 0 and `why` where there is
+ * no such path (404), or not with this method (405). */
+enum { LL_SESSION_ID = 38 };
+ll_ask ll_request_route(const char *method, const char *path, char session[LL_SESSION_ID], ll_refusal *why);
+
+#endif

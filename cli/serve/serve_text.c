@@ -1,0 +1,70 @@
+/* Memory and texts of the server: buffers that grow, UTF-8 of any bytes, base64. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/serve.h"
+
+void *ll_serve_alloc(size_t n, size_t size) {
+    void *p = calloc(n ? n : 1, size);
+    if (p) return p;
+    ll_print("out of memory for %zu x %zu bytes", n, size);
+    exit(1); /* a service manager starts it again; saved sessions are in their files */
+}
+
+void ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
+    if (b->capacity - b->size < n) {
+        const size_t capacity = 2 * (b->size + n) + 64;
+        char *more = ll_serve_alloc(capacity, 1);
+        if (b->size) memcpy(more, b->data, b->size);
+        free(b->data);
+        b->data = more, b->capacity = capacity;
+    }
+    if (n) memcpy(b->data + b->size, data, n);
+    b->size += n;
+}
+
+void ll_buffer_text(ll_buffer *b, const char *text) { ll_buffer_add(b, text, strlen(text)); }
+
+void ll_buffer_free(ll_buffer *b) {
+    free(b->data);
+    *b = (ll_buffer){0};
+}
+
+/* Length of the character at text, 0 where there is none. */
+static size_t character(const unsigned char *t, size_t left) {
+    const size_t n = *t < 0x80 ? 1 : *t < 0xc2 ? 0 : *t < 0xe0 ? 2 : *t < 0xf0 ? 3 : *t < 0xf5 ? 4 : 0;
+    if (!n || n > left) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((t[i] & 0xc0) != 0x80) return 0;
+    if (n == 3 && ((*t == 0xe0 && t[1] < 0xa0) || (*t == 0xed && t[1] >= 0xa0))) return 0;
+    if (n == 4 && ((*t == 0xf0 && t[1] < 0x90) || (*t == 0xf4 && t[1] >= 0x90))) return 0;
+    return n;
+}
+
+json_t *ll_json_text(const char *text, size_t size) {
+    json_t *s = json_stringn(text, size);
+    if (s) return s;
+    ll_buffer b = {0};
+    for (size_t i = 0, n; i < size; i += n ? n : 1)
+        if ((n = character((const unsigned char *)text + i, size - i)))
+            ll_buffer_add(&b, text + i, n);
+        else
+            ll_buffer_add(&b, "\xef\xbf\xbd", 3);
+    s = json_stringn(b.data, b.size);
+    ll_buffer_free(&b);
+    return s;
+}
+
+char *ll_base64(const void *data, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = data;
+    char *text = ll_serve_alloc((n + 2) / 3 * 4 + 1, 1), *to = text;
+    for (size_t i = 0; i < n; i += 3) {
+        const unsigned a = from[i], b = i + 1 < n ? from[i + 1] : 0, c = i + 2 < n ? from[i + 2] : 0;
+        *to++ = digits[a >> 2];
+        *to++ = digits[(a & 3) << 4 | b >> 4];
+        *to++ = i + 1 < n ? digits[(b & 15) << 2 | c >> 6] : '=';
+        *to++ = i + 2 < n ? digits[c & 63] : '=';
+    }
+    return text;
+}

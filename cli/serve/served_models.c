@@ -1,0 +1,192 @@
+/* The models that are served: one or more files, or those of a folder. Each is loaded twice: the files are mapped, so
+ * that the second time takes little memory, and the side thread has a model of its own. */
+#include <dirent.h>
+#include <sha2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "serve/serve.h"
+
+ll_served ll_served_model[LL_MODELS_MOST];
+int ll_served_models;
+
+void ll_digest(char *hex, size_t digits, const char *text) {
+    char all[SHA256_DIGEST_STRING_LENGTH];
+    SHA256Data((const uint8_t *)text, strlen(text), all);
+    memcpy(hex, all, digits);
+    hex[digits] = 0;
+}
+
+/* The name of a file without its ending; where that says nothing ("best"), of its folder. */
+static void name_of(char name[LL_MODEL_NAME], const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strcspn(base, ".");
+    if (slash && slash > path && ((n == 4 && !strncmp(base, "best", 4)) || (n == 4 && !strncmp(base, "last", 4)))) {
+        const char *folder = slash;
+        while (folder > path && folder[-1] != '/') folder--;
+        base = folder, n = (size_t)(slash - folder);
+    }
+    if (n >= LL_MODEL_NAME) n = LL_MODEL_NAME - 1;
+    memcpy(name, base, n);
+    name[n] = 0;
+}
+
+/* ---- Chat templates ---- */
+
+static int chat_failed(const char *path, const char *message) {
+    ll_print("%s: %s; it is {\"roles\": {\"user\": [\"before\", \"after\"], ..}, \"begin\": \"..\", "
+             "\"stop\": [\"..\"]}", path, message);
+    return 2;
+}
+
+static int is_pair(json_t *v) {
+    return json_is_array(v) && json_array_size(v) == 2 && json_is_string(json_array_get(v, 0)) &&
+           json_is_string(json_array_get(v, 1));
+}
+
+/* Reads MODEL.chat.json, where it is, or what --chat-template names. -1, or the exit code. */
+static int load_chat(ll_served *m, const char *model) {
+    char beside[4200];
+    json_error_t error;
+    json_t *value;
+    const char *path = ll_serve.chat_template, *name;
+    snprintf(beside, sizeof beside, "%s.chat.json", model);
+    FILE *file = fopen(path ? path : beside, "r");
+    if (!file && !path) return -1;
+    if (!file) return ll_usage("--chat-template %s: there is no such file", path);
+    json_t *all = json_loadf(file, 0, &error);
+    fclose(file);
+    if (!path) path = beside;
+    if (!all) return chat_failed(path, error.text);
+    m->chat = ll_serve_alloc(1, sizeof *m->chat);
+    m->chat->roles = json_object_get(all, "roles");
+    m->chat->stop = json_object_get(all, "stop");
+    m->chat->begin = json_string_value(json_object_get(all, "begin"));
+    if (!json_is_object(m->chat->roles) || !m->chat->begin) return chat_failed(path, "no roles or no begin");
+    json_object_foreach(m->chat->roles, name, value)
+        if (!is_pair(value)) return chat_failed(path, "a role is not a pair of texts");
+    return -1;
+}
+
+char *ll_chat_prompt(const ll_served *m, ll_request *r, ll_refusal *why) {
+    ll_buffer text = {0};
+    for (int i = 0; i < r->messages; i++) {
+        json_t *role = json_object_get(m->chat->roles, r->message[i].role);
+        if (!role) {
+            char param[64];
+            snprintf(param, sizeof param, "messages.%d.role", i);
+            ll_refuse(why, 400, param, "the model's chat template has no role '%.40s'", r->message[i].role);
+            ll_buffer_free(&text);
+            return NULL;
+        }
+        ll_buffer_text(&text, json_string_value(json_array_get(role, 0)));
+        ll_buffer_add(&text, r->message[i].content, r->message[i].size);
+        ll_buffer_text(&text, json_string_value(json_array_get(role, 1)));
+    }
+    ll_buffer_add(&text, m->chat->begin, strlen(m->chat->begin) + 1);
+    for (size_t i = 0; i < json_array_size(m->chat->stop) && r->stops < LL_STOPS; i++) {
+        json_t *stop = json_array_get(m->chat->stop, i);
+        if (!json_string_length(stop)) continue;
+        r->stop[r->stops].text = json_string_value(stop);
+        r->stop[r->stops++].size = json_string_length(stop);
+    }
+    return text.data;
+}
+
+/* ---- Loading ---- */
+
+static int number_of(const ll_served *m, const char *key) {
+    const char *value = ll_recipe_get(ll_model_recipe(m->model), key);
+    return value ? atoi(value) : -1;
+}
+
+/* What a language model has besides. */
+static int prepare_streams(ll_served *m) {
+    const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
+    if (!task || strcmp(task, "lm") != 0 || ll_model_can_stream(m->model)) return -1;
+    const ll_status status = ll_batcher_create(&m->batcher, m->model, (int)(ll_serve.batch + ll_serve.block));
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+static int load(const char *path) {
+    if (ll_served_models == LL_MODELS_MOST) return ll_usage("more than %d models", LL_MODELS_MOST);
+    ll_served *m = &ll_served_model[ll_served_models];
+    name_of(m->name, path);
+    ll_digest(m->mark, LL_MARK, m->name);
+    for (int i = 0; i < ll_served_models; i++)
+        if (!strcmp(ll_served_model[i].mark, m->mark))
+            return ll_usage("two models have the name '%s'; rename the file or the folder of one", m->name);
+    int code = ll_load_model(&m->model, path);
+    ll_served_models++;
+    if (code < 0) code = ll_round_weights(m->model, ll_serve.weights);
+    if (code < 0) code = ll_load_model(&m->side, path);
+    if (code < 0) code = ll_round_weights(m->side, ll_serve.weights);
+    if (code >= 0) return code;
+    ll_status status = ll_tokenizer_create(&m->tokenizer, m->model);
+    if (!status) status = ll_tokenizer_create(&m->reader, m->model);
+    if (status) return ll_failed(status, path);
+    m->spoken = ll_tokenizer_vocab(m->tokenizer);
+    m->vocab = number_of(m, "model.vocab");
+    m->end = ll_tokenizer_piece(m->tokenizer) >= 0 ? ll_tokenizer_piece(m->tokenizer) : number_of(m, "model.separator");
+    m->classes = ll_model_size(m->model).classes;
+    m->width = ll_model_size(m->model).width;
+    m->unit = ll_recipe_unit(ll_model_recipe(m->model));
+    m->created = (double)time(NULL);
+    code = prepare_streams(m);
+    return code < 0 && m->batcher ? load_chat(m, path) : code;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+
+static int is_model(const struct dirent *entry) {
+    const char *end = strstr(entry->d_name, ".safetensors");
+    return entry->d_name[0] != '.' && end && !end[12];
+}
+
+static int load_folder(const char *folder) {
+    struct dirent **entries = NULL;
+    const int n = scandir(folder, &entries, is_model, by_name);
+    int code = -1;
+    if (n < 0) return ll_usage("--models %s: there is no such folder", folder);
+    for (int i = 0; i < n; i++) {
+        char path[4200];
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (code < 0) code = load(path);
+        free(entries[i]);
+    }
+    free(entries);
+    return code < 0 && !n ? ll_usage("--models %s: no file ends in .safetensors", folder) : code;
+}
+
+int ll_served_load(int n, const char **paths) {
+    int code = -1;
+    for (int i = 0; i < n && code < 0; i++) code = load(paths[i]);
+    return code < 0 && ll_serve.models ? load_folder(ll_serve.models) : code;
+}
+
+void ll_served_free(void) {
+    for (int i = 0; i < ll_served_models; i++) {
+        ll_served *m = &ll_served_model[i];
+        ll_tokenizer_free(m->tokenizer);
+        ll_tokenizer_free(m->reader);
+        ll_batcher_free(m->batcher);
+        ll_model_free(m->model);
+        ll_model_free(m->side);
+    }
+    ll_served_models = 0;
+}
+
+ll_served *ll_served_find(const char *name) {
+    if (!name) return ll_served_models ? ll_served_model : NULL;
+    for (int i = 0; i < ll_served_models; i++)
+        if (!strcmp(ll_served_model[i].name, name)) return &ll_served_model[i];
+    return NULL;
+}
+
+ll_served *ll_served_of(const char *session) {
+    for (int i = 0; i < ll_served_models; i++)
+        if (ll_served_model[i].batcher && !strncmp(session + 5, ll_served_model[i].mark, LL_MARK))
+            return &ll_served_model[i];
+    return NULL;
+}

@@ -1,0 +1,342 @@
+/* Sessions: streams with names. The one used longest ago goes to disk where there are too many in memory, and comes
+ * back when it is asked for. That costs its state, not its length.
+ *
+ * A session has up to two files in --state-dir, each written beside itself and renamed: ID.OWNER.state is what `save`
+ * wrote and `restore` goes back to; ID.OWNER.swap is what made room in memory, or what a server that ended left, and is
+ * where the session goes on. So a server that is killed loses what was not saved since, and no session that was. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "serve/serve.h"
+
+enum { BUCKETS = 4096, PATH = 4300 };
+
+static ll_session *bucket[BUCKETS], *newest, *oldest;
+static int sessions;
+static size_t in_memory, on_disk;
+static int lock = -1;
+
+/* ---- The table ---- */
+
+static ll_session **bucket_of(const char *id) {
+    return &bucket[strtoul((const char[]){id[13], id[14], id[15], 0}, NULL, 16) % BUCKETS];
+}
+
+static void unlink_use(ll_session *s) {
+    *(s->newer ? &s->newer->older : &newest) = s->older;
+    *(s->older ? &s->older->newer : &oldest) = s->newer;
+}
+
+static void link_use(ll_session *s) {
+    s->newer = NULL, s->older = newest;
+    *(newest ? &newest->newer : &oldest) = s;
+    newest = s;
+}
+
+static void count_all(void) {
+    ll_count_set(LL_COUNT_SESSIONS, sessions);
+    ll_count_set(LL_COUNT_STATE_BYTES, (int64_t)in_memory);
+    ll_count_set(LL_COUNT_DISK_BYTES, (int64_t)on_disk);
+}
+
+static ll_session *add(const char *id, ll_served *m, const char *owner) {
+    ll_session *s = ll_serve_alloc(1, sizeof *s);
+    memcpy(s->id, id, LL_SESSION_ID);
+    memcpy(s->owner, owner, sizeof s->owner);
+    s->model = m;
+    s->position = -1;
+    s->chain = *bucket_of(id);
+    *bucket_of(id) = s;
+    link_use(s);
+    sessions++;
+    return s;
+}
+
+ll_session *ll_session_next(const ll_session *s) { return s ? s->older : newest; }
+
+int ll_session_owned(const ll_session *s, int key) {
+    char owner[17];
+    ll_keys_owner(key, owner);
+    return !strcmp(owner, s->owner);
+}
+
+/* ---- Files ---- */
+
+static void path_of(char path[PATH], const ll_session *s, const char *kind) {
+    snprintf(path, PATH, "%s/%s.%s.%s", ll_serve.state_dir, s->id, s->owner, kind);
+}
+
+static size_t file_size(const ll_session *s, const char *kind) {
+    char path[PATH];
+    struct stat info;
+    path_of(path, s, kind);
+    return stat(path, &info) ? 0 : (size_t)info.st_size;
+}
+
+static void weigh_files(ll_session *s) {
+    on_disk -= s->disk;
+    s->disk = (s->saved ? file_size(s, "state") : 0) + (s->swapped ? file_size(s, "swap") : 0);
+    on_disk += s->disk;
+    count_all();
+}
+
+static void remove_file(const ll_session *s, const char *kind) {
+    char path[PATH];
+    path_of(path, s, kind);
+    (void)unlink(path);
+}
+
+/* Writes the stream. Where the quota would be passed, nothing is written. */
+static int write_file(ll_session *s, const char *kind, ll_refusal *why) {
+    char path[PATH];
+    if (on_disk + s->bytes > (size_t)ll_serve.quota)
+        return ll_refuse(why, 507, "", "the server's quota of %lld bytes of saved sessions is used up",
+                         (long long)ll_serve.quota);
+    path_of(path, s, kind);
+    if (!ll_stream_save(s->stream, path)) return 0;
+    ll_log_event("error", "%s", ll_error());
+    return ll_refuse(why, 507, "", "the session cannot be saved on this server");
+}
+
+static void let_go(ll_session *s) {
+    ll_stream_free(s->stream);
+    s->stream = NULL;
+    in_memory -= s->bytes;
+}
+
+/* Out of memory, into its file where it has moved since. */
+static int swap_out(ll_session *s, ll_refusal *why) {
+    if (s->dirty) {
+        if (write_file(s, "swap", why)) return -1;
+        s->swapped = 1, s->dirty = 0;
+        weigh_files(s);
+    }
+    let_go(s);
+    ll_count(LL_COUNT_EVICTED, 1);
+    return 0;
+}
+
+/* Room in memory for `bytes` more, by the sessions used longest ago. */
+static int make_room(size_t bytes, ll_refusal *why) {
+    for (ll_session *s = oldest; s && in_memory + bytes > (size_t)ll_serve.memory; s = s->newer) {
+        if (!s->stream || s->busy) continue;
+        if (!ll_serve.state_dir)
+            return ll_refuse(why, 429, "", "the server's memory for sessions is used up; delete one");
+        if (swap_out(s, why)) return -1;
+    }
+    return 0;
+}
+
+static void hold(ll_session *s, ll_stream *stream) {
+    s->stream = stream;
+    s->bytes = ll_stream_bytes(stream);
+    s->position = ll_stream_position(stream);
+    in_memory += s->bytes;
+    count_all();
+}
+
+static int read_file(ll_session *s, const char *kind, ll_refusal *why) {
+    char path[PATH];
+    ll_stream *stream = NULL;
+    path_of(path, s, kind);
+    if (make_room(file_size(s, kind), why)) return -1;
+    if (ll_batcher_load(&stream, s->model->batcher, path)) {
+        ll_log_event("error", "%s", ll_error());
+        return ll_refuse(why, 500, "session",
+                         "the session cannot be read back: its file is damaged, or of another model");
+    }
+    hold(s, stream);
+    return 0;
+}
+
+/* ---- Used ---- */
+
+ll_session *ll_session_peek(const char *id, int key, ll_refusal *why) {
+    ll_session *s = *bucket_of(id);
+    while (s && strcmp(s->id, id) != 0) s = s->chain;
+    if (s && ll_session_owned(s, key)) return s;
+    ll_refuse(why, 404, "session", "there is no such session");
+    return NULL;
+}
+
+ll_session *ll_session_find(const char *id, int key, ll_refusal *why) {
+    ll_session *s = ll_session_peek(id, key, why);
+    if (!s) return NULL;
+    if (s->busy) {
+        ll_refuse(why, 409, "session", "the session is busy with another request");
+        return NULL;
+    }
+    if (!s->stream && read_file(s, s->swapped ? "swap" : "state", why)) return NULL;
+    unlink_use(s);
+    link_use(s);
+    return s;
+}
+
+static int count_owned(int key) {
+    int n = 0;
+    for (const ll_session *s = newest; s; s = s->older) n += ll_session_owned(s, key);
+    return n;
+}
+
+ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char word[12];
+    char id[LL_SESSION_ID] = "sess_", owner[17];
+    ll_stream *stream = NULL;
+    if (count_owned(key) >= ll_serve.sessions) {
+        ll_refuse(why, 429, "", "there are %lld sessions, as many as one key may have; delete one",
+                  (long long)ll_serve.sessions);
+        return NULL;
+    }
+    if (getrandom(word, sizeof word, 0) != sizeof word) {
+        ll_refuse(why, 500, "", "no random numbers to be had");
+        return NULL;
+    }
+    memcpy(id + 5, m->mark, LL_MARK);
+    for (size_t i = 0; i < sizeof word; i++) {
+        id[5 + LL_MARK + 2 * i] = digits[word[i] >> 4];
+        id[6 + LL_MARK + 2 * i] = digits[word[i] & 15];
+    }
+    if (ll_batcher_stream(&stream, m->batcher)) {
+        ll_refuse(why, 503, "", "%s", ll_error());
+        return NULL;
+    }
+    if (make_room(ll_stream_bytes(stream), why)) {
+        ll_stream_free(stream);
+        return NULL;
+    }
+    ll_keys_owner(key, owner);
+    ll_session *s = add(id, m, owner);
+    s->dirty = 1;
+    hold(s, stream);
+    return s;
+}
+
+void ll_session_used(ll_session *s) {
+    const size_t bytes = ll_stream_bytes(s->stream);
+    in_memory += bytes - s->bytes;
+    s->bytes = bytes;
+    s->dirty = 1;
+    s->position = ll_stream_position(s->stream);
+    count_all();
+}
+
+static int needs_folder(ll_refusal *why) {
+    return ll_serve.state_dir ? 0 : ll_refuse(why, 400, "", "this server keeps no sessions on disk (--state-dir)");
+}
+
+int ll_session_save(ll_session *s, ll_refusal *why) {
+    if (needs_folder(why) || write_file(s, "state", why)) return -1;
+    if (s->swapped) remove_file(s, "swap");
+    s->saved = 1, s->swapped = s->dirty = 0;
+    weigh_files(s);
+    return 0;
+}
+
+int ll_session_restore(ll_session *s, ll_refusal *why) {
+    if (needs_folder(why)) return -1;
+    if (s->busy) return ll_refuse(why, 409, "session", "the session is busy with another request");
+    if (!s->saved) return ll_refuse(why, 409, "session", "the session was never saved");
+    if (s->stream) let_go(s);
+    if (s->swapped) remove_file(s, "swap");
+    s->swapped = s->dirty = 0;
+    weigh_files(s);
+    return read_file(s, "state", why);
+}
+
+void ll_session_delete(ll_session *s) {
+    ll_session **at = bucket_of(s->id);
+    while (*at != s) at = &(*at)->chain;
+    *at = s->chain;
+    if (s->stream) let_go(s);
+    if (s->saved) remove_file(s, "state");
+    if (s->swapped) remove_file(s, "swap");
+    on_disk -= s->disk;
+    unlink_use(s);
+    sessions--;
+    free(s);
+    count_all();
+}
+
+/* ---- From run to run ---- */
+
+/* A file of ours, sess_ID.OWNER.KIND; 0: something else. What a server that was killed left half-written goes. */
+static int parse_name(const char *name, char id[LL_SESSION_ID], char owner[17], char kind[6]) {
+    int end = 0;
+    if (sscanf(name, "%37[a-f0-9s_].%16[a-f0-9].%5[a-z]%n", id, owner, kind, &end) != 3) return 0;
+    if (strlen(id) != LL_SESSION_ID - 1 || strlen(owner) != 16) return 0;
+    if (strcmp(kind, "state") != 0 && strcmp(kind, "swap") != 0) return 0;
+    if (!strncmp(name + end, ".tmp-", 5)) (void)unlinkat(lock, name, 0);
+    return !name[end];
+}
+
+static void adopt(const char *name) {
+    char id[LL_SESSION_ID], owner[17], kind[6];
+    if (!parse_name(name, id, owner, kind)) return;
+    ll_served *m = ll_served_of(id);
+    if (!m) return; /* of a model that is not served now: it stays where it is */
+    ll_session *s = *bucket_of(id);
+    while (s && strcmp(s->id, id) != 0) s = s->chain;
+    if (!s) s = add(id, m, owner);
+    if (!strcmp(kind, "swap"))
+        s->swapped = 1;
+    else
+        s->saved = 1;
+    weigh_files(s);
+    s->bytes = s->disk;
+}
+
+/* A server that ended between saving a session and removing what had made room left an older .swap. */
+static void drop_older(ll_session *s) {
+    char state[PATH], swap[PATH];
+    struct stat a, b;
+    path_of(state, s, "state");
+    path_of(swap, s, "swap");
+    if (!s->saved || !s->swapped || stat(state, &a) || stat(swap, &b)) return;
+    if (a.st_mtim.tv_sec < b.st_mtim.tv_sec ||
+        (a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec < b.st_mtim.tv_nsec))
+        return;
+    remove_file(s, "swap");
+    s->swapped = 0;
+    weigh_files(s);
+}
+
+int ll_sessions_open(void) {
+    const char *folder = ll_serve.state_dir;
+    if (!folder) return -1;
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return ll_usage("--state-dir %s cannot be made: %s", folder, strerror(errno));
+    lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock < 0) return ll_usage("--state-dir %s cannot be opened: %s", folder, strerror(errno));
+    if (flock(lock, LOCK_EX | LOCK_NB)) return ll_usage("--state-dir %s: another server has it", folder);
+    if (access(folder, W_OK)) return ll_usage("--state-dir %s cannot be written to", folder);
+    DIR *all = opendir(folder);
+    for (struct dirent *entry; all && (entry = readdir(all));) adopt(entry->d_name);
+    if (all) closedir(all);
+    for (ll_session *s = newest; s; s = s->older) drop_older(s);
+    return -1;
+}
+
+void ll_sessions_close(void) {
+    int saved = 0, lost = 0;
+    for (ll_session *s = newest, *then; s; s = then) {
+        ll_refusal why = {0};
+        then = s->older;
+        if (ll_serve.state_dir && s->stream && s->dirty) {
+            const int failed = swap_out(s, &why);
+            saved += !failed, lost += failed != 0;
+        }
+        if (s->stream) let_go(s);
+        free(s);
+    }
+    if (saved || lost) ll_log_event(lost ? "error" : "info", "%d sessions saved, %d lost", saved, lost);
+    newest = oldest = NULL;
+    if (lock >= 0) close(lock);
+}

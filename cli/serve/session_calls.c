@@ -1,0 +1,107 @@
+/* What clients do with sessions. */
+#include <string.h>
+
+#include "serve/serve.h"
+
+static int answer(ll_serve_job *job, const ll_session *s, const ll_refusal *why) {
+    if (why->status)
+        ll_job_refuse(job, why);
+    else
+        ll_job_answer(job, 200, ll_reply_session(s));
+    return 1;
+}
+
+/* The one choice of a session's job, which reads the prompt into it and goes on. */
+static void make_choice(ll_serve_job *job, ll_session *s) {
+    static const ll_input_tokens nothing;
+    const ll_request *r = &job->request;
+    ll_choice *c = job->choice = ll_serve_alloc(1, sizeof *c);
+    job->choices = job->left = 1;
+    *c = (ll_choice){.job = job, .prompt = job->inputs ? job->input : &nothing, .session = s, .stream = s->stream};
+    c->most = ll_most_tokens(job);
+    c->samples = r->ask == LL_ASK_GENERATE && c->most > 0;
+    c->how = (ll_sampling){(float)r->temperature, (int)r->top_k, (float)r->top_p, (uint64_t)r->seed};
+    job->prompt_tokens = c->prompt->n;
+    s->busy = 1;
+}
+
+/* Without a prompt, generation goes on from what the session has read. */
+static int generate(ll_serve_job *job, ll_session *s) {
+    ll_refusal why = {0};
+    if (!(job->inputs && job->input->n) && !ll_stream_position(s->stream)) {
+        ll_refuse(&why, 400, "prompt", "nothing was appended to the session; give a 'prompt'");
+        return answer(job, s, &why);
+    }
+    make_choice(job, s);
+    return 0;
+}
+
+static int create(ll_serve_job *job) {
+    ll_refusal why = {0};
+    ll_session *s = ll_session_new(job->model, job->key, &why);
+    if (!s) return answer(job, s, &why);
+    memcpy(job->session, s->id, sizeof s->id);
+    if (!job->inputs || !job->input->n) return answer(job, s, &why);
+    make_choice(job, s);
+    return 0;
+}
+
+static int fork_session(ll_serve_job *job, ll_session *s) {
+    ll_refusal why = {0};
+    ll_stream *copy = NULL;
+    s->busy = 1; /* making room must not take it away */
+    ll_session *new = ll_session_new(s->model, job->key, &why);
+    s->busy = 0;
+    if (!new) return answer(job, s, &why);
+    if (ll_stream_clone(&copy, s->stream)) {
+        ll_refuse(&why, 503, "", "%s", ll_error());
+        ll_session_delete(new);
+        return answer(job, s, &why);
+    }
+    ll_stream_free(new->stream);
+    new->stream = copy;
+    ll_session_used(new);
+    return answer(job, new, &why);
+}
+
+static int list(ll_serve_job *job) {
+    json_t *data = json_array();
+    for (const ll_session *s = NULL; (s = ll_session_next(s));)
+        if (ll_session_owned(s, job->key)) json_array_append_new(data, ll_reply_session(s));
+    ll_job_answer(job, 200, json_pack("{s:s, s:o}", "object", "list", "data", data));
+    return 1;
+}
+
+/* Those that need no stream in memory. */
+static int call_by_name(ll_serve_job *job) {
+    ll_refusal why = {0};
+    ll_session *s = ll_session_peek(job->session, job->key, &why);
+    if (!s || job->request.ask == LL_ASK_SHOW) return answer(job, s, &why);
+    if (job->request.ask == LL_ASK_RESTORE) {
+        (void)ll_session_restore(s, &why);
+        return answer(job, s, &why);
+    }
+    if (s->busy) ll_refuse(&why, 409, "session", "the session is busy with another request");
+    if (why.status) return answer(job, s, &why);
+    ll_session_delete(s);
+    ll_job_answer(job, 200, json_pack("{s:s, s:s, s:b}", "id", job->session, "object", "session", "deleted", 1));
+    return 1;
+}
+
+int ll_session_call(ll_serve_job *job) {
+    ll_refusal why = {0};
+    const ll_ask ask = job->request.ask;
+    if (ask == LL_ASK_LIST) return list(job);
+    if (ask == LL_ASK_CREATE) return create(job);
+    if (ask & (LL_ASK_SHOW | LL_ASK_RESTORE | LL_ASK_DELETE)) return call_by_name(job);
+    ll_session *s = ll_session_find(job->session, job->key, &why);
+    if (!s) return answer(job, s, &why);
+    if (ask == LL_ASK_FORK) return fork_session(job, s);
+    if (ask == LL_ASK_GENERATE) return generate(job, s);
+    if (ask == LL_ASK_SAVE) {
+        (void)ll_session_save(s, &why);
+        return answer(job, s, &why);
+    }
+    make_choice(job, s);
+    return 0;
+}

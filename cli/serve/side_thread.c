@@ -1,0 +1,107 @@
+/* Embeddings and classes. A model reads the whole input at once for them; here, on a thread of their own and with a
+ * second copy of each model, so that nobody's tokens wait. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/serve.h"
+
+static pthread_t thread;
+
+static void refuse_status(ll_serve_job *job, ll_status status) {
+    ll_refusal why = {0};
+    ll_refuse(&why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, "input", "%s", ll_error());
+    ll_job_refuse(job, &why);
+}
+
+static json_t *vector(const float *x, int n, int packed) {
+    if (packed) {
+        char *text = ll_base64(x, (size_t)n * sizeof *x);
+        json_t *s = json_string(text);
+        free(text);
+        return s;
+    }
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_real((double)x[i]));
+    return list;
+}
+
+static ll_status embed(const ll_serve_job *job, int i, json_t *data) {
+    const ll_input_tokens *in = &job->input[i];
+    float *out = ll_serve_alloc((size_t)job->model->width, sizeof *out);
+    const ll_status status = ll_model_encode(job->model->side, -1, LL_EMBED_MEAN, out, in->token, NULL, 1, in->n);
+    if (!status)
+        json_array_append_new(data, json_pack("{s:s, s:i, s:o}", "object", "embedding", "index", i, "embedding",
+                                              vector(out, job->model->width, job->request.base64)));
+    free(out);
+    return status;
+}
+
+/* The name of a class: data.classes has them between commas, or they are numbers. */
+static json_t *class_name(const ll_served *m, int class) {
+    const char *at = ll_recipe_get(ll_model_recipe(m->side), "data.classes");
+    for (int i = 0; i < class && at && *at; i++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (at && *at) return json_stringn(at, strcspn(at, ","));
+    char number[16];
+    snprintf(number, sizeof number, "%d", class);
+    return json_string(number);
+}
+
+static ll_status classify(const ll_serve_job *job, int i, json_t *data) {
+    const ll_served *m = job->model;
+    const ll_input_tokens *in = &job->input[i];
+    float *logp = ll_serve_alloc((size_t)m->classes, sizeof *logp);
+    const ll_status status = ll_model_logp(m->side, logp, in->token, NULL, 1, in->n);
+    json_t *classes = json_array();
+    for (int64_t k = 0; !status && k < job->request.top && k < m->classes; k++) {
+        int best = 0;
+        for (int c = 1; c < m->classes; c++)
+            if (logp[c] > logp[best]) best = c;
+        json_array_append_new(classes, json_pack("{s:o, s:f}", "class", class_name(m, best), "probability",
+                                                 exp((double)logp[best])));
+        logp[best] = -INFINITY;
+    }
+    json_array_append_new(data, json_pack("{s:s, s:i, s:o}", "object", "classification", "index", i, "classes",
+                                          classes));
+    free(logp);
+    return status;
+}
+
+static void answer(ll_serve_job *job) {
+    json_t *data = json_array();
+    ll_status status = LL_OK;
+    for (int i = 0; i < job->inputs && !status && !ll_job_gone(job); i++) {
+        job->prompt_tokens += job->input[i].n;
+        status = job->request.ask == LL_ASK_EMBEDDING ? embed(job, i, data) : classify(job, i, data);
+    }
+    ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
+    if (status) {
+        json_decref(data);
+        refuse_status(job, status);
+        return;
+    }
+    ll_job_answer(job, 200,
+                  json_pack("{s:s, s:s, s:o, s:{s:i, s:i}}", "object", "list", "model", job->model->name, "data", data,
+                            "usage", "prompt_tokens", job->prompt_tokens, "total_tokens", job->prompt_tokens));
+}
+
+static void *run(void *arg) {
+    (void)arg;
+    for (ll_serve_job *job; (job = ll_queue_take(&ll_side_queue, 1));) {
+        answer(job);
+        ll_job_drop(job);
+    }
+    return NULL;
+}
+
+int ll_side_start(void) {
+    return pthread_create(&thread, NULL, run, NULL) ? ll_fail_message("cannot start a thread") : -1;
+}
+
+void ll_side_stop(void) {
+    ll_queue_close(&ll_side_queue);
+    pthread_join(thread, NULL);
+}

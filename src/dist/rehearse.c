@@ -1,0 +1,122 @@
+/* What messages cost, and a step of training in which only they are real. */
+#include <time.h>
+
+#include "base/memory.h"
+#include "dist/exchange.h"
+#include "longline-dist.h"
+
+/* ---- Messages ---- */
+
+static ll_status move_all(ll_message *m, char *data, size_t n, int together, int peer, int sends) {
+    for (int i = 0; i < together; i++) {
+        if (sends)
+            ll_dist_send(&m[i], data, n, peer, LL_TAG_PING);
+        else
+            ll_dist_receive(&m[i], data + (size_t)i * n, n, peer, LL_TAG_PING);
+    }
+    return ll_dist_wait(m, together);
+}
+
+/* The first time is not counted: connections are made then. */
+static ll_status ping(char *data, ll_message *m, size_t n, int together, int repeats, double *seconds) {
+    const ll_group all = ll_group_all();
+    const int peer = all.me ? 0 : all.count - 1;
+    ll_status status = LL_OK;
+    double start = 0;
+    for (int i = -1; i < repeats && !status; i++) {
+        if (i == 0) start = ll_now();
+        status = move_all(m, data, n, together, peer, !all.me);
+        if (!status) status = move_all(m, data, n, together, peer, all.me);
+    }
+    *seconds = (ll_now() - start) / (2.0 * repeats);
+    return status;
+}
+
+ll_status ll_dist_ping(size_t n, int together, int repeats, double *seconds) {
+    const ll_group all = ll_group_all();
+    *seconds = 0;
+    if (all.count == 1) return ll_fail(LL_EINVAL, "one rank has nobody to send messages to; start two or more");
+    if (together < 1 || repeats < 1)
+        return ll_fail(LL_EINVAL, "%d messages, %d times, cannot be timed; ask for at least 1", together, repeats);
+    if (all.me && all.me + 1 < all.count) return LL_OK;
+    char *data = ll_alloc((n ? n : 1) * (size_t)together, 1);
+    ll_message *m = ll_alloc((size_t)together, sizeof *m);
+    const ll_status status = data && m ? ping(data, m, n, together, repeats, seconds) : LL_ENOMEM;
+    ll_free(data);
+    ll_free(m);
+    return status;
+}
+
+/* ---- A rehearsal ---- */
+
+enum { PIECE = 16384 }; /* floats; the optimizer's */
+
+static ll_status create(ll_exchange **exchange, const ll_rehearsal *r) {
+    const ll_group all = ll_group_all();
+    const size_t pieces = (r->parameters + PIECE - 1) / PIECE;
+    int *first = ll_alloc((size_t)all.count * 2, sizeof *first);
+    size_t *bound = ll_alloc(pieces + 1, sizeof *bound);
+    ll_status status = first && bound ? LL_OK : LL_ENOMEM;
+    for (int i = 0; i < all.count && !status; i++) first[i] = i, first[all.count + i] = 1;
+    for (size_t p = 0; p <= pieces && !status; p++) bound[p] = p < pieces ? p * PIECE : r->parameters;
+    if (!status) {
+        const ll_exchange_plan plan = {all.count, first, first + all.count, pieces, bound, 0};
+        status = ll_exchange_create(exchange, &plan);
+    }
+    ll_free(first);
+    ll_free(bound);
+    return status;
+}
+
+static void sleep_until(double when) {
+    const time_t whole = (time_t)when;
+    const struct timespec t = {whole, (long)(1e9 * (when - (double)whole))};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL)) continue;
+}
+
+/* Backward takes twice as long as forward, and is done with the layers one by one. sums: those that all ranks add of
+ * the norm of the gradient and the losses. */
+static ll_status make_step(ll_exchange *x, const ll_rehearsal *r, double *sums, size_t count) {
+    const ll_group all = ll_group_all();
+    const double start = ll_now();
+    size_t done = r->parameters;
+    ll_exchange_leaf(x);
+    for (int i = r->layers; i-- > 0;) {
+        const double left = (double)i / r->layers;
+        const size_t from = i ? (size_t)(left * (double)r->parameters) : 0;
+        if (r->compute > 0) sleep_until(start + r->compute * (1 - 2 * left / 3));
+        ll_exchange_ready(x, from, done);
+        done = from;
+    }
+    ll_exchange_added(x);
+    ll_status status = ll_exchange_sum(x);
+    if (!status) status = ll_group_sum(&all, sums, count);
+    return status ? status : ll_exchange_share(x, ll_exchange_block(x));
+}
+
+/* The first step, which makes connections, is not counted. Each sums over all ranks, so that none gets ahead. */
+static ll_status make_steps(ll_exchange *x, const ll_rehearsal *r, int steps, double *seconds, double *sums) {
+    const ll_group all = ll_group_all();
+    const size_t count = 3 * (size_t)all.count + 1 + (r->parameters + PIECE - 1) / PIECE;
+    ll_status status = LL_OK;
+    for (int i = -1; i < steps && !status; i++) {
+        const double start = ll_now();
+        status = make_step(x, r, sums, count);
+        if (i >= 0) seconds[i] = ll_now() - start;
+    }
+    return status ? status : ll_group_broadcast(&all, seconds, (size_t)steps * sizeof *seconds, 0);
+}
+
+ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds) {
+    const ll_group all = ll_group_all();
+    if (!r->parameters || r->layers < 1 || !(r->compute >= 0) || steps < 1)
+        return ll_fail(LL_EINVAL, "a rehearsal needs parameters, layers, seconds of computation and steps");
+    ll_exchange *x = NULL;
+    double *sums = ll_alloc(3 * (size_t)all.count + 1 + (r->parameters + PIECE - 1) / PIECE, sizeof *sums);
+    ll_status status = sums ? create(&x, r) : LL_ENOMEM;
+    status = ll_group_agree(&all, status);
+    if (!status) status = make_steps(x, r, steps, seconds, sums);
+    ll_exchange_free(x);
+    ll_free(sums);
+    return status;
+}

@@ -1,0 +1,19 @@
+# A build without MPI: the program needs none to be there, and says what is missing where a launcher starts it.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+check "make MPI= calls no compiler of MPI" \
+    [ "$(make -n -s -C "$root" B="$scratch/none" MPI= all 2>&1 | grep -c 'mpicc\|longline-mpi')" -eq 0 ]
+check "with one, it does" [ "$(make -n -s -C "$root" B="$scratch/one" MPI=any all 2>&1 | grep -c mpicc.any)" -ge 1 ]
+check "the program is linked with no MPI" [ "$(ldd "$longline" | grep -ci 'mpi\|pmix')" -eq 0 ]
+
+mkdir alone
+cp "$longline" alone/longline
+for library in openmpi mpich; do
+    command -v mpirun.$library >/dev/null || continue
+    more=
+    [ $library = openmpi ] && more="--oversubscribe"
+    t 1 timeout 60 mpirun.$library $more -n 3 alone/longline train "$root/recipes/text-bytes.ini" --data absent.txt -o none
+    err "the plug-in longline-mpi-$library.so cannot be opened; build longline where the compiler of this MPI is"
+    check "$library: it is said once" [ "$(grep -c '^longline' err)" -eq 1 ]
+    t 0 timeout 60 mpirun.$library $more -n 3 alone/longline list
+    check "$library: what needs no ranks is done by one" [ "$(grep -c favor out)" -ge 1 ]
+done

@@ -1,0 +1,33 @@
+# longline serve: what it answers, what it refuses, and what bad clients and signals do to it (serve_client.py).
+if "$longline" serve nowhere --listen 127.0.0.1:0 2>&1 | grep -q libmicrohttpd; then
+    pass "this program was built without libmicrohttpd, and says so"
+    exit 0
+fi
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
+model=run/best.safetensors
+cat >"$model.chat.json" <<'END'
+{"roles": {"user": ["line ", " of"]}, "begin": "", "stop": ["\n"]}
+END
+refused "needs a MODEL" "$longline" serve
+refused "no such folder" "$longline" serve --models nowhere
+refused "No such file" "$longline" serve nowhere.safetensors
+refused "two models have the name" "$longline" serve $model $model
+refused "must be ADDRESS:PORT" "$longline" serve $model --listen here
+refused "not an address" "$longline" serve $model --listen nowhere.example:80
+refused "address cannot be used" "$longline" serve $model --listen 192.0.2.1:80
+refused "cannot be read" "$longline" serve $model --api-keys nowhere
+echo short >keys
+chmod 600 keys
+refused "can be guessed" "$longline" serve $model --api-keys keys
+refused "cannot be (made|opened)" "$longline" serve $model --state-dir text.txt
+echo '{"roles": 1}' >bad.json
+refused "no roles" "$longline" serve $model --chat-template bad.json
+if command -v python3 >/dev/null; then
+    mkdir work
+    python3 "$root/tests/cli/serve_client.py" "$longline" $model work
+    check "all clients came to their end" test $? = 0
+else
+    pass "there is no python3 here: no client was run"
+fi

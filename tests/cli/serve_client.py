@@ -1,0 +1,390 @@
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER. Prints a line a check."""
+import atexit
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+program, model, folder = sys.argv[1:4]
+JSON = {"Content-Type": "application/json"}
+SECRET = "line 17 of 3 says it"  # a text that no log may have
+
+
+def check(name, good, more=""):
+    print(("[ ok ] " if good else "[ FAIL ] ") + name + ("" if good else f": {str(more)[:2000]}"), flush=True)
+
+
+class Server:
+    """One server process on a port of its own."""
+
+    def __init__(self, *options):
+        self.log = open(os.path.join(folder, "log"), "w+b")
+        self.process = subprocess.Popen([program, "serve", model, "--listen", "127.0.0.1:0", *options], stderr=self.log)
+        atexit.register(self.process.kill)
+        self.port = self.wait_for_port()
+
+    def wait_for_port(self):
+        for _ in range(600):
+            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.said())
+            if found:
+                return int(found.group(1))
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise SystemExit("[ FAIL ] the server starts: " + self.said())
+
+    def said(self):
+        with open(self.log.name, encoding="utf-8") as f:
+            return f.read()
+
+    def ask(self, method, path, body=None, headers=JSON):
+        """Status, headers, and what the answer is as JSON or text."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+        c.request(method, path, data, headers)
+        r = c.getresponse()
+        text = r.read().decode()
+        c.close()
+        if r.getheader("Content-Type") == "application/json":
+            return r.status, r, json.loads(text)
+        return r.status, r, text
+
+    def post(self, path, body, headers=JSON):
+        return self.ask("POST", path, body, headers)
+
+    def raw(self, data=b"", timeout=30):
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        s.sendall(data)
+        return s
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def read_all(s):
+    out = b""
+    try:
+        while True:
+            part = s.recv(65536)
+            if not part:
+                return out
+            out += part
+    except (ConnectionError, TimeoutError):
+        return out
+
+
+def request(body, path="/v1/completions", more=b""):
+    data = json.dumps(body).encode()
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(data)}\r\n").encode() + more + b"\r\n" + data
+
+
+def events(text):
+    lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+    return [json.loads(line) for line in lines if line != "[DONE]"], lines[-1] == "[DONE]"
+
+
+# ---- What is answered ----
+
+def test_answers(s):
+    body = {"prompt": SECRET, "max_tokens": 60, "seed": 3, "temperature": 0.9, "logprobs": 3}
+    status, _, whole = s.post("/v1/completions", body)
+    choice = whole["choices"][0]
+    check("a completion", status == 200 and choice["finish_reason"] == "length", whole)
+    generated = subprocess.run([program, "generate", model, "--prompt", SECRET, "--tokens", "60", "--seed", "3",
+                                "--temperature", "0.9"], capture_output=True, check=True).stdout
+    check("the text that generate writes", choice["text"] == generated.decode(errors="replace"), (choice, generated))
+    check("usage", whole["usage"] == {"prompt_tokens": 20, "completion_tokens": 60, "total_tokens": 80}, whole["usage"])
+    logs = choice["logprobs"]
+    check("a log-probability for each token", len(logs["tokens"]) == 60 and all(len(t) == 3 for t in logs["top_logprobs"])
+          and all(max(t.values()) >= p for t, p in zip(logs["top_logprobs"], logs["token_logprobs"])), logs)
+    _, r, text = s.post("/v1/completions", {**body, "stream": True, "stream_options": {"include_usage": True}})
+    parts, done = events(text)
+    check("a stream is server-sent events", r.getheader("Content-Type") == "text/event-stream" and done, text)
+    check("it has the same text", "".join(p["choices"][0]["text"] for p in parts[:-1]) == choice["text"], text)
+    check("and the same log-probabilities", sum((p["choices"][0]["logprobs"]["token_logprobs"] for p in parts[:-1]), [])
+          == logs["token_logprobs"], text)
+    check("and its usage last", parts[-1]["usage"] == whole["usage"] and parts[-2]["choices"][0]["finish_reason"] == "length")
+    text = choice["text"]
+    stop = re.search(r"[ -~]{2}", text[5:]).group(0)
+    _, _, cut = s.post("/v1/completions", {**body, "stop": ["never in it", stop]})
+    check("a stop text ends it and is not given", cut["choices"][0]["text"] == text[:text.index(stop)] and
+          cut["choices"][0]["finish_reason"] == "stop", cut)
+    _, _, many = s.post("/v1/completions", {**body, "n": 3})
+    check("n choices, the first as if alone", many["choices"][0] == choice and many["choices"][1]["text"] != text
+          and [c["index"] for c in many["choices"]] == [0, 1, 2], many)
+    _, _, echo = s.post("/v1/completions", {**body, "echo": True, "max_tokens": 0})
+    _, _, score = s.post("/v1/score", {"input": SECRET, "per_token": True})
+    check("echo scores the prompt", echo["choices"][0]["text"] == SECRET and
+          echo["choices"][0]["logprobs"]["token_logprobs"] == score["data"][0]["token_logprobs"], (echo, score))
+    with open(os.path.join(folder, "one.txt"), "w", encoding="utf-8") as f:
+        f.write(SECRET + "\n")
+    scored = subprocess.run([program, "score", model, f.name, "--json"], capture_output=True, check=True).stdout
+    check("score as the command", abs(json.loads(scored)["logp"] - score["data"][0]["logprob"]) < 1e-3, (scored, score))
+    _, _, tokens = s.post("/v1/completions", {**body, "prompt": list(SECRET.encode())})
+    check("a prompt of tokens", tokens["choices"][0] == choice, tokens)
+    _, _, both = s.post("/v1/completions", {**body, "prompt": ["x", SECRET]})
+    check("two prompts", both["choices"][1] == {**choice, "index": 1}, both)
+    _, _, chat = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "17"}], "max_tokens": 9, "seed": 1})
+    _, _, same = s.post("/v1/completions", {"prompt": "line 17 of", "max_tokens": 9, "seed": 1})
+    check("a chat by its template", chat["choices"][0]["message"] == {"role": "assistant", "content": same["choices"][0]["text"]},
+          (chat, same))
+    _, _, e = s.post("/v1/embeddings", {"input": ["a b", "c"]})
+    check("embeddings", len(e["data"]) == 2 and len(e["data"][0]["embedding"]) == 32, e)
+    _, _, models = s.ask("GET", "/v1/models")
+    name = models["data"][0]["id"]
+    check("models", s.ask("GET", "/v1/models/" + name)[2]["id"] == name and s.post("/v1/completions", {**body, "model": name})[0] == 200)
+    check("health", s.ask("GET", "/health")[2] == {"status": "ok"})
+    metrics = s.ask("GET", "/metrics")[2]
+    check("metrics", all(re.fullmatch(r"(# (HELP|TYPE) .*|longline_\w+(\{\w+=\"[^\"]*\"\})? -?[0-9.e+-]+)", line)
+                         for line in metrics.split("\n") if line), metrics)
+    page = s.ask("GET", "/")
+    check("the page has a strict policy", "default-src 'none'" in page[1].getheader("Content-Security-Policy") and
+          "unsafe" not in page[1].getheader("Content-Security-Policy"))
+
+
+def test_refusals(s):
+    ok = {"prompt": "a", "max_tokens": 1}
+    sess = "/v1/sessions/sess_" + "0" * 32
+    cases = [
+        ("/v1/completions", "{\"prompt\": ", 400, None), ("/v1/completions", "[1]", 400, None),
+        ("/v1/completions", "{\"n\":1,\"n\":2}", 400, None), ("/v1/completions", "[" * 5000, 400, None),
+        ("/v1/completions", {**ok, "temperature": -1}, 400, "temperature"),
+        ("/v1/completions", {**ok, "temperature": "hot"}, 400, "temperature"),
+        ("/v1/completions", {**ok, "top_p": 1.5}, 400, "top_p"), ("/v1/completions", {**ok, "n": 0}, 400, "n"),
+        ("/v1/completions", {**ok, "n": 100}, 400, "n"), ("/v1/completions", {**ok, "seed": 0.5}, 400, "seed"),
+        ("/v1/completions", {**ok, "stop": [1]}, 400, "stop"), ("/v1/completions", {**ok, "stop": ""}, 400, "stop"),
+        ("/v1/completions", {**ok, "max_tokens": 10 ** 9}, 400, "max_tokens"),
+        ("/v1/completions", {**ok, "max_tokens": -1}, 400, "max_tokens"),
+        ("/v1/completions", {**ok, "logprobs": 99}, 400, "logprobs"),
+        ("/v1/completions", {**ok, "presence_penalty": 1}, 400, "presence_penalty"),
+        ("/v1/completions", {**ok, "colour": "red"}, 400, "colour"),
+        ("/v1/completions", {**ok, "prompt": [[1, 2], "a", 3.5]}, 400, "prompt"),
+        ("/v1/completions", {**ok, "prompt": [1, 256]}, 400, "prompt"),
+        ("/v1/completions", {**ok, "prompt": []}, 400, "prompt"),
+        ("/v1/completions", {**ok, "stream_options": {}, "stream": 1}, 400, "stream"),
+        ("/v1/completions", {**ok, "model": "no/such"}, 404, "model"),
+        ("/v1/chat/completions", {"messages": []}, 400, "messages"), ("/v1/chat/completions", {}, 400, "messages"),
+        ("/v1/chat/completions", {"messages": [{"role": "user"}]}, 400, "messages.0.content"),
+        ("/v1/chat/completions", {"messages": [{"role": "pirate", "content": "a"}]}, 400, "messages.0.role"),
+        ("/v1/embeddings", {}, 400, "input"), ("/v1/embeddings", {"input": "a", "encoding_format": "x"}, 400, "encoding_format"),
+        ("/v1/classify", {"input": "a"}, 400, "model"), ("/v1/score", {"input": ""}, 400, "input"),
+        ("/v1/nothing", ok, 404, None), ("/v1/sessions/../../etc/passwd", {}, 404, "session"), (sess + "/save", {}, 404, "session"),
+        ("/v1/sessions/sess_%2e%2e%2f/save", {}, 404, "session"), (sess + "/append", {"prompt": "a"}, 404, "session"),
+    ]
+    for path, body, status, param in cases:
+        got, _, answer = s.post(path, body)
+        error = answer.get("error", {}) if isinstance(answer, dict) else {}
+        check(f"{status} {param}: {path} {str(body)[:60]}", got == status and error.get("param") == param and
+              error.get("message") and error.get("type") == "invalid_request_error", (got, answer))
+    check("405", s.ask("PUT", "/v1/completions", "{}")[0] == 405)
+    check("415", s.post("/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415)
+    check("413 by its length", s.post("/v1/completions", {"prompt": "a" * 70000})[0] == 413)
+    check("another site's name is refused", s.ask("GET", "/v1/models", headers={"Host": "evil.example"})[0] == 403)
+
+
+# ---- The same bits, whatever runs beside ----
+
+def test_company(s):
+    bodies = [{"prompt": f"line {i} of {i * i}" * (1 + i * 3), "max_tokens": 20 + i, "seed": i, "logprobs": 2, "n": 1 + i % 3,
+               "temperature": 1 + i % 2} for i in range(10)]
+    alone = [s.post("/v1/completions", b)[2]["choices"] for b in bodies]
+    got = [None] * len(bodies)
+
+    def one(i):
+        got[i] = s.post("/v1/completions", bodies[i])[2]["choices"]
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(len(bodies))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check("the same bits beside others", got == alone)
+
+
+# ---- Clients that are slow or broken ----
+
+def test_bad_clients(s):
+    slow = [s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nX") for _ in range(20)]
+    body = {"prompt": "a", "max_tokens": 3, "seed": 1}
+    right = s.post("/v1/completions", body)[2]["choices"]
+    gone = s.raw(request({"prompt": "a", "max_tokens": 60000, "stream": True}))
+    gone.recv(100)
+    gone.close()
+    half = s.raw(request(body, more=b"Connection: close\r\n"))
+    half.shutdown(socket.SHUT_WR)
+    answer = read_all(half)
+    check("a half-closed client gets its answer or nothing", not answer or
+          json.loads(answer.split(b"\r\n\r\n", 1)[1])["choices"] == right, answer)
+    bytewise = s.raw()
+    bytewise.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in request(body, more=b"Connection: close\r\n"):
+        bytewise.sendall(bytes([byte]))
+    check("one byte at a time", b'"finish_reason":"length"' in read_all(bytewise))
+    data = json.dumps(body).encode()
+    chunks = b"".join(b"1\r\n" + bytes([c]) + b"\r\n" for c in data) + b"0\r\n\r\n"
+    chunked = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                    b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+    check("chunks of one byte", b'"finish_reason":"length"' in read_all(chunked))
+    endless = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    b"Transfer-Encoding: chunked\r\n\r\n")
+    try:
+        for _ in range(40):
+            endless.sendall(b"1000\r\n" + b"a" * 4096 + b"\r\n")
+        endless.sendall(b"0\r\n\r\n")
+    except ConnectionError:
+        pass
+    answer = endless.recv(65536)
+    check("a body without an end is cut off", b" 413 " in answer, answer)
+    huge = s.raw()
+    try:
+        huge.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 200000 + b"\r\n\r\n")
+    except ConnectionError:
+        pass
+    answer = read_all(huge)
+    check("huge headers are refused", answer[9:12] in (b"431", b"413", b"400", b""), answer)
+    check("others are served meanwhile", s.post("/v1/completions", body)[2]["choices"] == right)
+    start = time.monotonic()
+    closed = [read_all(c) for c in slow]
+    check("who takes longer than --idle is cut off", time.monotonic() - start < 20 and all(b" 200 " not in c for c in closed), closed)
+    for _ in range(100):
+        if "longline_active_choices 0" in s.ask("GET", "/metrics")[2]:
+            break
+        time.sleep(0.1)
+    check("who goes away leaves nothing running", "longline_active_choices 0" in s.ask("GET", "/metrics")[2])
+
+
+def test_queue():
+    s = Server("--batch", "1", "--queue", "1")
+    held = []
+    long = {"prompt": "a", "max_tokens": 60000, "stream": True}
+    first = s.raw(request(long))
+    first.recv(100)
+    refused = None
+    for _ in range(3):  # the first of these may wait outside the queue, the next in it
+        c = s.raw(request(long))
+        c.settimeout(0.5)
+        held.append(c)
+        try:
+            refused = refused or c.recv(1000)
+        except TimeoutError:
+            pass
+    check("429 and Retry-After where too many wait", refused and b" 429 " in refused and b"Retry-After" in refused, refused)
+    for c in [first, *held]:
+        c.close()
+    check("it ends all the same", s.end() == 0)
+
+
+# ---- Sessions ----
+
+def make(s, text, headers=JSON):
+    return "/v1/sessions/" + s.post("/v1/sessions", {"prompt": text}, headers)[2]["id"]
+
+
+def go(s, path, n, **more):
+    status, _, answer = s.post(path + "/generate", {"max_tokens": n, "seed": 5, **more})
+    return answer["choices"][0]["text"] if status == 200 else answer
+
+
+def test_sessions(s):
+    whole = s.post("/v1/completions", {"prompt": "line 3 of 5", "max_tokens": 40, "seed": 5})[2]["choices"][0]["text"]
+    a = make(s, "line 3")
+    check("append", s.post(a + "/append", {"prompt": " of 5"})[2]["position"] == 11)
+    first = go(s, a, 15)
+    b = "/v1/sessions/" + s.post(a + "/fork", "")[2]["id"]
+    rest = go(s, a, 25)
+    # A byte of a character that is cut between calls is given as one that is not known.
+    known = "\ufffd" not in whole
+    check("a session goes on as one completion", first + rest == whole or not known, (first, rest, whole))
+    check("a fork goes on alike", go(s, b, 25) == rest)
+    check("save", s.post(a + "/save", "")[2]["saved"])
+    more = go(s, a, 10)
+    check("restore goes back", s.post(a + "/restore", "")[0] == 200 and go(s, a, 10) == more)
+    check("a session that was not saved has nothing to go back to", s.post(b + "/restore", "")[0] == 409)
+    check("delete", s.ask("DELETE", b)[2]["deleted"] and s.ask("GET", b)[0] == 404)
+    check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
+          s.post("/v1/sessions/" + s.post("/v1/sessions", {})[2]["id"] + "/generate", {})[2]["error"]["param"] == "prompt")
+
+
+def test_kill(options):
+    s = Server(*options)
+    a, b = make(s, "line 3 of 5 says"), make(s, "line 8")
+    s.post(a + "/save", "")
+    expected = go(s, a, 30)
+    s.end(signal.SIGKILL)
+    s = Server(*options)
+    check("kill -9 loses no saved session", go(s, a, 30) == expected)
+    check("and one that was not is not there", s.ask("GET", b)[0] == 404)
+    s.post(a + "/restore", "")
+    go(s, a, 7)
+    position = s.ask("GET", a)[2]["position"]
+    check("SIGTERM ends it", s.end() == 0)
+    s = Server(*options)
+    check("SIGTERM saves sessions", s.post(a + "/append", {"prompt": "x"})[2]["position"] == position + 1)
+    many = [make(s, f"line {i}") for i in range(12)]
+    s.end()
+    s = Server(*options, "--session-memory", "65536")
+    texts = [go(s, m, 5) for m in many]
+    check("sessions that have no room in memory are on disk", "longline_sessions 13" in s.ask("GET", "/metrics")[2] and
+          all(isinstance(t, str) for t in texts) and sum(x["in_memory"] for x in s.ask("GET", "/v1/sessions")[2]["data"]) < 5)
+    again = [make(s, f"line {i}") for i in range(12)]
+    check("to the same bits", [go(s, m, 5) for m in again] == texts)
+    second = subprocess.run([program, "serve", model, "--listen", "127.0.0.1:0", *options], capture_output=True)
+    check("one folder, one server", second.returncode == 2 and b"another server has it" in second.stderr, second)
+    stream = s.raw(request({"prompt": "a", "max_tokens": 3000, "stream": True}))
+    stream.recv(100)
+    s.process.send_signal(signal.SIGTERM)
+    check("what runs is ended before", b"data: [DONE]" in read_all(stream))
+    check("and the exit code is 0", s.process.wait(60) == 0)
+
+
+def test_keys():
+    path = os.path.join(folder, "keys")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("# ours\none-0123456789abcdef alice\ntwo-0123456789abcdef\n")
+    os.chmod(path, 0o600)
+    s = Server("--api-keys", path, "--max-sessions", "2")
+    one, two = ({**JSON, "Authorization": f"Bearer {k}-0123456789abcdef"} for k in ("one", "two"))
+    for name, h in (("no key", JSON), ("another", {**JSON, "Authorization": "Bearer one-0123456789abcdeg"}),
+                    ("a beginning", {**JSON, "Authorization": "Bearer one"})):
+        status, _, answer = s.post("/v1/completions", {"prompt": "a"}, h)
+        check(f"401 with {name}", status == 401 and answer["error"]["code"] == "invalid_api_key", answer)
+    check("200 with a key", s.post("/v1/completions", {"prompt": "a"}, one)[0] == 200)
+    a = make(s, "line 3", one)
+    check("another key does not see the session", s.ask("GET", a, headers=two)[0] == 404 and s.ask("GET", a, headers=one)[0] == 200)
+    make(s, "x", one)
+    check("so many sessions a key", s.post("/v1/sessions", {}, one)[0] == 429 and s.post("/v1/sessions", {}, two)[0] == 200)
+    check("health asks for none", s.ask("GET", "/health", headers={})[0] == 200)
+    check("the log names the key, not what it is", '"key":"alice"' in s.said() and "0123456789abcdef" not in s.said())
+    s.end()
+
+
+def test_log(s):
+    lines = s.said().split("\n")
+    check("the log is lines of JSON", all(json.loads(line) for line in lines if line and not line.startswith("longline serve: ")))
+    check("without anybody's texts", SECRET not in s.said() and "of 3 says" not in s.said())
+
+
+def main():
+    s = Server("--idle", "3", "--max-body", "65536", "--state-dir", os.path.join(folder, "one"))
+    test_answers(s)
+    test_refusals(s)
+    test_company(s)
+    test_sessions(s)
+    test_bad_clients(s)
+    test_log(s)
+    check("it ends at SIGTERM", s.end() == 0)
+    test_queue()
+    test_kill(("--state-dir", os.path.join(folder, "two")))
+    test_keys()
+
+
+signal.alarm(150)  # whatever hangs
+main()
