@@ -1,4 +1,4 @@
-/* Runs the library on a drawn call (oracle.h). */
+/* Runs the library on a random call (oracle.h). */
 #ifndef LL_DRAWN_H
 #define LL_DRAWN_H
 
@@ -8,7 +8,7 @@
 #include "oracle.h"
 #include "test.h"
 
-/* How many draws: fewer where every one is slow (sanitizers, valgrind). */
+/* The number of random calls: fewer if each is slow (sanitizers, valgrind). */
 static inline int rounds(int n) {
     return getenv("LL_FAST") ? (n + 9) / 10 : n;
 }
@@ -17,7 +17,7 @@ static inline void drawn_forget(drawn *d, const ll_view *v) {
     for (size_t i = 0; i < v->batch * (size_t)d->call.B; i++) v->data[i] = NAN;
 }
 
-/* The library's results, with tiles of `tile` tokens (0: its own choice); outputs are NaN before. */
+/* The library's results, with tiles of `tile` tokens (0: its default). Outputs are NaN before. */
 static inline void drawn_run(drawn *d, int tile, int backward) {
     ll_attention *op;
     ll_attention_call *c = &d->call;
@@ -29,7 +29,7 @@ static inline void drawn_run(drawn *d, int tile, int backward) {
         drawn_forget(d, &c->dq);
         drawn_forget(d, &c->dk);
         drawn_forget(d, &c->dv);
-        for (int h = 0; h < d->config.H; h++) c->ddecay[h] = (float)d->dr[h]; /* is added to */
+        for (int h = 0; h < d->config.H; h++) c->ddecay[h] = (float)d->dr[h]; /* ddecay is added to */
         c->saved = calloc(saved + 1, sizeof(float));
         assert_non_null(c->saved);
         for (size_t i = 0; i < saved; i++) c->saved[i] = NAN;
@@ -41,7 +41,7 @@ static inline void drawn_run(drawn *d, int tile, int backward) {
     c->saved = NULL;
 }
 
-/* n normal numbers, to be freed. */
+/* n normal numbers; the caller frees them. */
 static inline float *drawn_normals(int n, double spread, uint64_t *seed) {
     float *x = calloc((size_t)n + 1, sizeof *x);
     assert_non_null(x);
@@ -60,8 +60,8 @@ static inline void drawn_feed(const drawn *d, ll_attention_stream *s, int least,
     }
 }
 
-/* A stream of the operator, token by token, in small blocks and in any, is the definition, which has been solved;
- * unless it `grows`, it is as large at the end as it was. */
+/* A stream of the operator, token by token and in random blocks, gives the solved definition. Its size is the same at
+ * the end as before, unless it `grows`. */
 static inline void drawn_stream(drawn *d, const char *name, int grows, double tolerance, uint64_t *seed) {
     ll_attention *op;
     ll_attention_stream *s;
@@ -79,8 +79,8 @@ static inline void drawn_stream(drawn *d, const char *name, int grows, double to
     ll_attention_free(op);
 }
 
-/* Whichever allocation is refused, it is said, and nothing is left behind (sanitizers look): of a causal operator, its
- * stream, and a call forward and backward. */
+/* Each allocation in turn is refused: the failure is reported, and nothing is left behind (sanitizers check). For a
+ * causal operator, its stream, and a call forward and backward. */
 static inline void drawn_without_memory(drawn *d) {
     ll_attention *op;
     ll_attention_call *c = &d->call;
@@ -106,7 +106,7 @@ static inline void drawn_without_memory(drawn *d) {
     c->saved = NULL;
 }
 
-/* y and the gradients, packed one after the other, and their size in bytes; to be freed. */
+/* y and the gradients, packed one after the other, and their size in bytes; the caller frees them. */
 static inline float *drawn_results(drawn *d, size_t *size) {
     const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
     const int n[] = {d->call.T, d->call.T, d->call.S, d->call.S}, D = d->config.D, E = d->config.E, w[] = {E, D, D, E};

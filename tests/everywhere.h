@@ -1,4 +1,4 @@
-/* Checks of row kernels in every tier of this machine, at sizes around the vector width, at unaligned addresses. */
+/* Checks row kernels in every tier of this machine, at sizes around the vector width, at unaligned addresses. */
 #ifndef LL_EVERYWHERE_H
 #define LL_EVERYWHERE_H
 

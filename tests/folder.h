@@ -1,4 +1,4 @@
-/* A folder that goes with the tests of a program, and names in it. */
+/* A folder that exists while a test program runs, and names of files in it. */
 #ifndef LL_FOLDER_H
 #define LL_FOLDER_H
 
@@ -29,7 +29,7 @@ static inline char *at(const char *name) {
     return text;
 }
 
-/* A new file with these bytes. One that is emptied and refilled would be flushed to the disk each time. */
+/* A new file with these bytes. It is not emptied and refilled, because that would be flushed to the disk each time. */
 static inline void put_file(const char *path, const void *data, size_t size) {
     remove(path);
     FILE *file = fopen(path, "wb");

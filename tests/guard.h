@@ -7,7 +7,7 @@
 
 #include "kernel/kernel.h"
 
-/* AddressSanitizer also sees reads outside: the guards are forbidden while they stand. */
+/* AddressSanitizer also sees reads outside: the guard bytes are poisoned while they exist. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #else

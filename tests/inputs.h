@@ -1,4 +1,4 @@
-/* Files that tests of readers make, in a folder that goes with them, and the data that lie in ../shared. */
+/* Files that tests of readers write into a folder of their own, and the data in ../shared. */
 #ifndef LL_INPUTS_H
 #define LL_INPUTS_H
 
@@ -53,7 +53,7 @@ static inline ll_reader *opened(const ll_config *c, const char *split) {
     return reader;
 }
 
-/* The status of a reader that should not open; what is refused leaves the pointer alone. */
+/* The status of a reader that must not open; a refusal leaves the pointer unchanged. */
 static inline ll_status refused(const ll_config *c, const char *split) {
     ll_reader *reader = NULL;
     const ll_status status = ll_reader_open(&reader, c, split);
@@ -72,7 +72,7 @@ static inline void assert_same_batch(const ll_batch *a, const ll_batch *b, const
     assert_memory_equal(a->lengths, b->lengths, sizeof(int) * (size_t)a->B);
 }
 
-/* Two readers hand out the same, in training and in evaluation. */
+/* Two readers return the same batches, in training and in evaluation. */
 static inline void assert_same_readers(const ll_reader *a, const ll_reader *b, const ll_config *c) {
     ll_batch x, y;
     CHECK_OK(ll_batch_create(&x, c));
@@ -93,7 +93,7 @@ static inline void assert_same_readers(const ll_reader *a, const ll_reader *b, c
     ll_batch_free(&y);
 }
 
-/* Batch i does not depend on what was asked for before, nor on which reader of the same files answers. */
+/* Batch i does not depend on earlier requests, nor on which reader of the same files returns it. */
 static inline void assert_pure(const ll_config *c) {
     ll_reader *a = opened(c, "train"), *b = opened(c, "train");
     ll_batch x, y;
@@ -128,7 +128,7 @@ static inline void assert_memory_can_end(const ll_config *c, const char *split) 
     fail_msg("no end of allocations");
 }
 
-/* Path of a file of the shared data, or NULL, having said so. */
+/* The path of a file of the shared data, or NULL after a message. */
 static inline char *shared(const char *name) {
     static char paths[8][256];
     static int next;

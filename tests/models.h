@@ -1,4 +1,4 @@
-/* Small models for tests: made from a few keys, with parameters that leave nothing at its special start. */
+/* Small models for tests: made from a few keys, with parameters that have no special initial values. */
 #ifndef LL_MODELS_H
 #define LL_MODELS_H
 
@@ -19,7 +19,7 @@ static inline ll_recipe *tiny_recipe(const char *more) {
     return recipe;
 }
 
-/* What starts at 0 or 1, too, becomes something. */
+/* Parameters that start at 0 or 1 get random values, too. */
 static inline void tiny_shake(ll_model *model) {
     for (int i = 0; i < model->count; i++) {
         const ll_param *p = &model->param[i];
@@ -59,7 +59,7 @@ static inline void check_tensor(oracle_model *o, const char *keys, const ll_para
     check_close(what, count + 1, got, expected, 2e-4);
 }
 
-/* Integers in 0..range-1, some of them -1 where `holes`. */
+/* Integers in 0..range-1; with `holes` some of them are -1. */
 static inline void random_ints(int *x, int n, int range, int holes, uint64_t seed) {
     for (int i = 0; i < n; i++) {
         x[i] = (int)ll_below((uint32_t)range, seed, 77, (uint64_t)i);

@@ -1,4 +1,4 @@
-/* Attention by its definition, forward. Quadratic, slow, obvious. */
+/* Attention by its definition, forward. Quadratic, slow, and easy to check. */
 #include "oracle.h"
 #include "oracle_approximate.h"
 #include "oracle_inside.h"
@@ -22,7 +22,7 @@ size_t oracle_row(const oracle_case *o, int b, int h, int t, int tokens) {
     return ((size_t)b * (size_t)o->c.H + (size_t)h) * (size_t)tokens + (size_t)t;
 }
 
-/* ---- Which tokens there are ---- */
+/* ---- The tokens that a query sees ---- */
 
 int oracle_queries(const oracle_case *o, int b) {
     if (o->query_lengths) return o->query_lengths[b];
@@ -89,7 +89,7 @@ double oracle_map(ll_kernel kernel, double u, double *slope) {
     return f;
 }
 
-/* The feature f of favor with pre-activation u, without eps, and what it changes by with u and with n. */
+/* The feature f of favor with pre-activation u, without eps, and its derivatives by u and by n. */
 double oracle_favor(const ll_attention_config *c, int f, double u, double n, double shift, double *du, double *dn) {
     if (!oracle_trigonometric(c)) {
         *du = exp(u - n - shift) / sqrt(oracle_features(c));
@@ -104,7 +104,7 @@ double oracle_favor(const ll_attention_config *c, int f, double u, double n, dou
     return value;
 }
 
-/* phi(x) (m), before its position acts on it. */
+/* phi(x) (m), before its position is applied. */
 static void feature(const ll_attention_config *c, const double *x, double shift, double *phi) {
     const double n = oracle_project(c, x, phi), eps = (double)c->feature_eps;
     double du, dn;
@@ -125,7 +125,7 @@ static void power(const int32_t *pi, int n, int p, int *to) {
     }
 }
 
-/* Feature a of the token at its place is feature from[a] of phi. */
+/* Feature a of the token is feature from[a] of phi. */
 static void place(const ll_attention_config *c, int h, int t, int *from) {
     const int m = oracle_features(c), half = m / 2;
     if (c->position != LL_POSITION_PERMUTE && c->position != LL_POSITION_PERMUTE2D) {
@@ -218,7 +218,7 @@ void oracle_head_free(oracle_head *a) {
     free(a->num);
 }
 
-/* phi = P phi with P = B^T R B: pairs of rows of B are planes that turn, what is left over stays. */
+/* phi = P phi with P = B^T R B: pairs of rows of B are planes that are rotated; the rest stays. */
 static void rotate(const ll_attention_config *c, int h, double *phi) {
     const int m = oracle_features(c);
     const float *B = c->where.basis + h * m * m, *theta = c->where.theta + h * (m / 2);
@@ -293,7 +293,7 @@ static double turned(const oracle_head *a, int i, int j) {
     return sum;
 }
 
-/* The keys' features are those under the stabiliser of row i; most rules have one for all rows. */
+/* The features of the keys under the stabiliser of row i; most rules have one for all rows. */
 static void linear_weights(oracle_head *a, int i, double query_shift, double key_shift) {
     const oracle_case *o = a->o;
     const size_t m = (size_t)a->m, D = (size_t)o->c.D;

@@ -24,9 +24,9 @@ typedef struct {
     double *bias, *distance_k, *distance_v;
 } oracle_case;
 
-/* A stabiliser c: its value, and the number of the query or key (in the whole tensor) and of the feature that
- * set it; feature < 0 where nothing did. For queries TOKEN and PREFIX mean their own token; for keys PREFIX
- * means the keys that the query sees. */
+/* A stabiliser c: its value, and the index of the query or key (in the whole tensor) and of the feature that set it;
+ * feature < 0 if none did. For queries TOKEN and PREFIX mean their own token; for keys PREFIX means the keys that the
+ * query sees. */
 typedef struct {
     double value;
     size_t token;
@@ -38,14 +38,14 @@ int oracle_features(const ll_attention_config *c);
 int oracle_sees(const oracle_case *o, int b, int i, int j);
 /* of_query, of_key (B, H, T): the stabilisers of query i and of the keys when query i looks at them. */
 void oracle_tops(const oracle_case *o, oracle_top *of_query, oracle_top *of_key);
-/* y (B, H, T, E). Tops NULL: taken from the inputs; else held fixed (stopped gradients). */
+/* y (B, H, T, E). Tops NULL: computed from the inputs; else held fixed (stopped gradients). */
 void oracle_forward(const oracle_case *o, const oracle_top *of_query, const oracle_top *of_key, double *y);
 /* dq, dk, dv as q, k, v; dr (H); overwritten. */
 void oracle_backward(const oracle_case *o, double *dq, double *dk, double *dv, double *dr);
 /* d sum(y g) / d *x by central differences, x being an element of o's q, k, v or r. */
 double oracle_difference(const oracle_case *o, double *x);
 
-/* ---- Drawn calls (oracle_draw.c) ---- */
+/* ---- Random calls (oracle_draw.c) ---- */
 
 /* The same numbers as the library takes them (float views, maybe with gaps) and as the oracle does. Its config's
  * pointers, all arrays and the oracle's results are its own. */
@@ -57,13 +57,14 @@ typedef struct {
     float *packed;                 /* scratch of drawn_packed */
 } drawn;
 
-/* Numbers for tests: uniform in [0, 1), integers in [from, to], standard normal; a state of one's own. */
+/* Random numbers for tests: uniform in [0, 1), integers in [from, to], standard normal; each generator has its own
+ * state. */
 double draw_uniform(uint64_t *seed);
 int draw_int(uint64_t *seed, int from, int to);
 double draw_normal(uint64_t *seed);
 
-/* An operator of random kind and size that the library takes: heads, widths, kernel, rules; draws filled in.
- * Free with draw_config_free. */
+/* An operator of random kind and size that the library accepts: heads, widths, kernel, rules, random draws. Free with
+ * draw_config_free. */
 ll_attention_config draw_config(uint64_t *seed);
 /* Projection, permutation and decay for a config that says its sizes: decay where `decays`. */
 void draw_parts(ll_attention_config *c, int decays, uint64_t *seed);

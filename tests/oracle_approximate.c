@@ -1,4 +1,4 @@
-/* What papers compare linear attention with, by definition. */
+/* The approximate operators by definition. */
 #include "oracle_approximate.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ int oracle_is_approximate(const ll_attention_config *c) {
 /* One head of one sequence. */
 typedef struct {
     const oracle_case *o;
-    int b, h, n, s; /* queries and keys in use */
+    int b, h, n, s; /* used queries and keys */
     const double *q, *k, *v;
     double *y;
 } head;
@@ -74,7 +74,7 @@ static void subtract(int m, double c, const double *A, const double *B, double *
     }
 }
 
-/* Z = A^-1, nearly. */
+/* Z = an approximation of A^-1. */
 static void invert(int m, int steps, const double *A, double *Z) {
     const size_t n = (size_t)(m * m);
     double *work = oracle_alloc(4 * n, sizeof *work), *N = work, *R = N + n, *next = R + n, *one = next + n, top = 0;
@@ -139,7 +139,7 @@ static void buckets(const head *a, int round, int *bucket) {
     }
 }
 
-/* Where token t stands among the sorted tokens (causal: of its bucket). */
+/* The rank of token t among the sorted tokens (causal: among those of its bucket). */
 static int place_of(const head *a, const int *bucket, int t) {
     int place = 0;
     for (int j = 0; j < a->n; j++) {

@@ -1,21 +1,22 @@
-/* Gradients of attention by its definition: analytic, pair by pair, and central differences that judge them. */
+/* Gradients of attention by its definition: analytic, pair by pair, and central differences to check them. */
 #include "oracle_inside.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One head's gradients. The keys' features belong to one stabiliser at a time: what came back to them is
- * pushed on to the keys when that changes, and at the end. */
+/* One head's gradients. The keys' features belong to one stabiliser at a time. When it changes, and at the end, their
+ * gradients are added to those of the keys. */
 typedef struct {
     oracle_head a;
     double *dq, *dk, *dv, *dr; /* of the whole tensors */
-    double *dphi_q, *dphi_k;   /* (m), (S, m): placed */
+    double *dphi_q, *dphi_k;   /* (m), (S, m): after the position */
     double *plain, *du;        /* (m) scratch */
     double dshift;             /* at the stabiliser of phi_k */
 } head_back;
 
-/* dx += from the gradient `plain` at phi(x), before its position; returns the gradient at the stabiliser. */
+/* Adds the gradient at x to dx, from `plain`, the gradient at phi(x) before its position. Returns the gradient at the
+ * stabiliser. */
 static double feature_back(head_back *g, const double *x, double shift, double *dx) {
     const ll_attention_config *c = &g->a.o->c;
     const double n = oracle_project(c, x, g->du), scale = (double)c->input_scale;
@@ -37,7 +38,7 @@ static double feature_back(head_back *g, const double *x, double shift, double *
     return -scaled;
 }
 
-/* Undoes the position of token t: dphi, placed, becomes `plain`. */
+/* Undoes the position of token t: dphi, after the position, becomes `plain`. */
 static void place_back(head_back *g, int t, const double *dphi) {
     for (int f = 0; f < g->a.m; f++) g->plain[g->a.from[(size_t)t * (size_t)g->a.m + (size_t)f]] = dphi[f];
 }
@@ -135,7 +136,7 @@ static void head_backward(head_back *g, const oracle_top *of_query, const oracle
         key = &of_key[row];
         oracle_row_forward(&g->a, i, of_query[row].value, key->value);
         const double d = row_back(g, i, of_query[row].value);
-        if (o->c.max_gradient) push_top(&o->c, &of_query[row], d, o->q, g->dq); /* one for all rows: to one token */
+        if (o->c.max_gradient) push_top(&o->c, &of_query[row], d, o->q, g->dq); /* one for all rows */
     }
     if (!linear || !key) return;
     flush_keys(g);
@@ -179,7 +180,7 @@ double oracle_difference(const oracle_case *o, double *x) {
     const double here = *x, step = 1e-6;
     double *y = oracle_alloc(rows * (size_t)o->c.E, sizeof *y), d[2];
     oracle_top *top = o->c.max_gradient ? NULL : oracle_alloc(2 * rows, sizeof *top);
-    if (top) oracle_tops(o, top, top + rows); /* stopped: c stays what it is here */
+    if (top) oracle_tops(o, top, top + rows); /* stopped gradients: c is constant */
     for (int side = 0; side < 2; side++) {
         *x = side ? here + step : here - step;
         d[side] = loss(o, top, y);

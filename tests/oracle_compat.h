@@ -4,7 +4,7 @@
 
 #include "longline.h"
 
-/* Changes a mechanism into what the program named `compat` would do; width: of queries after their position. */
+/* Changes a mechanism to that of the program named `compat`; width: of queries after their position. */
 void oracle_compat(const char *compat, int width, ll_attention_config *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* Random operators and calls, as the library and as the oracle take them. Calls nothing of the library: every
+/* Random operators and calls, for the library and for the oracle. It calls no function of the library, because every
  * test program is linked with the oracle. */
 #include "oracle.h"
 #include "test.h"
@@ -42,11 +42,11 @@ static void draw_rules(ll_attention_config *c, uint64_t *seed) {
         (float)(favor ? choose(seed, 4, (double[]){0, 0, 1e-4, 0.05}) : choose(seed, 3, (double[]){0, 1e-2, 0.1}));
     if (waves) c->feature_eps = 0;
     const int zeros = c->kernel == LL_KERNEL_RELU || c->kernel == LL_KERNEL_ABS || c->kernel == LL_KERNEL_SQUARE;
-    if (zeros && c->feature_eps == 0) c->feature_eps = 1e-2f; /* features near 0 are only as right as u is */
+    if (zeros && c->feature_eps == 0) c->feature_eps = 1e-2f; /* features near 0 are only as accurate as u */
     c->den = (ll_den)draw_int(seed, LL_DEN_SUM, LL_DEN_NONE);
     if (draw_int(seed, 0, 2) == 0) c->den = LL_DEN_SUM;
     c->den_eps = (float)(c->den == LL_DEN_GUARD ? 1e-7 : choose(seed, 2, (double[]){1e-6, 0.1}));
-    if (either_sign(c)) { /* sums of weights may be near 0: divide by what is not */
+    if (either_sign(c)) { /* sums of weights may be near 0, so another divisor is used */
         c->den = draw_int(seed, 0, 1) ? LL_DEN_NONE : LL_DEN_EPS_L;
         c->den_eps = 40;
     }
@@ -54,7 +54,7 @@ static void draw_rules(ll_attention_config *c, uint64_t *seed) {
     c->query_max = (ll_max)choose(seed, 3, (double[]){LL_MAX_TOKEN, LL_MAX_PREFIX, LL_MAX_NONE});
     if (waves && draw_int(seed, 0, 1)) c->query_max = LL_MAX_SEQUENCE;
     c->key_max = (ll_max)choose(seed, 4, (double[]){LL_MAX_PREFIX, LL_MAX_SEQUENCE, LL_MAX_BATCH, LL_MAX_NONE});
-    if (waves && c->key_max == LL_MAX_SEQUENCE) c->query_max = LL_MAX_SEQUENCE; /* all that a case can say */
+    if (waves && c->key_max == LL_MAX_SEQUENCE) c->query_max = LL_MAX_SEQUENCE; /* all that a case can contain */
     c->max_of_u = draw_int(seed, 0, 1);
     c->max_gradient = draw_int(seed, 0, 1) && !(c->causal && c->key_max == LL_MAX_PREFIX);
 }
@@ -124,7 +124,7 @@ void draw_config_free(ll_attention_config *c) {
 
 /* ---- Calls ---- */
 
-/* (B, H, n, width) with NaN in the gaps between tokens: they are neither read nor kept by luck. */
+/* (B, H, n, width) with NaN in the gaps between tokens, which must neither be read nor written. */
 static ll_view draw_view(int B, int H, int n, int width, int token_major) {
     const size_t gap = 3, row = (size_t)width + gap;
     ll_view v = {.token = token_major ? row * (size_t)H : row, .head = token_major ? row : row * (size_t)n};
@@ -161,7 +161,7 @@ static void draw_padding(drawn *d, int how, uint64_t *seed) {
     if (how & DRAW_MASK && d->config.kernel != LL_KERNEL_SOFTMAX) {
         float *mask = take((size_t)(B * S), sizeof *mask);
         for (int i = 0; i < B * S; i++) mask[i] = draw_uniform(seed) < 0.7;
-        if (S > 1) mask[0] = 0; /* a first row that sees nothing */
+        if (S > 1) mask[0] = 0; /* a first row without keys */
         d->call.key_mask = mask;
     }
 }
@@ -263,7 +263,7 @@ double drawn_error(drawn *d, const char *tensor) {
     const ll_attention_call *c = &d->call;
     const size_t heads = (size_t)(c->B * d->config.H), E = (size_t)d->config.E, D = (size_t)d->config.D;
     const size_t queries = heads * (size_t)c->T, keys = heads * (size_t)c->S;
-    /* gradients that cancel to nothing, as of one token's weights, leave rounding of the size of the others */
+    /* gradients that cancel, as of a single token's weights, have the rounding of the others' size */
     const double floor = largest(keys * E, d->dv);
     if (!strcmp(tensor, "y")) return error_of(queries * E, drawn_packed(d, &c->y, c->T, (int)E), d->y, 0);
     if (!strcmp(tensor, "dq")) return error_of(queries * D, drawn_packed(d, &c->dq, c->T, (int)D), d->dq, floor);

@@ -1,4 +1,4 @@
-/* The forward pass of a model, as its documentation says it, in double. */
+/* The forward pass of a model by its documentation, in double. */
 #include "oracle_model.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ oracle_model oracle_model_of(const ll_model *model, int B, int T) {
     return o;
 }
 
-/* A parameter by name; layer < 0: of no layer. NULL: the model has none. */
+/* A parameter by name; layer < 0: it belongs to no layer. NULL: the model has none. */
 static const double *param(const oracle_model *o, int layer, const char *name) {
     char full[96];
     if (layer < 0) {
@@ -78,7 +78,7 @@ static void dropout(const oracle_model *o, int layer, int site, int b, int t, do
     }
 }
 
-/* How many separators stand before token p, at most the last type. */
+/* The number of separators before token p, at most the last type. */
 static int type_of(const oracle_model *o, int b, int p) {
     const ll_model_options *m = &o->model->c->model;
     int type = 0;
@@ -86,7 +86,7 @@ static int type_of(const oracle_model *o, int b, int p) {
     return type < m->token_types ? type : m->token_types - 1;
 }
 
-/* What ESM-2 multiplies the vectors of tokens by. */
+/* ESM-2's factor of the vectors of tokens. */
 static double mask_scale(const oracle_model *o, int b, int token) {
     const int mask = o->model->c->model.mask_token, n = length(o, b) - oracle_cls_tokens(o);
     double masks = 0;
@@ -156,7 +156,7 @@ static void head_norm(const oracle_model *o, int H, int E, double *y) {
     }
 }
 
-/* F_j of attention for all tokens: a, out (B, T, C). Cross: keys and values are made of o->top. */
+/* F_j of attention for all tokens: a, out (B, T, C). Cross: keys and values come from o->top. */
 static void attention(const oracle_model *o, int layer, int cross, int T, const double *a, double *out) {
     static const char *const names[2][3] = {
         {"attention.query.weight", "attention.key.weight", "attention.value.weight"},
@@ -214,7 +214,7 @@ static void feed(const oracle_model *o, int layer, const double *a, double *out)
     free(u), free(gate);
 }
 
-/* x (B T, C) becomes what sublayer j makes of it; `block` is what entered the block. */
+/* Applies sublayer j to x (B T, C); `block` is the input of the block. */
 static void sublayer(const oracle_model *o, int j, int T, const double *block, double *x) {
     const int C = o->model->c->model.width, rows = o->B * T, pre = o->model->c->model.norm != LL_NORM_POST;
     const int parts = o->cross ? 3 : 2, layer = j / parts, which = j % parts, feeds = which == parts - 1;
@@ -296,7 +296,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
     }
 }
 
-/* What leaves a stack, (B, T, C). */
+/* The output of a stack, (B, T, C). */
 static double *stack(const oracle_model *o) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, T = o->T + oracle_cls_tokens(o), rows = o->B * T;
@@ -362,7 +362,7 @@ double oracle_model_loss(const oracle_model *o) {
 }
 
 double oracle_model_difference(oracle_model *o, size_t i) {
-    const double x = o->params[i], h = 1e-6; /* a longer step would more often cross a kink of relu */
+    const double x = o->params[i], h = 1e-6; /* a larger step would more often cross a kink of relu */
     o->params[i] = x + h;
     const double up = oracle_model_loss(o);
     o->params[i] = x - h;

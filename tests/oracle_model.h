@@ -17,12 +17,12 @@ typedef struct {
     /* The stack that is being computed: of its tensors' names, its layers, its first operator. */
     const char *prefix;
     int layers, first, causal, cross;
-    const double *top; /* (B, S, C) what leaves the encoder */
+    const double *top; /* (B, S, C) output of the encoder */
 } oracle_model;
 
 /* The model's parameters in double; free oracle.params. */
 oracle_model oracle_model_of(const ll_model *model, int B, int T);
-/* The nonlinearity of model.activation; of swiglu, that of its gate. */
+/* The activation of model.activation; for swiglu, that of its gate. */
 double oracle_activation(const ll_model_config *c, double u);
 /* Logits (B, T, V), or (B, classes). */
 void oracle_model_logits(const oracle_model *o, double *logits);

@@ -18,9 +18,9 @@ enum {
     ORACLE_PARAMETERS
 };
 
-/* Width of what becomes of q and k. */
+/* The width of q and k after the position. */
 int oracle_width(const ll_attention_config *c);
-/* How many numbers a parameter of this operator has; 0: it has no such parameter. */
+/* The size of a parameter of this operator; 0: it has no such parameter. */
 int oracle_parameter_count(const ll_attention_config *c, int which);
 /* out (B, H, n, width) of x (B, H, n, D); side 0: queries. The operator's noise, the parameters given here. */
 void oracle_encode(const ll_attention_config *c, double *const *parameter, int side, int B, int n, const double *x,

@@ -1,4 +1,4 @@
-/* Pages as tests look at them. */
+/* Checks of HTML pages. */
 #ifndef LL_PAGES_H
 #define LL_PAGES_H
 
@@ -36,7 +36,7 @@ static inline int is_void(const char *name) {
     return 0;
 }
 
-/* Tags are closed in the order they were opened, ids are there once, and nothing is fetched or run. */
+/* Tags are closed in the order in which they were opened, each id occurs once, and nothing is loaded or run. */
 static inline void check_page(const char *page) {
     char open[64][32];
     int depth = 0;

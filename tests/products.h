@@ -1,4 +1,4 @@
-/* Products of whole matrices between guards: drawn, run, and judged by sums in double. */
+/* Products of whole matrices between guard bytes: random, computed, and compared with sums in double. */
 #ifndef LL_PRODUCTS_H
 #define LL_PRODUCTS_H
 
@@ -6,7 +6,7 @@
 
 #include "guard.h"
 
-/* What sums of K products of numbers of size 1 may be off by, in units of their absolute terms. */
+/* The allowed error of sums of K products of numbers of size 1, in units of their absolute terms. */
 static inline double slack(int K) {
     return 8 * FLT_EPSILON * sqrt(K);
 }
@@ -15,7 +15,7 @@ typedef struct {
     int ta, tb, M, N, K, add, biased;
     uint64_t seed;
     size_t lda, ldb, ldc;
-    guarded A, B, was, bias, first; /* first: what the first run gave, once there is one */
+    guarded A, B, was, bias, first; /* result of the first run, once there is one */
     int ran;
 } whole;
 
@@ -40,7 +40,7 @@ static inline whole whole_draw(int round, uint64_t *seed) {
     return w;
 }
 
-/* Every run gives the bits of the first, in no more scratch than asked for. */
+/* Every run gives the bits of the first, with no more scratch than announced. */
 static inline void whole_run(whole *w, const char *what, product_fn *product, int threads) {
     guarded C = guard(w->was.n, 1), scratch = guard(ll_gemm_scratch(w->M, w->N, w->K), 1);
     memcpy(C.p, w->was.p, C.n * sizeof(float));
@@ -54,7 +54,7 @@ static inline void whole_run(whole *w, const char *what, product_fn *product, in
     guard_end(scratch, what, "scratch");
 }
 
-/* They are the sums over k of what `as` makes of the numbers, of a large product some; and all goes. */
+/* Compares with the sums over k of `as` of the numbers (for a large product only some), and frees all. */
 static inline void whole_end(whole *w, const char *what, double (*as)(float)) {
     char name[40];
     snprintf(name, sizeof name, "%s %c%c", what, w->ta ? 't' : 'n', w->tb ? 't' : 'n');

@@ -18,7 +18,7 @@ static const char *const position_names[] = {"none",        "sinusoidal", "learn
                                              "relative-s2", "t5",       "shaw",      "orthogonal"};
 enum { KERNELS = 18, POSITIONS = 14, LINEAR = LL_KERNEL_GLA };
 
-/* Numbers for whatever a position needs. */
+/* Numbers for all parameters of a position. */
 static float numbers[2048];
 static int32_t permutation[H * 2 * M];
 static float decay[H] = {0.9f, 0.97f};
@@ -33,7 +33,7 @@ static inline void make_permutation(int n) {
         for (int a = 0; a < n; a++) permutation[h * n + a] = (a + h + 1) % n;
 }
 
-/* What papers compare with has no features, and not always keys. */
+/* The approximate operators have no features, and some have no keys. */
 static inline int approximate_call(ll_attention_config *c, int position, int causal, int cross) {
     const ll_kernel k = c->kernel;
     const int whole = k == LL_KERNEL_LINFORMER || k == LL_KERNEL_NYSTROM;
@@ -64,7 +64,7 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     w->distance_k = numbers + 40, w->distance_v = numbers + 60;
     if (kernel > LINEAR) return approximate_call(c, position, causal, cross);
     if (kernel == LL_KERNEL_GLA && (!causal || position == LL_POSITION_RELATIVE_S2)) return 0;
-    if (position == LL_POSITION_SINUSOIDAL || position == LL_POSITION_LEARNED) return 0; /* not of operators */
+    if (position == LL_POSITION_SINUSOIDAL || position == LL_POSITION_LEARNED) return 0; /* not for operators */
     const int softmax = kernel == LL_KERNEL_SOFTMAX, features = ll_feature_count(c);
     if (softmax && (position == LL_POSITION_PERMUTE || position == LL_POSITION_PERMUTE2D)) return 0;
     if (softmax && position == LL_POSITION_ROPE_LINEAR) return 0;
@@ -89,7 +89,7 @@ typedef struct {
 } arrays;
 
 static inline ll_view cut(arrays *a, size_t *used, int B, int n, int width) {
-    const size_t row = (size_t)(H * width), batch = (size_t)n * row; /* token-major, as models have them */
+    const size_t row = (size_t)(H * width), batch = (size_t)n * row; /* token-major, as in models */
     ll_view v = {a->data ? a->data + *used : NULL, batch, (size_t)width, row};
     *used += (size_t)B * batch;
     return v;
@@ -111,7 +111,7 @@ static inline arrays arrays_of(const ll_attention *op, int B, int T, int S, int 
     const size_t saved = ll_attention_saved(op, &(ll_attention_call){.B = B, .T = T, .S = S, .segments = segments});
     a.call.saved = calloc(saved + 1, sizeof(float));
     for (size_t i = 0; i < saved; i++) a.call.saved[i] = NAN;
-    for (size_t i = 0; i < a.size; i++) a.data[i] = NAN; /* what is not there must not be read, nor left */
+    for (size_t i = 0; i < a.size; i++) a.data[i] = NAN; /* padding must be neither read nor written */
     return a;
 }
 

@@ -1,5 +1,5 @@
-/* A small run and what tests do with its folder: made, stopped, copied, compared. Everything lies under
- * one folder that goes with the tests. */
+/* A small run, and what tests do with its folder: create, stop, copy, compare. Everything lies under one folder that is
+ * removed with the tests. */
 #ifndef LL_RUNS_H
 #define LL_RUNS_H
 
@@ -27,7 +27,7 @@ static inline const char *in(const char *folder, const char *name) {
     return at(both);
 }
 
-/* Text with something to learn in it, and a little that is not. */
+/* Text with patterns to learn, and some without. */
 static inline int make_data(void **state) {
     (void)state;
     static char text[6000];
@@ -93,7 +93,7 @@ static inline ll_recipe *recipe_of(const char *more) {
     return recipe;
 }
 
-/* What the callback does, and what it saw. */
+/* What the callback does, and what it has seen. */
 typedef struct {
     int64_t stop_at; /* step after which to stop; 0: never */
     int64_t stop_in; /* step whose evaluation to stop */
@@ -175,7 +175,7 @@ static inline void blank_times(char *text) {
     }
 }
 
-/* The same rows, but for times: their digits may even differ in number. */
+/* The same rows except for times, whose number of digits may differ. */
 static inline void same_metrics(const char *a, const char *b) {
     ll_bytes x = slurp(a), y = slurp(b);
     blank_times((char *)x.data);

@@ -17,14 +17,14 @@
 
 #include "base/memory.h"
 
-/* As programs with windows do: numbers of the library must not follow the user's locale (make locale). Messages of the
- * system may. */
+/* As programs with windows do: numbers of the library must not depend on the user's locale (make locale). Messages of
+ * the system may. */
 static __attribute__((constructor)) void take_locale(void) {
     setlocale(LC_ALL, "");
     setlocale(LC_MESSAGES, "C");
 }
 
-/* The call succeeds; else the test fails with the library's own words. */
+/* The call succeeds; else the test fails with the library's error text. */
 #define CHECK_OK(call)                                                                                                \
     do {                                                                                                               \
         if ((call) != LL_OK) fail_msg("%s: %s", #call, ll_error());                                                    \
@@ -38,7 +38,7 @@ static __attribute__((constructor)) void take_locale(void) {
         if (!strstr(ll_error(), word)) fail_msg("%s: \"%s\" does not name \"%s\"", #call, ll_error(), word);           \
     } while (0)
 
-/* max|a - b| <= tolerance * max|b| over n values, both finite; else fails and names the worst place. */
+/* max|a - b| <= tolerance * max|b| over n values, both finite; else fails and names the worst index. */
 static inline void check_close(const char *what, size_t n, const float *a, const double *b, double tolerance) {
     double worst = 0, scale = 0;
     size_t at = 0;

@@ -1,4 +1,4 @@
-/* Runs that begin with another model's weights: what is taken, what is new, and what is refused. */
+/* Runs that start with another model's weights: what is copied, what is new, and what is refused. */
 #include "models.h"
 #include "runs.h"
 
@@ -26,7 +26,7 @@ static void check_same(const ll_model *a, const ll_model *b, const char *name, i
     if (equal != same) fail_msg("%s is %s", name, same ? "not taken" : "taken");
 }
 
-/* All of a model of the same kind, and its draws, whatever the new seed; decays are the recipe's. */
+/* All tensors of a model of the same kind, and its random draws, for any new seed; decays are the recipe's. */
 static void test_a_model_of_the_same_kind(void **state) {
     (void)state;
     static const char *const kinds[] = {
@@ -83,7 +83,7 @@ static void test_decays_are_the_recipes(void **state) {
     ll_free(summary);
 }
 
-/* A classifier from a masked language model, which has a token more, fewer blocks, and another kernel. */
+/* A classifier from a masked language model, which has one more token, fewer blocks, and another kernel. */
 static void test_another_task(void **state) {
     (void)state;
     char *summary = NULL;
@@ -150,7 +150,7 @@ static double begins_with(const char *from, const char *expected, const char *ou
     return o.last.valid_loss;
 }
 
-/* A run that hardly learns is as good as what it begins with: a file, or the best of a folder. */
+/* A run that hardly learns is as good as the model it starts with: a file, or the best of a folder. */
 static void test_a_run_from_a_model(void **state) {
     (void)state;
     ll_model *model = NULL;
@@ -164,7 +164,7 @@ static void test_a_run_from_a_model(void **state) {
         fail_msg("%g and %g, the model has %g", file, folder, e.loss);
 }
 
-/* Resumed, it needs the other model no more, and ends in the same bits; another one is refused. */
+/* When it is resumed it does not need the other model, and ends with the same bits; another model is refused. */
 static void test_such_a_run_resumes(void **state) {
     (void)state;
     char keys[300];
@@ -195,7 +195,7 @@ static void test_what_is_no_model_is_refused(void **state) {
     assert_int_equal(access(at("none"), F_OK), -1);
 }
 
-/* Words stand for what they stood for; a model of words is none of bytes. */
+/* Words keep their meaning; a model of words is not one of bytes. */
 static void test_words_stay_the_same(void **state) {
     (void)state;
     char keys[300];

@@ -1,5 +1,5 @@
-/* Experiments: their numbers are what can be computed another way, a function of the seed alone, and refused memory
- * and a caller who stops leave nothing behind. */
+/* Experiments: their numbers agree with another computation, are functions of the seed alone, and nothing is left
+ * behind after a lack of memory or a stop by the caller. */
 #include "attention/operator.h"
 #include "base/memory.h"
 #include "models.h"
@@ -112,7 +112,7 @@ static void test_layers(void **state) {
     ll_table_free(t);
 }
 
-/* How often a permutation must be applied until all is in its place, by doing it. */
+/* How often a permutation must be applied until it is the identity, by trying. */
 static int64_t order(const int32_t *p, int n) {
     int32_t at[64];
     int64_t times = 0;

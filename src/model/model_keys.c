@@ -7,7 +7,7 @@
 // clang-format off
 static const ll_key keys[] = {
     CHOICE("model.task", task, "lm", "lm|classify|mlm|match|seq2seq",
-           "lm: next token; classify: a class; mlm: masked tokens; match: whether two texts match; seq2seq: another"),
+           "lm: next token; classify: a class; mlm: masked tokens; match: do two texts match; seq2seq: a target text"),
     INT("model.vocab", vocab, "256", 0, 1000000, "number of different tokens; 0 = as many as the data has"),
     INT("model.classes", classes, "10", 0, 1000000, "classes of a classifier; 0 = as many as the data has"),
     INT("model.layers", layers, "6", 1, 1000, "Transformer blocks"),

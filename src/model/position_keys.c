@@ -19,7 +19,7 @@ static const ll_key keys[] = {
            "weight r^distance with one r for each head, causal linear kernels"),
     NUMBER("position.decay-first", decay_first, "2", -20, 20, "r of the first head = 1 / (1 + exp(-decay-first))"),
     NUMBER("position.decay-last", decay_last, "5", -20, 20,
-           "r of a head past the last one, as decay-first; heads are equal steps between"),
+           "r of a head past the last one, as decay-first; the heads between differ by equal steps"),
     CHOICE("position.cross", cross, "none", "none|start|end|both",
            "from which end cross attention counts positions of the source; both = half of the heads each"),
     INT("position.max-length", max_length, "4096", 1, 16777216, "positions in the table, type = learned"),

@@ -115,7 +115,7 @@ if command -v midicsv >/dev/null; then
     check "the prompt comes first in it" grep -q "^1, 0, Tempo, $(midicsv songs/music-000002.mid |
         sed -n 's/^1, 0, Tempo, //p')\$" csv
 fi
-refused "ends in .mid" "$longline" generate $model --out song.wav
+refused "must end in .mid" "$longline" generate $model --out song.wav
 refused "--only-read" "$longline" generate $model --prompt Piece --only-read --save-state s --out song.mid
 refused "number 2, \"Bass\"" "$longline" generate $model --prompt 'Bar Bass'
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --only-read --save-state state

@@ -25,7 +25,7 @@ static void visit(const char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *in = in_memory(data, size);
-    const int memory = !access("/dev/shm", W_OK); /* where results need not wait for a disk */
+    const int memory = !access("/dev/shm", W_OK); /* in memory, so that results need not wait for a disk */
     for (int streaming = 0; streaming < 2; streaming++) {
         char folder[32], out[40];
         snprintf(folder, sizeof folder, "%s/ll-fuzz-XXXXXX", memory ? "/dev/shm" : "/tmp");

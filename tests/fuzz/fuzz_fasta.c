@@ -1,4 +1,4 @@
-/* Any bytes as FASTA: refused, or sequences that fit the room that was promised to be enough. */
+/* Any bytes as FASTA: refused, or sequences that fit the memory that is documented to be enough. */
 #include "data/sequence/fasta.h"
 #include "fuzz/fuzz.h"
 

@@ -1,11 +1,11 @@
-/* Any bytes as a file of sequences, of every kind: refused with a reason, or pieces that lie within memory, begin and
- * end, and put together are the same for pieces of any size. */
+/* Any bytes as a file of sequences, of every kind: refused with a reason, or pieces that lie within memory. Joined,
+ * they are the same for pieces of any size. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
 #include "longline.h"
 
-/* A number that depends on all that the input hands out, in order. */
+/* A hash of all that the input returns, in order. */
 static uint64_t digest(const char *path, ll_input_format format, size_t piece) {
     const ll_input_options how = {.format = format, .piece = piece};
     ll_input *in = NULL;

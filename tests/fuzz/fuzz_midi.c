@@ -1,5 +1,5 @@
-/* Any bytes as a MIDI file, and as events: refused, or a score in order, which comes back from the grid, from its
- * tokens and from the file that is written of it. */
+/* Any bytes as a MIDI file, and as events: refused, or a sorted score that comes back from the grid, from its tokens
+ * and from the file that is written from it. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -67,9 +67,9 @@ static void try_tokens(const uint8_t *data, size_t size, int fine) {
     check(tokens != NULL);
     for (size_t i = 0; i < n; i++) {
         tokens[i] = (data[2 * i] << 8 | data[2 * i + 1]) % (ll_music_vocab(fine) + 1);
-        if (tokens[i] == ll_music_vocab(fine)) tokens[i] = LL_MUSIC_VOCAB_FINE; /* one that there is not */
+        if (tokens[i] == ll_music_vocab(fine)) tokens[i] = LL_MUSIC_VOCAB_FINE; /* a token that does not exist */
     }
-    /* A score without notes keeps nothing. */
+    /* A score without notes owns nothing. */
     if (!ll_music_decode(&grid, tokens, (int64_t)n, (int64_t)(n / 3)) && grid.notes) check_inverse(&grid, fine);
     ll_score_free(&grid);
     free(tokens);

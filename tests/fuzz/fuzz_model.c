@@ -1,4 +1,4 @@
-/* Any bytes as a model: refused with a reason, or one that computes, streams and tells what it costs. */
+/* Any bytes as a model: refused with a reason, or a model that computes, streams and gives its cost. */
 #include <string.h>
 
 #include "model/model_internal.h"

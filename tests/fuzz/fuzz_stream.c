@@ -1,5 +1,5 @@
 /* Any bytes as the state of a stream: refused with a reason, or a stream that can be fed, copied and saved. Inputs name
- * their model by 32 zeros, for its digest is not theirs to know. */
+ * their model by 32 zeros, because they cannot contain its digest. */
 #include <string.h>
 
 #include "base/safetensors.h"
@@ -22,7 +22,7 @@ static const char *const keys[MODELS][KEYS] = {
 };
 static const char nameless[] = "00000000000000000000000000000000";
 
-/* What the states of a model call it: as one of them says. */
+/* The digest of the model, taken from a state that it has saved. */
 static void find_digest(ll_model *model, char digest[LL_DIGEST_TEXT]) {
     char path[] = "/tmp/ll-fuzz-XXXXXX";
     const int fd = mkstemp(path);

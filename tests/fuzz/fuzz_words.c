@@ -1,4 +1,5 @@
-/* Any bytes as a text whose words are listed, and as a list that a model brings: what is accepted holds together. */
+/* Any bytes as a text from which a vocabulary is made, and as the vocabulary of a model: what is accepted is
+ * consistent. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,6 +1,6 @@
-/* Runs a fuzz target without a fuzzer, over the files of the folders named as arguments: each file as it
- * is, cut short in a few dozen places, and with one byte changed in a few hundred. Data are handed over in
- * blocks of their exact size, so that the address sanitizer sees a read past the end. */
+/* Runs a fuzz target without a fuzzer over the files of the folders named as arguments: each file as it is, truncated
+ * at a few dozen sizes, and with one byte changed at a few hundred positions. Data are in blocks of their exact size,
+ * so that the address sanitizer sees a read past the end. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void vary(uint8_t *data, size_t size) {
     static const uint8_t change[] = {0x01, 0x80, 0xff, 0x20};
     feed(data, size);
     for (size_t i = 0; i < 48 && i < size; i++) feed(data, size < 48 ? i : size * i / 48);
-    /* Headers are at the front, where every byte has its turn. */
+    /* Headers are at the beginning, so each of the first bytes is changed. */
     const size_t tries = size < 384 ? size : 384;
     for (size_t i = 0; i < tries; i++) {
         const size_t at = i < 256 || size < 384 ? i : 256 + (size - 256) * (i - 256) / 128;
