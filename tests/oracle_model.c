@@ -224,6 +224,7 @@ static void sublayer(const oracle_model *o, int j, int T, const double *block, d
     const double *read = feeds && o->model->c->model.norm == LL_NORM_PARALLEL ? block : x;
     for (int r = 0; pre && r < rows; r++) norm(o, layer, name, read + r * C, a + r * C);
     if (!feeds) attention(o, layer, which, T, a, F);
+    if (!feeds && o->attended) memcpy(o->attended + layer * rows * C, F, (size_t)(rows * C) * sizeof *F);
     for (int r = 0; r < rows; r++) {
         if (feeds) feed(o, layer, a + r * C, F + r * C);
         dropout(o, layer, feeds ? 2 : which ? 3 : 1, r / T, r % T, F + r * C);
@@ -304,7 +305,10 @@ static double *stack(const oracle_model *o) {
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
     for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) {
-        if (j % 2 == 0) memcpy(block, x, (size_t)(rows * C) * sizeof *x);
+        const size_t bytes = (size_t)(rows * C) * sizeof *x;
+        if (j % 2 == 0 && o->given) memcpy(x, o->given + j / 2 * rows * C, bytes);
+        if (j % 2 == 0 && o->entered) memcpy(o->entered + j / 2 * rows * C, x, bytes);
+        if (j % 2 == 0) memcpy(block, x, bytes);
         sublayer(o, j, T, block, x);
     }
     free(block);

@@ -14,6 +14,10 @@ typedef struct {
     int B, T, S;
     int dropout;  /* apply the masks of training ... */
     int64_t draw; /* ... with this number */
+    /* Of one stack, for distillation, (layers, B, T, C): what enters each layer's attention, before the norm of
+     * pre-norm, and what attention gives. `given` stands in place of the former. NULL: not wanted, not given. */
+    double *entered, *attended;
+    const double *given;
     /* The stack that is being computed: of its tensors' names, its layers, its first operator. */
     const char *prefix;
     int layers, first, causal, cross;

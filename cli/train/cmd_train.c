@@ -84,7 +84,8 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
     ll_run_model(model, sizeof model, ll_trainer_folder(trainer));
     printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\ntrain.loss=%.6f\n", ll_trainer_folder(trainer), model,
            (long long)p->step, p->loss);
-    if (watch->unit) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
+    const int coded = !p->matching || strcmp(p->matching, "attention") != 0; /* is the loss the length of a code? */
+    if (watch->unit && coded) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
     if (isfinite(p->valid_loss)) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
@@ -213,7 +214,9 @@ const ll_command ll_command_train = {
             "and SIGTERM save and stop.\n\n"
             "  longline train recipes/text-bytes.ini --data my.txt --set train.steps=2000\n"
             "  longline train --resume runs/text-bytes-1\n"
-            "  longline train my-reviews.ini --from runs/text-bytes-1     (a new run, with that model's weights)\n\n"
+            "  longline train my-reviews.ini --from runs/text-bytes-1     (a new run, with that model's weights)\n"
+            "  longline train gpt2.ini --from gpt2.safetensors --set attention.kernel=favor --set train.distil=both\n"
+            "                                          (linear attention, which learns from the exact model)\n\n"
             "'longline recipe' lists the keys.",
     .args = args,
     .run = train,

@@ -38,7 +38,10 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder
 static void describe(char *line, size_t size, const ll_watch *w) {
     const ll_progress *p = &w->last;
     const double unit = w->unit ? 1 / log(2) : 1;
-    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24];
+    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24], loss[64];
+    snprintf(loss, sizeof loss, "%.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
+    if (p->matching && !strcmp(p->matching, "attention"))
+        snprintf(loss, sizeof loss, "%.2f %% of attention missed", 100 * p->loss);
     if (w->after > 0) snprintf(all, sizeof all, ", all %s", ll_duration(rest, p->eta + w->after));
     if (isfinite(p->valid_loss)) {
         if (w->unit)
@@ -46,10 +49,9 @@ static void describe(char *line, size_t size, const ll_watch *w) {
         else
             snprintf(valid, sizeof valid, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
     }
-    snprintf(line, size, "%s%sstep %lld/%lld  %.3f %s%s%s  %.*f tokens/s  eta %s%s  %s", w->name ? w->name : "",
-             w->name ? "  " : "", (long long)p->step, (long long)p->steps, p->loss * unit, w->unit ? "bits/" : "loss",
-             w->unit ? w->unit : "", valid, p->tokens_per_second < 10, p->tokens_per_second, ll_duration(eta, p->eta),
-             all, ll_size(memory, (double)ll_memory_now()));
+    snprintf(line, size, "%s%sstep %lld/%lld  %s%s  %.*f tokens/s  eta %s%s  %s", w->name ? w->name : "",
+             w->name ? "  " : "", (long long)p->step, (long long)p->steps, loss, valid, p->tokens_per_second < 10,
+             p->tokens_per_second, ll_duration(eta, p->eta), all, ll_size(memory, (double)ll_memory_now()));
 }
 
 /* Does this event get a line of its own? An evaluation does. So does the end if its step has no line yet; but not if

@@ -22,6 +22,9 @@ typedef struct {
     const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains:
                         * "no report", "no lock" (of the folder), "no folder" (it was removed, and is made again),
                         * "no learning" (the loss is far above chance) */
+    /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
+     * attention gives that is missed, or "logits" */
+    const char *matching;
 } ll_progress;
 
 /* Called after every step with event = NULL, then once for each event of the step; "evaluating" comes after every batch

@@ -16,6 +16,9 @@ class Progress(NamedTuple):
 
     event is "" after each step; else what was done there: "evaluating", "eval", "checkpoint", "done", or a failure that
     did not stop the run. Steps on batches from memory have no evaluation: valid_loss is NaN.
+
+    matching is "attention" or "logits" while loss compares with a teacher (train.distil), else "". Of attention, loss
+    is the share of the teacher's output that is missed.
     """
 
     step: int
@@ -29,6 +32,7 @@ class Progress(NamedTuple):
     seconds: float
     eta: float
     event: str = ""
+    matching: str = ""
 
 
 Callback = Callable[[Progress], Any]
@@ -98,7 +102,7 @@ class Trainer:
         def report(p: Any) -> bool:
             event = text(p.event)
             now = Progress(p.step, p.steps, p.loss, p.valid_loss, p.valid_accuracy, p.learning_rate, p.gradient_norm,
-                           p.tokens_per_second, p.seconds, p.eta, event)
+                           p.tokens_per_second, p.seconds, p.eta, event, text(p.matching))
             _show(bar, now)
             return event != "evaluating" and self._tell(now)
 

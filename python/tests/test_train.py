@@ -132,3 +132,16 @@ def test_errors(small, tmp_path):
     small.parameters()["embedding.weight"][0, 0] = np.nan
     with pytest.raises(longline.Diverged):
         Trainer(small).step(np.zeros((1, 5), int))
+
+
+def test_a_teacher(tmp_path):
+    """A run learns from another: attention alone at first, then logits."""
+    exact = {**RUN, "attention.kernel": "softmax", "position.type": "rope"}
+    Trainer(Recipe(exact), tmp_path / "exact").run(progress=False)
+    told = []
+    taught = {**exact, "attention.kernel": "relu", "position.type": "permute", "train.from": str(tmp_path / "exact"),
+              "train.distil": "both", "train.distil-switch": 2, "train.distil-until": 4}
+    Trainer(Recipe(taught), tmp_path / "linear", callbacks=[told.append]).run(progress=False)
+    assert [p.matching for p in told if not p.event] == ["attention"] * 2 + ["logits"] * 2 + [""] * 2
+    with pytest.raises(longline.LonglineError, match="train.teacher"):
+        Trainer(Recipe({**RUN, "train.distil": "logits"}), tmp_path / "none")

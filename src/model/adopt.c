@@ -11,15 +11,44 @@ enum { NAMED = 6 /* most new tensors that the summary names */ };
 /* Rows stand for tokens or positions. Rows that both tables have mean the same. */
 static int is_table(const char *name) { return strstr(name, "embedding.weight") || strstr(name, "embedding.position"); }
 
-static const ll_param *namesake(const ll_model *from, const ll_param *p) {
-    for (int i = 0; i < from->count; i++)
-        if (!strcmp(from->param[i].name, p->name)) return &from->param[i];
+static const ll_param *namesake(const ll_model *m, const char *name) {
+    for (int i = 0; i < m->count; i++)
+        if (!strcmp(m->param[i].name, name)) return &m->param[i];
     return NULL;
 }
 
 static int common_rows(const ll_param *p, const ll_param *q) {
     if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p->name))) return 0;
     return q->rows < p->rows ? q->rows : p->rows;
+}
+
+/* Names of tensors, of which the first few are told. */
+typedef struct {
+    char text[NAMED * (sizeof((ll_param *)0)->name + 2) + 32];
+    int count;
+} names;
+
+static void add_name(names *n, const char *name) {
+    const size_t used = strlen(n->text);
+    if (n->count < NAMED) snprintf(n->text + used, sizeof n->text - used, "%s%s", n->count ? ", " : "", name);
+    n->count++;
+}
+
+static void tell_rest(names *n) {
+    const size_t used = strlen(n->text);
+    if (n->count > NAMED) snprintf(n->text + used, sizeof n->text - used, " and %d more", n->count - NAMED);
+}
+
+static ll_status summarise(char **summary, int taken, int count, names *fresh, names *unused) {
+    const size_t capacity = sizeof fresh->text + sizeof unused->text + 100;
+    char *text = *summary = ll_alloc(capacity, 1);
+    if (!text) return LL_ENOMEM;
+    tell_rest(fresh);
+    tell_rest(unused);
+    snprintf(text, capacity, "%d of %d tensors%s%s%s%s", taken, count,
+             fresh->count > 1 ? "; new are " : fresh->count ? "; new is " : "", fresh->text,
+             unused->count ? "; not used: " : "", unused->text);
+    return LL_OK;
 }
 
 ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **summary) {
@@ -29,26 +58,18 @@ ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **summary) {
                        "its width and heads are %d and %d, those of the recipe %d and %d; set model.width=%d "
                        "and model.heads=%d",
                        d->model.width, d->model.heads, c->model.width, c->model.heads, d->model.width, d->model.heads);
-    char fresh[NAMED * (sizeof m->param->name + 2) + 1] = "";
+    names fresh = {0}, unused = {0};
     int taken = 0;
     for (int i = 0; i < m->count; i++) {
-        const ll_param *p = &m->param[i], *q = namesake(from, p);
-        const int rows = common_rows(p, q), missed = i - taken;
-        if (rows) {
+        const ll_param *p = &m->param[i], *q = namesake(from, p->name);
+        const int rows = common_rows(p, q);
+        if (rows)
             memcpy(p->value, q->value, (size_t)rows * (size_t)p->cols * sizeof *p->value);
-            taken++;
-        } else if (missed < NAMED) {
-            const size_t n = strlen(fresh);
-            snprintf(fresh + n, sizeof fresh - n, "%s%s", missed ? ", " : "", p->name);
-        }
+        else
+            add_name(&fresh, p->name);
+        taken += rows > 0;
     }
-    const size_t capacity = sizeof fresh + 100;
-    char *text = *summary = ll_alloc(capacity, 1);
-    if (!text) return LL_ENOMEM;
-    const int missed = m->count - taken, n = snprintf(text, capacity, "%d of %d tensors", taken, m->count);
-    if (missed > NAMED)
-        snprintf(text + n, capacity - (size_t)n, "; new are %s and %d more", fresh, missed - NAMED);
-    else if (missed)
-        snprintf(text + n, capacity - (size_t)n, "; new %s %s", missed == 1 ? "is" : "are", fresh);
-    return LL_OK;
+    for (int i = 0; i < from->count; i++)
+        if (!common_rows(&from->param[i], namesake(m, from->param[i].name))) add_name(&unused, from->param[i].name);
+    return summarise(summary, taken, m->count, &fresh, &unused);
 }

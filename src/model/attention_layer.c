@@ -262,6 +262,7 @@ static ll_status finish(const attention *x) {
         const float *y = ll_head_norm(run, r.n, x->mixed + r.first * (size_t)values);
         ll_linear(run, r.n, values, C, y, (size_t)values, ll_weight(run, x->layer, x->output),
                   x->cross ? NULL : ll_weight(run, x->layer, LL_OUTPUT_BIAS), run->ws->output, (size_t)C);
+        if (run->attended) ll_copy_rows(run, r.n, run->ws->output, run->attended + r.first * (size_t)C);
         ll_sublayer_add(run, x->j, r, run->ws->output);
         status = ll_sublayer_report(run, x->j, r, 0.8, 1);
     }
@@ -274,7 +275,9 @@ static void finish_back(const attention *x) {
     const size_t width = (size_t)C, row = (size_t)values;
     float *dbias = x->cross ? NULL : ll_weight_gradient(run, x->layer, LL_OUTPUT_BIAS);
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
-        const float *df = ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width), *y = x->mixed + r.first * row;
+        const float *df = run->attended ? run->attended + r.first * width
+                                        : ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);
+        const float *y = x->mixed + r.first * row;
         float *d = run->ws->dmixed + r.first * row;
         ll_linear_weight_back(run, r.n, values, C, ll_head_norm(run, r.n, y), row, df, width,
                               ll_weight_gradient(run, x->layer, x->output));

@@ -29,7 +29,7 @@ static void hide(const ll_batch_run *run, int layer, ll_rows r, float *u, float 
     if (gate) widen(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, gate);
 }
 
-static ll_status feed(const ll_batch_run *run, int layer) {
+ll_status ll_feed_forward(const ll_batch_run *run, int layer) {
     const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
     ll_status status = LL_OK;
@@ -90,7 +90,7 @@ static ll_status attend(const ll_batch_run *run, int layer) {
 
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
     const ll_status status = attend(run, layer);
-    return status ? status : feed(run, layer);
+    return status ? status : ll_feed_forward(run, layer);
 }
 
 /* The last block is as forward left it, and feed_back makes its own part. */

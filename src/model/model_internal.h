@@ -24,6 +24,8 @@
  *   approximate_params.c  parameters of approximate operators
  *   model.c               create, describe
  *   model_file.c          load, save
+ *   distil.c              a batch through a model and its teacher
+ *   soft_loss.c           a row of logits against the teacher's
  *   origin.c              files of the folder that a model was imported from
  *   adopt.c               what another model has learned
  *   override.c            which settings of a model may still change
@@ -123,6 +125,9 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 /* The same with scratch of so many floats: it cannot fail for memory. */
 size_t ll_model_redraw_floats(const ll_model *model);
 LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
+
+/* A name for what the model computes: of its parameters, draws and keys (stream_file.c). O(parameters). */
+LL_MUST_USE ll_status ll_model_digest(const ll_model *model, char hex[LL_DIGEST_TEXT]);
 
 /* Stores a copy of a vocabulary, which goes into the model file. */
 LL_MUST_USE ll_status ll_model_keep(ll_model *model, const ll_bytes *vocabulary);

@@ -8,6 +8,7 @@
 #include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
+#include "model/soft_loss.h"
 
 /* Documents in packed rows. One begins with the row, and with every separator. */
 static int find_documents(const ll_batch_run *run) {
@@ -117,9 +118,15 @@ static ll_status network_backward(const ll_batch_run *run) {
 
 ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
                        int64_t draw, ll_tally *tally) {
+    return ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
+}
+
+ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch *batch, const ll_soft *soft,
+                            float *grad, float scale, int64_t draw, ll_tally *tally) {
     ll_batch_run run = ll_network_begin(m, ws, batch);
     assert(!grad || ws->mode == LL_TRAIN);
     run.grad = grad;
+    run.soft = soft;
     run.draw = draw;
     ll_status status = ll_network_forward(&run);
     if (status) return status;

@@ -148,6 +148,8 @@ typedef struct {
     int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
     int again;        /* a block is computed a second time */
     int first;        /* number of the first sequence in the whole batch */
+    float *attended; /* distillation: what the last attention sublayer gave (rows, C), its gradient; or NULL */
+    const struct ll_soft *soft; /* soft_loss.h; or NULL */
 } ll_batch_run;
 
 /* ---- stack.c ---- */
@@ -329,6 +331,7 @@ void ll_sublayer_through(const ll_batch_run *run, int j, ll_rows rows, const flo
 /* Parameter or gradient `which` of a layer; NULL: there is none. */
 const float *ll_weight(const ll_batch_run *run, int layer, int which);
 float *ll_weight_gradient(const ll_batch_run *run, int layer, int which);
+LL_MUST_USE ll_status ll_feed_forward(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 /* What backward needs of a block, from what entered it: the same bits as forward left. */
 LL_MUST_USE ll_status ll_block_again(const ll_batch_run *run, int layer);

@@ -2,11 +2,13 @@
  *
  * Language models compute logits, losses and their gradients for a few rows at a time, so (tokens, V) is never in
  * memory. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/integer.h"
 #include "base/parallel.h"
 #include "model/head_layers.h"
+#include "model/soft_loss.h"
 #include "model/stream_rows.h"
 
 enum { COLUMNS = 32 /* of one task of pooling */ };
@@ -121,6 +123,7 @@ typedef struct {
     float scale;
     int n, V;
     size_t first; /* row, or sequence of a classifier */
+    const float *taught; /* with a teacher: what its logits are computed from, of the row numbered `first` */
 } losses;
 
 /* The target of row i, or -1. */
@@ -147,7 +150,10 @@ static void loss_task(void *arg, size_t i) {
         int best = 0; /* of equal answers the first counts, so that a constant output is not always right */
         while (best < l->V - 1 && x[best] != top) best++;
         loss[LL_CHUNK] = best == target;
-        loss[0] = k->softmax_loss(l->V, x, target, l->scale);
+        const ll_soft *soft = l->run->soft;
+        loss[0] = !soft ? k->softmax_loss(l->V, x, target, l->scale)
+                        : (float)ll_soft_loss(k, l->V, x, soft->teacher->ws->logits + (size_t)r * V, target,
+                                              soft->weight, soft->temperature, l->scale);
     }
 }
 
@@ -174,6 +180,14 @@ static int any_target(const losses *l) {
     return 0;
 }
 
+/* The teacher's logits of the rows of this step, `done` rows after the first. */
+static void teach(const losses *l, int done) {
+    const ll_batch_run *teacher = l->run->soft ? l->run->soft->teacher : NULL;
+    if (!teacher) return;
+    assert(l->n <= teacher->ws->logit_rows);
+    ll_head_logits(teacher, l->n, l->taught + (size_t)done * (size_t)head_depth(teacher->model), teacher->ws->logits);
+}
+
 /* Rows x (n, depth), numbered from l->first, through logits and back: dx (n, depth) if there are gradients. */
 static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally *tally) {
     const ll_batch_run *run = l->run;
@@ -187,6 +201,7 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
         if (any_target(l)) {
             const float *read = ll_head_transform(run, l->n, in);
             logits_of(run, l->n, read, 0, run->ws->logits);
+            teach(l, done);
             loss_rows(l, tally);
             if (out) logits_back(run, l->n, read, run->ws->logits, out);
             if (out) ll_head_transform_back(run, l->n, in, out);
@@ -263,13 +278,17 @@ static void pool_back(const ll_batch_run *run) {
 
 /* ---- Loss ---- */
 
+static const ll_batch_run *teacher_of(const ll_batch_run *run) { return run->soft ? run->soft->teacher : NULL; }
+
 static void classify_loss(losses *l, ll_tally *tally) {
-    const ll_batch_run *run = l->run;
+    const ll_batch_run *run = l->run, *teacher = teacher_of(run);
     const size_t C = (size_t)run->c->model.width;
     ll_head_pool(run);
+    if (teacher) ll_head_pool(teacher);
     for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         float *dx = run->grad ? run->ws->gradient : NULL;
         l->first = s.first;
+        if (teacher) l->taught = ll_head_pooled(teacher, s);
         cross_entropy(l, s.n, ll_head_pooled(run, s), dx, tally);
         for (size_t i = 0; dx && i < (size_t)s.n * C; i++) run->ws->dpool[s.first * C + i] = dx[i];
     }
@@ -288,11 +307,13 @@ static void count_sequence(const ll_batch_run *run, const int *targets, int b, l
 
 /* As classify_loss, for pairs: chunks have an even number of rows. */
 static void match_loss(losses *l, ll_tally *tally) {
-    const ll_batch_run *run = l->run;
+    const ll_batch_run *run = l->run, *teacher = teacher_of(run);
     ll_head_pool(run);
+    if (teacher) ll_head_pool(teacher);
     for (ll_rows s = {0}; ll_next_chunk(&s, (size_t)run->B);) {
         const int n = s.n / 2;
         l->first = s.first / 2;
+        if (teacher) l->taught = ll_match_forward(teacher, n, ll_head_pooled(teacher, s));
         cross_entropy(l, n, ll_match_forward(run, n, ll_head_pooled(run, s)), run->grad ? run->ws->match.dh : NULL,
                       tally);
         if (run->grad) ll_match_back(run, n, s.first / 2);
@@ -314,6 +335,7 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
     for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
         const float *x = ll_head_input(run, r);
         l.first = r.first;
+        if (run->soft) l.taught = ll_head_input(run->soft->teacher, r);
         cross_entropy(&l, r.n, x, run->grad ? run->ws->gradient : NULL, tally);
         if (run->grad && run->model->at.transform >= 0) ll_head_input(run, r); /* recomputed for its statistics */
         if (run->grad) ll_head_input_back(run, r, run->ws->gradient);

@@ -34,7 +34,7 @@ static ll_status add_keys(const ll_model *m, ll_st_writer *writer) {
     return status || m->c->seed == 1 ? status : ll_st_meta(writer, "train.seed", seed); /* 1: the default */
 }
 
-static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
+ll_status ll_model_digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
     ll_st_writer *writer = NULL;
     ll_status status = ll_st_writer_create(&writer);
     if (!status) status = add_keys(m, writer);
@@ -50,8 +50,8 @@ static ll_status digest(const ll_model *m, char hex[LL_DIGEST_TEXT]) {
 
 /* A batcher reads the parameters for it only once. */
 static ll_status digest_for(const ll_model *m, ll_batcher *batcher, char hex[LL_DIGEST_TEXT]) {
-    if (!batcher) return digest(m, hex);
-    const ll_status status = *batcher->digest ? LL_OK : digest(m, batcher->digest);
+    if (!batcher) return ll_model_digest(m, hex);
+    const ll_status status = *batcher->digest ? LL_OK : ll_model_digest(m, batcher->digest);
     if (!status) memcpy(hex, batcher->digest, LL_DIGEST_TEXT);
     return status;
 }

@@ -2,6 +2,7 @@
  *
  *   adam.m.NAME, adam.v.NAME   moments of the parameter NAME, in its shape
  *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
+ *   train.teacher              uint8: the digest of the teacher, with train.distil
  *   train.carry                float32: states that windows pass on, with train.carry-state
  *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
  *                              counts of the last steps
@@ -17,7 +18,7 @@
 
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
-static const char CARRY[] = "train.carry";
+static const char CARRY[] = "train.carry", TEACHER[] = "train.teacher";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Copies between the struct and the two arrays of the file; `load` gives the direction. */
@@ -66,6 +67,8 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
     if (!status) status = ll_model_write(e->model, writer);
     if (!status) status = add_moments(writer, e->model, e->optimizer);
     if (!status && e->carry) status = ll_st_add(writer, CARRY, LL_F32, 1, &e->carry->count, e->carry->in);
+    if (!status && e->teacher)
+        status = ll_st_add(writer, TEACHER, LL_U8, 1, (size_t[]){LL_DIGEST_TEXT - 1}, e->taught_by);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
     if (!status) status = ll_st_add(writer, "train.measures", LL_F64, 1, (size_t[]){MEASURES}, real);
     if (!status) status = ll_st_save(writer, path);
@@ -113,16 +116,30 @@ static ll_status read_carry(ll_carry *carry, const ll_safetensors *file) {
     return status;
 }
 
+/* A run goes on to the same bits only with the same teacher. */
+static ll_status check_teacher(const ll_engine *e, const ll_safetensors *file) {
+    const ll_st_tensor *tensor = NULL;
+    if (!e->teacher) return LL_OK;
+    const ll_status status = find(&tensor, file, TEACHER, LL_U8, LL_DIGEST_TEXT - 1);
+    if (status || !memcmp(tensor->data, e->taught_by, LL_DIGEST_TEXT - 1)) return status;
+    return ll_fail(LL_EINVAL,
+                   "%s was taught by another model than the teacher there is now; set train.teacher to the one that "
+                   "the run began with",
+                   ll_safetensors_path(file));
+}
+
 ll_status ll_checkpoint_moments(ll_engine *e, const ll_safetensors *file) {
     const ll_model *model = e->model;
     const ll_optimizer *o = e->optimizer;
     char name[NAME];
+    ll_status status = check_teacher(e, file);
+    if (status) return status;
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < model->count; i++) {
             const ll_param *p = &model->param[i];
             const ll_st_tensor *tensor = NULL;
             snprintf(name, sizeof name, "%s%s", MOMENT[k], p->name);
-            ll_status status = find(&tensor, file, name, LL_F32, (size_t)p->rows * (size_t)p->cols);
+            status = find(&tensor, file, name, LL_F32, (size_t)p->rows * (size_t)p->cols);
             if (status) return status;
             ll_st_floats((k ? o->v : o->m) + p->offset, tensor);
         }

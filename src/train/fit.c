@@ -13,7 +13,7 @@ static const char *const FREE[] = {
     "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
     "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
-    "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",
+    "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",     "train.teacher",
 };
 
 static int may_change(const char *key) {

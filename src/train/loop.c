@@ -43,6 +43,7 @@ static void refresh(ll_trainer *t) {
     p->eta = done > 1 ? elapsed / (double)done * (double)(c->train.steps - s->step) : NAN;
     p->valid_loss = s->valid_loss;
     p->valid_accuracy = s->valid_accuracy;
+    p->matching = (const char *const[]){NULL, "attention", "logits"}[ll_teaching_stage(c, s->step > 0 ? s->step : 1)];
 }
 
 /* One update; or LL_EDIVERGED and no update, because the check comes before any change. */
@@ -183,6 +184,7 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
 static void report_chance(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
+    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION) return;
     if (t->warned || t->state.step < LL_ROW_EVERY || !ll_fit_is_above_chance(c, loss)) return;
     t->warned = 1;
     if (ll_fit_above_chance(c, loss)) report(t, w, "no learning");

@@ -20,7 +20,8 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
     ll_piece *next = o->piece;
     for (int i = 0; i < count; i++)
         for (size_t done = 0, n = elements(&param[i]); done < n; done += PIECE)
-            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1};
+            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1,
+                                 ll_distil_is_attention(param[i].name)};
 }
 
 /* A page that is read before it is written faults twice, the second time on all processors. */
@@ -118,7 +119,7 @@ static void update_piece(void *arg, size_t i) {
     const ll_piece *piece = &w->o->piece[i];
     float *p = w->params + piece->offset, *g = w->grad + piece->offset;
     float scale = w->scale;
-    if (!piece->own) return;
+    if (!piece->own || (w->o->attention_only && !piece->attention)) return;
     if (piece->decay && w->l2 != 0) {
         for (size_t j = 0; j < piece->count; j++) g[j] = g[j] * scale + w->l2 * p[j];
         scale = 1;

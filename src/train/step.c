@@ -90,8 +90,19 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     return LL_OK;
 }
 
+ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher) {
+    const ll_config *c = &e->model->recipe->c;
+    const int sequences = e->shards.most * ll_task_sequences(c->model.task);
+    ll_status status = ll_model_digest(teacher, e->taught_by);
+    if (!status)
+        status = ll_teacher_create(&e->teacher, teacher, e->model, sequences, c->train.length,
+                                   c->train.distil != LL_DISTIL_LOGITS);
+    return status;
+}
+
 void ll_engine_free(ll_engine *e) {
     if (!e) return;
+    ll_teacher_free(e->teacher);
     ll_workspace_free(e->ws);
     ll_optimizer_free(e->optimizer);
     ll_carry_free(e->carry);
@@ -150,8 +161,8 @@ static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int sha
 }
 
 /* One batch of a shard. Its windows may continue from the ones before. */
-static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t number, float *grad,
-                           float scale, ll_tally *tally) {
+static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t step, int64_t number,
+                           float *grad, float scale, ll_tally *tally) {
     ll_carry *carry = reader ? e->carry : NULL;
     if (carry) {
         ll_reader_offsets(reader, carry->offset, carry->B, number);
@@ -159,7 +170,9 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
             if (!carry->offset[row]) ll_carry_clear(carry, row);
     }
     ll_workspace_carry(e->ws, carry);
-    const ll_status status = ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
+    const ll_status status =
+        e->teacher ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
+                   : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
     ll_workspace_carry(e->ws, NULL);
     if (carry && !status) ll_carry_advance(carry);
     return status;
@@ -176,7 +189,7 @@ static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int
         const int64_t number = (step - 1) * parts + i;
         const ll_batch *b = read_shard(e, reader, shard, number);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
-        status = run_batch(e, reader, b, number, grad, scale, &tally);
+        status = run_batch(e, reader, b, step, number, grad, scale, &tally);
         for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
     }
     ll_exchange_added(e->exchange);
@@ -212,6 +225,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
 
 ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
     const ll_config *c = &e->model->recipe->c;
+    e->optimizer->attention_only = ll_teaching_stage(c, step) == LL_DISTIL_ATTENTION;
     ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
                         step);
     return ll_exchange_share(e->exchange, e->model->data);

@@ -6,6 +6,7 @@
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
  *   loop.c       the loop                            run_folder.c creates a removed folder again
+ *   teaching.c   what is learned from a teacher
  *   batch_loss.c loss, gradients and updates on batches from memory
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
@@ -19,6 +20,7 @@
 #include "model/model_internal.h"
 #include "model/shared_sequence.h"
 #include "train/shards.h"
+#include "train/teaching.h"
 
 /* Learning rate of update number `step`, counted from 1. */
 double ll_schedule_rate(const ll_config *c, int64_t step);
@@ -30,6 +32,7 @@ typedef struct {
     size_t offset, count;
     int decay;
     int own; /* does this rank update it; if not, another rank has its moments */
+    int attention; /* ll_distil_is_attention */
 } ll_piece;
 
 typedef struct {
@@ -37,6 +40,7 @@ typedef struct {
     ll_piece *piece;
     double *sum;  /* one for each piece */
     float *m, *v; /* Adam's moments, in the layout of the parameters */
+    int attention_only; /* updates leave all other tensors as they are: nor do they decay */
 } ll_optimizer;
 
 LL_MUST_USE ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size);
@@ -69,6 +73,8 @@ typedef struct {
     double *sums;
     int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any rank */
     float *draws; /* scratch for new projections; NULL: none are drawn */
+    ll_teacher *teacher;            /* train.distil, or NULL */
+    char taught_by[LL_DIGEST_TEXT]; /* which model that is */
 } ll_engine;
 
 /* The result of a step. */
@@ -89,6 +95,9 @@ const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_bat
 
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
+/* Steps from now on learn as train.distil says from a model, which must outlive the engine. LL_EINVAL where it does not
+ * fit. */
+LL_MUST_USE ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher);
 /* Computes the gradient of update number `step` (from 1) into e->grad; redraws first if that is due. reader NULL: uses
  * the batch as it is. */
 LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
@@ -196,6 +205,7 @@ LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
 
 struct ll_trainer {
     ll_model *model;
+    ll_model *teacher;        /* train.distil, or NULL */
     ll_recipe *recipe;        /* resolved */
     ll_reader *train, *valid; /* valid NULL: there is nothing to evaluate on */
     ll_engine *engine;

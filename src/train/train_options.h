@@ -8,6 +8,7 @@
 
 enum { LL_OPT_ADAM, LL_OPT_ADAMW };
 enum { LL_FP32, LL_BF16 }; /* number format of products */
+enum { LL_DISTIL_NONE, LL_DISTIL_ATTENTION, LL_DISTIL_LOGITS, LL_DISTIL_BOTH };
 enum { LL_LR_CONSTANT, LL_LR_LINEAR, LL_LR_INVERSE_SQRT, LL_LR_COSINE };
 
 typedef struct {
@@ -19,6 +20,10 @@ typedef struct {
     int eval_batches, report;
     int carry_state, recompute;
     char *from; /* model to start with; empty: none */
+    int distil;
+    char *teacher; /* empty: from */
+    int64_t distil_switch, distil_until;
+    double distil_weight, distil_temperature;
 } ll_train_options;
 
 extern const ll_key_table ll_train_keys;

@@ -61,21 +61,20 @@ static ll_status check_data(const ll_trainer *t) {
     return status ? status : check_test(t);
 }
 
-static ll_status load_origin(ll_model **from, const char *path) {
-    if (!ll_is_folder(path)) return ll_model_load(from, path);
-    const ll_status status = ll_run_load(from, path);
-    return status || *from ? status : ll_fail(LL_EINVAL, "train.from = %s is a folder without a model", path);
+/* Do tokens of a model that a key names stand for what they do in the data? */
+static ll_status check_words(const ll_trainer *t, const ll_model *model, const char *key, const char *path) {
+    const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &model->vocabulary;
+    if (words->size == known->size && (!words->size || !memcmp(words->data, known->data, words->size))) return LL_OK;
+    return ll_fail(LL_EINVAL, "%s = %s: its tokens stand for other words than those of the data", key, path);
 }
 
 /* Creates the model, with the weights of `from` if there is one. */
 static ll_status make_model(ll_trainer *t, const ll_model *from) {
     if (!from) return ll_model_create(&t->model, t->recipe);
     const char *path = t->recipe->c.train.from;
-    const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &from->vocabulary;
-    if (words->size != known->size || (words->size && memcmp(words->data, known->data, words->size)))
-        return ll_fail(LL_EINVAL, "train.from = %s: its tokens stand for other words than those of the data", path);
     char *summary = NULL;
-    ll_status status = ll_model_create_from(&t->model, t->recipe, from, &summary);
+    ll_status status = check_words(t, from, "train.from", path);
+    if (!status) status = ll_model_create_from(&t->model, t->recipe, from, &summary);
     if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
     const size_t capacity = status ? 0 : strlen(path) + strlen(summary) + 32;
     if (capacity && !(t->origin = ll_alloc(capacity, 1))) status = LL_ENOMEM;
@@ -99,19 +98,31 @@ static void settle_ranks(ll_config *c) {
     if (!c->dist.shards && ll_dist_is_launched()) c->dist.shards = c->train.batch;
 }
 
+/* All that a step writes to; the teacher, where the recipe has one. */
+static ll_status create_engine(ll_trainer *t) {
+    const ll_config *c = &t->recipe->c;
+    const char *teacher = c->train.teacher[0] ? c->train.teacher : c->train.from;
+    ll_status status = ll_teaching_check(c);
+    if (!status) status = ll_teaching_load(&t->teacher, c);
+    if (!status && t->teacher) status = check_words(t, t->teacher, "train.teacher", teacher);
+    if (!status) status = ll_engine_create(&t->engine, t->model);
+    if (!status && t->teacher) status = ll_engine_teach(t->engine, t->teacher);
+    return status == LL_EINVAL && t->engine && t->teacher ? ll_fail_in(status, teacher) : status;
+}
+
 static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) {
     if (!recipe) return ll_fail(LL_EINVAL, "a new run needs a recipe");
     ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
     if (!status) settle_ranks(&t->recipe->c);
-    if (!status && t->recipe->c.train.from[0]) status = load_origin(&from, t->recipe->c.train.from);
+    if (!status && t->recipe->c.train.from[0]) status = ll_teaching_open(&from, "train.from", t->recipe->c.train.from);
     if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
     if (!status) status = make_model(t, from);
     ll_model_free(from);
     if (!status) status = ll_model_keep(t->model, ll_reader_vocabulary(t->train));
-    if (!status) status = ll_engine_create(&t->engine, t->model);
+    if (!status) status = create_engine(t);
     if (status) return status;
     t->state.data_size = ll_reader_size(t->train);
     return LL_OK;
@@ -146,7 +157,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
                        "data.train has %lld tokens or examples, but the run of %s began with %lld; give it "
                        "the same data",
                        (long long)size, path, (long long)t->state.data_size);
-    status = ll_engine_create(&t->engine, t->model);
+    status = create_engine(t);
     return status ? status : ll_checkpoint_moments(t->engine, file);
 }
 
@@ -250,6 +261,7 @@ void ll_trainer_free(ll_trainer *t) {
     ll_reader_free(t->train);
     ll_reader_free(t->valid);
     ll_model_free(t->model);
+    ll_model_free(t->teacher);
     ll_recipe_free(t->recipe);
     ll_free(t->origin);
     ll_free(t->folder);

@@ -1,0 +1,203 @@
+/* Runs that learn from a teacher: what each stage changes, that they resume to the same bits, and what is refused. */
+#include "models.h"
+#include "runs.h"
+
+#include "base/memory.h"
+
+/* Exact attention, which all other runs learn from. */
+static int make_exact(void **state) {
+    if (make_data(state)) return -1;
+    run("attention.kernel=softmax position.type=rope train.learning-rate=0.02 train.steps=40", at("exact"), NULL, 0,
+        LL_OK);
+    return 0;
+}
+
+static const char *lesson(const char *more) {
+    static char keys[700];
+    snprintf(keys, sizeof keys, "train.from=%s position.type=rope %s", at("exact"), more);
+    return keys;
+}
+
+static ll_model *model_of(const char *run, const char *name) {
+    ll_model *model = NULL;
+    CHECK_OK(ll_model_load(&model, in(run, name)));
+    return model;
+}
+
+/* Weight decay, too, leaves alone what has no part in it. */
+static void test_attention_alone_changes(void **state) {
+    (void)state;
+    run(lesson("train.distil=attention train.weight-decay=1"), at("alone"), NULL, 0, LL_OK);
+    ll_model *before = model_of("exact", "best.safetensors"), *after = model_of("alone", "last.safetensors");
+    int changed = 0;
+    for (int i = 0; i < after->count; i++) {
+        const ll_param *p = &after->param[i], *q = &before->param[i];
+        assert_string_equal(p->name, q->name);
+        const int same = !memcmp(p->value, q->value, (size_t)p->rows * (size_t)p->cols * sizeof(float));
+        if (ll_distil_is_attention(p->name) == same) fail_msg("%s is %s", p->name, same ? "as it was" : "changed");
+        changed += !same;
+    }
+    assert_true(changed >= 4);
+    ll_model_free(before);
+    ll_model_free(after);
+}
+
+typedef struct {
+    double first, last;
+    const char *matching[40];
+} course;
+
+static int follow(const ll_progress *p, void *arg) {
+    course *c = arg;
+    if (p->event) return 0;
+    if (p->step == 1) c->first = p->loss;
+    c->last = p->loss;
+    c->matching[p->step] = p->matching;
+    return 0;
+}
+
+static course taught(const char *more, const char *out) {
+    course c = {0};
+    ll_recipe *recipe = recipe_of(lesson(more));
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at(out), NULL));
+    CHECK_OK(ll_trainer_run(trainer, follow, &c));
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return c;
+}
+
+/* Less of the teacher's attention is missed; logits come near to its own, which no loss of data says. */
+static void test_it_learns(void **state) {
+    (void)state;
+    const course attention = taught("train.distil=attention attention.kernel=elu1 train.steps=39", "near"),
+                 logits = taught("train.distil=logits train.distil-weight=1 attention.kernel=elu1 model.dropout=0 "
+                                 "train.steps=39",
+                                 "logits");
+    if (!(attention.last < 0.6 * attention.first)) fail_msg("%g, then %g", attention.first, attention.last);
+    if (!(logits.last < 0.7 * logits.first)) fail_msg("%g, then %g", logits.first, logits.last);
+    assert_string_equal(attention.matching[39], "attention");
+    assert_string_equal(logits.matching[39], "logits");
+}
+
+static void test_stages(void **state) {
+    (void)state;
+    const course c = taught("train.distil=both train.distil-switch=4 train.distil-until=9 train.steps=12", "stages"),
+                 half = taught("train.distil=both train.steps=12", "halves");
+    for (int step = 1; step <= 12; step++) {
+        const char *expected = step <= 4 ? "attention" : step <= 9 ? "logits" : NULL;
+        if (expected)
+            assert_string_equal(c.matching[step], expected);
+        else
+            assert_null(c.matching[step]);
+        assert_string_equal(half.matching[step], step <= 6 ? "attention" : "logits");
+    }
+    /* Bits of a loss that is no code's length are left out of the metrics. */
+    ll_bytes rows = slurp(in("stages", "metrics.csv"));
+    assert_non_null(strstr((char *)rows.data, "\n7,"));
+    ll_bytes_free(&rows);
+    rows = slurp(in("alone", "metrics.csv"));
+    const char *row = strstr((char *)rows.data, "\n10,");
+    for (int comma = 0; comma < 4 && row; comma++) row = strchr(row + 1, ',');
+    assert_true(row && row[1] == ',');
+    ll_bytes_free(&rows);
+}
+
+static const char BOTH[] = "train.distil=both train.distil-switch=8 train.distil-until=15 train.accumulate=2";
+
+/* Stopped while attention is matched, where it changes, in logits, and after the teacher. */
+static void test_resumes_to_the_same_bits(void **state) {
+    (void)state;
+    static const int64_t stops[] = {3, 8, 11, 15, 18};
+    run(lesson(BOTH), at("straight"), NULL, 0, LL_OK);
+    for (int i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "stopped%d", i);
+        ll_set_threads(1 + i % 3);
+        run(lesson(BOTH), at(name), NULL, stops[i], LL_ESTOPPED);
+        ll_set_threads(3 - i % 3);
+        run(lesson(BOTH), at(name), at(name), 0, LL_OK);
+        same_run("straight", name);
+    }
+    ll_set_threads(0);
+}
+
+/* Shards have one order of sums, whoever computes them. */
+static void test_shards(void **state) {
+    (void)state;
+    char keys[300];
+    snprintf(keys, sizeof keys, "%s dist.shards=4", BOTH);
+    run(lesson(keys), at("shards"), NULL, 0, LL_OK);
+    ll_model *a = model_of("straight", "last.safetensors"), *b = model_of("shards", "last.safetensors");
+    double most = 0;
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < a->param[i].rows * a->param[i].cols; j++)
+            most = fmax(most, fabs((double)a->param[i].value[j] - (double)b->param[i].value[j]));
+    if (!(most < 2e-3)) fail_msg("%g", most);
+    ll_model_free(a);
+    ll_model_free(b);
+}
+
+/* Blocks that are computed again learn the same bits. */
+static void test_recomputed(void **state) {
+    (void)state;
+    char keys[300];
+    snprintf(keys, sizeof keys, "%s train.recompute=on", BOTH);
+    run(lesson(keys), at("recomputed"), NULL, 0, LL_OK);
+    ll_model *a = model_of("straight", "last.safetensors"), *b = model_of("recomputed", "last.safetensors");
+    for (int i = 0; i < a->count; i++)
+        assert_memory_equal(a->param[i].value, b->param[i].value,
+                            (size_t)a->param[i].rows * (size_t)a->param[i].cols * sizeof(float));
+    ll_model_free(a);
+    ll_model_free(b);
+}
+
+static void expect(const char *keys, const char *resume, ll_status status, const char *words) {
+    const ll_status got = refused(keys, resume ? resume : at("none"), resume);
+    if (got != status || !strstr(ll_error(), words)) fail_msg("%d: %s", got, ll_error());
+}
+
+/* A teacher may move, but is the same one: the checkpoint names what it computes. */
+static void test_the_teacher_stays_the_same(void **state) {
+    (void)state;
+    char keys[600];
+    copy_folder(at("exact"), at("leaves"));
+    snprintf(keys, sizeof keys, "train.teacher=%s %s", at("leaves"), BOTH);
+    run(lesson(keys), at("moved"), NULL, 5, LL_ESTOPPED);
+    assert_int_equal(rename(at("leaves"), at("left")), 0);
+    expect(lesson(keys), at("moved"), LL_EIO, "set train.teacher to where it is now");
+    snprintf(keys, sizeof keys, "train.teacher=%s %s", at("alone"), BOTH);
+    expect(lesson(keys), at("moved"), LL_EINVAL, "taught by another model");
+    snprintf(keys, sizeof keys, "train.teacher=%s %s", at("left"), BOTH);
+    run(lesson(keys), at("moved"), at("moved"), 0, LL_OK);
+    ll_model *a = model_of("straight", "last.safetensors"), *b = model_of("moved", "last.safetensors");
+    assert_memory_equal(a->param[0].value, b->param[0].value, 256 * 16 * sizeof(float));
+    ll_model_free(a);
+    ll_model_free(b);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    expect("train.distil=logits", NULL, LL_EINVAL, "set train.teacher, or train.from");
+    expect(lesson("train.distil=logits train.teacher=nowhere"), NULL, LL_EIO, "nowhere");
+    expect(lesson("train.distil=both train.carry-state=on"), NULL, LL_EINVAL, "train.carry-state=off");
+    expect(lesson("train.distil=both dist.sequence=2"), NULL, LL_EINVAL, "dist.sequence");
+    expect(lesson("train.distil=attention model.layers=2"), NULL, LL_EINVAL, "set model.layers=1");
+    expect(lesson("train.distil=logits train.distil-switch=3"), NULL, LL_EINVAL, "train.distil = both");
+    expect(lesson("train.distil=logits data.format=words model.vocab=0"), NULL, LL_EINVAL, "other words");
+    assert_int_equal(access(at("none"), F_OK), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_attention_alone_changes),
+        cmocka_unit_test(test_it_learns),
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_resumes_to_the_same_bits),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_recomputed),
+        cmocka_unit_test(test_the_teacher_stays_the_same),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make_exact, remove_data);
+}
