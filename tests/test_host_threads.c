@@ -1,5 +1,5 @@
-/* Programs that call the library from threads of their own, each with its own models, and that fork after they have used
- * it: every result has the bits that one thread alone gets. ThreadSanitizer looks on in `make tsan`. */
+/* Programs that call the library from threads of their own, each with its own models, and that fork after they
+ * have used it: every result has the bits that one thread alone gets. ThreadSanitizer looks on in `make tsan`. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

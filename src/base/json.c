@@ -1,6 +1,6 @@
-/* JSON by jansson, where memory may run out. jansson (2.14) does not look whether a character of a string could be stored:
- * where memory is refused it may take the text for wrong, or return strings that lack characters. So its allocations are
- * watched. */
+/* JSON by jansson, where memory may run out. jansson (2.14) does not look whether a character of a string could be
+ * stored: where memory is refused it may take the text for wrong, or return strings that lack characters. So its
+ * allocations are watched. */
 #include "base/json.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Any text as a command line, arguments divided by line ends: the parser of options refuses it with a message, prints the
- * help, or leaves every field within its range and the other words in order. */
+/* Any text as a command line, arguments divided by line ends: the parser of options refuses it with a message,
+ * prints the help, or leaves every field within its range and the other words in order. */
 #include <string.h>
 
 #include "args.h"

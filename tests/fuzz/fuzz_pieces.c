@@ -1,5 +1,5 @@
-/* Any bytes as a model of pieces of words: refused with a reason, or a text that it encodes comes back byte for byte, or is
- * refused. */
+/* Any bytes as a model of pieces of words: refused with a reason, or a text that it encodes comes back byte for
+ * byte, or is refused. */
 #include <string.h>
 
 #include "base/memory.h"

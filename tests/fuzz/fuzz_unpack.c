@@ -1,8 +1,9 @@
-/* Any bytes as a file that may be packed; and bytes packed by us, with one of them changed. What comes out does not depend
- * on how much is asked for at a time; what we packed and did not change comes out as it went in.
+/* Any bytes as a file that may be packed; and bytes packed by us, with one of them changed. What comes out does
+ * not depend on how much is asked for at a time; what we packed and did not change comes out as it went in.
  *
- * The first byte says what is done: 0 to 15: the rest is the file; else the rest is packed, odd numbers with gzip and even
- * ones with xz, and where the second byte is no zero, the byte at that share of the archive is inverted. */
+ * * The first byte says what is done: 0 to 15: the rest is the file; else the rest is packed, odd numbers with
+ * gzip and even ones with xz, and where the second byte is no zero, the byte at that share of the archive is
+ * inverted. */
 #include <lzma.h>
 #include <string.h>
 #include <zlib.h>

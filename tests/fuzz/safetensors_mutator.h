@@ -1,5 +1,5 @@
-/* How libFuzzer changes an input that is a safetensors file: mostly within the header or within the data, with the length in
- * front made to fit again, so that what lies behind the first check is reached; else anywhere. */
+/* How libFuzzer changes an input that is a safetensors file: mostly within the header or within the data, with the
+ * length in front made to fit again, so that what lies behind the first check is reached; else anywhere. */
 #ifndef LL_SAFETENSORS_MUTATOR_H
 #define LL_SAFETENSORS_MUTATOR_H
 
