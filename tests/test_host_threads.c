@@ -21,8 +21,9 @@ typedef struct {
 } outcome;
 
 static ll_model *make(int kind) {
-    static const char *const keys[] = {"model.vocab=11", "model.layers=2", "model.width=16",        "model.heads=2",
-                                       "model.ff=24",    "train.length=40", "train.learning-rate=0.01", "train.warmup=1"};
+    static const char *const keys[] = {"model.vocab=11", "model.layers=2",  "model.width=16",
+                                       "model.heads=2",  "model.ff=24",     "train.length=40",
+                                       "train.warmup=1", "train.learning-rate=0.01"};
     ll_recipe *recipe = NULL;
     ll_model *model = NULL;
     int bad = ll_recipe_create(&recipe) != LL_OK;
@@ -43,7 +44,8 @@ static int train(ll_model *model, outcome *o) {
     }
     int bad = !gradients || ll_adam_create(&adam, model) != LL_OK;
     for (int step = 0; !bad && step < STEPS; step++) {
-        const ll_memory_batch batch = {sizeof batch, .B = B, .T = T, .tokens = tokens, .targets = targets, .draw = step};
+        ll_memory_batch batch = {sizeof batch, .B = B, .T = T, .tokens = tokens, .targets = targets};
+        batch.draw = step;
         ll_loss loss = {sizeof loss};
         bad = ll_model_loss(model, &batch, gradients, &loss) || ll_adam_step(adam, gradients, NULL);
         o->loss[step] = loss.loss;

@@ -1,7 +1,7 @@
 /* Any bytes as a file that may be packed; and bytes packed by us, with one of them changed. What comes out does
  * not depend on how much is asked for at a time; what we packed and did not change comes out as it went in.
  *
- * * The first byte says what is done: 0 to 15: the rest is the file; else the rest is packed, odd numbers with
+ * The first byte says what is done: 0 to 15: the rest is the file; else the rest is packed, odd numbers with
  * gzip and even ones with xz, and where the second byte is no zero, the byte at that share of the archive is
  * inverted. */
 #include <lzma.h>
@@ -16,8 +16,10 @@ enum { ROOM = 1 << 20 };
 static uint8_t packed[ROOM + 4096], whole[ROOM], again[ROOM];
 
 static size_t gzip(const uint8_t *data, size_t size) {
-    z_stream z = {.next_in = (uint8_t *)data, .avail_in = (unsigned)size, .next_out = packed, .avail_out = sizeof packed};
-    check(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&z, Z_FINISH) == Z_STREAM_END);
+    z_stream z = {.next_in = (uint8_t *)data, .avail_in = (unsigned)size, .next_out = packed};
+    z.avail_out = sizeof packed;
+    check(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+    check(deflate(&z, Z_FINISH) == Z_STREAM_END);
     check(deflateEnd(&z) == Z_OK);
     return z.total_out;
 }

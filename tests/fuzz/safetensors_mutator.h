@@ -13,7 +13,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
     uint64_t header = 0;
     if (size >= sizeof header) memcpy(&header, data, sizeof header);
-    if (seed % 4 == 0 || size < sizeof header || header > size - sizeof header) return LLVMFuzzerMutate(data, size, most);
+    if (seed % 4 == 0 || size < sizeof header || header > size - sizeof header)
+        return LLVMFuzzerMutate(data, size, most);
     const size_t begin = sizeof header + (size_t)header, rest = size - begin;
     if (seed % 4 == 1) return begin + LLVMFuzzerMutate(data + begin, rest, most - begin);
     uint8_t *behind = malloc(rest + 1);
